@@ -1,0 +1,1 @@
+"""Byheart: the theory of memorization capacity of Transformers, as programs."""

@@ -1,0 +1,14 @@
+"""The one error that users meet: something they gave us cannot be used.
+
+The commands turn it into one line on stderr and exit code 2. A message says what was expected, what was found and
+where, and, if there is something to do about it, what.
+"""
+
+
+class BadInput(ValueError):
+    """Input that cannot be used: a malformed file, a task outside a theorem's hypotheses, an impossible setting.
+
+    >>> raise BadInput("t.npz: labels[3] is 12; expected 0 to 9 (10 labels)")
+    Traceback (most recent call last):
+    byheart.errors.BadInput: t.npz: labels[3] is 12; expected 0 to 9 (10 labels)
+    """
