@@ -1,0 +1,165 @@
+"""What a bound is: parameters as a function of a task's sizes, with its source and with how far it may be trusted.
+
+Four kinds, never to be mixed in one column:
+
+- *proved*: an inequality with explicit constants; the number is a count of parameters.
+- *order*: the paper gives O, Õ, Ω or Θ only. The number is the expression inside it, with constant 1 (and, for Õ,
+  without its logarithms). It shows how the bound grows. It is never a count and never to be compared with one.
+- *fitted*: a curve through measurements.
+- *measured*: what training reached.
+
+Every bound of this package is proved or an order; the other two words are for what the laboratory reports beside them.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from byheart.errors import BadInput
+from byheart.size import Size
+
+Setting = Literal["next-token", "seq-to-seq", "next-token-distribution", "points", "any"]
+Side = Literal["upper", "lower"]
+Kind = Literal["proved", "order", "fitted", "measured"]
+
+
+def _check_positive(fields: Mapping[str, float | None]) -> None:
+    for name, value in fields.items():
+        if value is not None and not value > 0:
+            raise BadInput(f"{name} is {value}; expected a positive number")
+
+
+@dataclass(frozen=True)
+class Letters:
+    """What some bounds need beyond the sizes of the task. All are optional: a bound says which one it misses.
+
+    ==========  ======  ============================================================================
+    field       letter  meaning
+    ==========  ======  ============================================================================
+    model_dim   d       embedding dimension, where the model chooses it (tokens are ids)
+    head_dim    d_h     rows of a head's query and key maps
+    value_dim   d_v     rows of a head's value map
+    bits        b       bits that store one parameter
+    radius      r       largest norm of a token (or point)
+    separation  δ       smallest distance between two different tokens (or points)
+    depth       L       layers of a feed-forward network
+    robustness  ρ       radius that must be right around a point, over half the separation; in (0, 1)
+    ==========  ======  ============================================================================
+
+    >>> Letters(radius=1.0, separation=0.1).separation
+    0.1
+    >>> Letters(robustness=1.5)
+    Traceback (most recent call last):
+    byheart.errors.BadInput: robustness is 1.5; expected a number between 0 and 1, both excluded
+    """
+
+    model_dim: int | None = None
+    head_dim: int | None = None
+    value_dim: int | None = None
+    bits: int | None = None
+    radius: float | None = None
+    separation: float | None = None
+    depth: int | None = None
+    robustness: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_positive(asdict(self))
+        if self.robustness is not None and self.robustness >= 1:
+            raise BadInput(f"robustness is {self.robustness}; expected a number between 0 and 1, both excluded")
+
+
+NO_LETTERS = Letters()
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a bound says about a task: a number, or none and the reason.
+
+    >>> Answer(None, reason="needs: separation").reason
+    'needs: separation'
+    """
+
+    parameters: float | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)  # a bound is equal to itself only: functions have no other equality
+class Bound:
+    """One side of one theorem.
+
+    The names of the formula's arguments are the fields of :class:`~byheart.size.Size` and :class:`Letters` that it
+    needs; an argument with a default is a choice that the theorem leaves open. The formula raises
+    :class:`~byheart.errors.BadInput` for sizes outside the theorem's hypotheses, as far as sizes can tell: hypotheses
+    on the data (ranks, separation, distinctness) are stated here and not checked here.
+
+    =============  =================================================================================================
+    field          meaning
+    =============  =================================================================================================
+    name           identifier
+    paper          authors and year, or the argument's name
+    source         title and venue, theorem where it is known
+    setting        what is memorized
+    model          which networks it is about, in words
+    side           "upper": parameters that suffice; "lower": parameters that are needed
+    kind           see the head of this module
+    expression     the formula for people, in our letters
+    hypotheses     what has to be true
+    paper_letters  from the paper's letters to ours, where they differ or need a word
+    formula        the same formula for programs
+    =============  =================================================================================================
+
+    >>> import math
+    >>> cube = Bound(
+    ...     name="cube", paper="Nobody 2000", source="An example", setting="points", model="none", side="upper",
+    ...     kind="proved", expression="⌈d/δ⌉", hypotheses=("none",), paper_letters={},
+    ...     formula=lambda dim, separation: math.ceil(dim / separation),
+    ... )
+    >>> size = Size(examples=10, length=1, labels=2, vocab=10, dim=3)
+    >>> cube.needs
+    ('dim', 'separation')
+    >>> cube.answer(size)
+    Answer(parameters=None, reason='needs: separation')
+    >>> cube.parameters(size, Letters(separation=0.5))
+    6
+    """
+
+    name: str
+    paper: str
+    source: str
+    setting: Setting
+    model: str
+    side: Side
+    kind: Kind
+    expression: str
+    hypotheses: tuple[str, ...]
+    paper_letters: Mapping[str, str]
+    formula: Callable[..., float]
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The sizes and letters without which there is no number."""
+        arguments = inspect.signature(self.formula).parameters.values()
+        return tuple(argument.name for argument in arguments if argument.default is argument.empty)
+
+    def answer(self, size: Size, letters: Letters = NO_LETTERS) -> Answer:
+        """The number, or why there is none: a letter is missing, or the sizes are outside the hypotheses."""
+        sizes = asdict(size)
+        _check_positive(sizes)
+        given = {name: value for name, value in (sizes | asdict(letters)).items() if value is not None}
+        missing = [name for name in self.needs if name not in given]
+        if missing:
+            return Answer(None, f"needs: {', '.join(missing)}")
+        read = inspect.signature(self.formula).parameters
+        try:
+            return Answer(self.formula(**{name: value for name, value in given.items() if name in read}))
+        except BadInput as outside:
+            return Answer(None, f"outside: {outside}")
+
+    def parameters(self, size: Size, letters: Letters = NO_LETTERS) -> float | None:
+        """The number of parameters, or ``None``; :meth:`answer` says why.
+
+        For kind "order" this is the expression inside O(·) or Ω(·) with constant 1, to draw a slope with: it is never
+        to be read as a count.
+        """
+        return self.answer(size, letters).parameters

@@ -1,0 +1,97 @@
+"""Counting: W parameters of b bits are 2^{Wb} networks, and C^N labellings need as many: W·b ≥ N log₂ C.
+
+Statement: fix a network's shape and its arithmetic, and store each of its W parameters in b bits. There are at most
+2^{Wb} such networks, and each gives one labelling of the N inputs. If every one of the C^N labellings is to be
+reached, then W·b ≥ N log₂ C. In seq-to-seq every position of every sequence has a label: W·b ≥ nN log₂ C, if all nN
+(token, sequence) pairs differ, so that no two of their labels are tied.
+
+- Exact: yes, for every model and every arithmetic; this is the bound that float networks meet. The square-root bounds
+  of the other modules do not contradict it: their weights have about √N bits.
+- The number is rounded up to an integer. When log₂ C is irrational it is first lowered by 2⁻⁴⁸ of itself, so that a
+  float error can never claim one parameter too many.
+- Not checked here: that the inputs differ.
+"""
+
+import math
+
+from byheart.bounds.bound import Bound
+from byheart.errors import BadInput
+
+FLOAT_MARGIN = 2.0**-48  # more than a logarithm, a product and a quotient in floats can be wrong, together
+
+
+def bits_needed(answers: int, labels: int) -> float:
+    """A lower bound on the bits of ``answers`` free choices among C labels, exact when C is a power of two.
+
+    >>> bits_needed(answers=1000, labels=8)
+    3000
+    """
+    if labels & (labels - 1) == 0:
+        return answers * (labels.bit_length() - 1)
+    return answers * math.log2(labels) * (1 - FLOAT_MARGIN)
+
+
+def needed(examples: int, labels: int, bits: int) -> int:
+    """⌈N log₂ C / b⌉.
+
+    >>> needed(examples=1000, labels=10, bits=32)
+    104
+    """
+    return math.ceil(bits_needed(examples, labels) / bits)
+
+
+def needed_seq_to_seq(examples: int, length: int, labels: int, bits: int) -> int:
+    """⌈nN log₂ C / b⌉.
+
+    >>> needed_seq_to_seq(examples=1000, length=5, labels=10, bits=32)
+    520
+    """
+    return needed(length * examples, labels, bits)
+
+
+def capacity(parameters: int, bits: int, labels: int) -> int:
+    """The most examples that W parameters of b bits can hold: ⌊W b / log₂ C⌋, never too few by a float error.
+
+    >>> capacity(parameters=104, bits=32, labels=10)
+    1001
+    """
+    if labels < 2:
+        raise BadInput(f"labels is {labels}; expected at least 2: one label is memorized by nothing at all")
+    return math.floor(parameters * bits / bits_needed(1, labels))
+
+
+HYPOTHESES = (
+    "the shape and the arithmetic are fixed before the labels are known",
+    "every parameter is stored in b bits",
+    "every labelling may be asked for",
+)
+MODEL = "any, b bits per parameter"
+
+BOUNDS = (
+    Bound(
+        name="counting",
+        paper="counting",
+        source="pigeonhole: 2^{Wb} networks, C^N labellings",
+        setting="any",
+        model=MODEL,
+        side="lower",
+        kind="proved",
+        expression="⌈N log₂ C / b⌉",
+        hypotheses=(*HYPOTHESES, "the N inputs differ"),
+        paper_letters={},
+        formula=needed,
+    ),
+    Bound(
+        name="counting-seq-to-seq",
+        paper="counting",
+        source="pigeonhole: 2^{Wb} networks, C^{nN} labellings",
+        setting="seq-to-seq",
+        model=MODEL,
+        side="lower",
+        kind="proved",
+        expression="⌈nN log₂ C / b⌉",
+        hypotheses=(*HYPOTHESES, "the nN pairs of token and sequence differ"),
+        paper_letters={},
+        formula=needed_seq_to_seq,
+    ),
+)

@@ -1,0 +1,115 @@
+"""Dana, Pydi & Chevaleyre 2025: attention alone memorizes H d_h + d associations, for any context length.
+
+**Associations** (their Corollary 1): a one-layer attention-only Transformer with embedding dimension d, H heads of
+dimension d_h ≤ d and S positions has d(S + 2ω + 4 d_h H) parameters: embedding and unembedding, positions, W_Q, W_K,
+W_V, W_O. Its features, the last token's embedding beside the H heads' values, have d + H d_h coordinates and are
+independent for generic weights, so T₀ ≤ H d_h + d associations (context → next token) are fitted by one linear solve.
+For d > 2 the unembedding rows must span R^d; for d = 2 they are ω points on a circle.
+
+**Distributions** (their bottleneck, counted here): with W_U ∈ R^{ω×d} the logits of N contexts have rank at most d,
+while the log-ratios log p(i)/p(ω) of N arbitrary distributions form an arbitrary N × (ω − 1) matrix. So exact
+interpolation needs d ≥ min(N, ω − 1), and the unembedding alone has ω · min(N, ω − 1) entries. For N ≥ ω − 1 this is
+their "every distribution iff d ≥ ω − 1".
+
+- Letters: their N is our ω (dictionary), their S our n (context length), their T₀ our N (associations).
+- Exact: both numbers, for dense matrices without biases.
+- Two hypotheses that sizes do not show: the last token's embedding is the same in all contexts that end in one token,
+  so its block has rank d only if the contexts end in at least d different tokens; otherwise d in the capacity shrinks
+  to their number. And with S = 1 every head repeats the embedding, hence n ≥ 2.
+- Not checked here: these, and that the contexts differ.
+"""
+
+from byheart.bounds.bound import Bound
+from byheart.errors import BadInput
+
+
+def capacity(heads: int, head_dim: int, dim: int) -> int:
+    """Associations that fit: H d_h + d.
+
+    >>> capacity(heads=20, head_dim=10, dim=10)
+    210
+    """
+    return heads * head_dim + dim
+
+
+def heads_needed(examples: int, head_dim: int, dim: int) -> int:
+    """Fewest heads with H d_h + d ≥ N, at least one: without attention only the last token is seen.
+
+    >>> heads_needed(examples=210, head_dim=10, dim=10), heads_needed(examples=211, head_dim=10, dim=10)
+    (20, 21)
+    """
+    return max(1, -(-(examples - dim) // head_dim))
+
+
+def bottleneck_dim(examples: int, vocab: int) -> int:
+    """Smallest embedding dimension that can be exact on any N distributions: min(N, ω − 1).
+
+    >>> bottleneck_dim(examples=1000, vocab=50)
+    49
+    """
+    return min(examples, vocab - 1)
+
+
+def sufficient(examples: int, length: int, vocab: int, model_dim: int = 2, head_dim: int = 1) -> int:
+    """d(n + 2ω + 4 d_h H) with H = ⌈(N − d)/d_h⌉; the defaults are the smallest dimensions, and the smallest count.
+
+    >>> sufficient(examples=210, length=3, vocab=50, model_dim=10, head_dim=10)
+    9030
+    """
+    if not 1 <= head_dim <= model_dim:
+        raise BadInput(f"head_dim is {head_dim} and model_dim is {model_dim}; expected 1 ≤ d_h ≤ d")
+    if model_dim < 2:
+        raise BadInput(f"model_dim is {model_dim}; expected at least 2: on a line argmax tells only two tokens apart")
+    if length < 2:
+        raise BadInput(f"length is {length}; expected at least 2: a head that sees one token adds nothing to it")
+    heads = heads_needed(examples, head_dim, model_dim)
+    return model_dim * (length + 2 * vocab + 4 * head_dim * heads)
+
+
+def needed_by_distributions(examples: int, vocab: int) -> int:
+    """ω · min(N, ω − 1), the entries of the smallest unembedding that can be exact.
+
+    >>> needed_by_distributions(examples=1000, vocab=50)
+    2450
+    """
+    return vocab * bottleneck_dim(examples, vocab)
+
+
+PAPER = "Dana, Pydi & Chevaleyre 2025"
+SOURCE = "Memorization in Attention-only Transformers, AISTATS 2025"
+PAPER_LETTERS = {"N": "ω, vocab", "S": "n, length", "T₀": "N, examples", "d": "model_dim"}
+
+BOUNDS = (
+    Bound(
+        name="dana-2025-next-token",
+        paper=PAPER,
+        source=f"{SOURCE}, Corollary 1",
+        setting="next-token",
+        model="one attention layer with skip connection, embedding and unembedding, no feed-forward layer",
+        side="upper",
+        kind="proved",
+        expression="d(n + 2ω + 4d_h⌈(N − d)/d_h⌉)",
+        hypotheses=(
+            "1 ≤ d_h ≤ d and d ≥ 2",
+            "n ≥ 2",
+            "the N contexts differ",
+            "the contexts end in at least d different tokens",
+            "the unembedding rows of the asked tokens span R^d",
+        ),
+        paper_letters=PAPER_LETTERS,
+        formula=sufficient,
+    ),
+    Bound(
+        name="dana-2025-bottleneck",
+        paper=PAPER,
+        source=f"{SOURCE}, the rank-d bottleneck for distributions; entries of the unembedding counted here",
+        setting="next-token-distribution",
+        model="any network that ends in a dense unembedding W_U ∈ R^{ω×d} and a softmax",
+        side="lower",
+        kind="proved",
+        expression="ω · min(N, ω − 1)",
+        hypotheses=("the same N contexts may ask for any N distributions", "they are interpolated exactly"),
+        paper_letters=PAPER_LETTERS,
+        formula=needed_by_distributions,
+    ),
+)

@@ -1,0 +1,82 @@
+"""Vardi, Yehudai & Shamir 2022: points, not sequences: a ReLU network of width 12 with Õ(√N) parameters.
+
+Statement (their Theorem 3.1): N points of norm at most r, pairwise at least δ apart, with labels in [C], are
+memorized by a ReLU network of width 12 and depth O(√(N log N) + √(N/log N) · log max(R, C)), R = 10 r N² δ⁻¹ √(πd).
+At constant width the number of parameters is the depth, up to a constant and the d weights per unit of the input
+layer. Ω(√N) are needed, since W parameters have VC dimension O(W²) (Goldberg & Jerrum 1995).
+
+- Letters: the paper's N, d, C, r, δ are ours; a task of points has sequences of one token.
+- Order only. The logarithms are written out by the paper and kept here; their base and the constant in front are not.
+- Not checked here: the separation.
+- The weights have about √N log N bits. With b bits a weight, :mod:`byheart.bounds.counting` is stronger.
+"""
+
+import math
+
+from byheart.bounds.bound import Bound
+
+
+def spread(examples: int, dim: int, radius: float, separation: float) -> float:
+    """R = 10 r N² δ⁻¹ √(πd): how many integer cells separate N points after projection on a line.
+
+    >>> round(spread(examples=10, dim=4, radius=1.0, separation=0.1))
+    35449
+    """
+    return 10 * radius * examples**2 / separation * math.sqrt(math.pi * dim)
+
+
+def sufficient(examples: int, labels: int, dim: int, radius: float, separation: float) -> float:
+    """√(N log N) + √(N/log N) · log max(R, C), the inside of O(·); log N is not let below 1, for N < 3.
+
+    >>> round(sufficient(examples=100, labels=10, dim=4, radius=1.0, separation=0.1), 1)
+    91.7
+    """
+    log_examples = max(1.0, math.log(examples))
+    cells = spread(examples, dim, radius, separation)
+    return math.sqrt(examples * log_examples) + math.sqrt(examples / log_examples) * math.log(max(cells, labels))
+
+
+def needed(examples: int) -> float:
+    """√N, the inside of Ω(·).
+
+    >>> needed(examples=100)
+    10.0
+    """
+    return math.sqrt(examples)
+
+
+PAPER = "Vardi, Yehudai & Shamir 2022"
+SOURCE = "On the Optimal Memorization Power of ReLU Neural Networks, ICLR 2022"
+
+BOUNDS = (
+    Bound(
+        name="vardi-2022-points-upper",
+        paper=PAPER,
+        source=f"{SOURCE}, Theorem 3.1",
+        setting="points",
+        model="feed-forward ReLU network of width 12",
+        side="upper",
+        kind="order",
+        expression="O(√(N log N) + √(N/log N) · log max(R, C)), R = 10rN²√(πd)/δ",
+        hypotheses=(
+            "points have norm at most r and are pairwise at least δ apart",
+            "the input layer's d weights per unit are left out",
+            "weights have as many bits as they need",
+        ),
+        paper_letters={},
+        formula=sufficient,
+    ),
+    Bound(
+        name="vardi-2022-points-lower",
+        paper=PAPER,
+        source=f"{SOURCE} (by Goldberg & Jerrum 1995)",
+        setting="points",
+        model="any feed-forward ReLU network",
+        side="lower",
+        kind="order",
+        expression="Ω(√N)",
+        hypotheses=("one network shape memorizes every labelling of some N points",),
+        paper_letters={},
+        formula=needed,
+    ),
+)

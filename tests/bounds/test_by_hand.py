@@ -1,0 +1,150 @@
+"""Every bound once, against a number worked out by hand."""
+
+import pytest
+
+from byheart.bounds import BOUNDS, Letters
+from byheart.size import Size
+
+BY_NAME = {bound.name: bound for bound in BOUNDS}
+
+
+def value(name: str, size: Size, letters: Letters | None = None) -> float:
+    answer = BY_NAME[name].answer(size, letters or Letters())
+    assert answer.parameters is not None, answer.reason
+    return answer.parameters
+
+
+def test_kim_2023() -> None:
+    """N = 25, n = 4, d = 3: 3 + 4 + √100 = 17."""
+    assert value("kim-2023-seq-to-seq", Size(examples=25, length=4, labels=2, vocab=9, dim=3)) == 17
+
+
+def test_mahdavi_2024() -> None:
+    """N = 10, n = 4, d_h = 3: r = 3, so H = ⌈9/2⌉ = 5. d = 6: a head has 2·6·3 + 6·1 + 1 = 43. 5·43 = 215."""
+    size = Size(examples=10, length=4, labels=2, vocab=9, dim=6)
+    assert value("mahdavi-2024-next-token", size, Letters(head_dim=3)) == 215
+
+
+def test_mahdavi_2024_with_wider_values() -> None:
+    """As above with d_v = 2: a head has 36 + 12 + 2 = 50. 5·50 = 250."""
+    size = Size(examples=10, length=4, labels=2, vocab=9, dim=6)
+    assert value("mahdavi-2024-next-token", size, Letters(head_dim=3, value_dim=2)) == 250
+
+
+def test_kajitsuka_sato_2024() -> None:
+    """N = 5, n = 3, d = 2: 2(2·15 + 2) = 64."""
+    assert value("kajitsuka-sato-2024-seq-to-seq", Size(examples=5, length=3, labels=2, vocab=9, dim=2)) == 64
+
+
+def test_madden_2024() -> None:
+    """N = 5, ω = 4, n = 3: needed 5·3 = 15. Sufficient: output 20, hidden 10, tokens 4, positions 3, head 4: 41."""
+    size = Size(examples=5, length=3, labels=4, vocab=4)
+    assert value("madden-2024-distribution-lower", size) == 15
+    assert value("madden-2024-distribution-upper", size) == 41
+
+
+def test_dana_2025() -> None:
+    """N = 11, d = 4, d_h = 3: H = ⌈7/3⌉ = 3. n = 5, ω = 6: 4(5 + 12 + 4·9) = 4·53 = 212."""
+    size = Size(examples=11, length=5, labels=6, vocab=6)
+    assert value("dana-2025-next-token", size, Letters(model_dim=4, head_dim=3)) == 212
+
+
+def test_dana_2025_in_the_plane() -> None:
+    """Nothing given: d = 2, d_h = 1, so H = 9 for N = 11. n = 5, ω = 6: 2(5 + 12 + 36) = 106."""
+    assert value("dana-2025-next-token", Size(examples=11, length=5, labels=6, vocab=6)) == 106
+
+
+@pytest.mark.parametrize(("examples", "expected"), [(3, 18), (5, 30), (100, 30)])
+def test_dana_2025_bottleneck(examples: int, expected: int) -> None:
+    """ω = 6: d ≥ min(N, 5), so 6·3, 6·5, 6·5 entries."""
+    assert value("dana-2025-bottleneck", Size(examples=examples, length=2, labels=6, vocab=6)) == expected
+
+
+def test_kajitsuka_sato_2025() -> None:
+    """N = 100, n = 9: √100 = 10 on both sides; √900 = 30; log 900 = 6.8024, 900/6.8024 = 132.306, root 11.5024."""
+    size = Size(examples=100, length=9, labels=2, vocab=50)
+    assert value("kajitsuka-sato-2025-next-token-upper", size) == 10
+    assert value("kajitsuka-sato-2025-next-token-lower", size) == 10
+    assert value("kajitsuka-sato-2025-seq-to-seq-upper", size) == 30
+    assert value("kajitsuka-sato-2025-seq-to-seq-lower", size) == pytest.approx(11.5024, rel=1e-4)
+
+
+def test_vardi_2022() -> None:
+    """N = 100, d = 4, r = 1, δ = 0.1.
+
+    R = 10·1·10⁴·10·√(4π) = 10⁶·3.54491, log R = 13.81551 + 1.26551 = 15.08102, log N = 4.60517.
+    √460.517 = 21.45966; √(100/4.60517) = 4.65992; 21.45966 + 4.65992·15.08102 = 21.45966 + 70.27634 = 91.73600.
+    """
+    size = Size(examples=100, length=1, labels=10, vocab=100, dim=4)
+    assert value("vardi-2022-points-upper", size, Letters(radius=1, separation=0.1)) == pytest.approx(91.736, rel=1e-4)
+    assert value("vardi-2022-points-lower", size) == 10
+
+
+def test_vardi_2022_with_more_labels_than_cells() -> None:
+    """R = 10·2·√π/1·4 = 141.8 < C = 1000: log N is taken as 1, so √2 + √2·6.90776 = 11.18334."""
+    size = Size(examples=2, length=1, labels=1000, vocab=2, dim=1)
+    assert value("vardi-2022-points-upper", size, Letters(radius=2, separation=1)) == pytest.approx(11.18334, rel=1e-5)
+
+
+def test_yang_2026() -> None:
+    """N = 100, r/δ = e² (δ = 0.1353353), L = 5: w² = 200/25 = 8, so w²L = 40; w² = 50/25 = 2, so w²L = 10."""
+    size, letters = (
+        Size(examples=100, length=1, labels=2, vocab=100),
+        Letters(radius=1, separation=0.1353352832, depth=5),
+    )
+    assert value("yang-2026-points-upper", size, letters) == pytest.approx(40)
+    assert value("yang-2026-points-lower", size, letters) == pytest.approx(10)
+
+
+def test_yang_2026_has_at_least_one_unit_a_layer() -> None:
+    """As above with L = 50: 200/2500 < 1, so w = 1 and w²L = 50."""
+    size, letters = (
+        Size(examples=100, length=1, labels=2, vocab=100),
+        Letters(radius=1, separation=0.1353352832, depth=50),
+    )
+    assert value("yang-2026-points-upper", size, letters) == 50
+
+
+@pytest.mark.parametrize(("robustness", "expected"), [(1e-6, 10), (0.04, 40), (0.5, 1600)])
+def test_kim_moon_yun_2025_upper(robustness: float, expected: float) -> None:
+    """N = 100, d = 16: √N = 10; 100·2·√0.04 = 40 (100·256·0.04⁴ = 0.07); 100·256/16 = 1600 (100·2·√0.5 = 141)."""
+    size = Size(examples=100, length=1, labels=2, vocab=100, dim=16)
+    assert value("kim-moon-yun-2025-points-upper", size, Letters(robustness=robustness)) == pytest.approx(expected)
+
+
+def test_kim_moon_yun_2025_lower() -> None:
+    """N = 100, d = 16, ρ = 0.6: (0.36·16 + 1)16 = 108.16; 1/√0.64 = 1.25 < 4; 108.16 + 12.5 = 120.66."""
+    size = Size(examples=100, length=1, labels=2, vocab=100, dim=16)
+    assert value("kim-moon-yun-2025-points-lower", size, Letters(robustness=0.6)) == pytest.approx(120.66)
+
+
+def test_counting() -> None:
+    """N = 10, C = 8, b = 4: 30 bits, ⌈7.5⌉ = 8 parameters. n = 3: 90 bits, ⌈22.5⌉ = 23."""
+    size = Size(examples=10, length=3, labels=8, vocab=50)
+    assert value("counting", size, Letters(bits=4)) == 8
+    assert value("counting-seq-to-seq", size, Letters(bits=4)) == 23
+
+
+def test_every_bound_has_been_worked_out_by_hand() -> None:
+    """The list of the tests above; whoever adds a bound adds its test."""
+    assert set(BY_NAME) == {
+        "kim-2023-seq-to-seq",
+        "mahdavi-2024-next-token",
+        "kajitsuka-sato-2024-seq-to-seq",
+        "madden-2024-distribution-upper",
+        "madden-2024-distribution-lower",
+        "dana-2025-next-token",
+        "dana-2025-bottleneck",
+        "kajitsuka-sato-2025-next-token-upper",
+        "kajitsuka-sato-2025-next-token-lower",
+        "kajitsuka-sato-2025-seq-to-seq-upper",
+        "kajitsuka-sato-2025-seq-to-seq-lower",
+        "vardi-2022-points-upper",
+        "vardi-2022-points-lower",
+        "yang-2026-points-upper",
+        "yang-2026-points-lower",
+        "kim-moon-yun-2025-points-upper",
+        "kim-moon-yun-2025-points-lower",
+        "counting",
+        "counting-seq-to-seq",
+    }

@@ -1,0 +1,108 @@
+"""The menu is complete and says where everything comes from; what a bound cannot answer, it explains."""
+
+import inspect
+from dataclasses import fields
+from typing import get_args
+
+import pytest
+
+from byheart.bounds import BOUNDS, Bound, Kind, Letters, Setting, Side, bounds_for
+from byheart.errors import BadInput
+from byheart.size import Size
+
+SIZE = Size(examples=50, length=4, labels=3, vocab=20, dim=6)
+ALL_LETTERS = Letters(
+    model_dim=4, head_dim=3, value_dim=2, bits=16, radius=2.0, separation=0.1, depth=3, robustness=0.5
+)
+LETTER_NAMES = {field.name for field in fields(Letters)}
+each_bound = pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
+
+
+def test_names_are_unique() -> None:
+    assert len({bound.name for bound in BOUNDS}) == len(BOUNDS)
+
+
+@each_bound
+def test_a_bound_says_what_it_is(bound: Bound) -> None:
+    assert bound.kind in get_args(Kind)
+    assert bound.side in get_args(Side)
+    assert bound.setting in get_args(Setting)
+    assert all([bound.name, bound.paper, bound.source, bound.model, bound.expression])
+    assert bound.hypotheses
+    assert all(bound.hypotheses)
+
+
+@each_bound
+def test_the_expression_shows_the_kind(bound: Bound) -> None:
+    assert bound.kind in ("proved", "order")
+    assert (bound.kind == "order") == any(symbol in bound.expression for symbol in ("O(", "Õ(", "Ω("))
+
+
+@each_bound
+def test_a_proved_bound_is_a_whole_number(bound: Bound) -> None:
+    number = bound.parameters(SIZE, ALL_LETTERS)
+    assert number is not None
+    assert number > 0
+    assert bound.kind == "order" or isinstance(number, int)
+
+
+@each_bound
+def test_the_formula_reads_sizes_and_letters_only(bound: Bound) -> None:
+    read = set(inspect.signature(bound.formula).parameters)
+    assert read <= LETTER_NAMES | {field.name for field in fields(Size)}
+
+
+def test_every_letter_is_read_by_some_bound() -> None:
+    assert set().union(*(inspect.signature(bound.formula).parameters for bound in BOUNDS)) >= LETTER_NAMES
+
+
+@each_bound
+def test_every_missing_letter_is_named(bound: Bound) -> None:
+    ids_only = Size(examples=50, length=4, labels=3, vocab=20)
+    answer = bound.answer(ids_only)
+    missing = [name for name in bound.needs if name == "dim" or name in LETTER_NAMES]
+    assert answer.reason == (f"needs: {', '.join(missing)}" if missing else "")
+    assert (answer.parameters is None) == bool(missing)
+    assert bound.parameters(ids_only) == answer.parameters
+
+
+@pytest.mark.parametrize("setting", [setting for setting in get_args(Setting) if setting != "any"])
+def test_bounds_for_a_setting(setting: Setting) -> None:
+    chosen = bounds_for(setting)
+    assert {bound.setting for bound in chosen} == {setting, "any"}
+    assert {bound.side for bound in chosen} == {"upper", "lower"}
+    assert [bound for bound in BOUNDS if bound in chosen] == list(chosen)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "letters", "reason"),
+    [
+        ("mahdavi-2024-next-token", Size(50, 6, 3, 20, dim=6), Letters(head_dim=3), "expected n < d"),
+        ("mahdavi-2024-next-token", SIZE, Letters(head_dim=1), "min(n, d_h) is 1; expected at least 2"),
+        ("dana-2025-next-token", SIZE, Letters(model_dim=3, head_dim=4), "expected 1 ≤ d_h ≤ d"),
+        ("dana-2025-next-token", SIZE, Letters(model_dim=1), "model_dim is 1; expected at least 2"),
+        ("dana-2025-next-token", Size(50, 1, 3, 20), Letters(), "length is 1; expected at least 2"),
+        ("yang-2026-points-upper", SIZE, Letters(radius=1, separation=1, depth=3), "expected δ < r"),
+    ],
+)
+def test_outside_the_hypotheses(name: str, size: Size, letters: Letters, reason: str) -> None:
+    (bound,) = [bound for bound in BOUNDS if bound.name == name]
+    answer = bound.answer(size, letters)
+    assert answer.parameters is None
+    assert answer.reason.startswith("outside: ")
+    assert reason in answer.reason
+
+
+@pytest.mark.parametrize("size", [Size(0, 4, 3, 20), Size(50, -1, 3, 20), Size(50, 4, 3, 20, dim=0)])
+def test_an_impossible_size_is_refused(size: Size) -> None:
+    with pytest.raises(BadInput, match=r"(examples|length|dim) is (0|-1); expected a positive number"):
+        BOUNDS[0].answer(size)
+
+
+@pytest.mark.parametrize(
+    "letters", [{"bits": 0}, {"separation": -0.5}, {"robustness": 1.0}, {"separation": float("nan")}]
+)
+def test_an_impossible_letter_is_refused(letters: dict[str, float]) -> None:
+    (name,) = letters
+    with pytest.raises(BadInput, match=f"^{name} is "):
+        Letters(**letters)  # type: ignore[arg-type]
