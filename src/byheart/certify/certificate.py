@@ -1,0 +1,135 @@
+"""A certificate: what was checked, by which method, on which weights and which task, and what came out.
+
+``certify`` writes it beside the network; ``recheck`` reads it, makes sure that it speaks of these weights and this task,
+and does the whole check again.
+"""
+
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from byheart.certify.verdict import Counterexample, Evaluator, judge
+from byheart.errors import BadInput
+from byheart.networks import Network, store
+from byheart.tasks import Task
+
+FORMAT = "byheart-certificate-1"
+FILE = "certificate.json"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The statement and what it rests on. ``checked`` counts answers, ``examples`` sequences."""
+
+    certified: bool
+    statement: str
+    method: str
+    checked: int
+    examples: int
+    errors: int
+    smallest_margin: float
+    counterexample: Counterexample | None
+    weights: str
+    task: str
+    versions: dict[str, str]
+    seconds: float
+    format: str = FORMAT
+
+    def as_json(self) -> dict[str, object]:
+        """The certificate as the object that is stored and printed."""
+        return asdict(self)
+
+
+def certify(
+    network: Network | Path | str,
+    task: Task,
+    *,
+    evaluator: Evaluator = "limbs",
+    threads: int = 1,
+    report: Callable[[int], None] | None = None,
+) -> Certificate:
+    """Check every answer of ``network`` (a folder is loaded afresh) to ``task``, exactly.
+
+    >>> from byheart.constructions import build
+    >>> from byheart.tasks import NextToken
+    >>> task = NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1])
+    >>> network = build("interpolate", task).network
+    >>> certify(network, task).certified
+    True
+    >>> print(certify(network, task.with_labels([1, 1, 1])).counterexample)
+    example 1: expected 1, got 0
+    """
+    if not isinstance(network, Network):
+        network = store.load(Path(network))
+    verdict = judge(network, task, evaluator=evaluator, threads=threads, report=report)
+    asked = "position" if network.outputs == "every" else "sequence"
+    return Certificate(
+        certified=verdict.certified,
+        statement=f"The network's output equals the label for every {asked} of the task, as exact rational numbers.",
+        method=f"exact, exhaustive ({evaluator})",
+        checked=verdict.checked,
+        examples=task.size.examples,
+        errors=verdict.errors,
+        smallest_margin=verdict.margin,
+        counterexample=verdict.counterexample,
+        weights=store.fingerprint(network),
+        task=task.fingerprint,
+        versions=_versions(),
+        seconds=verdict.seconds,
+    )
+
+
+def write(certificate: Certificate, path: Path) -> None:
+    """Write the certificate, whole or not at all."""
+    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(certificate.as_json(), file, indent=1, ensure_ascii=False)
+            file.write("\n")
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def read(path: Path) -> Certificate:
+    """A certificate from its file; BadInput if it is none."""
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(fields, dict) or fields.get("format") != FORMAT:
+            raise ValueError(f"format is not {FORMAT!r}")
+        if fields.get("counterexample") is not None:
+            fields["counterexample"] = Counterexample(**fields["counterexample"])
+        return Certificate(**fields)
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; certify the network first") from None
+    except (OSError, TypeError, ValueError) as error:
+        raise BadInput(f"{path}: not a certificate ({error})") from error
+
+
+def recheck(path: Path, network: Network | Path | str, task: Task, *, evaluator: Evaluator = "limbs", threads: int = 1, report: Callable[[int], None] | None = None) -> Certificate:  # fmt: skip
+    """Do the check that the certificate at ``path`` speaks of again, from the files; BadInput if it speaks of others."""
+    claimed = read(path)
+    if claimed.task != task.fingerprint:
+        raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {task.fingerprint[:12]}…")
+    if not isinstance(network, Network):
+        network = store.load(Path(network))
+    found = store.fingerprint(network)
+    if claimed.weights != found:
+        raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {found[:12]}…")
+    return certify(network, task, evaluator=evaluator, threads=threads, report=report)
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for package in ("byheart", "numpy", "numba", "python-flint"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            versions[package] = "source tree"
+    return versions

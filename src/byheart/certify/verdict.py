@@ -1,0 +1,92 @@
+"""Is it true? Every answer of a network to every question of a task, in exact arithmetic, against the label."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from byheart.errors import BadInput
+from byheart.networks import Network
+from byheart.tasks import NextToken, SeqToSeq, Task
+
+Evaluator: TypeAlias = Literal["limbs", "flint"]
+"""``limbs``: compiled, by the batch. ``flint``: python-flint's rationals, one sequence after the other, much slower."""
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """A question that was answered wrongly: which example, at which position (seq-to-seq), what was expected and got."""
+
+    example: int
+    position: int | None
+    expected: int
+    got: str
+
+    def __str__(self) -> str:
+        place = f"example {self.example}" + ("" if self.position is None else f", position {self.position}")
+        return f"{place}: expected {self.expected}, got {self.got}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an exhaustive check found; ``margin`` is ½ − the largest |output − label|, positive iff rounding is right."""
+
+    certified: bool
+    checked: int
+    errors: int
+    margin: float
+    counterexample: Counterexample | None
+    seconds: float
+
+
+def judge(
+    network: Network,
+    task: Task,
+    *,
+    evaluator: Evaluator = "limbs",
+    threads: int = 1,
+    report: Callable[[int], None] | None = None,
+) -> Verdict:
+    """Evaluate ``network`` on all of ``task`` and compare every output with its label: equal, or wrong.
+
+    ``report`` is called with the number of examples finished since the last call.
+    """
+    if not isinstance(task, NextToken | SeqToSeq):
+        raise BadInput(f"an exact certificate needs labels; the task asks for distributions ({task.kind})")
+    wanted = "last" if isinstance(task, NextToken) else "every"
+    if network.outputs != wanted:
+        answers = {"last": "next-token", "every": "seq-to-seq"}[network.outputs]
+        raise BadInput(f"the network answers {answers} tasks; the task is {task.kind}")
+    start = time.perf_counter()
+    outputs = _evaluator(evaluator)(network, task.inputs, threads=threads, report=report)
+    wrong = outputs != task.labels
+    places = np.argwhere(wrong)
+    return Verdict(
+        certified=len(places) == 0,
+        checked=outputs.size,
+        errors=len(places),
+        margin=float(Fraction(1, 2) - max(abs(Fraction(o - int(y))) for o, y in zip(outputs.ravel(), task.labels.ravel(), strict=True))),
+        counterexample=_counterexample(outputs, task, places[0]) if len(places) else None,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _evaluator(name: Evaluator) -> Callable[..., np.ndarray]:  # type: ignore[type-arg]
+    if name == "limbs":
+        from byheart.networks.evaluate import evaluate
+
+        return evaluate
+    from byheart.networks.reference import evaluate as evaluate_flint
+
+    return evaluate_flint
+
+
+def _counterexample(outputs: np.ndarray, task: NextToken | SeqToSeq, place: np.ndarray) -> Counterexample:  # type: ignore[type-arg]
+    example, position = int(place[0]), int(place[1]) if len(place) > 1 else None
+    got = str(outputs[tuple(place)])
+    # A flipped bit can make outputs of thousands of digits: the head says enough.
+    short = got if len(got) <= 24 else f"{got[:12]}… ({len(got)} characters)"
+    return Counterexample(example, position, int(task.labels[tuple(place)]), short)

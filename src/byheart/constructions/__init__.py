@@ -1,0 +1,18 @@
+"""One module a construction: a task in, a network that has memorized it out, the proof beside the weight it justifies.
+
+=======================  ==================================================================================
+name                     result
+=======================  ==================================================================================
+``interpolate``          the plain one-hidden-layer interpolator, 3N parameters: the baseline
+``vardi-2022``           points → labels by grouped bit extraction, Õ(√N); depth- and bit-limited variants
+``kajitsuka-sato-2025``  FFN · uniform attention · FFN, Õ(√N) next-token and Õ(√(nN)) seq-to-seq
+=======================  ==================================================================================
+
+Every construction has frozen ``Settings``, a ``demand`` (what a task asks of it, counted), a ``plan`` (every tensor's
+shape before anything is built) and a ``build``.
+"""
+
+from byheart.constructions.build import CONSTRUCTIONS, Built, Construction, build
+from byheart.constructions.plan import Plan
+
+__all__ = ["CONSTRUCTIONS", "Built", "Construction", "Plan", "build"]

@@ -1,0 +1,98 @@
+"""``build(name, task, seed=…)``: run a construction, count what it built, and hold the count against its plan."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from byheart.constructions import interpolate, kajitsuka_sato_2025, vardi_2022
+from byheart.constructions.demand import Setting, worst_demand
+from byheart.constructions.plan import Plan
+from byheart.errors import BadInput
+from byheart.networks import Account, Network, count
+from byheart.size import Size
+from byheart.tasks import Task
+
+
+@dataclass(frozen=True)
+class Construction:
+    """A construction as the rest of the package sees it."""
+
+    name: str
+    summary: str
+    settings: type[Any]
+    settings_for: tuple[Setting, ...]
+    """The settings of the theory ("next-token", "seq-to-seq") that it covers."""
+    plan_task: Callable[[Task, Any], Plan]
+    plan_size: Callable[[Size, Setting, Any], Plan]
+    build: Callable[[Task, Any, np.random.Generator], tuple[Network, dict[str, object]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """A network that has memorized a task, its parameters counted, and what was chosen on the way."""
+
+    construction: str
+    settings: Any
+    network: Network
+    account: Account
+    seconds: float
+    chosen: dict[str, object] = field(default_factory=dict)
+
+
+_BOTH: tuple[Setting, ...] = ("next-token", "seq-to-seq")
+CONSTRUCTIONS: dict[str, Construction] = {
+    construction.name: construction
+    for construction in (
+        Construction(
+            interpolate.NAME,
+            "the plain one-hidden-layer interpolator: 3 parameters a label, every table's baseline",
+            interpolate.Settings,
+            _BOTH,
+            lambda task, s: interpolate.plan(interpolate.demand(task, s)),
+            lambda size, setting, s: interpolate.plan(worst_demand(size, setting, positions=s.positions)),
+            interpolate.build,
+        ),
+        Construction(
+            vardi_2022.NAME,
+            "a ReLU network without attention on the whole sequence as one point: Õ(√N) (Vardi et al. 2022)",
+            vardi_2022.Settings,
+            ("next-token",),
+            lambda task, s: vardi_2022.plan(vardi_2022.demand(task, s)),
+            lambda size, _, s: vardi_2022.plan(vardi_2022.worst_demand(size, s)),
+            vardi_2022.build,
+        ),
+        Construction(
+            kajitsuka_sato_2025.NAME,
+            "FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq (Kajitsuka & Sato 2025)",
+            kajitsuka_sato_2025.Settings,
+            _BOTH,
+            lambda task, s: kajitsuka_sato_2025.plan(kajitsuka_sato_2025.demand(task, s)),
+            lambda size, setting, s: kajitsuka_sato_2025.plan(worst_demand(size, setting, positions=s.positions)),
+            kajitsuka_sato_2025.build,
+        ),
+    )
+}
+
+
+def build(name: str, task: Task, *, seed: int = 0, settings: Any = None) -> Built:
+    """Build the construction ``name`` for ``task``; the same seed gives the same network everywhere.
+
+    >>> from byheart.tasks import NextToken
+    >>> built = build("kajitsuka-sato-2025", NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1]))
+    >>> built.account.dense
+    87
+    """
+    if name not in CONSTRUCTIONS:
+        raise BadInput(f"no construction is called {name!r}; there are {', '.join(CONSTRUCTIONS)}")
+    construction = CONSTRUCTIONS[name]
+    settings = construction.settings() if settings is None else settings
+    start = time.perf_counter()
+    network, chosen = construction.build(task, settings, np.random.default_rng(seed))
+    seconds = time.perf_counter() - start
+    account, plan = count(network), construction.plan_task(task, settings)
+    if not plan.agrees_with(account):
+        raise AssertionError(f"{name}: built {account.dense} parameters, planned {plan.dense}; please report this")
+    return Built(name, settings, network, account, seconds, chosen)

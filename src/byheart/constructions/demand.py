@@ -1,0 +1,84 @@
+"""What a task demands of a Transformer with uniform attention, counted before anything is built."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions import grid
+from byheart.constructions.distinguish import distinguishing_tokens
+from byheart.size import Size
+from byheart.tasks import SeqToSeq, Task, token_ids
+
+Setting: TypeAlias = Literal["next-token", "seq-to-seq"]
+
+TYPICAL_GRID_BITS = 75
+"""Bits of a coordinate on the common grid of standard-normal float64 data."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The numbers that the size of the network depends on, and nothing else.
+
+    ``questions`` are the different inputs of the label stage: N, or the different tokens summed over the sequences for
+    seq-to-seq. A *token* is an id, a vector, or with ``positions`` the pair of it and its position; ``tokens`` counts the
+    different ones, ``marked`` those that need a code of their own. ``grid_bits`` is the size of a vector's coordinates.
+    """
+
+    setting: Setting
+    size: Size
+    positions: bool
+    questions: int
+    tokens: int
+    marked: int
+    grid_bits: int
+
+    @property
+    def coded(self) -> bool:
+        """Whether a token-wise network has to make the codes; plain token ids look them up in the embedding."""
+        return self.positions or self.size.dim is not None
+
+
+def positioned_ids(task: Task, positions: bool) -> NDArray[np.int64]:
+    """Tokens [N, n] as numbers from 0; with ``positions`` the pairs of token and position."""
+    ids = token_ids(task)
+    if not positions:
+        return ids
+    n = ids.shape[1]
+    return np.unique(ids * n + np.arange(n), return_inverse=True)[1].reshape(ids.shape).astype(np.int64)
+
+
+def demand_of(task: Task, *, positions: bool) -> Demand:
+    """Count what ``task`` demands."""
+    size, ids = task.size, positioned_ids(task, positions)
+    coded = positions or size.dim is not None
+    ordered = np.sort(ids, axis=1)
+    different = size.examples + int((ordered[:, 1:] != ordered[:, :-1]).sum())
+    seq_to_seq = isinstance(task, SeqToSeq)
+    return Demand(
+        setting="seq-to-seq" if seq_to_seq else "next-token",
+        size=size,
+        positions=positions,
+        questions=different if seq_to_seq else size.examples,
+        tokens=int(ids.max()) + 1,
+        marked=len(distinguishing_tokens(ids)) if coded else 0,
+        grid_bits=grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits if task.vectors is not None else 0,
+    )
+
+
+def worst_demand(size: Size, setting: Setting, *, positions: bool = False, grid_bits: int = TYPICAL_GRID_BITS) -> Demand:
+    """The largest demand that a task of this size can have (its vectors within ``grid_bits``)."""
+    places = size.examples * size.length
+    tokens = min(places, size.vocab * (size.length if positions else 1))
+    coded = positions or size.dim is not None
+    per_sequence = size.length if positions else min(size.length, size.vocab)
+    return Demand(
+        setting=setting,
+        size=size,
+        positions=positions,
+        questions=size.examples * per_sequence if setting == "seq-to-seq" else size.examples,
+        tokens=tokens,
+        marked=max(1, min(size.examples - 1, tokens)) if coded else 0,
+        grid_bits=grid_bits if size.dim is not None else 0,
+    )

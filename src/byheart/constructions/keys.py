@@ -1,0 +1,22 @@
+"""Questions that were hashed to keys: is there one answer to each, and are there as many as were planned for?"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def one_answer_each(keys: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Indices of the different keys, or None if one key asks for two labels."""
+    order = np.lexsort((labels, keys))
+    same = keys[order][1:] == keys[order][:-1]
+    if (same & (labels[order][1:] != labels[order][:-1])).any():
+        return None
+    return order[np.append(True, ~same)]
+
+
+def filled_up(
+    keys: NDArray[np.int64], labels: NDArray[np.int64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """As many keys as were planned for: where equal labels shared a key, unused keys with label 0 take the free places."""
+    missing = count - len(keys)
+    spare = np.setdiff1d(np.arange(count + 1), keys)[:missing]
+    return np.concatenate([keys, spare]), np.concatenate([labels, np.zeros(missing, dtype=np.int64)])

@@ -1,0 +1,72 @@
+"""What a construction will cost, known before anything is built."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from byheart.networks import Account
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The shape of every tensor of a network that a construction is going to build.
+
+    Constructions whose sizes follow from the task's sizes alone plan exactly: ``plan.agrees_with(account)`` holds for
+    the network that they build, and :func:`byheart.build` checks it every time.
+    """
+
+    tensors: tuple[tuple[str, tuple[int, ...]], ...]
+    depth: int
+    width: int
+
+    @property
+    def dense(self) -> int:
+        """Entries of all tensors, zeros included."""
+        return sum(prod(shape) for _, shape in self.tensors)
+
+    @property
+    def embedding(self) -> int:
+        """Entries of token embedding tables."""
+        return sum(prod(shape) for name, shape in self.tensors if "embedding" in name)
+
+    def agrees_with(self, account: Account) -> bool:
+        """Whether the account of a built network has exactly these tensors, this depth and this width."""
+        built = tuple((item.name, item.shape) for item in account.items)
+        return built == self.tensors and (account.depth, account.width) == (self.depth, self.width)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A token-wise network as roles and widths: ``layers`` holds (role, outputs, inputs)."""
+
+    layers: tuple[tuple[str, int, int], ...]
+
+    @property
+    def dense(self) -> int:
+        """Σ (inputs + 1) · outputs."""
+        return sum(outputs * (inputs + 1) for _, outputs, inputs in self.layers)
+
+    def tensors(self, name: str) -> Iterable[tuple[str, tuple[int, ...]]]:
+        """The tensors of a feed-forward network of this shape, as the network itself will name them."""
+        for index, (role, outputs, inputs) in enumerate(self.layers):
+            yield f"{name}.{index}.{role}.W", (outputs, inputs)
+            yield f"{name}.{index}.{role}.b", (outputs,)
+
+
+Part: TypeAlias = tuple[str, Shape | tuple[tuple[str, tuple[int, ...]], ...]]
+"""A layer's name with its shape: that of a feed-forward network, or the named shapes of its tensors."""
+
+
+def plan_of(parts: Iterable[Part], *, input_width: int, extra_depth: int) -> Plan:
+    """Put the parts of a network together: feed-forward shapes, and other layers as their named tensors."""
+    tensors: list[tuple[str, tuple[int, ...]]] = []
+    depth, width = extra_depth, input_width
+    for name, part in parts:
+        if isinstance(part, Shape):
+            tensors.extend(part.tensors(name))
+            depth += len(part.layers)
+            width = max(width, *(outputs for _, outputs, _ in part.layers))
+        else:
+            tensors.extend((f"{name}.{key}", shape) for key, shape in part)
+    return Plan(tuple(tensors), depth, width)

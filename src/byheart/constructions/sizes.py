@@ -1,0 +1,92 @@
+"""How large every part of an FFN · uniform attention · FFN network is, from the task's demand alone."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions import grid
+from byheart.constructions.demand import Demand
+from byheart.constructions.hashing import SMALLEST, folds_needed, largest_modulus
+from byheart.constructions.plan import Shape
+from byheart.networks import Affine, Integers
+
+
+class Stage(Protocol):
+    """A token-wise network from one key to one label: its shape before it is built, its layers afterwards."""
+
+    @property
+    def shape(self) -> Shape:
+        """Roles and widths."""
+
+    def layers(self, keys: NDArray[np.int64], labels: Integers) -> list[Affine]:
+        """The layers that answer ``labels`` [K] on ``keys`` [K]."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """How keys become labels. Both stages are functions of (keys, labels, largest key[, own bits])."""
+
+    label_stage: Callable[[int, int, int], Stage]
+    token_stage: Callable[[int, int, int, int], Stage]
+    fold_labels: bool
+    """Whether the label stage wants its keys folded into a small range first."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Every size of the network, from the demand alone."""
+
+    demand: Demand
+    engine: Engine
+
+    @property
+    def label_modulus(self) -> int:
+        """Smallest P: among K questions with C labels at most (1 − 1/C)·K²/2 pairs must not collide."""
+        K, C = self.demand.questions, self.demand.size.labels
+        return max(SMALLEST, K, K * K * (C - 1) // (8 * C))
+
+    @property
+    def token_modulus(self) -> int:
+        """Smallest P₁: marked tokens must not meet any token, nor, in seq-to-seq, tokens of one sequence each other."""
+        d = self.demand
+        if d.setting == "next-token":
+            return max(SMALLEST, d.tokens, d.marked * d.tokens // 4)
+        return max(SMALLEST, d.tokens, d.marked * d.tokens // 2 + d.size.length * d.tokens // 4)
+
+    @property
+    def own_bits(self) -> int:
+        """B: room for the token's own hash below its code; 0 where it is not passed on."""
+        passed_on = self.demand.coded and self.demand.setting == "seq-to-seq"
+        return largest_modulus(self.token_modulus).bit_length() if passed_on else 0
+
+    @property
+    def label_ratio(self) -> int:
+        """The stream behind the attention is at most this many times P."""
+        return (2 * self.demand.size.length + 1) * 2 << self.own_bits
+
+    @property
+    def label_folds(self) -> int:
+        """Folds in front of the label stage."""
+        wide = self.label_ratio * largest_modulus(self.label_modulus) >= 1 << 62
+        return folds_needed(self.label_ratio) if self.engine.fold_labels or wide else 0
+
+    @property
+    def token_folds(self) -> int:
+        """Folds in front of the token stage."""
+        size = self.demand.size
+        return 2 if size.dim is None else grid.grid_folds(size.dim, self.demand.grid_bits, positions=self.demand.positions)
+
+    @property
+    def label_stage(self) -> Stage:
+        """Keys to labels."""
+        largest = largest_modulus(self.label_modulus) * (1 if self.label_folds else self.label_ratio)
+        return self.engine.label_stage(self.demand.questions, self.demand.size.labels, largest)
+
+    @property
+    def token_stage(self) -> Stage:
+        """Marked tokens to codes below 2P."""
+        codes = 2 * largest_modulus(self.label_modulus)
+        return self.engine.token_stage(self.demand.marked, codes, largest_modulus(self.token_modulus), self.own_bits)

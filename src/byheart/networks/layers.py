@@ -1,0 +1,152 @@
+"""What an exact Transformer is made of.
+
+Every weight is an integer (:mod:`byheart.networks.integers`), every layer may divide by a power of two, so every value
+in the network is a rational number that is known exactly. A sequence is ``[n, d_model]``; token-wise layers act on each
+row, mixing layers act across rows.
+
+=====================  ==========  =========================================================================
+layer                  token-wise  map
+=====================  ==========  =========================================================================
+:class:`Embedding`     yes         token id t ↦ W_E[t]
+:class:`Positions`     yes         Z_k ↦ Z_k + W_pos[k]
+:class:`FeedForward`   yes         a chain of :class:`Affine` maps, with or without residual
+:class:`UniformAttention`   no     Z_k ↦ Z_k + W_O W_V · mean(Z), the layer of Kajitsuka & Sato 2025
+:class:`HardmaxAttention`   no     Z_k ↦ Z_k + W_O W_V · mean of the Z_j that maximise (W_K Z_j)·(W_Q Z_k)
+:class:`Flatten`       no          the n rows become one row of n·d_model entries (networks on points)
+=====================  ==========  =========================================================================
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from byheart.errors import BadInput
+from byheart.networks.integers import Integers
+
+
+def _expect(condition: bool, message: str) -> None:
+    if not condition:
+        raise BadInput(message)
+
+
+@dataclass(frozen=True, eq=False)
+class Affine:
+    """x ↦ (W x + b) / 2^shift, then the ReLU if ``relu``; W is [out, in], b is [out].
+
+    ``role`` says in a word or two what the layer is for; it becomes part of the tensors' names.
+    """
+
+    W: Integers
+    b: Integers
+    shift: int = 0
+    relu: bool = True
+    role: str = "affine"
+
+    def __post_init__(self) -> None:
+        _expect(self.W.ndim == 2, f"{self.role}: W has shape {self.W.shape}; expected [out, in]")
+        _expect(self.b.shape == self.W.shape[:1], f"{self.role}: b has shape {self.b.shape}; expected {self.W.shape[:1]}")
+        _expect(self.shift >= 0, f"{self.role}: shift is {self.shift}; expected 0 or more")
+
+
+@dataclass(frozen=True, eq=False)
+class Embedding:
+    """Token id t ↦ W_E[t]; W_E is [vocab, d_model]."""
+
+    W_E: Integers
+    name: str = "embedding"
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Z_k ↦ Z_k + W_pos[k]; W_pos is [n, d_model]."""
+
+    W_pos: Integers
+    name: str = "positions"
+
+
+@dataclass(frozen=True, eq=False)
+class FeedForward:
+    """The layers in turn on every token; with ``residual`` the input is added to the result."""
+
+    layers: tuple[Affine, ...]
+    residual: bool = False
+    name: str = "feed_forward"
+
+    def __post_init__(self) -> None:
+        _expect(len(self.layers) > 0, f"{self.name}: expected at least one layer")
+        for before, after in zip(self.layers, self.layers[1:], strict=False):
+            _expect(
+                after.W.shape[1] == before.W.shape[0],
+                f"{self.name}: {after.role} reads {after.W.shape[1]} values; {before.role} gives {before.W.shape[0]}",
+            )
+        if self.residual:
+            _expect(
+                self.layers[0].W.shape[1] == self.layers[-1].W.shape[0],
+                f"{self.name}: a residual needs as many outputs as inputs",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class UniformAttention:
+    """Z_k ↦ Z_k + W_O W_V (1/n) Σ_j Z_j; W_V is [d_head, d_model], W_O is [d_model, d_head].
+
+    This is softmax attention with W_Q = 0. As in the paper it has no W_Q and W_K to count.
+    """
+
+    W_V: Integers
+    W_O: Integers
+    name: str = "attention"
+
+
+@dataclass(frozen=True, eq=False)
+class HardmaxAttention:
+    """Z_k ↦ Z_k + W_O W_V · (mean of the Z_j whose score (W_K Z_j)·(W_Q Z_k) is the largest).
+
+    W_Q and W_K are [d_head, d_model], W_V is [d_value, d_model], W_O is [d_model, d_value]. Ties share the attention
+    equally: the limit of softmax attention as its scores grow.
+    """
+
+    W_Q: Integers
+    W_K: Integers
+    W_V: Integers
+    W_O: Integers
+    name: str = "attention"
+
+
+@dataclass(frozen=True)
+class Flatten:
+    """The rows of a sequence one after the other, as one row: [n, d_model] ↦ [1, n·d_model]."""
+
+    name: str = "flatten"
+
+
+Layer: TypeAlias = Embedding | Positions | FeedForward | UniformAttention | HardmaxAttention | Flatten
+TOKEN_WISE = (Embedding, Positions, FeedForward)
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Layers from the input to one integer a sequence (``outputs="last"``) or a token (``outputs="every"``).
+
+    The value of the stream's only coordinate at the last position, or at every position, is the predicted label.
+    ``inputs`` says what goes in: token ids [N, n], or vectors [N, n, d] of dyadic rationals. Token ids without an
+    :class:`Embedding` in front are read as the numbers that they are, d = 1.
+    """
+
+    layers: tuple[Layer, ...]
+    inputs: Literal["tokens", "vectors"]
+    outputs: Literal["last", "every"]
+    length: int
+    dim: int = field(default=1)
+
+    def tensors(self) -> Iterator[tuple[str, Integers]]:
+        """Every weight with its name, in order: ("label.3.fold.W", …)."""
+        for layer in self.layers:
+            if isinstance(layer, FeedForward):
+                for index, affine in enumerate(layer.layers):
+                    yield f"{layer.name}.{index}.{affine.role}.W", affine.W
+                    yield f"{layer.name}.{index}.{affine.role}.b", affine.b
+            else:
+                for key, value in vars(layer).items():
+                    if key.startswith("W_"):
+                        yield f"{layer.name}.{key}", value

@@ -1,0 +1,197 @@
+"""A network on disk: a folder with ``config.json`` and ``model.safetensors``; nothing in it executes on loading.
+
+``config.json`` lists the layers: what they are, what they are called, and the shapes of their tensors. The integers of
+all tensors stand one after the other in ``model.safetensors`` as two arrays: ``lengths`` (int32: how many bytes the
+magnitude takes, negative for negative numbers, 0 for 0) and ``magnitudes`` (uint8, little-endian). Small integers stay
+small, and a 4,000-bit weight costs 500 bytes.
+
+A folder is written beside its destination and renamed, so it is there whole or not at all. Loading checks every length.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from byheart.errors import BadInput
+from byheart.networks.integers import Integers, integers
+from byheart.networks.layers import (
+    Affine,
+    Embedding,
+    FeedForward,
+    Flatten,
+    HardmaxAttention,
+    Layer,
+    Network,
+    Positions,
+    UniformAttention,
+)
+
+FORMAT = "byheart-exact-1"
+_KINDS: dict[str, type[Layer]] = {
+    kind.__name__: kind for kind in (Embedding, Positions, FeedForward, UniformAttention, HardmaxAttention, Flatten)
+}
+
+
+def pack(tensors: list[Integers]) -> dict[str, NDArray[np.generic]]:
+    """All integers of ``tensors`` as the two arrays that are stored.
+
+    >>> {name: array.tolist() for name, array in pack([integers([0, -258])]).items()}
+    {'lengths': [0, -2], 'magnitudes': [2, 1]}
+    """
+    lengths, chunks = [], []
+    for tensor in tensors:
+        for value in tensor.ravel().tolist():
+            magnitude = abs(value)
+            size = (magnitude.bit_length() + 7) // 8
+            lengths.append(-size if value < 0 else size)
+            chunks.append(magnitude.to_bytes(size, "little"))
+    return {
+        "lengths": np.array(lengths, dtype=np.int32),
+        "magnitudes": np.frombuffer(b"".join(chunks), dtype=np.uint8).copy(),
+    }
+
+
+def unpack(arrays: dict[str, NDArray[Any]], shapes: list[tuple[int, ...]]) -> list[Integers]:
+    """The tensors of the given shapes back from the stored arrays; BadInput when they do not fit together."""
+    lengths, magnitudes = arrays["lengths"], arrays["magnitudes"].tobytes()
+    wanted = sum(int(np.prod(shape)) for shape in shapes)
+    if lengths.dtype != np.int32 or len(lengths) != wanted:
+        raise BadInput(f"model.safetensors holds {len(lengths)} integers; config.json describes {wanted}")
+    ends = np.cumsum(np.abs(lengths.astype(np.int64)))
+    if len(magnitudes) != (int(ends[-1]) if wanted else 0):
+        raise BadInput(f"model.safetensors holds {len(magnitudes)} bytes of integers; its lengths add up to {ends[-1]}")
+    values, begin = [], 0
+    for length, end in zip(lengths.tolist(), ends.tolist(), strict=True):
+        magnitude = int.from_bytes(magnitudes[begin:end], "little")
+        values.append(-magnitude if length < 0 else magnitude)
+        begin = end
+    tensors, begin = [], 0
+    for shape in shapes:
+        end = begin + int(np.prod(shape))
+        tensors.append(integers(values[begin:end], shape))
+        begin = end
+    return tensors
+
+
+def save(network: Network, folder: Path, about: dict[str, object] | None = None) -> None:
+    """Write ``network`` to ``folder`` (created, or replaced if it holds a network); ``about`` is kept in config.json."""
+    folder = Path(folder)
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "config.json").exists())):
+        raise BadInput(f"{folder}: exists and is not a network folder; choose another name or remove it")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    aside = temporary.with_name(temporary.name + "-old")
+    try:
+        save_file(pack([tensor for _, tensor in network.tensors()]), temporary / "model.safetensors")  # type: ignore[arg-type]
+        text = json.dumps({"format": FORMAT, "about": about or {}, "network": _describe(network)}, indent=1)
+        (temporary / "config.json").write_text(text + "\n", encoding="utf-8")
+        temporary.chmod(0o755)
+        if folder.exists():
+            os.replace(folder, aside)
+        os.replace(temporary, folder)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def load(folder: Path) -> Network:
+    """The network in ``folder``; BadInput, with the file named, if anything is missing or does not fit."""
+    folder = Path(folder)
+    config = _read_config(folder)
+    try:
+        arrays = load_file(folder / "model.safetensors")
+    except (OSError, SafetensorError) as error:
+        raise BadInput(f"{folder / 'model.safetensors'}: cannot be read ({error}); the folder is incomplete") from error
+    try:
+        description = config["network"]
+        shapes = [tuple(int(s) for s in shape) for shape in _shapes(description)]
+        if any(size < 0 for shape in shapes for size in shape):
+            raise BadInput("config.json: a negative shape")
+        return _rebuild(description, iter(unpack(arrays, shapes)))
+    except BadInput as error:
+        raise BadInput(f"{folder}: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{folder / 'config.json'}: not a network description ({error!r})") from error
+
+
+def about(folder: Path) -> dict[str, Any]:
+    """What was kept beside the network when it was saved: construction, settings, task."""
+    return dict(_read_config(Path(folder)).get("about", {}))
+
+
+def fingerprint(network: Network) -> str:
+    """SHA-256 over the layers' description and all integers: the same for a network and for its reloaded copy."""
+    digest = hashlib.sha256(json.dumps(_describe(network), sort_keys=True).encode())
+    for array in pack([tensor for _, tensor in network.tensors()]).values():
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _read_config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    try:
+        config = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; expected a network folder") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"{path}: cannot be read ({error})") from error
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
+        found = config.get("format") if isinstance(config, dict) else config
+        raise BadInput(f"{path}: format is {found!r}; expected {FORMAT!r}")
+    return config
+
+
+def _describe(network: Network) -> dict[str, Any]:
+    layers = []
+    for layer in network.layers:
+        entry: dict[str, Any] = {"kind": type(layer).__name__, "name": layer.name}
+        if isinstance(layer, FeedForward):
+            entry["residual"] = layer.residual
+            entry["layers"] = [
+                {"role": a.role, "shape": list(a.W.shape), "shift": a.shift, "relu": a.relu} for a in layer.layers
+            ]
+        else:
+            entry["shapes"] = {key: list(value.shape) for key, value in vars(layer).items() if key.startswith("W_")}
+        layers.append(entry)
+    keys = ("inputs", "outputs", "length", "dim")
+    return {**{key: getattr(network, key) for key in keys}, "layers": layers}
+
+
+def _shapes(description: dict[str, Any]) -> Iterator[list[int]]:
+    for entry in description["layers"]:
+        for affine in entry.get("layers", []):
+            yield affine["shape"]
+            yield affine["shape"][:1]
+        yield from entry.get("shapes", {}).values()
+
+
+def _rebuild(description: dict[str, Any], tensors: Iterator[Integers]) -> Network:
+    layers: list[Layer] = []
+    for entry in description["layers"]:
+        kind = _KINDS[entry["kind"]]
+        if kind is FeedForward:
+            chain = tuple(
+                Affine(next(tensors), next(tensors), shift=int(a["shift"]), relu=bool(a["relu"]), role=str(a["role"]))
+                for a in entry["layers"]
+            )
+            layers.append(FeedForward(chain, residual=bool(entry["residual"]), name=str(entry["name"])))
+        else:
+            weights = {key: next(tensors) for key in entry["shapes"]}
+            layers.append(kind(**weights, name=str(entry["name"])))
+    return Network(
+        tuple(layers),
+        inputs=description["inputs"],
+        outputs=description["outputs"],
+        length=int(description["length"]),
+        dim=int(description["dim"]),
+    )
