@@ -2,14 +2,14 @@
 
 **Letters.** N sequences of n tokens, C labels. u_k is the integer that stands for the token at position k.
 
-1. *Token code.* Token ids: the embedding table, u = W_E[t], drawn uniformly from [0, 2P). Vectors, and tokens with
-   positions: a hash z ∈ [0, P₁] of the token (:mod:`~byheart.constructions.hashing`), then a token stage that answers a
-   random code from [0, 2P) on the few tokens that tell the sequences apart (:mod:`~byheart.constructions.distinguish`)
+1. *Token code.* Token ids: the embedding table, u = W_E[t], drawn uniformly from [0, Q). Vectors, and tokens with
+   positions: a hash z of the token (:mod:`~byheart.constructions.hashing`), then a token stage that answers a
+   random code from [0, Q) on the few tokens that tell the sequences apart (:mod:`~byheart.constructions.distinguish`)
    and 0 on all others. In seq-to-seq every token must also be known by itself: u = code·2^B + z.
 2. *Uniform attention* with W_V = n, W_O = 2 gives the stream u_k + 2·Σ_j u_j at position k: an integer combination of
    codes whose coefficients, modulo 2, tell which token stands at k, and beyond that, how often every token occurs.
-   Different questions have different coefficients, so by the hash property they get different keys tri_P(u_k + 2Σ_j u_j)
-   with a probability bounded away from 0: drawn, checked on all N (or nN) keys, drawn again.
+   Different questions have different coefficients, so by the hash property they get different keys
+   fold_Q(u_k + 2Σ_j u_j) with a probability bounded away from 0: drawn, checked on all N (or nN) keys, drawn again.
 3. *Label stage.* Keys → labels: grouped extraction (:mod:`~byheart.constructions.lookup`) or the plain interpolator
    (:mod:`~byheart.constructions.interpolation`).
 
@@ -18,7 +18,7 @@ The stream is one integer wide all the way. Everything is exact; only the number
 
 import numpy as np
 
-from byheart.constructions.hashing import draw_modulus, fold_layers, fold_shapes, triangle
+from byheart.constructions.hashing import draw_modulus, fold, fold_layers, fold_shapes
 from byheart.constructions.keys import filled_up, one_answer_each
 from byheart.constructions.plan import Part, Plan, Shape, plan_of
 from byheart.constructions.sizes import Sizes
@@ -49,17 +49,17 @@ def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) ->
     front = coded_tokens(task, sizes, rng) if sizes.demand.coded else EmbeddedTokens(task)
     labels = task.labels.ravel()
     for draws in range(1, TRIES):
-        P = draw_modulus(sizes.label_modulus, rng)
-        codes = rng.integers(0, 2 * P, size=front.codes)
-        own = front.values(codes, 2 * P if sizes.label_folds else None)[front.ids]
+        Q = draw_modulus(sizes.label_modulus, rng)
+        codes = rng.integers(0, Q, size=front.codes)
+        own = front.values(codes, Q if sizes.label_folds else None)[front.ids]
         asking = own[:, -1:] if isinstance(task, NextToken) else own
         stream = (asking + 2 * own.sum(axis=1, keepdims=True)).ravel()
-        keys = triangle(stream, P) if sizes.label_folds else stream
+        keys = fold(stream, Q) if sizes.label_folds else stream
         chosen = one_answer_each(keys, labels)
         if chosen is not None:
             keys, answers = filled_up(keys[chosen], labels[chosen], sizes.demand.questions)
-            layers = [*fold_layers([1], 0, P, sizes.label_folds), *sizes.label_stage.layers(keys, integers(answers))]
-            return _assemble(task, front.layers(codes), layers), {"modulus": P, "draws": draws, **front.chosen}
+            layers = [*fold_layers([1], 0, Q, sizes.label_folds), *sizes.label_stage.layers(keys, integers(answers))]
+            return _assemble(task, front.layers(codes), layers), {"modulus": Q, "draws": draws, **front.chosen}
     raise RuntimeError(f"{TRIES} draws of codes did not tell {len(labels)} questions apart; please report this task")
 
 

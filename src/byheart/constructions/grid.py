@@ -5,7 +5,7 @@ at most ``bits`` bits (about 75 for standard-normal data), and a network whose f
 with these integers exactly. This replaces the theorem's cells of size δ: the price is log₂(r/finest bit) instead of
 log₂(r/δ) folds of six parameters each, and no assumption on the separation is left.
 
-A hash is s = v·X + offset with v drawn uniformly from [0, 2P)^d; :mod:`byheart.constructions.hashing` folds it.
+A hash is s = v·X + offset with v drawn uniformly from [0, Q)^d; :mod:`byheart.constructions.hashing` folds it.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.hashing import folds_needed, multiply
+from byheart.constructions.hashing import multiply
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,19 +44,14 @@ class Grid:
         return [int(entry) << self.exponent for entry in v]
 
 
-def offset(dim: int, bits: int, P: int) -> int:
-    """A multiple of 2P that makes v·X + offset non-negative for all |X| < 2^bits, v < 2P."""
-    return 2 * P * dim << bits
+def offset(dim: int, bits: int, Q: int) -> int:
+    """A multiple of Q that makes v·X + offset non-negative for all |X| < 2^bits, v < Q."""
+    return Q * dim << bits
 
 
 def ratio(dim: int, bits: int) -> int:
-    """v·X + offset is at most this many times P."""
-    return 4 * dim << bits
-
-
-def grid_folds(dim: int, bits: int, *, positions: bool = False) -> int:
-    """Folds from the hash of a point (plus a positional code below 2P) down to [0, P]."""
-    return folds_needed(ratio(dim, bits) + (2 if positions else 0))
+    """v·X + offset is at most this many times Q."""
+    return 2 * dim << bits
 
 
 def from_floats(vectors: NDArray[np.float64]) -> Grid:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from byheart.constructions import grid
 from byheart.constructions.demand import Demand
-from byheart.constructions.hashing import SMALLEST, folds_needed, largest_modulus
+from byheart.constructions.hashing import SMALLEST, folds_needed, largest_key, largest_modulus, question_modulus
 from byheart.constructions.plan import Shape
 from byheart.networks import Affine, Integers
 
@@ -44,28 +44,26 @@ class Sizes:
 
     @property
     def label_modulus(self) -> int:
-        """Smallest P: among K questions with C labels at most (1 − 1/C)·K²/2 pairs must not collide."""
-        K, C = self.demand.questions, self.demand.size.labels
-        return max(SMALLEST, K, K * K * (C - 1) // (8 * C))
+        """Smallest Q for the questions."""
+        return question_modulus(self.demand.questions, self.demand.size.labels)
 
     @property
     def token_modulus(self) -> int:
-        """Smallest P₁: marked tokens must not meet any token, nor, in seq-to-seq, tokens of one sequence each other."""
+        """Smallest Q for the tokens: the marked must not meet any other, nor those of one sequence in seq-to-seq."""
         d = self.demand
-        if d.setting == "next-token":
-            return max(SMALLEST, d.tokens, d.marked * d.tokens // 4)
-        return max(SMALLEST, d.tokens, d.marked * d.tokens // 2 + d.size.length * d.tokens // 4)
+        pairs = d.marked * d.tokens if d.setting == "next-token" else 2 * d.marked * d.tokens + d.size.length * d.tokens
+        return max(SMALLEST, 2 * d.tokens + 1, pairs // 2)
 
     @property
     def own_bits(self) -> int:
         """B: room for the token's own hash below its code; 0 where it is not passed on."""
         passed_on = self.demand.coded and self.demand.setting == "seq-to-seq"
-        return largest_modulus(self.token_modulus).bit_length() if passed_on else 0
+        return largest_key(self.token_modulus).bit_length() if passed_on else 0
 
     @property
     def label_ratio(self) -> int:
-        """The stream behind the attention is at most this many times P."""
-        return (2 * self.demand.size.length + 1) * 2 << self.own_bits
+        """The stream behind the attention is at most this many times Q."""
+        return (2 * self.demand.size.length + 1) << self.own_bits
 
     @property
     def label_folds(self) -> int:
@@ -75,18 +73,19 @@ class Sizes:
 
     @property
     def token_folds(self) -> int:
-        """Folds in front of the token stage."""
-        size = self.demand.size
-        return 2 if size.dim is None else grid.grid_folds(size.dim, self.demand.grid_bits, positions=self.demand.positions)
+        """Folds in front of the token stage: of W_E + W_pos, or of the hash of a vector, which may have W_pos added."""
+        size, bits = self.demand.size, self.demand.grid_bits
+        return folds_needed((1 if size.dim is None else grid.ratio(size.dim, bits)) + self.demand.positions)
 
     @property
     def label_stage(self) -> Stage:
         """Keys to labels."""
-        largest = largest_modulus(self.label_modulus) * (1 if self.label_folds else self.label_ratio)
+        Q = largest_modulus(self.label_modulus)
+        largest = Q // 2 if self.label_folds else self.label_ratio * Q
         return self.engine.label_stage(self.demand.questions, self.demand.size.labels, largest)
 
     @property
     def token_stage(self) -> Stage:
-        """Marked tokens to codes below 2P."""
-        codes = 2 * largest_modulus(self.label_modulus)
-        return self.engine.token_stage(self.demand.marked, codes, largest_modulus(self.token_modulus), self.own_bits)
+        """Marked tokens to codes below Q."""
+        codes = largest_modulus(self.label_modulus)
+        return self.engine.token_stage(self.demand.marked, codes, largest_key(self.token_modulus), self.own_bits)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from byheart.constructions import grid
 from byheart.constructions.demand import positioned_ids
 from byheart.constructions.distinguish import distinguishing_tokens
-from byheart.constructions.hashing import draw_modulus, fold_layers, multiply, triangle
+from byheart.constructions.hashing import draw_modulus, fold, fold_layers, multiply
 from byheart.constructions.sizes import Sizes
 from byheart.errors import BadInput
 from byheart.networks import Affine, Embedding, FeedForward, Layer, Positions, integers
@@ -84,12 +84,12 @@ def coded_tokens(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Genera
     first = np.unique(ids, return_index=True)[1]
     draw = _vector_hash(task, sizes, first) if task.vectors is not None else _pair_hash(task, first)
     for draws in range(1, TRIES):
-        P = draw_modulus(sizes.token_modulus, rng)
-        sums, front = draw(P, rng)
-        hashes = triangle(sums, P)
+        Q = draw_modulus(sizes.token_modulus, rng)
+        sums, front = draw(Q, rng)
+        hashes = fold(sums, Q)
         if _apart(hashes, marked, ids if isinstance(task, SeqToSeq) else None):
-            chosen: dict[str, object] = {"token_modulus": P, "token_draws": draws, "marked_tokens": len(marked)}
-            folding = fold_layers([1], 0, P, sizes.token_folds)
+            chosen: dict[str, object] = {"token_modulus": Q, "token_draws": draws, "marked_tokens": len(marked)}
+            folding = fold_layers([1], 0, Q, sizes.token_folds)
             return CodedTokens(ids, hashes, marked, front, folding, sizes, chosen)
     raise RuntimeError(f"{TRIES} draws did not tell {len(hashes)} tokens apart; please report this task")
 
@@ -112,33 +112,33 @@ _Draw = Callable[[int, np.random.Generator], tuple[NDArray[np.int64], list[Layer
 
 
 def _pair_hash(task: NextToken | SeqToSeq, first: NDArray[np.int64]) -> _Draw:
-    """(token id, position) ↦ W_E[t] + W_pos[k], both uniform below 2P."""
+    """(token id, position) ↦ W_E[t] + W_pos[k], both uniform below Q."""
     assert task.tokens is not None
     tokens, places = task.tokens.ravel()[first], first % task.size.length
 
-    def draw(P: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
-        W_E, W_pos = rng.integers(0, 2 * P, size=task.vocab), rng.integers(0, 2 * P, size=task.size.length)
+    def draw(Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
+        W_E, W_pos = rng.integers(0, Q, size=task.vocab), rng.integers(0, Q, size=task.size.length)
         return W_E[tokens] + W_pos[places], [Embedding(integers(W_E[:, None])), Positions(integers(W_pos[:, None]))]
 
     return draw
 
 
 def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: NDArray[np.int64]) -> _Draw:
-    """x ↦ v·X + offset (+ W_pos[k]), v and W_pos uniform below 2P."""
+    """x ↦ v·X + offset (+ W_pos[k]), v and W_pos uniform below Q."""
     assert task.vectors is not None
     n, d = task.vectors.shape[1:]
     points = grid.from_floats(task.vectors.reshape(-1, d)[first])
     places = first % n
 
-    def draw(P: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
-        v = rng.integers(0, 2 * P, size=d)
-        shift = grid.offset(d, sizes.demand.grid_bits, P)
+    def draw(Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
+        v = rng.integers(0, Q, size=d)
+        shift = grid.offset(d, sizes.demand.grid_bits, Q)
         project = Affine(integers([points.weights(v)]), integers([shift]), role="hash", relu=False)
         front: list[Layer] = [FeedForward((project,), name="projection")]
-        sums = points.hash(v, 2 * P)
+        sums = points.hash(v, Q)
         if not sizes.demand.positions:
             return sums, front
-        W_pos = rng.integers(0, 2 * P, size=n)
+        W_pos = rng.integers(0, Q, size=n)
         return sums + W_pos[places], [*front, Positions(integers(W_pos[:, None]))]
 
     return draw

@@ -1,7 +1,7 @@
 """Vardi, Yehudai & Shamir 2022, "On the Optimal Memorization Power of ReLU Neural Networks": N points, Õ(√N) parameters.
 
 A plain ReLU network, no attention: the n tokens of a sequence are one point in R^(n·d) (token ids are read as numbers),
-so the order of tokens matters and the first layer has n·d weights. The point is hashed into [0, P]
+so the order of tokens matters and the first layer has n·d weights. The point is hashed into a small range
 (:mod:`~byheart.constructions.hashing`, :mod:`~byheart.constructions.grid`) and looked up by grouped bit extraction
 (:mod:`~byheart.constructions.lookup`, where the proof is). Next-token tasks only.
 
@@ -18,13 +18,14 @@ from byheart.constructions import grid, lookup
 from byheart.constructions.demand import TYPICAL_GRID_BITS
 from byheart.constructions.grid import Grid
 from byheart.constructions.hashing import (
-    SMALLEST,
     draw_modulus,
+    fold,
     fold_layers,
     fold_shapes,
     folds_needed,
+    largest_key,
     largest_modulus,
-    triangle,
+    question_modulus,
 )
 from byheart.constructions.hypotheses import consistent
 from byheart.constructions.keys import filled_up, one_answer_each
@@ -68,24 +69,23 @@ class Demand:
 
     @property
     def modulus(self) -> int:
-        """Smallest P: at most (1 − 1/C)·N²/2 pairs of points must not collide."""
-        N, C = self.size.examples, self.size.labels
-        return max(SMALLEST, N, N * N * (C - 1) // (8 * C))
+        """Smallest Q for the points."""
+        return question_modulus(self.size.examples, self.size.labels)
 
     @property
     def ratio(self) -> int:
-        """The hash before folding is at most this many times P."""
-        return (4 if self.signed else 2) * self.coordinates << self.grid_bits
+        """The hash before folding is at most this many times Q."""
+        return (2 if self.signed else 1) * self.coordinates << self.grid_bits
 
     @property
     def hash_bits(self) -> int:
         """No weight in front of the lookup has more bits than this."""
-        return (self.ratio * largest_modulus(self.modulus)).bit_length() + 1
+        return (2 * self.ratio * largest_modulus(self.modulus)).bit_length() + 1
 
     @property
     def direct(self) -> bool:
         """Whether the point is a single id that can be the key as it is: small, or hashing it would take too many bits."""
-        small = (1 << self.grid_bits) - 1 <= largest_modulus(self.modulus)
+        small = (1 << self.grid_bits) - 1 <= largest_key(self.modulus)
         narrow = self.limits.bits is not None and self.hash_bits > self.limits.bits
         return self.coordinates == 1 and not self.signed and (small or narrow)
 
@@ -99,7 +99,7 @@ class Demand:
         """Keys to labels, within the limits."""
         if not self.direct and self.limits.bits is not None and self.hash_bits > self.limits.bits:
             raise BadInput(f"hashing these points needs {self.hash_bits} bits a weight; got bits={self.limits.bits}")
-        largest = (1 << self.grid_bits) - 1 if self.direct else largest_modulus(self.modulus)
+        largest = (1 << self.grid_bits) - 1 if self.direct else largest_key(self.modulus)
         before = len(self.hash_shapes)
         return lookup.design(self.size.examples, self.size.labels, largest, limits=self.limits, layers_before=before)
 
@@ -168,11 +168,11 @@ def _hash(
     if sizes.direct:
         return [], points.mantissa[:, 0], {}
     for draws in range(1, TRIES):
-        P = draw_modulus(sizes.modulus, rng)
-        v = rng.integers(0, 2 * P, size=sizes.coordinates)
-        keys = triangle(points.hash(v, 2 * P), P)
+        Q = draw_modulus(sizes.modulus, rng)
+        v = rng.integers(0, Q, size=sizes.coordinates)
+        keys = fold(points.hash(v, Q), Q)
         if one_answer_each(keys, labels) is not None:
-            offset = grid.offset(sizes.coordinates, sizes.grid_bits, P) if sizes.signed else 0
+            offset = grid.offset(sizes.coordinates, sizes.grid_bits, Q) if sizes.signed else 0
             project = Affine(integers([points.weights(v)]), integers([offset]), role="hash")
-            return [project, *fold_layers([1], 0, P, sizes.folds)], keys, {"modulus": P, "draws": draws}
+            return [project, *fold_layers([1], 0, Q, sizes.folds)], keys, {"modulus": Q, "draws": draws}
     raise RuntimeError(f"{TRIES} draws did not tell {len(labels)} points apart; please report this task")

@@ -1,0 +1,73 @@
+"""Every construction on one task: built, counted, saved, reloaded, certified; one row each."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from byheart.certify import certify
+from byheart.constructions import CONSTRUCTIONS, build
+from byheart.errors import BadInput
+from byheart.networks import store
+from byheart.tasks import Task
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One construction on the task; where it refused, ``note`` says why and the numbers are missing."""
+
+    construction: str
+    parameters: int | None = None
+    embedding: int | None = None
+    nonzero: int | None = None
+    max_bits: int | None = None
+    total_bits: int | None = None
+    depth: int | None = None
+    width: int | None = None
+    build_seconds: float | None = None
+    certified: bool | None = None
+    checked: int | None = None
+    certify_seconds: float | None = None
+    note: str = ""
+
+
+def compare(
+    task: Task, *, seed: int = 0, positions: bool = False, report: Callable[[str], None] | None = None
+) -> list[Compared]:
+    """Build every construction for ``task``; smallest first, refusals last. ``report`` hears what is being done."""
+    rows = []
+    for name in CONSTRUCTIONS:
+        if report is not None:
+            report(name)
+        try:
+            rows.append(_one(name, task, seed, positions))
+        except BadInput as refusal:
+            rows.append(Compared(name, note=str(refusal)))
+    return sorted(rows, key=lambda row: (row.parameters is None, row.parameters or 0))
+
+
+def _one(name: str, task: Task, seed: int, positions: bool) -> Compared:
+    settings = CONSTRUCTIONS[name].settings
+    chosen = settings(positions=positions) if "positions" in settings.__dataclass_fields__ else settings()
+    built = build(name, task, seed=seed, settings=chosen)
+    with tempfile.TemporaryDirectory() as folder:
+        store.save(built.network, Path(folder) / "network")
+        start = time.perf_counter()
+        certificate = certify(Path(folder) / "network", task)
+        seconds = time.perf_counter() - start
+    account = built.account
+    return Compared(
+        construction=name,
+        parameters=account.dense,
+        embedding=account.embedding,
+        nonzero=account.nonzero,
+        max_bits=account.max_bits,
+        total_bits=account.total_bits,
+        depth=account.depth,
+        width=account.width,
+        build_seconds=built.seconds,
+        certified=certificate.certified,
+        checked=certificate.checked,
+        certify_seconds=seconds,
+    )

@@ -1,0 +1,36 @@
+"""Tasks: what is to be memorized.
+
+A task is N sequences of n tokens, each token an id or a vector, and what a network must answer to each sequence: one
+label (:class:`NextToken`), one label for each token (:class:`SeqToSeq`) or a distribution over the next token
+(:class:`NextTokenDistribution`). Tasks check themselves when they are made and never change afterwards.
+
+- Make random ones with :func:`random_next_token`, :func:`random_seq_to_seq` and :func:`random_distribution`, and
+  controls with :func:`shuffled`.
+- Keep them in ``.npz`` or ``.jsonl`` files with :func:`save` and :func:`load`.
+- Ask for what theorems assume of them with :func:`separation`, :func:`permuted_twins` and :func:`conflict`.
+"""
+
+from byheart.tasks.conditions import Conflict, Separation, Twins, conflict, permuted_twins, separation, token_ids
+from byheart.tasks.files import load, save
+from byheart.tasks.random import random_distribution, random_next_token, random_seq_to_seq
+from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq, Task, shuffled
+
+__all__ = [
+    "Conflict",
+    "NextToken",
+    "NextTokenDistribution",
+    "Separation",
+    "SeqToSeq",
+    "Task",
+    "Twins",
+    "conflict",
+    "load",
+    "permuted_twins",
+    "random_distribution",
+    "random_next_token",
+    "random_seq_to_seq",
+    "save",
+    "separation",
+    "shuffled",
+    "token_ids",
+]

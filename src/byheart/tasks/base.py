@@ -1,0 +1,100 @@
+"""What all tasks share: the sequences, the sizes and the fingerprint."""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy.typing as npt
+
+from byheart.errors import BadInput
+from byheart.size import Size
+from byheart.tasks.checks import Floats, Ids, below, count, floats, integers
+from byheart.tasks.distinct import distinct
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Task:
+    """What all tasks share: N sequences of n tokens, given either as ids or as vectors.
+
+    Everything is checked on construction (:class:`~byheart.errors.BadInput` names the first thing that is wrong) and
+    every array is a read-only copy. Two tasks are equal if their fingerprints are.
+    """
+
+    kind: ClassVar[str]
+    """What is asked for: ``"next-token"``, ``"seq-to-seq"`` or ``"next-token-distribution"``."""
+    answers_name: ClassVar[str]
+    """The field that holds the answers: ``"labels"`` or ``"probabilities"``."""
+    tokens: Ids | None
+    """int64 [N, n]: token ids in [0, ``vocab``), or ``None`` if tokens are vectors."""
+    vectors: Floats | None
+    """float64 [N, n, d]: token vectors, meant as the exact dyadic rationals they are, or ``None`` if tokens are ids."""
+    label_count: int
+    """C: how many labels there are, used or not."""
+    vocab: int
+    """ω: how many token ids there are, used or not; or how many distinct token vectors the task holds."""
+
+    @property
+    def inputs_name(self) -> str:
+        """The field that holds the sequences: ``"tokens"`` or ``"vectors"``."""
+        return "tokens" if self.vectors is None else "vectors"
+
+    @property
+    def inputs(self) -> npt.NDArray[Any]:
+        """The sequences: int64 [N, n] or float64 [N, n, d]."""
+        inputs: npt.NDArray[Any] = getattr(self, self.inputs_name)
+        return inputs
+
+    @property
+    def answers(self) -> npt.NDArray[Any]:
+        """What is asked for, one row for each example: the labels or the probabilities."""
+        answers: npt.NDArray[Any] = getattr(self, self.answers_name)
+        return answers
+
+    def with_answers(self, answers: npt.ArrayLike) -> Self:
+        """The same sequences with other answers out of the same ``label_count``."""
+        changes: dict[str, Any] = {self.answers_name: answers}
+        return replace(self, **changes)
+
+    @property
+    def size(self) -> Size:
+        """The task's sizes, in the papers' letters."""
+        examples, length, *dim = self.inputs.shape
+        return Size(examples, length, self.label_count, self.vocab, dim[0] if dim else None)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A sha256 over everything the task consists of: equal tasks share it, whatever file they came from."""
+        parts = {self.inputs_name: self.inputs, self.answers_name: self.answers}
+        shapes = {name: part.shape for name, part in parts.items()}
+        digest = hashlib.sha256(json.dumps([self.kind, shapes, self.label_count, self.vocab]).encode())
+        for part in parts.values():
+            digest.update(part.astype(part.dtype.newbyteorder("<"), copy=False).ravel().data)
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self.fingerprint == other.fingerprint if isinstance(other, Task) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.size})"
+
+    def _set(self, **fields: object) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def _set_inputs(self, tokens: npt.ArrayLike | None, vectors: npt.ArrayLike | None, vocab: int | None) -> None:
+        if (tokens is None) == (vectors is None):
+            raise BadInput(f"{'neither' if tokens is None else 'both'} of tokens and vectors given; expected one")
+        if tokens is not None:
+            ids = integers("tokens", tokens, shape=("N", "n"))
+            self._set(tokens=ids, vectors=None, vocab=below("tokens", ids, vocab, "vocab"))
+        elif vectors is not None:
+            points = floats("vectors", vectors, shape=("N", "n", "d"))
+            found = len(distinct(points.reshape(-1, points.shape[2])).first)
+            if vocab is not None and count("vocab", vocab) != found:
+                raise BadInput(f"vocab is {vocab}; expected {found}, the number of distinct vectors")
+            self._set(tokens=None, vectors=points, vocab=found)

@@ -1,0 +1,146 @@
+"""Arrays as they come in, checked and made ours: the right numbers, in our own read-only memory."""
+
+import operator
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.errors import BadInput
+
+Ids = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+LARGEST_COUNT = 2**63 - 1
+EXACT_IN_FLOAT64 = 2**53
+AXES = {"N": "example", "n": "token", "d": "dimension", "C": "label"}
+
+Shape = tuple[int | str, ...]
+"""What shape is expected: sizes, and letters of :data:`AXES` for axes of any positive size."""
+
+_Array = TypeVar("_Array", bound=npt.NDArray[Any])
+
+
+class BadEntry(BadInput):
+    """Bad input at one entry of an array; ``example`` says in which example, for readers that know its line.
+
+    >>> str(BadEntry("tokens", (3, 2), "is -1; expected 0 or more"))
+    'tokens[3, 2] is -1; expected 0 or more'
+    """
+
+    def __init__(self, name: str, index: tuple[int, ...], problem: str) -> None:
+        self.example = index[0]
+        super().__init__(f"{name}[{', '.join(map(str, index))}] {problem}")
+
+
+def count(name: str, value: object) -> int:
+    """``value`` as an int of at least one.
+
+    >>> count("vocab", 0)
+    Traceback (most recent call last):
+    byheart.errors.BadInput: vocab is 0; expected at least 1
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]  # anything may come in; what is no integer raises
+    except TypeError:
+        raise BadInput(f"{name} is {value!r}; expected an integer") from None
+    if isinstance(value, bool):
+        raise BadInput(f"{name} is {value!r}; expected an integer")
+    if number < 1:
+        raise BadInput(f"{name} is {number}; expected at least 1")
+    if number > LARGEST_COUNT:
+        raise BadInput(f"{name} is {number}; expected at most {LARGEST_COUNT}")
+    return number
+
+
+def integers(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
+    """``values`` as a read-only int64 array of the given shape.
+
+    >>> integers("labels", [[0, 1]], shape=(1, "n"))
+    array([[0, 1]])
+    """
+    array = _shaped(name, values, shape)
+    if array.dtype.kind not in "iu":
+        raise BadInput(f"{name} has dtype {array.dtype}; expected integers")
+    if array.dtype.kind == "u":
+        _refuse(name, array, array > LARGEST_COUNT, f"expected at most {LARGEST_COUNT}")
+    if array.flags.writeable or not array.flags.owndata or not array.flags.c_contiguous or array.dtype != np.int64:
+        array = array.astype(np.int64, order="C")
+    return _read_only(array)
+
+
+def floats(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
+    """``values`` as a read-only float64 array of finite numbers, none of them rounded, and no negative zero.
+
+    >>> floats("vectors", [[[1, -0.0]]], shape=("N", "n", "d"))
+    array([[[1., 0.]]])
+    """
+    array = _shaped(name, values, shape)
+    if array.dtype.kind in "iu":
+        beyond = (array > EXACT_IN_FLOAT64) | (array < -EXACT_IN_FLOAT64)
+        _refuse(name, array, beyond, "expected numbers that float64 holds exactly")
+    elif array.dtype.kind != "f" or array.dtype.itemsize > 8:
+        raise BadInput(f"{name} has dtype {array.dtype}; expected float64, or numbers that it holds exactly")
+    _refuse(name, array, ~np.isfinite(array), "expected finite numbers")
+    return _read_only(np.add(array, 0.0, dtype=np.float64, order="C"))  # -0.0 + 0.0 is 0.0; nothing else changes
+
+
+def below(name: str, ids: Ids, limit: object, limit_name: str) -> int:
+    """The number of possible ids: ``limit`` if given, else one more than the largest; refuses ids outside of it.
+
+    >>> below("labels", np.array([0, 4, 2]), None, "label_count")
+    5
+    >>> below("labels", np.array([0, 4, 2]), 3, "label_count")
+    Traceback (most recent call last):
+    byheart.tasks.checks.BadEntry: labels[1] is 4; expected 0 to 2 (label_count = 3)
+    """
+    if limit is None:
+        _refuse(name, ids, ids < 0, "expected 0 or more")
+        limit = min(int(ids.max()) + 1, LARGEST_COUNT)
+    bound = count(limit_name, limit)
+    _refuse(name, ids, (ids < 0) | (ids >= bound), f"expected 0 to {bound - 1} ({limit_name} = {bound})")
+    return bound
+
+
+def distributions(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
+    """``values`` as float64 [N, C] whose rows are probability distributions, up to 1e-9.
+
+    >>> distributions("probabilities", [[0.5, 0.25]], shape=(1, "C"))
+    Traceback (most recent call last):
+    byheart.tasks.checks.BadEntry: probabilities[0] sums to 0.75; expected 1 (within 1e-9)
+    """
+    array = floats(name, values, shape)
+    _refuse(name, array, array < 0, "expected 0 or more")
+    sums = array.sum(axis=1)
+    wrong = np.abs(sums - 1) > 1e-9
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise BadEntry(name, (row,), f"sums to {sums[row].item()}; expected 1 (within 1e-9)")
+    return array
+
+
+def _shaped(name: str, values: npt.ArrayLike, shape: Shape) -> npt.NDArray[Any]:
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise BadInput(f"{name} is ragged; expected rows of equal length") from None
+    fits = array.ndim == len(shape) and all(
+        isinstance(want, str) or want == size for want, size in zip(shape, array.shape, strict=True)
+    )
+    if not fits:
+        raise BadInput(f"{name} has shape {array.shape}; expected [{', '.join(map(str, shape))}]")
+    if array.size == 0:
+        needed = " and ".join(f"one {AXES[letter]}" for letter in shape if isinstance(letter, str))
+        raise BadInput(f"{name} has shape {array.shape}; expected at least {needed}")
+    return array
+
+
+def _refuse(name: str, array: npt.NDArray[Any], bad: npt.NDArray[np.bool_], expected: str) -> None:
+    if bad.any():
+        index = np.unravel_index(int(bad.argmax()), bad.shape)
+        raise BadEntry(name, tuple(map(int, index)), f"is {array[index].item()}; {expected}")
+
+
+def _read_only(array: _Array) -> _Array:
+    array.flags.writeable = False
+    return array

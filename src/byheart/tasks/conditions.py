@@ -1,0 +1,137 @@
+"""Whether a task can be memorized at all: sequences that some network cannot tell apart, and what they ask for.
+
+A network with positions tells sequences apart that differ anywhere. A permutation-equivariant one sees a sequence as a
+multiset of tokens, and a token of it as that token in that multiset.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from byheart.tasks.checks import Ids
+from byheart.tasks.distinct import distinct, first_positions
+from byheart.tasks.separated import Separation, separation
+from byheart.tasks.task import NextTokenDistribution, SeqToSeq, Task
+
+__all__ = ["Conflict", "Place", "Separation", "Twins", "conflict", "permuted_twins", "separation", "token_ids"]
+
+Place = tuple[int] | tuple[int, int]
+"""An example, or an example and a position in it."""
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Two examples that hold the same tokens, up to order.
+
+    >>> print(Twins(3, 7))
+    example 3 and example 7 hold the same tokens up to order
+    """
+
+    first: int
+    second: int
+
+    def __str__(self) -> str:
+        return f"example {self.first} and example {self.second} hold the same tokens up to order"
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Two places that look the same to the network and ask for different answers.
+
+    >>> print(Conflict((0, 1), (3, 1), ("label 4", "label 5"), positions=True))
+    example 0, position 1 and example 3, position 1 are equal tokens in equal sequences: asked for label 4 and label 5
+    """
+
+    first: Place
+    second: Place
+    asked: tuple[str, str]
+    """The two answers in words."""
+    positions: bool
+    """Whether the order of the tokens told the two places apart, had it differed."""
+
+    def __str__(self) -> str:
+        first, second = (
+            f"example {place[0]}" + (f", position {place[1]}" if len(place) == 2 else "")
+            for place in (self.first, self.second)
+        )
+        what = "equal tokens in equal sequences" if len(self.first) == 2 else "equal sequences"
+        order = "" if self.positions else " up to order"
+        return f"{first} and {second} are {what}{order}: asked for {self.asked[0]} and {self.asked[1]}"
+
+
+def token_ids(task: Task) -> Ids:
+    """int64 [N, n]: each distinct token's number, in the order in which tokens first appear.
+
+    >>> from byheart.tasks import NextToken
+    >>> token_ids(NextToken(vectors=[[[0.5], [0.0]], [[-0.0], [2.0]]], labels=[0, 1]))
+    array([[0, 1],
+           [1, 2]])
+    """
+    examples, length = task.inputs.shape[:2]
+    return distinct(task.inputs.reshape(examples * length, -1)).ids.reshape(examples, length)
+
+
+def permuted_twins(task: Task) -> Twins | None:
+    """The first example that is a permutation of an earlier one (or equal to it), and that one; ``None`` if none is.
+
+    >>> from byheart.tasks import NextToken
+    >>> permuted_twins(NextToken(tokens=[[0, 1], [2, 2], [1, 0]], labels=[0, 0, 0]))
+    Twins(first=0, second=2)
+    """
+    alike = _alike(task, positions=False)
+    repeated = alike != np.arange(len(alike))
+    if not repeated.any():
+        return None
+    second = int(repeated.argmax())
+    return Twins(int(alike[second]), second)
+
+
+def conflict(task: Task, *, positions: bool) -> Conflict | None:
+    """The first place that asks for another answer than an earlier place that looks the same; ``None`` if none does.
+
+    With ``positions``, examples look the same if they are equal, without, if they are permutations of each other. In a
+    sequence-to-sequence task it is the tokens that are compared: with ``positions``, at the same position of equal
+    sequences; without, equal tokens of sequences that are permutations of each other, or of one sequence.
+
+    >>> from byheart.tasks import NextToken
+    >>> task = NextToken(tokens=[[0, 1], [1, 0]], labels=[4, 5])
+    >>> conflict(task, positions=True) is None
+    True
+    >>> print(conflict(task, positions=False))
+    example 0 and example 1 are equal sequences up to order: asked for label 4 and label 5
+    """
+    alike = _alike(task, positions=positions)
+    if isinstance(task, SeqToSeq):
+        return _conflict_of_tokens(task, alike, positions)
+    answers = task.answers.reshape(len(alike), -1)
+    wrong = answers != answers[alike]
+    if not wrong.any():
+        return None
+    second, column = divmod(int(wrong.argmax()), answers.shape[1])
+    first = int(alike[second])
+    words = "probability {} of token " + str(column) if isinstance(task, NextTokenDistribution) else "label {}"
+    asked = (words.format(answers[first, column]), words.format(answers[second, column]))
+    return Conflict((first,), (second,), asked, positions)
+
+
+def _conflict_of_tokens(task: SeqToSeq, alike: Ids, positions: bool) -> Conflict | None:
+    length = task.labels.shape[1]
+    # The first place that looks like a token's is in the first sequence that looks like its own.
+    first = np.arange(length)[None] if positions else first_positions(_comparable(task), alike)
+    wrong = task.labels != task.labels[alike[:, None], first]
+    if not wrong.any():
+        return None
+    i, k = divmod(int(wrong.argmax()), length)
+    j, m = int(alike[i]), int(np.broadcast_to(first, wrong.shape)[i, k])
+    return Conflict((j, m), (i, k), (f"label {task.labels[j, m]}", f"label {task.labels[i, k]}"), positions)
+
+
+def _alike(task: Task, *, positions: bool) -> Ids:
+    """int64 [N]: for each example the first that is equal to it, or, without ``positions``, a permutation of it."""
+    sequences = _comparable(task)
+    return distinct(sequences if positions else np.sort(sequences, axis=1)).representatives
+
+
+def _comparable(task: Task) -> Ids:
+    """int64 [N, n]: numbers that are equal where tokens are."""
+    return token_ids(task) if task.tokens is None else task.tokens

@@ -1,0 +1,86 @@
+"""Which rows of an array are equal, and which entries of a row: exactly, and with one sort where the data allow it."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.tasks.checks import Floats, Ids
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_HALF = np.uint64(32)
+
+
+class Distinct(NamedTuple):
+    """The classes of equal rows of an array [M, d], numbered in the order in which they first appear."""
+
+    ids: Ids
+    """int64 [M]: the class of each row."""
+    first: Ids
+    """int64 [K]: the first row of each class, increasing."""
+
+    @property
+    def representatives(self) -> Ids:
+        """int64 [M]: for each row the first row that equals it."""
+        return self.first[self.ids]
+
+
+def distinct(rows: Ids | Floats) -> Distinct:
+    """Number the distinct rows of ``rows`` [M, d] in the order in which they first appear.
+
+    Rows are equal if their bytes are; float arrays must be free of -0.0. The rows are hashed to one key each and the
+    keys sorted. Rows that share a key without being equal are told apart afterwards, column by column, so the answer
+    never depends on luck.
+
+    >>> distinct(np.array([[7, 1], [5, 5], [7, 1], [7, 2]]))
+    Distinct(ids=array([0, 1, 0, 2]), first=array([0, 1, 3]))
+    """
+    columns = np.ascontiguousarray(rows).view(np.uint64).T
+    found = _numbered(_hashed(columns))
+    for column in columns:
+        if _all_equal(columns, found.representatives):
+            break
+        # Both numbers are below M, so the pair fits into 63 bits for every M that fits into memory.
+        within = _numbered(column)
+        found = _numbered(found.ids * len(within.first) + within.ids)
+    return found
+
+
+def first_positions(rows: Ids, among: Ids) -> Ids:
+    """For each entry of ``rows`` [N, n] the first position at which it occurs in row ``among[i]``: int64 [N, n].
+
+    ``among`` [N] names for each row i a row that is a permutation of it, which may be row i itself.
+
+    >>> first_positions(np.array([[7, 5, 7], [5, 7, 7]]), among=np.array([0, 0]))
+    array([[0, 1, 0],
+           [1, 0, 0]])
+    """
+    order = np.argsort(rows, axis=1, kind="stable")
+    arranged = np.take_along_axis(rows, order, axis=1)
+    starts = np.ones(rows.shape, np.bool_)
+    starts[:, 1:] = arranged[:, 1:] != arranged[:, :-1]
+    run = np.maximum.accumulate(np.where(starts, np.arange(rows.shape[1]), 0), axis=1)
+    positions = np.empty_like(order)
+    # Permutations of each other are equal once they are arranged, so their runs begin in the same places.
+    np.put_along_axis(positions, order, np.take_along_axis(order[among], run, axis=1), axis=1)
+    return positions
+
+
+def _hashed(columns: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    keys = np.zeros(columns.shape[1], np.uint64)
+    for column in columns:
+        keys = (keys ^ column) * _ODD
+        keys ^= keys >> _HALF
+    return keys
+
+
+def _all_equal(columns: npt.NDArray[np.uint64], representatives: Ids) -> bool:
+    return all(np.array_equal(column, column[representatives]) for column in columns)
+
+
+def _numbered(keys: npt.NDArray[np.uint64] | Ids) -> Distinct:
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return Distinct(rank[inverse], first[order])

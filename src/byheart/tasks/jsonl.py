@@ -1,0 +1,150 @@
+"""Tasks as ``.jsonl`` files: a header line, which may be left out, then one JSON object for each example.
+
+A next-token task reads::
+
+    {"task": "next-token", "label_count": 10, "vocab": 200}
+    {"tokens": [17, 3, 99], "label": 3}
+
+Sequence-to-sequence tasks have ``labels``, distributions ``probabilities``; ``vectors`` may stand for ``tokens``.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any, BinaryIO, NoReturn
+
+from byheart.errors import BadInput
+from byheart.tasks.checks import EXACT_IN_FLOAT64, BadEntry
+from byheart.tasks.task import KINDS, NextToken, NextTokenDistribution, SeqToSeq, Task
+
+ANSWER_KEYS = {NextToken.kind: "label", SeqToSeq.kind: "labels", NextTokenDistribution.kind: "probabilities"}
+DEPTHS = {"tokens": 1, "vectors": 2, "label": 0, "labels": 1, "probabilities": 1}
+SIZES = ("label_count", "vocab")
+REAL = ("vectors", "probabilities")
+
+Object = dict[str, Any]
+
+
+def write(task: Task, file: BinaryIO) -> None:
+    """Write ``task`` to a file that is open for writing bytes. Floats are written so that they come back exactly."""
+    header = {"task": task.kind, "label_count": task.label_count, "vocab": task.vocab}
+    file.write(f"{json.dumps(header)}\n".encode())
+    for sequence, answer in zip(task.inputs, task.answers, strict=True):
+        example = {task.inputs_name: sequence.tolist(), ANSWER_KEYS[task.kind]: answer.tolist()}
+        file.write(f"{json.dumps(example)}\n".encode())
+
+
+def read(file: BinaryIO, path: Path) -> Task:
+    """Read a task from a file that is open for reading bytes; ``path`` names it in errors."""
+    numbered = list(_objects(file, path))
+    header: Object = {}
+    if numbered and "task" in numbered[0][1]:
+        number, header = numbered.pop(0)
+        with _at(f"{path}:{number}"):
+            _check_header(header)
+    if not numbered:
+        raise BadInput(f"{path}: no examples; expected one JSON object a line")
+    lines, examples = zip(*numbered, strict=True)
+    with _at(f"{path}:{lines[0]}"):
+        kind = header["task"] if header else _likely_kind(examples[0])
+    inputs = "vectors" if "vectors" in examples[0] else "tokens"
+    answers = ANSWER_KEYS[kind]
+    _check_examples(numbered, (inputs, answers), path)
+    fields: Object = {name: header[name] for name in SIZES if name in header}
+    fields[inputs] = [example[inputs] for example in examples]
+    fields[KINDS[kind].answers_name] = [example[answers] for example in examples]
+    try:
+        return KINDS[kind](**fields)
+    except BadEntry as error:
+        raise BadInput(f"{path}:{lines[error.example]}: {error}") from error
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+
+
+@contextmanager
+def _at(place: str) -> Iterator[None]:
+    try:
+        yield
+    except BadInput as error:
+        raise BadInput(f"{place}: {error}") from error
+
+
+def _objects(file: BinaryIO, path: Path) -> Iterator[tuple[int, Object]]:
+    """The objects of a file with their line numbers, from 1; blank lines are passed over."""
+    for number, line in enumerate(file, start=1):
+        if line.strip():
+            with _at(f"{path}:{number}"):
+                yield number, _parsed(line)
+
+
+def _parsed(line: bytes) -> Object:
+    try:
+        value = json.loads(line.decode(), parse_constant=_refuse_constant)
+    except BadInput:
+        raise
+    except UnicodeDecodeError:
+        raise BadInput("not UTF-8 text") from None
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BadInput(f"{shortened(value)} found; expected a JSON object")
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise BadInput(f"{name} found; expected finite numbers")
+
+
+def _check_header(header: Object) -> None:
+    if header["task"] not in list(KINDS):
+        raise BadInput(f"task is {shortened(header['task'])}; expected one of {', '.join(KINDS)}")
+    if unknown := sorted(header.keys() - {"task", *SIZES}):
+        raise BadInput(f"unknown key {unknown[0]!r}; expected only task, {', '.join(SIZES)}")
+
+
+def _likely_kind(example: Object) -> str:
+    for kind, key in ANSWER_KEYS.items():
+        if key in example:
+            return kind
+    raise BadInput(f"no answer; expected one of the keys {', '.join(ANSWER_KEYS.values())}")
+
+
+def _check_examples(numbered: list[tuple[int, Object]], keys: tuple[str, str], path: Path) -> None:
+    """See to it that all examples have just these keys, and lists of numbers of one shape under each."""
+    expected: dict[str, tuple[int, ...]] = {}
+    for number, example in numbered:
+        with _at(f"{path}:{number}"):
+            if example.keys() != set(keys):
+                raise BadInput(f"found the keys {', '.join(sorted(example))}; expected {' and '.join(keys)}")
+            for key in keys:
+                shape = _shape(key, example[key], DEPTHS[key])
+                if expected.setdefault(key, shape) != shape:
+                    raise BadInput(f"{key} has shape {shape}; expected {expected[key]}, as on line {numbered[0][0]}")
+
+
+def _shape(key: str, value: Any, depth: int) -> tuple[int, ...]:
+    """The shape of nested lists of numbers."""
+    if depth == 0:
+        _check_numbers(key, [value])
+        return ()
+    if not isinstance(value, list):
+        raise BadInput(f"{key} holds {shortened(value)}; expected a list")
+    if depth == 1:
+        _check_numbers(key, value)
+        return (len(value),)
+    shapes = {_shape(key, item, depth - 1) for item in value}
+    if len(shapes) > 1:
+        raise BadInput(f"{key} is ragged; expected vectors of one dimension")
+    return (len(value), *next(iter(shapes), (0,)))
+
+
+def _check_numbers(key: str, values: list[Any]) -> None:
+    types = set(map(type, values))
+    allowed, expected = ({int, float}, "numbers") if key in REAL else ({int}, "integers")
+    if not types <= allowed:
+        wrong = next(value for value in values if type(value) not in allowed)
+        raise BadInput(f"{key} holds {shortened(wrong)}; expected {expected}")
+    if key in REAL and int in types and any(abs(value) > EXACT_IN_FLOAT64 for value in values if type(value) is int):
+        raise BadInput(f"{key} holds an integer beyond 2^53; expected numbers that float64 holds exactly")

@@ -1,0 +1,106 @@
+"""Tasks as ``.npz`` files: the arrays by their names, and ``kind``, ``label_count`` and ``vocab`` as scalars."""
+
+import struct
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+from numpy.lib.npyio import NpzFile
+
+from byheart.errors import BadInput
+from byheart.tasks.task import KINDS, NextToken, NextTokenDistribution, SeqToSeq, Task
+
+INPUTS = ("tokens", "vectors")
+ANSWERS = ("labels", "probabilities")
+SIZES = ("label_count", "vocab")
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def write(task: Task, file: BinaryIO) -> None:
+    """Write ``task`` to a file that is open for writing bytes."""
+    arrays: dict[str, npt.ArrayLike] = {
+        "kind": task.kind,
+        "label_count": task.label_count,
+        "vocab": task.vocab,
+        task.inputs_name: task.inputs,
+        task.answers_name: task.answers,
+    }
+    np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
+
+
+def read(file: BinaryIO, path: Path) -> Task:
+    """Read a task from a file that is open for reading bytes; ``path`` names it in errors.
+
+    The scalars may be missing: what is asked for shows in the answers, and sizes have defaults.
+    """
+    arrays = _arrays(file, path)
+    try:
+        known = (*INPUTS, *ANSWERS, *SIZES, "kind")
+        if unknown := sorted(set(arrays) - set(known)):
+            raise BadInput(f"unknown array {unknown[0]!r}; expected only {', '.join(known)}")
+        inputs = _one_of(INPUTS, arrays)
+        answers = _one_of(ANSWERS, arrays)
+        kind = _kind(arrays) if "kind" in arrays else _likely_kind(arrays)
+        if answers != KINDS[kind].answers_name:
+            raise BadInput(f"kind is {kind} and there is an array {answers!r}; expected {KINDS[kind].answers_name!r}")
+        fields: dict[str, Any] = {name: _scalar(name, arrays) for name in SIZES if name in arrays}
+        fields |= {inputs: arrays[inputs], answers: arrays[answers]}
+        return KINDS[kind](**fields)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+
+
+def _arrays(file: BinaryIO, path: Path) -> Arrays:
+    # Not np.load, which takes whatever does not start like a zip file for a pickle, and says so.
+    with _reading(f"{path}: the archive"):
+        archive = NpzFile(file, allow_pickle=False)
+    arrays = {}
+    with archive:
+        for name in archive.files:
+            with _reading(f"{path}: array {name!r}"):
+                arrays[name] = archive[name]
+            if not isinstance(arrays[name], np.ndarray):
+                raise BadInput(f"{path}: {name!r} is not a numpy array")
+    return arrays
+
+
+@contextmanager
+def _reading(what: str) -> Iterator[None]:
+    """Turn everything that damaged files make zipfile and numpy raise into one line about ``what``."""
+    try:
+        yield
+    except (ValueError, EOFError, KeyError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error) as error:
+        raise BadInput(f"{what} cannot be read: {' '.join(str(error).split())}") from error
+
+
+def _one_of(names: Collection[str], arrays: Arrays) -> str:
+    found = [name for name in names if name in arrays]
+    if len(found) != 1:
+        raise BadInput(f"{len(found) or 'none'} of the arrays {' and '.join(names)} found; expected one of them")
+    return found[0]
+
+
+def _scalar(name: str, arrays: Arrays) -> Any:
+    array = arrays[name]
+    if array.shape != ():
+        raise BadInput(f"{name} has shape {array.shape}; expected a scalar")
+    return array.item()
+
+
+def _kind(arrays: Arrays) -> str:
+    kind = _scalar("kind", arrays)
+    if kind not in KINDS:
+        raise BadInput(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
+    return str(kind)
+
+
+def _likely_kind(arrays: Arrays) -> str:
+    if "probabilities" in arrays:
+        return NextTokenDistribution.kind
+    return NextToken.kind if arrays["labels"].ndim == 1 else SeqToSeq.kind

@@ -1,0 +1,124 @@
+"""Random tasks: the ones that worst-case capacity is measured on.
+
+Every generated task can be memorized by a permutation-equivariant network: no two sequences are permutations of each
+other, and equal tokens of one sequence ask for equal labels.
+"""
+
+import numpy as np
+
+from byheart.errors import BadInput
+from byheart.tasks.checks import Floats, Ids, count
+from byheart.tasks.distinct import first_positions
+from byheart.tasks.sequences import Shape, distinct_sequences
+from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq
+
+
+def random_next_token(
+    *,
+    examples: int,
+    length: int,
+    vocab: int | None,
+    labels: int,
+    dim: int | None = None,
+    shape: Shape = "uniform",
+    rng: np.random.Generator,
+) -> NextToken:
+    """A random task of ``examples`` sequences of ``length`` tokens, each with one of ``labels`` labels.
+
+    Tokens are ids below ``vocab``; with ``dim`` they are standard normal vectors out of a vocabulary of ``vocab``, or,
+    if ``vocab`` is ``None``, all drawn afresh.
+
+    >>> rng = np.random.default_rng(0)
+    >>> random_next_token(examples=100, length=4, vocab=50, labels=10, rng=rng)
+    NextToken(Size(examples=100, length=4, labels=10, vocab=50, dim=None))
+    >>> random_next_token(examples=100, length=4, vocab=None, labels=10, dim=3, rng=rng)
+    NextToken(Size(examples=100, length=4, labels=10, vocab=400, dim=3))
+    """
+    ids = _sequences(examples=examples, length=length, vocab=vocab, dim=dim, shape=shape, rng=rng)
+    answers = rng.integers(count("labels", labels), size=examples)
+    if dim is None:
+        return NextToken(tokens=ids, labels=answers, label_count=labels, vocab=vocab)
+    return NextToken(vectors=_vectors(ids, dim, rng), labels=answers, label_count=labels)
+
+
+def random_seq_to_seq(
+    *,
+    examples: int,
+    length: int,
+    vocab: int | None,
+    labels: int,
+    dim: int | None = None,
+    shape: Shape = "uniform",
+    rng: np.random.Generator,
+) -> SeqToSeq:
+    """As :func:`random_next_token`, with a label for each token; equal tokens of one sequence get equal labels.
+
+    >>> rng = np.random.default_rng(0)
+    >>> random_seq_to_seq(examples=100, length=4, vocab=50, labels=10, shape="neighbours", rng=rng)
+    SeqToSeq(Size(examples=100, length=4, labels=10, vocab=50, dim=None))
+    """
+    ids = _sequences(examples=examples, length=length, vocab=vocab, dim=dim, shape=shape, rng=rng)
+    drawn = rng.integers(count("labels", labels), size=ids.shape)
+    answers = np.take_along_axis(drawn, first_positions(ids, np.arange(len(ids))), axis=1)
+    if dim is None:
+        return SeqToSeq(tokens=ids, labels=answers, label_count=labels, vocab=vocab)
+    return SeqToSeq(vectors=_vectors(ids, dim, rng), labels=answers, label_count=labels)
+
+
+def random_distribution(
+    *,
+    examples: int,
+    length: int,
+    vocab: int,
+    dim: int | None = None,
+    shape: Shape = "uniform",
+    rng: np.random.Generator,
+) -> NextTokenDistribution:
+    """As :func:`random_next_token`, with a distribution over ``vocab`` tokens for each, uniform on the simplex.
+
+    >>> rng = np.random.default_rng(0)
+    >>> random_distribution(examples=100, length=4, vocab=50, rng=rng)
+    NextTokenDistribution(Size(examples=100, length=4, labels=50, vocab=50, dim=None))
+    """
+    ids = _sequences(examples=examples, length=length, vocab=vocab, dim=dim, shape=shape, rng=rng)
+    weights = rng.standard_exponential((examples, vocab))
+    probabilities = weights / weights.sum(axis=1, keepdims=True)
+    if dim is None:
+        return NextTokenDistribution(tokens=ids, probabilities=probabilities)
+    return NextTokenDistribution(vectors=_vectors(ids, dim, rng), probabilities=probabilities)
+
+
+def _sequences(
+    *, examples: int, length: int, vocab: int | None, dim: int | None, shape: Shape, rng: np.random.Generator
+) -> Ids:
+    count("examples", examples)
+    count("length", length)
+    if dim is not None:
+        count("dim", dim)
+    if vocab is not None:
+        count("vocab", vocab)
+        return distinct_sequences(examples=examples, length=length, vocab=vocab, shape=shape, rng=rng)
+    if dim is None:
+        raise BadInput("vocab is None; expected a number, or a dim to draw every token afresh as a vector")
+    return _fresh_sequences(examples, length, shape, rng)
+
+
+def _fresh_sequences(examples: int, length: int, shape: Shape, rng: np.random.Generator) -> Ids:
+    """Ids that occur once each, but for the tokens that neighbours share with their base, the first sequence."""
+    fresh = np.arange(examples * length).reshape(examples, length)
+    if shape == "uniform":
+        return fresh
+    if shape == "neighbours":
+        changed = rng.integers(length, size=(examples, 2))
+        mine = (np.arange(length) == changed[:, :, None]).any(axis=1)
+        return np.where(mine, fresh, fresh[0])
+    raise BadInput(f"shape is {shape!r} and vocab is None; expected uniform or neighbours where every token is fresh")
+
+
+def _vectors(ids: Ids, dim: int, rng: np.random.Generator) -> Floats:
+    """A standard normal vector for each id that occurs, put in the ids' places: float64 [N, n, ``dim``]."""
+    used, places = np.unique(ids, return_inverse=True)
+    table = rng.standard_normal((len(used), dim))
+    while len(np.unique(table[:, 0])) < len(table):  # floats do collide once in a while, and tokens must not
+        table = rng.standard_normal((len(used), dim))
+    return table[places.reshape(ids.shape)]

@@ -1,0 +1,96 @@
+"""Token-wise (r, δ)-separation: the condition under which vectors can be told apart at a bounded cost."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.distinct import distinct
+from byheart.tasks.safe_root import root_above, root_below
+from byheart.tasks.task import Task
+
+SMALLEST_GAP = math.ulp(0.0)
+
+
+@dataclass(frozen=True)
+class Separation:
+    """Every token has norm at most ``r``, and any two tokens are equal or at least ``delta`` > 0 apart.
+
+    Both are as tight as float64 arithmetic on distances allows, and true in spite of its rounding.
+    """
+
+    r: float
+    """An upper bound on the norms, at most a few roundings above the largest."""
+    delta: float
+    """A lower bound on the distances, at most a few roundings below the smallest; ``inf`` if all tokens are equal."""
+    closest: tuple[tuple[int, int], tuple[int, int]] | None
+    """The (example, position) of two closest distinct tokens; ``None`` if all tokens are equal."""
+
+    def __str__(self) -> str:
+        claim = f"token-wise (r, δ)-separated with r = {self.r!r} and δ = {self.delta!r}"
+        if self.closest is None:
+            return f"{claim}: all tokens are equal"
+        (i, k), (j, m) = self.closest
+        return f"{claim}: closest are example {i}, position {k} and example {j}, position {m}"
+
+
+def separation(task: Task) -> Separation:
+    """The r and δ for which the task's tokens are token-wise (r, δ)-separated. Token ids count as one-hot vectors.
+
+    >>> from byheart.tasks import NextToken
+    >>> print(separation(NextToken(vectors=[[[3.0, 4.0], [0.0, 0.0]], [[0.0, 0.0], [0.0, 2.0]]], labels=[0, 1])))
+    token-wise (r, δ)-separated with r = 5.0 and δ = 2.0: closest are example 0, position 1 and example 1, position 1
+    >>> separation(NextToken(tokens=[[0, 0, 7]], labels=[0]))
+    Separation(r=1.0, delta=1.414213562373095, closest=((0, 0), (0, 2)))
+    """
+    if task.vectors is None:
+        assert task.tokens is not None
+        return _one_hot_separation(task.tokens)
+    length, dim = task.vectors.shape[1:]
+    places = distinct(task.vectors.reshape(-1, dim)).first
+    points = task.vectors.reshape(-1, dim)[places]
+    slack = _rounding(points)
+    r = _largest_norm(points, slack)
+    if len(points) == 1:
+        return Separation(r, math.inf, None)
+    # Imported here, for numba takes a second to import and most of the package does without.
+    from byheart.tasks.closest_pair import closest_pair
+
+    i, j, square, exponent = closest_pair(points)
+    delta = root_below(Fraction(square) * Fraction(2) ** exponent * (1 - slack))
+    (a, k), (b, m) = (divmod(int(places[row]), length) for row in (i, j))
+    return Separation(r, max(delta, SMALLEST_GAP), ((a, k), (b, m)))
+
+
+def _one_hot_separation(tokens: Ids) -> Separation:
+    others = tokens != tokens[0, 0]
+    if not others.any():
+        return Separation(1.0, math.inf, None)
+    example, position = divmod(int(others.argmax()), tokens.shape[1])
+    return Separation(1.0, root_below(Fraction(2)), ((0, 0), (example, position)))
+
+
+def _rounding(points: Floats) -> Fraction:
+    """A bound on the relative error of squared norms and distances of ``points`` [K, d] in float64 arithmetic.
+
+    A difference (which counts twice), its square and d - 1 additions make d + 2 roundings of one part in 2^53; two more
+    cover what underflows. Nothing is rounded if all coordinates are multiples of one power of two, few enough bits long
+    for the sums of squares to fit.
+    """
+    dim = points.shape[1]
+    top = math.frexp(np.abs(points).max())[1]
+    bits = (51 - dim.bit_length()) // 2
+    grid = np.trunc(np.ldexp(points, bits - top))
+    if np.array_equal(np.ldexp(grid, top - bits), points):
+        return Fraction(0)
+    return Fraction(dim + 4, 2**53)
+
+
+def _largest_norm(points: Floats, slack: Fraction) -> float:
+    """The largest norm, rounded up; by way of points scaled below 1, so that no square overflows."""
+    top = math.frexp(np.abs(points).max())[1]
+    scaled = np.ldexp(points, -top)
+    square = Fraction(np.einsum("kd,kd->k", scaled, scaled).max().item())
+    return root_above(square * Fraction(4) ** top * (1 + slack))
