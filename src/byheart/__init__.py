@@ -1,1 +1,34 @@
-"""Byheart: the theory of memorization capacity of Transformers, as programs."""
+"""Byheart: the theory of memorization capacity of Transformers, as programs.
+
+A dataset goes in; out come a Transformer that has memorized it, its parameters counted beside every known bound, and a
+certificate that anyone can re-check.
+
+>>> import byheart
+>>> task = byheart.tasks.NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1])
+>>> built = byheart.build("kajitsuka-sato-2025", task, seed=0)
+>>> built.account.dense
+87
+>>> byheart.certify(built.network, task).certified
+True
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from byheart import bounds, certificates, constructions, networks, tasks
+    from byheart.certificates import certify
+    from byheart.constructions import build
+
+__all__ = ["bounds", "build", "certificates", "certify", "constructions", "networks", "tasks"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import rooms when they are first asked for, so that ``import byheart`` and ``byheart --help`` stay quick."""
+    if name in ("bounds", "certificates", "constructions", "networks", "tasks"):
+        return import_module(f"byheart.{name}")
+    if name == "build":
+        return import_module("byheart.constructions").build
+    if name == "certify":
+        return import_module("byheart.certificates").certify
+    raise AttributeError(f"module 'byheart' has no attribute {name!r}")

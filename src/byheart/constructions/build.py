@@ -51,8 +51,8 @@ CONSTRUCTIONS: dict[str, Construction] = {
             "the plain one-hidden-layer interpolator: 3 parameters a label, every table's baseline",
             interpolate.Settings,
             _BOTH,
-            lambda task, s: interpolate.plan(interpolate.demand(task, s)),
-            lambda size, setting, s: interpolate.plan(worst_demand(size, setting, positions=s.positions)),
+            lambda task, s: interpolate.plan(interpolate.demand(task, s), s),
+            lambda size, setting, s: interpolate.plan(worst_demand(size, setting, positions=s.positions), s),
             interpolate.build,
         ),
         Construction(
@@ -69,8 +69,8 @@ CONSTRUCTIONS: dict[str, Construction] = {
             "FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq (Kajitsuka & Sato 2025)",
             kajitsuka_sato_2025.Settings,
             _BOTH,
-            lambda task, s: kajitsuka_sato_2025.plan(kajitsuka_sato_2025.demand(task, s)),
-            lambda size, setting, s: kajitsuka_sato_2025.plan(worst_demand(size, setting, positions=s.positions)),
+            lambda task, s: kajitsuka_sato_2025.plan(kajitsuka_sato_2025.demand(task, s), s),
+            lambda size, setting, s: kajitsuka_sato_2025.plan(worst_demand(size, setting, positions=s.positions), s),
             kajitsuka_sato_2025.build,
         ),
     )

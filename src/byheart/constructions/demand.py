@@ -63,11 +63,15 @@ def demand_of(task: Task, *, positions: bool) -> Demand:
         questions=different if seq_to_seq else size.examples,
         tokens=int(ids.max()) + 1,
         marked=len(distinguishing_tokens(ids)) if coded else 0,
-        grid_bits=grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits if task.vectors is not None else 0,
+        grid_bits=grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
+        if task.vectors is not None
+        else 0,
     )
 
 
-def worst_demand(size: Size, setting: Setting, *, positions: bool = False, grid_bits: int = TYPICAL_GRID_BITS) -> Demand:
+def worst_demand(
+    size: Size, setting: Setting, *, positions: bool = False, grid_bits: int = TYPICAL_GRID_BITS
+) -> Demand:
     """The largest demand that a task of this size can have (its vectors within ``grid_bits``)."""
     places = size.examples * size.length
     tokens = min(places, size.vocab * (size.length if positions else 1))

@@ -33,12 +33,12 @@ class Settings:
     """Give every position a code of its own, so that order matters."""
 
 
-def plan(demand: Demand) -> Plan:
+def plan(demand: Demand, settings: Settings) -> Plan:
     """The network's tensors, before it is built: 3N + 1 entries in the label stage.
 
     >>> from byheart.constructions.demand import worst_demand
     >>> from byheart.size import Size
-    >>> p = plan(worst_demand(Size(examples=1000, length=32, labels=10, vocab=200), "next-token"))
+    >>> p = plan(worst_demand(Size(examples=1000, length=32, labels=10, vocab=200), "next-token"), Settings())
     >>> p.dense - p.embedding
     3003
     """

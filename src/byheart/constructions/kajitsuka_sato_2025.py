@@ -28,11 +28,6 @@ from byheart.networks import Network
 from byheart.tasks import Task
 
 NAME = "kajitsuka-sato-2025"
-EXTRACTION = Engine(
-    label_stage=lambda keys, labels, largest: lookup.design(keys, labels, largest),
-    token_stage=lambda keys, labels, largest, own_bits: lookup.design(keys, labels, largest, own_bits=own_bits),
-    fold_labels=True,
-)
 
 
 @dataclass(frozen=True)
@@ -41,19 +36,33 @@ class Settings:
 
     positions: bool = False
     """Give every position a code of its own, so that order matters."""
+    bits: int | None = None
+    """At most this many bits in any weight of the two stages, sign included (default: as many as make it smallest)."""
 
 
-def plan(demand: Demand) -> Plan:
+def extraction(bits: int | None) -> Engine:
+    """Grouped bit extraction as token stage and label stage, under a bound on the bits of a weight."""
+    limits = lookup.Limits(bits=bits)
+    return Engine(
+        label_stage=lambda keys, labels, largest: lookup.design(keys, labels, largest, limits=limits),
+        token_stage=lambda keys, labels, largest, own_bits: lookup.design(
+            keys, labels, largest, own_bits=own_bits, limits=limits
+        ),
+        fold_labels=True,
+    )
+
+
+def plan(demand: Demand, settings: Settings) -> Plan:
     """The network's tensors, before it is built.
 
     >>> from byheart.constructions.demand import worst_demand
     >>> from byheart.size import Size
     >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
-    >>> p = plan(worst_demand(size, "next-token"))
+    >>> p = plan(worst_demand(size, "next-token"), Settings())
     >>> p.dense - p.embedding
     2767
     """
-    return contextual.plan(Sizes(demand, EXTRACTION))
+    return contextual.plan(Sizes(demand, extraction(settings.bits)))
 
 
 def demand(task: Task, settings: Settings) -> Demand:
@@ -64,4 +73,4 @@ def demand(task: Task, settings: Settings) -> Demand:
 def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Network, dict[str, object]]:
     """The network that has memorized ``task``, and what was chosen on the way."""
     checked = consistent(NAME, task, positions=settings.positions)
-    return contextual.build(checked, Sizes(demand(task, settings), EXTRACTION), rng)
+    return contextual.build(checked, Sizes(demand(task, settings), extraction(settings.bits)), rng)

@@ -17,7 +17,7 @@ from byheart.constructions.hashing import draw_modulus, fold, fold_layers, multi
 from byheart.constructions.sizes import Sizes
 from byheart.errors import BadInput
 from byheart.networks import Affine, Embedding, FeedForward, Layer, Positions, integers
-from byheart.tasks import NextToken, SeqToSeq, token_ids
+from byheart.tasks import NextToken, SeqToSeq
 
 LARGEST_TABLE = 10**8
 TRIES = 20_000
@@ -34,7 +34,7 @@ class EmbeddedTokens:
         self.codes = task.vocab
         self.chosen: dict[str, object] = {}
 
-    def values(self, codes: NDArray[np.int64], modulus: int | None) -> NDArray[np.int64]:  # noqa: ARG002
+    def values(self, codes: NDArray[np.int64], modulus: int | None) -> NDArray[np.int64]:
         """u for every token; codes are below the modulus already."""
         return codes
 

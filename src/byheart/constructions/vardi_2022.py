@@ -84,10 +84,13 @@ class Demand:
 
     @property
     def direct(self) -> bool:
-        """Whether the point is a single id that can be the key as it is: small, or hashing it would take too many bits."""
+        """Whether the point is a single id that can be the key as it is: small, or the limits leave no room to hash it."""
         small = (1 << self.grid_bits) - 1 <= largest_key(self.modulus)
         narrow = self.limits.bits is not None and self.hash_bits > self.limits.bits
-        return self.coordinates == 1 and not self.signed and (small or narrow)
+        # Hashing and a lookup with one slot have to fit into the depth, or hashing gains nothing.
+        layers = folds_needed(self.ratio) + largest_key(self.modulus).bit_length() + 8
+        shallow = self.limits.depth is not None and layers > self.limits.depth
+        return self.coordinates == 1 and not self.signed and (small or narrow or shallow)
 
     @property
     def folds(self) -> int:

@@ -45,7 +45,9 @@ _BLOCK = 256
 _CHUNK = 1 << 14
 
 
-def evaluate(network: Network, inputs: Inputs, *, threads: int = 1, report: Callable[[int], None] | None = None) -> Integers:
+def evaluate(
+    network: Network, inputs: Inputs, *, threads: int = 1, report: Callable[[int], None] | None = None
+) -> Integers:
     """The exact outputs for all sequences: [N] for ``outputs="last"``, [N, n] for ``outputs="every"``.
 
     An output is an ``int`` where it is one, else a ``Fraction``. ``report`` is called with the number of sequences that
@@ -57,7 +59,9 @@ def evaluate(network: Network, inputs: Inputs, *, threads: int = 1, report: Call
     [0, 7]
     """
     _check(network, inputs)
-    split = next((i for i, layer in enumerate(network.layers) if not isinstance(layer, TOKEN_WISE)), len(network.layers))
+    split = next(
+        (i for i, layer in enumerate(network.layers) if not isinstance(layer, TOKEN_WISE)), len(network.layers)
+    )
     front, rest = network.layers[:split], network.layers[split:]
     with ThreadPoolExecutor(threads) as pool:
         runner = _Runner(network, pool)
@@ -102,7 +106,9 @@ class _Runner:
         if last_only and not mixing:
             index = index[:, -1:]
         batch = tokens.columns(index.ravel())
-        positions = np.tile(np.arange(length), len(index)) if index.shape[1] == length else np.full(len(index), length - 1)
+        positions = (
+            np.tile(np.arange(length), len(index)) if index.shape[1] == length else np.full(len(index), length - 1)
+        )
         for i, layer in enumerate(layers):
             last = last_only and i == mixing[-1] if mixing else False
             match layer:
@@ -142,7 +148,9 @@ def _different(inputs: Inputs, places: bool) -> tuple[NDArray[np.int64], NDArray
     """Flat indices of the different tokens (of the different token-position pairs), and the index [N, n] into them."""
     N, n = inputs.shape[:2]
     rows = np.ascontiguousarray(inputs.reshape(N * n, -1))
-    keys = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel() if rows.shape[1] > 1 else rows[:, 0]
+    keys = (
+        rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel() if rows.shape[1] > 1 else rows[:, 0]
+    )
     _, first, index = np.unique(keys, return_index=True, return_inverse=True)
     if places:
         pairs = index * n + np.tile(np.arange(n), N)

@@ -104,7 +104,7 @@ def accumulate(block, terms, column, digit_pointer, digit, limbs, start, length)
 
 
 @jit
-def run(  # type: ignore[no-untyped-def]  # noqa: PLR0915
+def run(  # type: ignore[no-untyped-def]
     outs, relu, shift, row_pointer, column,
     weight_bits, weight_pointer, weight_digit,
     bias_bits, bias_pointer, bias_digit,

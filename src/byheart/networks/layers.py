@@ -44,7 +44,9 @@ class Affine:
 
     def __post_init__(self) -> None:
         _expect(self.W.ndim == 2, f"{self.role}: W has shape {self.W.shape}; expected [out, in]")
-        _expect(self.b.shape == self.W.shape[:1], f"{self.role}: b has shape {self.b.shape}; expected {self.W.shape[:1]}")
+        _expect(
+            self.b.shape == self.W.shape[:1], f"{self.role}: b has shape {self.b.shape}; expected {self.W.shape[:1]}"
+        )
         _expect(self.shift >= 0, f"{self.role}: shift is {self.shift}; expected 0 or more")
 
 

@@ -25,6 +25,7 @@ from byheart.networks.integers import Integers, integers
 from byheart.networks.kernels import LIMB, MASK, resolve, run
 from byheart.networks.layers import Affine
 
+
 @dataclass(frozen=True, eq=False)
 class Limbs:
     """A batch of exact vectors; see the module's docstring for the layout."""

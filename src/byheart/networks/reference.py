@@ -25,7 +25,9 @@ from byheart.networks.layers import (
 )
 
 
-def evaluate(network: Network, inputs: Inputs, *, threads: int = 1, report: Callable[[int], None] | None = None) -> Integers:
+def evaluate(
+    network: Network, inputs: Inputs, *, threads: int = 1, report: Callable[[int], None] | None = None
+) -> Integers:
     """The exact outputs, [N] or [N, n]; the same contract as the fast evaluation (``threads`` is ignored)."""
     rows = []
     for sequence in inputs:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from byheart.certify import certify
+from byheart.certificates import certify
 from byheart.constructions import CONSTRUCTIONS, build
 from byheart.errors import BadInput
 from byheart.networks import store

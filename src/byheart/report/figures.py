@@ -53,7 +53,9 @@ def draw_parameters(
     axes.set_xlim(10, max(p.examples for p in points) * 8)
     axes.set_xlabel("N, sequences memorized", color=INK)
     axes.set_ylabel("parameters, zeros included, without embedding table", color=INK)
-    letters = f"n = {size.length}, C = {size.labels}" + (f", d = {size.dim}" if size.dim else f", vocabulary {size.vocab}")
+    letters = f"n = {size.length}, C = {size.labels}" + (
+        f", d = {size.dim}" if size.dim else f", vocabulary {size.vocab}"
+    )
     title = f"{setting}: parameters that memorize N sequences ({letters})"
     axes.set_title(title, fontsize=10.5, color=INK, loc="left")
     if built:
@@ -83,6 +85,4 @@ def _draw_lower_bounds(axes: Any, examples: list[int], size: Size, setting: Sett
 
 
 def _name_faint(axes: Any, name: str, x: float, y: float) -> None:
-    axes.annotate(
-        name, (x, y), xytext=(6, 0), textcoords="offset points", color="#7a7a7a", va="center", fontsize=8
-    )
+    axes.annotate(name, (x, y), xytext=(6, 0), textcoords="offset points", color="#7a7a7a", va="center", fontsize=8)

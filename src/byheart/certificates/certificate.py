@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from byheart.certify.verdict import Counterexample, Evaluator, judge
+from byheart.certificates.verdict import Counterexample, Evaluator, judge
 from byheart.errors import BadInput
 from byheart.networks import Network, store
 from byheart.tasks import Task

@@ -68,7 +68,10 @@ def judge(
         certified=len(places) == 0,
         checked=outputs.size,
         errors=len(places),
-        margin=float(Fraction(1, 2) - max(abs(Fraction(o - int(y))) for o, y in zip(outputs.ravel(), task.labels.ravel(), strict=True))),
+        margin=float(
+            Fraction(1, 2)
+            - max(abs(Fraction(o - int(y))) for o, y in zip(outputs.ravel(), task.labels.ravel(), strict=True))
+        ),
         counterexample=_counterexample(outputs, task, places[0]) if len(places) else None,
         seconds=time.perf_counter() - start,
     )

@@ -4,9 +4,9 @@ Nothing here knows how networks are built: the room reads a network and a task, 
 arithmetic, and compares.
 """
 
-from byheart.certify.certificate import Certificate, certify, read, recheck, write
-from byheart.certify.controls import Control, flipped_bit, shuffled_labels
-from byheart.certify.verdict import Counterexample, Evaluator, Verdict, judge
+from byheart.certificates.certificate import Certificate, certify, read, recheck, write
+from byheart.certificates.controls import Control, flipped_bit, shuffled_labels
+from byheart.certificates.verdict import Counterexample, Evaluator, Verdict, judge
 
 __all__ = [
     "Certificate",

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byheart.certify.verdict import Evaluator, Verdict, judge
+from byheart.certificates.verdict import Evaluator, Verdict, judge
 from byheart.networks import FeedForward, Integers, Layer, Network, integers
 from byheart.tasks import NextToken, SeqToSeq, shuffled
 
@@ -39,7 +39,11 @@ def shuffled_labels(network: Network, task: NextToken | SeqToSeq, rng: np.random
 
 
 def flipped_bit(
-    network: Network, task: NextToken | SeqToSeq, rng: np.random.Generator, evaluator: Evaluator = "limbs", tries: int = 30
+    network: Network,
+    task: NextToken | SeqToSeq,
+    rng: np.random.Generator,
+    evaluator: Evaluator = "limbs",
+    tries: int = 30,
 ) -> Control:
     """The network with one bit of one weight flipped, against the true task."""
     for attempt in range(1, tries + 1):
@@ -47,7 +51,9 @@ def flipped_bit(
         verdict = judge(broken, task, evaluator=evaluator)
         if not verdict.certified:
             break
-    return Control("flipped bit", f"{place}, flip {attempt}: {verdict.errors} of {verdict.checked} answers wrong", verdict)
+    return Control(
+        "flipped bit", f"{place}, flip {attempt}: {verdict.errors} of {verdict.checked} answers wrong", verdict
+    )
 
 
 def flip_random_bit(network: Network, rng: np.random.Generator) -> tuple[Network, str]:

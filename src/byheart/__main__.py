@@ -1,0 +1,5 @@
+"""``python -m byheart`` is ``byheart``."""
+
+from byheart.cli.main import main
+
+main()

@@ -1,0 +1,108 @@
+"""``byheart build CONSTRUCTION``: a task in, a network folder out."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Generic, TypeVar
+
+from tyro.conf import OmitArgPrefixes, arg, subcommand
+
+from byheart.cli.output import DONE, Json, console, number, print_json, status, table
+from byheart.constructions import CONSTRUCTIONS, Built, interpolate, kajitsuka_sato_2025, vardi_2022
+
+Settings = TypeVar("Settings")
+
+
+@dataclass(frozen=True)
+class Build(Generic[Settings]):
+    """Build a construction's network for a task and save it."""
+
+    task: Path
+    """Task file (.npz or .jsonl)."""
+    out: Annotated[Path, arg(aliases=["-o"])]
+    """Network folder to write."""
+    settings: OmitArgPrefixes[Settings]
+    """The construction's own settings."""
+    seed: int = 0
+    """Seed of all random choices; the same seed gives the same network."""
+    json: Json = False
+
+    def run(self) -> int:
+        """Build, save, and print the account."""
+        from byheart.constructions import build
+        from byheart.networks import store
+        from byheart.tasks import load
+
+        name = next(c.name for c in CONSTRUCTIONS.values() if c.settings is type(self.settings))
+        task = load(self.task)
+        with status(f"building {name}", quiet=self.json):
+            built = build(name, task, seed=self.seed, settings=self.settings)
+            about = {
+                "construction": name,
+                "settings": asdict(self.settings),  # type: ignore[call-overload]
+                "seed": self.seed,
+                "task": task.fingerprint,
+                "chosen": built.chosen,
+            }
+            store.save(built.network, self.out, about)
+        if self.json:
+            print_json({"construction": name, "account": built.account.as_json(), "seconds": built.seconds})
+        else:
+            _print(built, self.out, self.task)
+        return DONE
+
+
+def _print(built: Built, folder: Path, task: Path) -> None:
+    """The account, part by part."""
+    account = built.account
+    parts: dict[str, list[int]] = {}
+    for item in account.items:
+        row = parts.setdefault(item.name.split(".")[0], [0, 0, 0, 0])
+        row[0] += 1
+        row[1] += item.dense
+        row[2] += item.nonzero
+        row[3] = max(row[3], item.max_bits)
+    rows = table(
+        f"{built.construction}, built in {built.seconds:.1f} s",
+        "part",
+        ">tensors",
+        ">parameters",
+        ">non-zero",
+        ">most bits",
+    )
+    for name, row in parts.items():
+        rows.add_row(name, *(number(value) for value in row))
+    rows.add_section()
+    rows.add_row(
+        "all", number(len(account.items)), number(account.dense), number(account.nonzero), number(account.max_bits)
+    )
+    out = console()
+    out.print(rows)
+    out.print(
+        f"depth {number(account.depth)}, width {number(account.width)}, {number(account.total_bits)} bits in all, {number(account.free)} different free entries"
+    )
+    out.print(f"saved in {folder}; check it with:  byheart certify {folder} --task {task}", style="dim")
+
+
+def _example(name: str, extra: str = "") -> str:
+    return f"{CONSTRUCTIONS[name].summary}.\n\nExample:  byheart build {name} --task t.npz -o net{extra}"
+
+
+@dataclass(frozen=True)
+class BuildCommand:
+    """Build a network that has memorized a task."""
+
+    construction: Annotated[
+        Annotated[
+            Build[kajitsuka_sato_2025.Settings],
+            subcommand("kajitsuka-sato-2025", description=_example("kajitsuka-sato-2025")),
+        ]
+        | Annotated[
+            Build[vardi_2022.Settings], subcommand("vardi-2022", description=_example("vardi-2022", " --bits 53"))
+        ]
+        | Annotated[Build[interpolate.Settings], subcommand("interpolate", description=_example("interpolate"))],
+        arg(name=""),
+    ]
+
+    def run(self) -> int:
+        """Run the chosen construction."""
+        return self.construction.run()

@@ -1,0 +1,51 @@
+"""``byheart``: the way in. Parses, runs, and turns errors into one line and an exit code."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import tyro
+from tyro.conf import subcommand
+
+from byheart.cli.bounds import BoundsCommand
+from byheart.cli.build import BuildCommand
+from byheart.cli.certify import CertifyCommand
+from byheart.cli.compare import CompareCommand
+from byheart.cli.output import BAD_INPUT, print_json
+from byheart.cli.task import TaskCommand
+from byheart.errors import BadInput
+
+_BOUNDS = "All bounds and the true counts of our constructions at given sizes.\n\nExample:  byheart bounds --examples 10000 --length 32 --labels 2 --vocab 1000"
+_BUILD = "Build a network that has memorized a task.\n\nExample:  byheart build kajitsuka-sato-2025 --task t.npz -o net"
+_CERTIFY = "Check every answer of a saved network, exactly, and write the certificate.\n\nExample:  byheart certify net --task t.npz --controls"
+_COMPARE = "Build every construction on one task, certify each, one table.\n\nExample:  byheart compare --task t.npz --plot parameters.png"
+_TASK = "Make, show and check tasks.\n\nExample:  byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz"
+
+Command = (
+    Annotated[TaskCommand, subcommand("task", description=_TASK)]
+    | Annotated[BoundsCommand, subcommand("bounds", description=_BOUNDS)]
+    | Annotated[BuildCommand, subcommand("build", description=_BUILD)]
+    | Annotated[CertifyCommand, subcommand("certify", description=_CERTIFY)]
+    | Annotated[CompareCommand, subcommand("compare", description=_COMPARE)]
+)
+_ABOUT = (
+    "Byheart: a dataset in, a Transformer that has memorized it out, with an honest parameter count beside every known "
+    "bound, and a certificate that anyone can re-check."
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit: 0 done, 1 not true, 2 bad input."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    command = tyro.cli(Command, prog="byheart", description=_ABOUT, args=given, config=(tyro.conf.FlagCreatePairsOff,))  # type: ignore[arg-type]
+    try:
+        code = command.run()  # type: ignore[attr-defined]
+    except BadInput as error:
+        line = " ".join(str(error).split())
+        if "--json" in given:
+            print_json({"error": line})
+        sys.stderr.write(f"byheart: {line}\n")
+        code = BAD_INPUT
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)

@@ -1,0 +1,77 @@
+"""What all commands share: where output goes, how errors look, and progress.
+
+Results go to stdout (as one JSON object with ``--json``), everything else to stderr. Exit codes: 0 done, 1 not true,
+2 bad input.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, TypeAlias
+
+import tyro
+
+Json: TypeAlias = Annotated[bool, tyro.conf.arg(help="Print one JSON object instead of tables.")]
+DONE, NOT_TRUE, BAD_INPUT = 0, 1, 2
+
+
+def print_json(value: object) -> None:
+    """One object on stdout."""
+    json.dump(value, sys.stdout, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def console() -> Any:
+    """A rich console on stdout; as wide as it needs to be when nobody looks at a terminal."""
+    from rich.console import Console
+
+    plain = Console(highlight=False)
+    return plain if plain.is_terminal else Console(highlight=False, width=140)
+
+
+def table(title: str, *columns: str) -> Any:
+    """A rich table; columns whose name starts with ">" are aligned to the right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    result = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
+    for name in columns:
+        result.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left")
+    return result
+
+
+def number(value: float | int | None) -> str:
+    """A number for people: thousands separated, floats short, "–" for none."""
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+@contextmanager
+def progress(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None] | None]:
+    """A progress bar on stderr for as long as the block runs, if somebody is there to see it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    stderr = Console(stderr=True)
+    if quiet or not stderr.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=stderr, transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done: bar.advance(task, done)
+
+
+@contextmanager
+def status(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
+    """A line on stderr that says what is being done, if somebody is there to see it."""
+    from rich.console import Console
+
+    stderr = Console(stderr=True)
+    if quiet or not stderr.is_terminal:
+        yield lambda _: None
+        return
+    with stderr.status(title) as line:
+        yield lambda text: line.update(f"{title}: {text}")

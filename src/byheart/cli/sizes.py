@@ -1,0 +1,33 @@
+"""Sizes given on the command line instead of a task file."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from byheart.size import Size
+
+
+@dataclass(frozen=True)
+class SizeFlags:
+    """The sizes of a task that need not exist."""
+
+    examples: int = 1000
+    """N: sequences."""
+    length: int = 32
+    """n: tokens in a sequence."""
+    vocab: int = 200
+    """ω: different tokens."""
+    labels: int = 10
+    """C: different labels."""
+    dim: int | None = None
+    """d: tokens are vectors of this dimension instead of ids."""
+    setting: Literal["next-token", "seq-to-seq"] = "next-token"
+    """What is memorized: one label a sequence, or one a token."""
+    positions: bool = False
+    """Networks with positional codes."""
+
+    @property
+    def size(self) -> Size:
+        """As the rest of the package knows it."""
+        from byheart.report.planner import check_size
+
+        return check_size(Size(self.examples, self.length, self.labels, self.vocab, self.dim))
