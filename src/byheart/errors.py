@@ -5,7 +5,7 @@ where, and, if there is something to do about it, what.
 """
 
 
-class BadInput(ValueError):
+class BadInput(ValueError):  # noqa: N818 (it names what is wrong, and reads well in `raise`)
     """Input that cannot be used: a malformed file, a task outside a theorem's hypotheses, an impossible setting.
 
     >>> raise BadInput("t.npz: labels[3] is 12; expected 0 to 9 (10 labels)")

@@ -1,7 +1,7 @@
 """A certificate: what was checked, by which method, on which weights and which task, and what came out.
 
-``certify`` writes it beside the network; ``recheck`` reads it, makes sure that it speaks of these weights and this task,
-and does the whole check again.
+``certify`` writes it beside the network; ``recheck`` reads it, makes sure that it speaks of these weights and this
+task, and does the whole check again.
 """
 
 import json
@@ -55,14 +55,15 @@ def certify(
 ) -> Certificate:
     """Check every answer of ``network`` (a folder is loaded afresh) to ``task``, exactly.
 
-    >>> from byheart.constructions import build
+    >>> from byheart.networks import Affine, FeedForward, integers
     >>> from byheart.tasks import NextToken
-    >>> task = NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1])
-    >>> network = build("interpolate", task).network
+    >>> double = FeedForward((Affine(W=integers([[2]]), b=integers([0])),))
+    >>> network = Network((double,), inputs="tokens", outputs="last", length=1)
+    >>> task = NextToken(tokens=[[0], [1], [2]], labels=[0, 2, 4])
     >>> certify(network, task).certified
     True
-    >>> print(certify(network, task.with_labels([1, 1, 1])).counterexample)
-    example 1: expected 1, got 0
+    >>> print(certify(network, task.with_labels([0, 3, 4])).counterexample)
+    example 1: expected 3, got 2
     """
     if not isinstance(network, Network):
         network = store.load(Path(network))
@@ -112,8 +113,16 @@ def read(path: Path) -> Certificate:
         raise BadInput(f"{path}: not a certificate ({error})") from error
 
 
-def recheck(path: Path, network: Network | Path | str, task: Task, *, evaluator: Evaluator = "limbs", threads: int = 1, report: Callable[[int], None] | None = None) -> Certificate:  # fmt: skip
-    """Do the check that the certificate at ``path`` speaks of again, from the files; BadInput if it speaks of others."""
+def recheck(
+    path: Path,
+    network: Network | Path | str,
+    task: Task,
+    *,
+    evaluator: Evaluator = "limbs",
+    threads: int = 1,
+    report: Callable[[int], None] | None = None,
+) -> Certificate:
+    """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else."""
     claimed = read(path)
     if claimed.task != task.fingerprint:
         raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {task.fingerprint[:12]}…")

@@ -7,18 +7,19 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.networks import Network
+from byheart.networks import Integers, Network
 from byheart.tasks import NextToken, SeqToSeq, Task
 
 Evaluator: TypeAlias = Literal["limbs", "flint"]
-"""``limbs``: compiled, by the batch. ``flint``: python-flint's rationals, one sequence after the other, much slower."""
+"""``limbs``: compiled, by the batch. ``flint``: python-flint's rationals, one sequence at a time, much slower."""
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A question that was answered wrongly: which example, at which position (seq-to-seq), what was expected and got."""
+    """A question answered wrongly: which example, at which position (seq-to-seq), what was expected and got."""
 
     example: int
     position: int | None
@@ -32,7 +33,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an exhaustive check found; ``margin`` is ½ − the largest |output − label|, positive iff rounding is right."""
+    """What an exhaustive check found; ``margin`` is ½ − the largest |output − label|: ½ where all are equal."""
 
     certified: bool
     checked: int
@@ -68,16 +69,19 @@ def judge(
         certified=len(places) == 0,
         checked=outputs.size,
         errors=len(places),
-        margin=float(
-            Fraction(1, 2)
-            - max(abs(Fraction(o - int(y))) for o, y in zip(outputs.ravel(), task.labels.ravel(), strict=True))
-        ),
+        margin=_margin(outputs, task.labels),
         counterexample=_counterexample(outputs, task, places[0]) if len(places) else None,
         seconds=time.perf_counter() - start,
     )
 
 
-def _evaluator(name: Evaluator) -> Callable[..., np.ndarray]:  # type: ignore[type-arg]
+def _margin(outputs: Integers, labels: NDArray[np.int64]) -> float:
+    pairs = zip(outputs.ravel().tolist(), labels.ravel().tolist(), strict=True)
+    worst = max(abs(Fraction(output) - label) for output, label in pairs)
+    return float(Fraction(1, 2) - worst)
+
+
+def _evaluator(name: Evaluator) -> Callable[..., Integers]:
     if name == "limbs":
         from byheart.networks.evaluate import evaluate
 
@@ -87,7 +91,7 @@ def _evaluator(name: Evaluator) -> Callable[..., np.ndarray]:  # type: ignore[ty
     return evaluate_flint
 
 
-def _counterexample(outputs: np.ndarray, task: NextToken | SeqToSeq, place: np.ndarray) -> Counterexample:  # type: ignore[type-arg]
+def _counterexample(outputs: Integers, task: NextToken | SeqToSeq, place: NDArray[np.int64]) -> Counterexample:
     example, position = int(place[0]), int(place[1]) if len(place) > 1 else None
     got = str(outputs[tuple(place)])
     # A flipped bit can make outputs of thousands of digits: the head says enough.

@@ -1,12 +1,18 @@
 """``byheart bounds``: what is known, and what our constructions take, at given sizes."""
 
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from tyro.conf import OmitArgPrefixes
 
-from byheart.bounds import Letters
+from byheart.bounds import Answer, Bound, Letters, bounds_for
 from byheart.cli.output import DONE, Json, console, number, print_json, table
 from byheart.cli.sizes import SizeFlags
+
+_TITLES = {
+    "proved": "Proved, with constants: parameters",
+    "order": "Order only: the expression with constant 1, never a count",
+}
 
 
 @dataclass(frozen=True)
@@ -15,67 +21,53 @@ class BoundsCommand:
 
     sizes: OmitArgPrefixes[SizeFlags] = field(default_factory=SizeFlags)
     letters: OmitArgPrefixes[Letters] = field(default_factory=lambda: Letters(bits=32))
-    crossovers: bool = True
-    """Also find which construction is smallest from which N on."""
     json: Json = False
 
     def run(self) -> int:
         """Evaluate every bound and every plan."""
-        from byheart.bounds import bounds_for
-        from byheart.report.planner import crossovers, planned
+        from byheart.report.planner import crossovers, planned, words
 
         size, setting = self.sizes.size, self.sizes.setting
-        known = [b for s in ((setting, "points") if setting == "next-token" else (setting,)) for b in bounds_for(s)]
-        known = list(dict.fromkeys(known))
-        answers = [(bound, bound.answer(size, self.letters)) for bound in known]
         plans = planned(size, setting, positions=self.sizes.positions)
-        winners = crossovers(size, setting, positions=self.sizes.positions) if self.crossovers else []
+        winners = crossovers(size, setting, positions=self.sizes.positions)
         if self.json:
             print_json(
                 {
                     "size": asdict(size),
-                    "bounds": [
-                        {
-                            "name": b.name, "paper": b.paper, "setting": b.setting, "side": b.side, "kind": b.kind,
-                            "expression": b.expression, "hypotheses": b.hypotheses,
-                            "parameters": a.parameters, "reason": a.reason,
-                        }
-                        for b, a in answers
-                    ],
+                    "bounds": [_as_json(bound, answer) for bound, answer in self._answers()],
                     "constructions": [asdict(plan) for plan in plans],
                     "crossovers": [asdict(winner) for winner in winners],
                 }
-            )  # fmt: skip
+            )
             return DONE
         out = console()
-        for kind, title in (
-            ("proved", "Proved, with constants (parameters)"),
-            ("order", "Order only: the expression with constant 1, never a count"),
-        ):
-            rows = table(title, "result", "setting", "says", ">value", "")
-            for b, a in answers:
-                if b.kind == kind:
-                    words = "enough" if b.side == "upper" else "needed"
-                    rows.add_row(b.paper, b.setting, f"{b.expression} {words}", number(a.parameters), a.reason)
-            out.print(rows)
-        rows = table(
-            "Our constructions (true counts, zeros included, for the hardest task of this size)",
-            "construction",
-            ">parameters",
-            ">of these embedding",
-            ">depth",
-            ">width",
-        )
+        self._print_bounds(out)
+        title = "Our constructions: true counts, zeros included, for the hardest task of this size"
+        rows = table(title, "construction", ">parameters", ">of these embedding", ">depth", ">width")
         for plan in plans:
-            rows.add_row(
-                plan.construction,
-                number(plan.parameters),
-                number(plan.embedding),
-                number(plan.depth),
-                number(plan.width),
-            )
+            numbers = (plan.parameters, plan.embedding, plan.depth, plan.width)
+            rows.add_row(plan.construction, *(number(value) for value in numbers))
         out.print(rows)
-        if winners:
-            says = ", ".join(f"from N = {number(w.examples)} on {w.construction}" for w in winners)
-            out.print(f"Smallest, the other sizes fixed: {says}.")
+        out.print(words(winners))
         return DONE
+
+    def _answers(self) -> list[tuple[Bound, Answer]]:
+        """Bounds of the setting; next-token tasks are also points, so the bounds for points apply to them too."""
+        known = list(bounds_for(self.sizes.setting))
+        if self.sizes.setting == "next-token":
+            known += [bound for bound in bounds_for("points") if bound not in known]
+        return [(bound, bound.answer(self.sizes.size, self.letters)) for bound in known]
+
+    def _print_bounds(self, out: Any) -> None:
+        for kind, title in _TITLES.items():
+            rows = table(title, "result", "setting", "says", ">value", "")
+            for bound, answer in self._answers():
+                if bound.kind == kind:
+                    says = f"{bound.expression} {'suffice' if bound.side == 'upper' else 'are needed'}"
+                    rows.add_row(bound.paper, bound.setting, says, number(answer.parameters), answer.reason)
+            out.print(rows)
+
+
+def _as_json(bound: Bound, answer: Answer) -> dict[str, object]:
+    names = ("name", "paper", "source", "setting", "model", "side", "kind", "expression", "hypotheses")
+    return {**{name: getattr(bound, name) for name in names}, "parameters": answer.parameters, "reason": answer.reason}

@@ -6,7 +6,7 @@ from typing import Annotated, Generic, TypeVar
 
 from tyro.conf import OmitArgPrefixes, arg, subcommand
 
-from byheart.cli.output import DONE, Json, console, number, print_json, status, table
+from byheart.cli.output import DONE, Json, console, number, print_json, status, table, with_example
 from byheart.constructions import CONSTRUCTIONS, Built, interpolate, kajitsuka_sato_2025, vardi_2022
 
 Settings = TypeVar("Settings")
@@ -77,14 +77,18 @@ def _print(built: Built, folder: Path, task: Path) -> None:
     )
     out = console()
     out.print(rows)
-    out.print(
-        f"depth {number(account.depth)}, width {number(account.width)}, {number(account.total_bits)} bits in all, {number(account.free)} different free entries"
-    )
+    total = f"{number(account.total_bits)} bits in all, {number(account.free)} different free entries"
+    out.print(f"depth {number(account.depth)}, width {number(account.width)}, {total}")
     out.print(f"saved in {folder}; check it with:  byheart certify {folder} --task {task}", style="dim")
 
 
-def _example(name: str, extra: str = "") -> str:
-    return f"{CONSTRUCTIONS[name].summary}.\n\nExample:  byheart build {name} --task t.npz -o net{extra}"
+def _about(name: str, flags: str = "") -> str:
+    return with_example(f"{CONSTRUCTIONS[name].summary}.", f"byheart build {name} --task t.npz -o net{flags}")
+
+
+_KAJITSUKA_SATO = subcommand("kajitsuka-sato-2025", description=_about("kajitsuka-sato-2025"))
+_VARDI = subcommand("vardi-2022", description=_about("vardi-2022", " --bits 53"))
+_INTERPOLATE = subcommand("interpolate", description=_about("interpolate"))
 
 
 @dataclass(frozen=True)
@@ -92,14 +96,9 @@ class BuildCommand:
     """Build a network that has memorized a task."""
 
     construction: Annotated[
-        Annotated[
-            Build[kajitsuka_sato_2025.Settings],
-            subcommand("kajitsuka-sato-2025", description=_example("kajitsuka-sato-2025")),
-        ]
-        | Annotated[
-            Build[vardi_2022.Settings], subcommand("vardi-2022", description=_example("vardi-2022", " --bits 53"))
-        ]
-        | Annotated[Build[interpolate.Settings], subcommand("interpolate", description=_example("interpolate"))],
+        Annotated[Build[kajitsuka_sato_2025.Settings], _KAJITSUKA_SATO]
+        | Annotated[Build[vardi_2022.Settings], _VARDI]
+        | Annotated[Build[interpolate.Settings], _INTERPOLATE],
         arg(name=""),
     ]
 

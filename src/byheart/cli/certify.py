@@ -1,14 +1,18 @@
 """``byheart certify NETWORK --task FILE``: is it true?"""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, progress, status
 from byheart.errors import BadInput
+
+if TYPE_CHECKING:
+    from byheart.certificates import Certificate, Control
+    from byheart.networks import Network
+    from byheart.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -35,70 +39,66 @@ class CertifyCommand:
 
     def run(self) -> int:
         """Load both, check, write, print."""
-        from byheart import certificates
+        from byheart.certificates import write
         from byheart.networks import store
         from byheart.tasks import load
 
+        if self.threads < 1:
+            raise BadInput(f"--threads is {self.threads}; expected at least 1")
         network, task = store.load(self.network), load(self.task)
         path = self.out or self.network / "certificate.json"
-        with progress("checking", task.size.examples, quiet=self.json) as report:
-            options = {
-                "evaluator": self.evaluator,
-                "threads": max(1, min(self.threads, os.cpu_count() or 1)),
-                "report": report,
-            }
-            if self.recheck:
-                certificate = certificates.recheck(path, network, task, **options)  # type: ignore[arg-type]
-            else:
-                certificate = certificates.certify(network, task, **options)  # type: ignore[arg-type]
+        certificate = self._check(network, task, path)
         kept = not self.recheck and _of_another_task(path, certificate)
         if not self.recheck and not kept:
-            certificates.write(certificate, path)
-        lies = self._controls(network, task) if self.controls else []
+            write(certificate, path)
+        lies = self._lies(network, task) if self.controls else []
         if self.json:
             controls = [{"name": lie.name, "found": lie.found, "detail": lie.detail} for lie in lies]
             print_json({**certificate.as_json(), **({"controls": controls} if self.controls else {})})
         else:
-            self._print(certificate, path, lies, kept)
+            self._print(certificate, lies)
+            console().print(self._last_line(path, kept), style="dim")
         return DONE if certificate.certified and all(lie.found for lie in lies) else NOT_TRUE
 
-    def _controls(self, network, task):  # type: ignore[no-untyped-def]
+    def _check(self, network: "Network", task: "Task", path: Path) -> "Certificate":
+        from byheart.certificates import certify, recheck
+
+        with progress("checking", task.size.examples, quiet=self.json) as report:
+            if self.recheck:
+                return recheck(path, network, task, evaluator=self.evaluator, threads=self.threads, report=report)
+            return certify(network, task, evaluator=self.evaluator, threads=self.threads, report=report)
+
+    def _lies(self, network: "Network", task: "Task") -> "list[Control]":
         import numpy as np
 
         from byheart.certificates import flipped_bit, shuffled_labels
+        from byheart.tasks import NextToken, SeqToSeq
 
+        assert isinstance(task, NextToken | SeqToSeq)
         rng = np.random.default_rng(self.seed)
         with status("telling lies", quiet=self.json):
-            return [
-                shuffled_labels(network, task, rng, self.evaluator),
-                flipped_bit(network, task, rng, self.evaluator),
-            ]
+            return [control(network, task, rng, self.evaluator) for control in (shuffled_labels, flipped_bit)]
 
-    def _print(self, certificate, path, lies, kept) -> None:  # type: ignore[no-untyped-def]
+    def _print(self, certificate: "Certificate", lies: "list[Control]") -> None:
         out = console()
-        right = certificate.checked - certificate.errors
         verdict = "[bold green]certified[/]" if certificate.certified else "[bold red]not certified[/]"
-        out.print(
-            f"{verdict}: {number(right)} of {number(certificate.checked)} answers right, {certificate.method}, {certificate.seconds:.1f} s"
-        )
+        right = f"{number(certificate.checked - certificate.errors)} of {number(certificate.checked)} answers right"
+        out.print(f"{verdict}: {right}, {certificate.method}, {certificate.seconds:.1f} s")
         if certificate.counterexample is not None:
             out.print(f"first wrong answer: {certificate.counterexample}")
         for lie in lies:
-            out.print(
-                f"control, {lie.name}: {'found out' if lie.found else '[bold red]NOT FOUND[/]'} ({lie.detail}; {lie.verdict.counterexample})"
-            )
+            found = "found out" if lie.found else "[bold red]NOT FOUND[/]"
+            out.print(f"control, {lie.name}: {found} ({lie.detail}; {lie.verdict.counterexample})", markup=True)
+
+    def _last_line(self, path: Path, kept: bool) -> str:
         if kept:
-            out.print(f"{path} is about another task and was left as it is; -o writes elsewhere", style="dim")
-        elif self.recheck:
-            out.print(f"{path} was checked again: the same weights, the same task", style="dim")
-        else:
-            out.print(
-                f"wrote {path}; check it again with:  byheart certify {self.network} --task {self.task} --recheck",
-                style="dim",
-            )
+            return f"{path} is about another task and was left as it is; -o writes elsewhere"
+        if self.recheck:
+            return f"{path} was checked again: the same weights, the same task"
+        return f"wrote {path}; check it again with:  byheart certify {self.network} --task {self.task} --recheck"
 
 
-def _of_another_task(path: Path, certificate) -> bool:  # type: ignore[no-untyped-def]
+def _of_another_task(path: Path, certificate: "Certificate") -> bool:
     """Whether a certificate for the same weights but another task lies there already: it is not overwritten."""
     from byheart.certificates import read
 

@@ -2,9 +2,14 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, table
 from byheart.errors import BadInput
+
+if TYPE_CHECKING:
+    from byheart.report.compare import Compared
+    from byheart.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -24,59 +29,58 @@ class CompareCommand:
     def run(self) -> int:
         """Build, certify, print, draw."""
         from byheart.report.compare import compare
-        from byheart.tasks import NextToken, SeqToSeq, load
+        from byheart.tasks import NextTokenDistribution, load
 
         task = load(self.task)
-        if not isinstance(task, NextToken | SeqToSeq):
+        if isinstance(task, NextTokenDistribution):
             raise BadInput(f"{self.task}: there is no construction for a {task.kind} task yet")
         with status("comparing", quiet=self.json) as report:
             rows = compare(task, seed=self.seed, positions=self.positions, report=report)
-            if self.plot is not None:
-                self._draw(task, rows)
+        if self.plot is not None:
+            self._draw(task, rows, self.plot)
         if self.json:
             print_json({"size": asdict(task.size), "task": task.fingerprint, "rows": [asdict(row) for row in rows]})
         else:
             self._print(task, rows)
         return DONE if all(row.certified is not False for row in rows) else NOT_TRUE
 
-    def _draw(self, task, rows) -> None:  # type: ignore[no-untyped-def]
+    def _draw(self, task: "Task", rows: "list[Compared]", path: Path) -> None:
+        from byheart.constructions.demand import setting_of
         from byheart.report.figures import Point, draw_parameters, parameter_table
 
-        assert self.plot is not None
-        setting = "seq-to-seq" if task.kind == "seq-to-seq" else "next-token"
+        N, setting = task.size.examples, setting_of(task)
         built = [
-            Point(row.construction, task.size.examples, row.parameters - row.embedding) for row in rows if row.certified
+            Point(row.construction, N, row.parameters - (row.embedding or 0))
+            for row in rows
+            if row.certified and row.parameters is not None
         ]
-        points = parameter_table(task.size, setting, positions=self.positions)
-        draw_parameters(points, task.size, setting, self.plot, built=built)
+        points = parameter_table(task.size, setting, positions=self.positions, largest=max(10**6, N))
+        draw_parameters(points, task.size, setting, path, built=built)
 
-    def _print(self, task, rows) -> None:  # type: ignore[no-untyped-def]
-        from byheart.report.planner import crossovers
+    def _print(self, task: "Task", rows: "list[Compared]") -> None:
+        from byheart.constructions.demand import setting_of
+        from byheart.report.planner import crossovers, words
 
         size = task.size
-        letters = (
-            f"N = {number(size.examples)}, n = {size.length}, C = {size.labels}, vocabulary {number(size.vocab)}"
-            + (f", d = {size.dim}" if size.dim else "")
-        )
+        sizes = f"N = {number(size.examples)}, n = {size.length}, C = {size.labels}, vocabulary {number(size.vocab)}"
         found = table(
-            f"{self.task}: {task.kind}, {letters}",
-            "construction", ">parameters", ">of these embedding", ">non-zero", ">most bits", ">depth", ">width", ">built in", "certificate",
-        )  # fmt: skip
+            f"{self.task}: {task.kind}, {sizes}" + (f", d = {size.dim}" if size.dim else ""),
+            *("construction", ">parameters", ">of these embedding", ">non-zero", ">most bits", ">depth", ">width"),
+            *(">built in", "certificate"),
+        )
         for row in rows:
-            if row.parameters is None:
-                found.add_row(row.construction, *["–"] * 7, f"refused: {row.note}")
-                continue
-            verdict = f"{'[green]yes[/]' if row.certified else '[red]no[/]'}, {number(row.checked)} checked in {row.certify_seconds:.1f} s"
-            numbers = (row.parameters, row.embedding, row.nonzero, row.max_bits, row.depth, row.width)
-            found.add_row(
-                row.construction, *(number(value) for value in numbers), f"{row.build_seconds:.1f} s", verdict
-            )
+            found.add_row(*_cells(row))
         out = console()
         out.print(found)
-        winners = crossovers(
-            size, "seq-to-seq" if task.kind == "seq-to-seq" else "next-token", positions=self.positions
-        )
-        says = ", ".join(f"from N = {number(w.examples)} on {w.construction}" for w in winners)
-        out.print(f"Smallest, embedding included, the other sizes fixed: {says}.")
+        out.print(words(crossovers(size, setting_of(task), positions=self.positions)))
         if self.plot is not None:
             out.print(f"drew {self.plot}", style="dim")
+
+
+def _cells(row: "Compared") -> list[str]:
+    if row.parameters is None:
+        return [row.construction, *["–"] * 7, f"refused: {row.note}"]
+    numbers = (row.parameters, row.embedding, row.nonzero, row.max_bits, row.depth, row.width)
+    verdict = "[green]yes[/]" if row.certified else "[red]no[/]"
+    checked = f"{verdict}, {number(row.checked)} checked in {row.certify_seconds:.1f} s"
+    return [row.construction, *(number(value) for value in numbers), f"{row.build_seconds:.1f} s", checked]

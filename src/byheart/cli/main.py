@@ -11,16 +11,30 @@ from byheart.cli.bounds import BoundsCommand
 from byheart.cli.build import BuildCommand
 from byheart.cli.certify import CertifyCommand
 from byheart.cli.compare import CompareCommand
-from byheart.cli.output import BAD_INPUT, print_json
+from byheart.cli.output import BAD_INPUT, print_json, with_example
 from byheart.cli.task import TaskCommand
 from byheart.errors import BadInput
 
-_BOUNDS = "All bounds and the true counts of our constructions at given sizes.\n\nExample:  byheart bounds --examples 10000 --length 32 --labels 2 --vocab 1000"
-_BUILD = "Build a network that has memorized a task.\n\nExample:  byheart build kajitsuka-sato-2025 --task t.npz -o net"
-_CERTIFY = "Check every answer of a saved network, exactly, and write the certificate.\n\nExample:  byheart certify net --task t.npz --controls"
-_COMPARE = "Build every construction on one task, certify each, one table.\n\nExample:  byheart compare --task t.npz --plot parameters.png"
-_TASK = "Make, show and check tasks.\n\nExample:  byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz"
-
+_TASK = with_example(
+    "Make, show and check tasks.",
+    "byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz",
+)
+_BOUNDS = with_example(
+    "All bounds and the true counts of our constructions at given sizes.",
+    "byheart bounds --examples 10000 --length 32 --labels 2 --vocab 1000",
+)
+_BUILD = with_example(
+    "Build a network that has memorized a task.",
+    "byheart build kajitsuka-sato-2025 --task t.npz -o net",
+)
+_CERTIFY = with_example(
+    "Check every answer of a saved network, exactly, and write the certificate.",
+    "byheart certify net --task t.npz --controls",
+)
+_COMPARE = with_example(
+    "Build every construction on one task, certify each, and print one table.",
+    "byheart compare --task t.npz --plot parameters.png",
+)
 Command = (
     Annotated[TaskCommand, subcommand("task", description=_TASK)]
     | Annotated[BoundsCommand, subcommand("bounds", description=_BOUNDS)]
@@ -37,9 +51,9 @@ _ABOUT = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 done, 1 not true, 2 bad input."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    command = tyro.cli(Command, prog="byheart", description=_ABOUT, args=given, config=(tyro.conf.FlagCreatePairsOff,))  # type: ignore[arg-type]
+    command = tyro.cli(Command, prog="byheart", description=_ABOUT, args=given, config=(tyro.conf.FlagCreatePairsOff,))
     try:
-        code = command.run()  # type: ignore[attr-defined]
+        code = command.run()
     except BadInput as error:
         line = " ".join(str(error).split())
         if "--json" in given:

@@ -16,6 +16,11 @@ Json: TypeAlias = Annotated[bool, tyro.conf.arg(help="Print one JSON object inst
 DONE, NOT_TRUE, BAD_INPUT = 0, 1, 2
 
 
+def with_example(text: str, example: str) -> str:
+    """A command's help text with an example below it."""
+    return f"{text}\n\nExample:  {example}"
+
+
 def print_json(value: object) -> None:
     """One object on stdout."""
     json.dump(value, sys.stdout, ensure_ascii=False, allow_nan=False)

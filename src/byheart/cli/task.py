@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-import tyro
 from tyro.conf import Positional, arg, subcommand
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, table
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, table, with_example
 
 
 @dataclass(frozen=True)
@@ -101,17 +100,13 @@ class Check:
                 }
             )
             return DONE if clash is None else NOT_TRUE
+        twins_found = str(twins or "no two sequences are permutations of each other")
+        how = "in order" if self.positions else "up to permutation"
         verdicts = table(f"{self.file}: the theorems' conditions", "condition", "verdict", "found")
         verdicts.add_row("token-wise (r, δ)-separated", "holds", str(apart))
-        verdicts.add_row(
-            "distinct up to permutation",
-            "holds" if twins is None else "fails",
-            str(twins or "no two sequences are permutations of each other"),
-        )
-        how = "in order" if self.positions else "up to permutation"
-        verdicts.add_row(
-            f"consistent ({how})", "holds" if clash is None else "fails", str(clash or "one answer to every question")
-        )
+        verdicts.add_row("distinct up to permutation", "holds" if twins is None else "fails", twins_found)
+        verdict = "holds" if clash is None else "fails"
+        verdicts.add_row(f"consistent, {how}", verdict, str(clash or "one answer to every question"))
         console().print(verdicts)
         return DONE if clash is None else NOT_TRUE
 
@@ -134,34 +129,25 @@ def _describe(task: object, path: Path, as_json: bool) -> None:
     console().print(f"fingerprint {task.fingerprint[:16]}…", style="dim")
 
 
+_RANDOM = with_example(
+    "Draw a random task and save it.",
+    "byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz",
+)
+_SHOW = with_example("Say what a task file holds.", "byheart task show t.npz")
+_CHECK = with_example("Hold a task against the theorems' conditions.", "byheart task check t.npz")
+
+
 @dataclass(frozen=True)
 class TaskCommand:
     """Make, show and check tasks."""
 
     command: Annotated[
-        Annotated[
-            Random,
-            subcommand(
-                "random",
-                description="Draw a random task and save it.\n\nExample:  byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz",
-            ),
-        ]
-        | Annotated[
-            Show, subcommand("show", description="Say what a task file holds.\n\nExample:  byheart task show t.npz")
-        ]
-        | Annotated[
-            Check,
-            subcommand(
-                "check",
-                description="Hold a task against the theorems' conditions.\n\nExample:  byheart task check t.npz",
-            ),
-        ],
+        Annotated[Random, subcommand("random", description=_RANDOM)]
+        | Annotated[Show, subcommand("show", description=_SHOW)]
+        | Annotated[Check, subcommand("check", description=_CHECK)],
         arg(name=""),
     ]
 
     def run(self) -> int:
         """Run the chosen command."""
         return self.command.run()
-
-
-__all__ = ["TaskCommand", "tyro"]

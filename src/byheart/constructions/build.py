@@ -83,7 +83,7 @@ def build(name: str, task: Task, *, seed: int = 0, settings: Any = None) -> Buil
     >>> from byheart.tasks import NextToken
     >>> built = build("kajitsuka-sato-2025", NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1]))
     >>> built.account.dense
-    87
+    69
     """
     if name not in CONSTRUCTIONS:
         raise BadInput(f"no construction is called {name!r}; there are {', '.join(CONSTRUCTIONS)}")

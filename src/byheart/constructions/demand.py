@@ -22,8 +22,9 @@ class Demand:
     """The numbers that the size of the network depends on, and nothing else.
 
     ``questions`` are the different inputs of the label stage: N, or the different tokens summed over the sequences for
-    seq-to-seq. A *token* is an id, a vector, or with ``positions`` the pair of it and its position; ``tokens`` counts the
-    different ones, ``marked`` those that need a code of their own. ``grid_bits`` is the size of a vector's coordinates.
+    seq-to-seq. A *token* is an id, a vector, or with ``positions`` the pair of it and its position; ``tokens`` counts
+    the different ones, ``marked`` those that need a code of their own. ``grid_bits`` is the size of a vector's
+    coordinates.
     """
 
     setting: Setting
@@ -38,6 +39,11 @@ class Demand:
     def coded(self) -> bool:
         """Whether a token-wise network has to make the codes; plain token ids look them up in the embedding."""
         return self.positions or self.size.dim is not None
+
+
+def setting_of(task: Task) -> Setting:
+    """Which setting of the theory a labelled task belongs to."""
+    return "seq-to-seq" if isinstance(task, SeqToSeq) else "next-token"
 
 
 def positioned_ids(task: Task, positions: bool) -> NDArray[np.int64]:
@@ -55,12 +61,11 @@ def demand_of(task: Task, *, positions: bool) -> Demand:
     coded = positions or size.dim is not None
     ordered = np.sort(ids, axis=1)
     different = size.examples + int((ordered[:, 1:] != ordered[:, :-1]).sum())
-    seq_to_seq = isinstance(task, SeqToSeq)
     return Demand(
-        setting="seq-to-seq" if seq_to_seq else "next-token",
+        setting=setting_of(task),
         size=size,
         positions=positions,
-        questions=different if seq_to_seq else size.examples,
+        questions=different if isinstance(task, SeqToSeq) else size.examples,
         tokens=int(ids.max()) + 1,
         marked=len(distinguishing_tokens(ids)) if coded else 0,
         grid_bits=grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits

@@ -1,10 +1,10 @@
 """Few tokens tell all sequences apart (Bondy's theorem): which ones?
 
 N different multisets of tokens, as count vectors over K tokens, stay different on some ≤ N − 1 coordinates. Proof as a
-program: start with all sequences in one class and take the tokens one after the other; keep a token iff its counts differ
-within some class, and split the classes by them. Every kept token makes at least one more class, and there are at most N;
-a token that was constant on the classes when it was looked at is constant on all finer ones. Tokens that occur in about
-half of the sequences are looked at first: on random data a few dozen suffice.
+program: start with all sequences in one class and take the tokens one after the other; keep a token iff its counts
+differ within some class, and split the classes by them. Every kept token makes at least one more class, and there are
+at most N; a token that was constant on the classes when it was looked at is constant on all finer ones. Tokens that
+occur in about half of the sequences are looked at first: on random data a few dozen suffice.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ def distinguishing_tokens(ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """Tokens whose counts tell apart all rows of ``ids`` [N, n] that differ as multisets; at most N − 1, at least one.
 
     >>> distinguishing_tokens(np.array([[0, 0, 1], [0, 1, 1], [2, 0, 1]])).tolist()
-    [1, 2]
+    [0, 2]
     """
     N, n = ids.shape
     ordered = np.sort(ids, axis=1)

@@ -1,9 +1,9 @@
 """Real vectors as what they are on a computer: integer points X = x·2^t on a grid, and random linear hashes of them.
 
-float64 numbers are dyadic rationals. With the finest bit of the whole dataset as unit, every coordinate is an integer of
-at most ``bits`` bits (about 75 for standard-normal data), and a network whose first weights are multiples of 2^t computes
-with these integers exactly. This replaces the theorem's cells of size δ: the price is log₂(r/finest bit) instead of
-log₂(r/δ) folds of six parameters each, and no assumption on the separation is left.
+float64 numbers are dyadic rationals. With the finest bit of the whole dataset as unit, every coordinate is an integer
+of at most ``bits`` bits (about 75 for standard-normal data), and a network whose first weights are multiples of 2^t
+computes with these integers exactly. This replaces the theorem's cells of size δ: the price is log₂(r/finest bit)
+instead of log₂(r/δ) folds of six parameters each, and no assumption on the separation is left.
 
 A hash is s = v·X + offset with v drawn uniformly from [0, Q)^d; :mod:`byheart.constructions.hashing` folds it.
 """

@@ -5,12 +5,13 @@ P = (Q − 1)/2. It is half the triangle wave of period 2Q at 2s, and on 0 ≤ 2
 Z ← Z − 2·relu(Z − Q·2^k), k = f − 1, …, 0 (Telgarsky's composition of triangle maps). Each fold is a layer of two ReLUs
 that reads the two of the layer before: 2·2 + 2 = 6 parameters.
 
-**Why it is a hash.** Let s = Σ_t c_t φ_t with codes φ_t drawn uniformly from [0, Q) and non-negative integer coefficients
-below Q/2. Take two different coefficient vectors c ≠ c' other than 0. Then fold_Q(s) = fold_Q(s') iff s ≡ s' or s ≡ −s'
-modulo Q. Neither c − c' nor c + c' vanishes modulo Q, so s − s' and s + s' are uniform modulo Q, and the two collide with
-probability ≤ 2/Q. Among K questions with C labels at most (1 − 1/C)K²/2 pairs must not collide; Q ≥ (1 − 1/C)K²/4 keeps
-the expected number of collisions at 4 and makes about every 55th draw good. The constructions draw, sort, look for equal
-neighbours with different labels, and draw again: only the time is random, the result is certain.
+**Why it is a hash.** Let s = Σ_t c_t φ_t with codes φ_t drawn uniformly from [0, Q) and non-negative integer
+coefficients below Q/2. Take two different coefficient vectors c and c', neither of them 0. Then fold_Q(s) = fold_Q(s')
+iff s ≡ s' or s ≡ −s' modulo Q. Neither c − c' nor c + c' vanishes modulo Q, so s − s' and s + s' are uniform modulo Q,
+and the two collide with probability ≤ 2/Q. (If c' = 0 they collide iff s ≡ 0, with probability 1/Q.) Among K questions
+with C labels at most (1 − 1/C)K²/2 pairs must not collide; Q ≥ (1 − 1/C)K²/4 keeps the expected number of collisions at
+4, so that about every e⁴ = 55th draw is good. The constructions draw, sort, look for equal neighbours with different
+labels, and draw again: only the time is random, the result is certain.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """Kajitsuka & Sato 2025, "On the Optimal Memorization Capacity of Transformers": both theorems, as a program.
 
-**Next-token** (their Theorem 1): N sequences that are distinct up to permutation, each with one label of C, are memorized
-by FFN · uniform attention · FFN with Õ(√N) parameters, whatever their length n. **Seq-to-seq**: with one label for every
-token and consistent labels, Õ(√(nN)) parameters.
+**Next-token** (their Theorem 1): N sequences that are distinct up to permutation, each with one label of C, are
+memorized by FFN · uniform attention · FFN with Õ(√N) parameters, whatever their length n. **Seq-to-seq**: with one
+label for every token and consistent labels, Õ(√(nN)) parameters.
 
 The network is that of :mod:`byheart.constructions.contextual` with grouped bit extraction
 (:mod:`byheart.constructions.lookup`) as token stage and label stage. Hypotheses, checked: finite tokens; without
@@ -60,7 +60,7 @@ def plan(demand: Demand, settings: Settings) -> Plan:
     >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
     >>> p = plan(worst_demand(size, "next-token"), Settings())
     >>> p.dense - p.embedding
-    2767
+    2641
     """
     return contextual.plan(Sizes(demand, extraction(settings.bits)))
 

@@ -10,13 +10,14 @@ def one_answer_each(keys: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArr
     same = keys[order][1:] == keys[order][:-1]
     if (same & (labels[order][1:] != labels[order][:-1])).any():
         return None
-    return order[np.append(True, ~same)]
+    first: NDArray[np.int64] = order[np.append(True, ~same)]
+    return first
 
 
 def filled_up(
     keys: NDArray[np.int64], labels: NDArray[np.int64], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """As many keys as were planned for: where equal labels shared a key, unused keys with label 0 take the free places."""
+    """As many keys as were planned for: where questions with one label share a key, unused keys get label 0."""
     missing = count - len(keys)
     spare = np.setdiff1d(np.arange(count + 1), keys)[:missing]
     return np.concatenate([keys, spare]), np.concatenate([labels, np.zeros(missing, dtype=np.int64)])

@@ -2,16 +2,16 @@
 
 **Task.** N different keys z ∈ [0, P] with labels y(z) ∈ [0, C); answer 0 for every other integer in [0, P].
 
-**Idea of the paper.** Sort the keys and cut them into g groups of at most m neighbours. A step function of z (two ReLUs a
-step) looks up one big integer per group, in which the group's keys and labels are written one after the other in binary;
-a narrow deep part then peels one entry after the other off it with triangle maps and answers when the key matches.
-g ~ m ~ √N up to logarithms, hence Õ(√N) parameters instead of N.
+**Idea of the paper.** Sort the keys and cut them into g groups of at most m neighbours. A step function of z (two
+ReLUs a step) looks up one big integer per group, in which the group's keys and labels are written one after the other
+in binary; a narrow deep part then peels one entry after the other off it with triangle maps and answers when the key
+matches. g ~ m ~ √N up to logarithms, hence Õ(√N) parameters instead of N.
 
 **What we do differently** (all of it makes the network smaller; the theorem is the same).
 
 1. *Key and label are one number*, κ = C·z + y. With w = C·z − κ_j the query matches entry j iff −C < w ≤ 0, and then
    −w *is* the label: for another key the distance |C(z − z_j)| ≥ C exceeds any label.
-2. *Differences, not keys.* Entry j holds Δ_j = κ_j − κ_(j−1), so w_j = w_(j−1) − Δ_j needs no copy of z, and Δ is short:
+2. *Differences, not keys.* Entry j holds Δ_j = κ_j − κ_(j−1), so w_j = w_(j−1) − Δ_j needs no copy of z. Δ is short:
    groups are cut wherever Δ ≥ 2^β, which happens at most F = ⌊C(P + 1)/2^β⌋ times because the Δ add up to at most that.
 3. *One accumulator for everything.* The answer is collected in the low bits of the very integer that is peeled.
 
@@ -31,12 +31,12 @@ A group with fewer than m entries is filled up with entries of label 0 behind it
 rest, g = ⌊(N + (m − 1)(F + 1))/m⌋. ``design`` minimises this over m and β; the count depends on N, C and P alone, never
 on the keys. At P = N²/8 and C = 2 it is below 30·√(N log₂N).
 
-**Limits.** ``depth`` bounds the layers: with few slots the groups are many, Õ(N/L) parameters. ``bits`` bounds the bits of
-every weight, so the length of the groups' integers: Õ(N/b) parameters.
+**Limits.** ``depth`` bounds the layers: with few slots the groups are many, Õ(N/L) parameters. ``bits`` bounds the
+bits of every weight, so the length of the groups' integers: Õ(N/b) parameters.
 """
 
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,6 +52,9 @@ class Limits:
 
     depth: int | None = None
     bits: int | None = None
+
+
+NO_LIMITS = Limits()
 
 
 @dataclass(frozen=True)
@@ -106,18 +109,21 @@ class Lookup:
         return [*layers, Affine(integers([_answer(self)]), integers([0]), role="answer")]
 
 
-def design(keys: int, labels: int, largest: int, *, own_bits: int = 0, limits: Limits = Limits(), layers_before: int = 0) -> Lookup:  # fmt: skip  # noqa: B008
+def design(
+    keys: int, labels: int, largest: int, *, own_bits: int = 0, limits: Limits = NO_LIMITS, layers_before: int = 0
+) -> Lookup:
     """The cheapest lookup network for ``keys`` different keys in [0, ``largest``].
 
     >>> design(keys=10_000, labels=2, largest=10**8 // 8).shape.dense
-    8993
+    9218
     """
     span = labels * (largest + 1)
     fields = range(labels.bit_length(), span.bit_length() + 1)
     best: Lookup | None = None
     best_cost = 0
     for field in fields:
-        slots = _allowed_slots(keys, labels, field, own_bits, limits, layers_before)
+        smallest = Lookup(keys, labels, largest, slots=0, field=field, groups=keys, own_bits=own_bits)
+        slots = np.arange(_most_slots(smallest, limits, layers_before) + 1)
         cuts = span >> field
         groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
         cost = 8 * groups + slots * (12 * field + 31)
@@ -126,30 +132,25 @@ def design(keys: int, labels: int, largest: int, *, own_bits: int = 0, limits: L
             best_cost = int(cost[at])
             best = Lookup(keys, labels, largest, int(slots[at]), field, int(groups[at]), own_bits)
     if best is None or (limits.bits is not None and best.weight_bits > limits.bits):
-        raise BadInput(_too_tight(labels, largest, own_bits, limits, layers_before))
+        raise BadInput(
+            f"the lookup of {labels} labels under keys up to {largest} needs at least {layers_before + 4} layers and "
+            f"{smallest.weight_bits} bits a weight; got depth={limits.depth}, bits={limits.bits}"
+        )
     return best
 
 
-def _allowed_slots(
-    keys: int, labels: int, field: int, own_bits: int, limits: Limits, layers_before: int
-) -> NDArray[np.int64]:
-    """Numbers of slots within the limits. More than 8·√keys slots never pay: a slot costs more than 43, a group 8."""
-    most = min(keys - 1, int(8 * keys**0.5) + 8)
+def _most_slots(smallest: Lookup, limits: Limits, layers_before: int) -> int:
+    """Slots within the limits. More than 8·√keys never pay: a slot costs more than 43 parameters, a group 8."""
+    most = min(smallest.keys - 1, int(8 * smallest.keys**0.5) + 8)
     if limits.depth is not None:
-        most = min(most, (limits.depth - layers_before - 4) // (field + 2))
+        most = min(most, (limits.depth - layers_before - 4) // (smallest.field + 2))
     if limits.bits is not None:
-        most = min(most, (limits.bits - 3 - (labels << own_bits).bit_length()) // (field + 1))
-    return np.arange(most + 1, dtype=np.int64)
-
-
-def _too_tight(labels: int, largest: int, own_bits: int, limits: Limits, layers_before: int) -> str:
-    smallest = Lookup(1, labels, largest, 0, 1, 1, own_bits)
-    needs = f"at least {layers_before + 4} layers and {smallest.weight_bits} bits a weight"
-    return f"the lookup of {labels} labels under keys up to {largest} needs {needs}; got depth={limits.depth}, bits={limits.bits}"
+        most = min(most, (limits.bits - 3 - smallest.answer_bits) // (smallest.field + 1))
+    return most
 
 
 def _cut(sizes: Lookup, kappa: list[int]) -> list[int]:
-    """Where the groups begin: exactly ``groups`` of them, none with more than slots + 1 entries or a long difference."""
+    """Where the groups begin: exactly ``groups``, none with more than slots + 1 entries or a long difference."""
     begins, size = [0], 1
     for i in range(1, len(kappa)):
         if size > sizes.slots or kappa[i] - kappa[i - 1] >= 1 << sizes.field:
@@ -164,7 +165,7 @@ def _cut(sizes: Lookup, kappa: list[int]) -> list[int]:
 
 def _pack(sizes: Lookup, kappa: list[int]) -> int:
     """The differences of a group's entries, first one highest, each with the zero bit that keeps the wave upright."""
-    differences = [after - before for before, after in zip(kappa, kappa[1:], strict=False)]
+    differences = [after - before for before, after in pairwise(kappa)]
     filler = [sizes.labels - kappa[-1] % sizes.labels] + [sizes.labels] * sizes.slots
     value = 0
     for difference in [*differences, *filler][: sizes.slots]:

@@ -131,14 +131,14 @@ def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: NDArray[np.int
     places = first % n
 
     def draw(Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
-        v = rng.integers(0, Q, size=d)
+        v = rng.integers(0, Q, size=int(d))
         shift = grid.offset(d, sizes.demand.grid_bits, Q)
         project = Affine(integers([points.weights(v)]), integers([shift]), role="hash", relu=False)
         front: list[Layer] = [FeedForward((project,), name="projection")]
         sums = points.hash(v, Q)
         if not sizes.demand.positions:
             return sums, front
-        W_pos = rng.integers(0, Q, size=n)
+        W_pos = rng.integers(0, Q, size=int(n))
         return sums + W_pos[places], [*front, Positions(integers(W_pos[:, None]))]
 
     return draw

@@ -1,4 +1,4 @@
-"""Vardi, Yehudai & Shamir 2022, "On the Optimal Memorization Power of ReLU Neural Networks": N points, Õ(√N) parameters.
+"""Vardi, Yehudai & Shamir 2022, "On the Optimal Memorization Power of ReLU Neural Networks": Õ(√N) for N points.
 
 A plain ReLU network, no attention: the n tokens of a sequence are one point in R^(n·d) (token ids are read as numbers),
 so the order of tokens matters and the first layer has n·d weights. The point is hashed into a small range
@@ -84,7 +84,7 @@ class Demand:
 
     @property
     def direct(self) -> bool:
-        """Whether the point is a single id that can be the key as it is: small, or the limits leave no room to hash it."""
+        """Whether the point is a single id that is the key as it is: small, or the limits leave no room to hash it."""
         small = (1 << self.grid_bits) - 1 <= largest_key(self.modulus)
         narrow = self.limits.bits is not None and self.hash_bits > self.limits.bits
         # Hashing and a lookup with one slot have to fit into the depth, or hashing gains nothing.
@@ -128,7 +128,7 @@ def plan(demand: Demand) -> Plan:
 
     >>> from byheart.size import Size
     >>> plan(worst_demand(Size(examples=10_000, length=1, labels=2, vocab=10**8), Settings())).dense
-    9226
+    9233
     """
     parts: list[Part] = [("label", Shape((*demand.hash_shapes, *demand.lookup.shape.layers)))]
     return plan_of(parts, input_width=demand.coordinates, extra_depth=0)

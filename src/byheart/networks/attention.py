@@ -59,9 +59,10 @@ def _ties(queries: Limbs, keys: Limbs, length: int) -> NDArray[np.bool_]:
     per_sequence = queries.batch * length // keys.batch
     places = int(queries.length.max() + keys.length.max()) + 2
     # All scores of one batch share their denominators, so comparing numerators is comparing scores.
-    return _compare(
+    ties: NDArray[np.bool_] = _compare(
         queries.limbs, queries.start, queries.length, keys.limbs, keys.start, keys.length, length, per_sequence, places
     )
+    return ties
 
 
 @jit

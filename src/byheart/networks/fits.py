@@ -3,8 +3,8 @@
 A float with p bits of mantissa (24 for float32, 53 for float64) holds every integer up to 2^p, and every such integer
 divided by a power of two. A sum of products is therefore exact, in any order and with or without fused operations, if
 the sum of the *absolute values* of its terms, over their common power of two, is at most 2^p. This module walks through
-the network on the given inputs with machine integers and checks that bound, computed with integers of any size, in front
-of every sum; where it holds, the machine integers cannot overflow either. The result is a proof for these inputs.
+the network on the given inputs with machine integers and checks that bound, computed with integers of any size, in
+front of every sum; where it holds, the machine integers cannot overflow either. The result is a proof for these inputs.
 """
 
 import math
@@ -71,7 +71,7 @@ def _through(layer: Layer, stream: Stream, mantissa: int) -> Stream:
             for index, affine in enumerate(layers):
                 result = _affine(affine, result, mantissa, f"{name}.{index}.{affine.role}")
             return _sum(stream, result, mantissa, name) if residual else result
-        case UniformAttention(W_V=W_V, W_O=W_O, name=name):
+        case UniformAttention(name=name):
             matrix = mixing_matrix(layer, stream.numerators.shape[1])
             total = Stream(stream.numerators.sum(axis=1, keepdims=True), stream.exponent)
             _bounded(int(np.abs(stream.numerators).sum(axis=1).max()), mantissa, f"{name} (sum)")

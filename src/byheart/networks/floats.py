@@ -106,7 +106,7 @@ def _linear(layer: Affine, dtype: torch.dtype) -> nn.Linear:
 def _module(layer: Layer, network: Network, dtype: torch.dtype) -> nn.Module:
     match layer:
         case Embedding(W_E=W_E):
-            return nn.Embedding.from_pretrained(_tensor(W_E, 0, dtype), freeze=False)
+            return nn.Embedding(W_E.shape[0], W_E.shape[1], _weight=_tensor(W_E, 0, dtype))
         case Positions(W_pos=W_pos):
             return _Positions(W_pos, dtype)
         case UniformAttention():

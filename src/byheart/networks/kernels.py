@@ -34,7 +34,7 @@ def relu_(block: NDArray[np.int64]) -> None:
 @jit
 def used_limbs(block: NDArray[np.int64]) -> int:
     """Limbs that are needed, at least one: leading limbs that are zero for the whole batch are not."""
-    used = block.shape[0]
+    used: int = block.shape[0]
     while used > 1 and not block[used - 1].any():
         used -= 1
     return used

@@ -17,8 +17,9 @@ layer                  token-wise  map
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Literal, TypeAlias
 
 from byheart.errors import BadInput
 from byheart.networks.integers import Integers
@@ -76,7 +77,7 @@ class FeedForward:
 
     def __post_init__(self) -> None:
         _expect(len(self.layers) > 0, f"{self.name}: expected at least one layer")
-        for before, after in zip(self.layers, self.layers[1:], strict=False):
+        for before, after in pairwise(self.layers):
             _expect(
                 after.W.shape[1] == before.W.shape[0],
                 f"{self.name}: {after.role} reads {after.W.shape[1]} values; {before.role} gives {before.W.shape[0]}",
@@ -152,3 +153,19 @@ class Network:
                 for key, value in vars(layer).items():
                     if key.startswith("W_"):
                         yield f"{layer.name}.{key}", value
+
+    def with_tensor(self, name: str, tensor: Integers) -> "Network":
+        """A copy with the tensor called ``name`` exchanged."""
+        return replace(self, layers=tuple(_exchanged(layer, name, tensor) for layer in self.layers))
+
+
+def _exchanged(layer: Layer, name: str, tensor: Integers) -> Layer:
+    if not isinstance(layer, FeedForward):
+        changes: dict[str, Any] = {key: tensor for key in vars(layer) if f"{layer.name}.{key}" == name}
+        return replace(layer, **changes)
+    chain = []
+    for index, affine in enumerate(layer.layers):
+        prefix = f"{layer.name}.{index}.{affine.role}"
+        W, b = (tensor if name == f"{prefix}.{key}" else getattr(affine, key) for key in ("W", "b"))
+        chain.append(replace(affine, W=W, b=b))
+    return replace(layer, layers=tuple(chain))

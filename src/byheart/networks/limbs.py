@@ -7,8 +7,8 @@ The value is Σ_k limb_k 2^(24k), divided by ``divisor · 2^exponent``, which al
 **Why the result is exact.** A product of a weight digit and a limb is below 2⁴⁹ in absolute value and is added up in
 int64, with carries resolved before 2¹³ of them have been added, so no accumulator overflows. How many limbs a result
 needs is computed from the *actual* lengths of the inputs: |W z + b| < (terms + 1) · 2^(largest term's bits). Rows are
-then trimmed to the limbs that are really used, so that numbers that shrink get cheaper. Divisions are only ever by powers
-of two and only carried out when every entry is divisible; otherwise the exponent grows.
+then trimmed to the limbs that are really used, so that numbers that shrink get cheaper. Divisions are only ever by
+powers of two and only carried out when every entry is divisible; otherwise the exponent grows.
 
 The inner loops run along the batch and are compiled by numba (vectorised by LLVM): no library call per entry.
 """
@@ -62,7 +62,7 @@ def _join(limbs: NDArray[np.int32]) -> list[int]:
     """Columns of limbs [L, B] as Python ints."""
     if len(limbs) <= 2:
         weights = np.int64(1) << (LIMB * np.arange(len(limbs), dtype=np.int64))
-        return (weights @ limbs.astype(np.int64)).tolist() if len(limbs) else [0] * limbs.shape[1]  # type: ignore[no-any-return]
+        return (weights @ limbs.astype(np.int64)).tolist() if len(limbs) else [0] * limbs.shape[1]
     low, top = limbs[:-1], limbs[-1]
     octets = np.ascontiguousarray(low.T).astype("<u4").view(np.uint8).reshape(low.shape[1], -1, 4)[:, :, :3]
     blocks = np.ascontiguousarray(octets).reshape(low.shape[1], -1)
@@ -90,7 +90,9 @@ def from_integers(values: Integers) -> Limbs:
     [[1, -1152921504606846976], [7, 3]]
     """
     batch, width = values.shape
-    rows, starts, lengths = [], [], []
+    rows: list[NDArray[np.int32]] = []
+    starts: list[int] = []
+    lengths: list[int] = []
     for unit in range(width):
         columns = [digits(int(value)) for value in values[:, unit]]
         length = max((len(column) for column in columns), default=0) + 1
@@ -247,7 +249,8 @@ class Program:
 
     def __call__(self, batch: Limbs) -> Limbs:
         """Run the chain on a batch."""
-        limbs, start, length, exponent = run(*self.arrays, batch.limbs, batch.start, batch.length, batch.exponent)
+        arguments = (*self.arrays, batch.limbs, batch.start, batch.length, batch.exponent)
+        limbs, start, length, exponent = run(*arguments)
         return Limbs(limbs, start, length, int(exponent), batch.divisor)
 
 

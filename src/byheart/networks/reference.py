@@ -50,7 +50,7 @@ def _plain(value: fmpq) -> int | Fraction:
     return numerator if denominator == 1 else Fraction(numerator, denominator)
 
 
-def _from_floats(sequence: np.ndarray) -> fmpq_mat:  # type: ignore[type-arg]
+def _from_floats(sequence: np.ndarray) -> fmpq_mat:
     """Columns are tokens; every float is the ratio of integers that it is."""
     n, d = sequence.shape
     return fmpq_mat(d, n, [fmpq(*float(sequence[k, j]).as_integer_ratio()) for j in range(d) for k in range(n)])
@@ -58,7 +58,7 @@ def _from_floats(sequence: np.ndarray) -> fmpq_mat:  # type: ignore[type-arg]
 
 def _matrix(weights: Integers) -> fmpq_mat:
     rows = weights if weights.ndim == 2 else weights[:, None]
-    return fmpq_mat(*rows.shape, [fmpz(int(w)) for w in rows.ravel()])
+    return fmpq_mat(rows.shape[0], rows.shape[1], [fmpz(int(w)) for w in rows.ravel()])
 
 
 def _affine(layer: Affine, stream: fmpq_mat) -> fmpq_mat:
@@ -71,7 +71,7 @@ def _affine(layer: Affine, stream: fmpq_mat) -> fmpq_mat:
     return product
 
 
-def _apply(layer: Layer, stream: fmpq_mat) -> fmpq_mat:
+def _apply(layer: Layer, stream: fmpq_mat) -> fmpq_mat:  # noqa: PLR0911 (one a layer)
     match layer:
         case Embedding(W_E=W_E):
             return _matrix(W_E[[int(token) for token in stream]].T)

@@ -84,7 +84,7 @@ def unpack(arrays: dict[str, NDArray[Any]], shapes: list[tuple[int, ...]]) -> li
 
 
 def save(network: Network, folder: Path, about: dict[str, object] | None = None) -> None:
-    """Write ``network`` to ``folder`` (created, or replaced if it holds a network); ``about`` is kept in config.json."""
+    """Write ``network`` to ``folder`` (new, or one that holds a network); ``about`` is kept in config.json."""
     folder = Path(folder)
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "config.json").exists())):
         raise BadInput(f"{folder}: exists and is not a network folder; choose another name or remove it")
@@ -92,7 +92,7 @@ def save(network: Network, folder: Path, about: dict[str, object] | None = None)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     aside = temporary.with_name(temporary.name + "-old")
     try:
-        save_file(pack([tensor for _, tensor in network.tensors()]), temporary / "model.safetensors")  # type: ignore[arg-type]
+        save_file(pack([tensor for _, tensor in network.tensors()]), temporary / "model.safetensors")
         text = json.dumps({"format": FORMAT, "about": about or {}, "network": _describe(network)}, indent=1)
         (temporary / "config.json").write_text(text + "\n", encoding="utf-8")
         temporary.chmod(0o755)
@@ -187,7 +187,8 @@ def _rebuild(description: dict[str, Any], tensors: Iterator[Integers]) -> Networ
             layers.append(FeedForward(chain, residual=bool(entry["residual"]), name=str(entry["name"])))
         else:
             weights = {key: next(tensors) for key in entry["shapes"]}
-            layers.append(kind(**weights, name=str(entry["name"])))
+            make: Any = kind
+            layers.append(make(**weights, name=str(entry["name"])))
     return Network(
         tuple(layers),
         inputs=description["inputs"],

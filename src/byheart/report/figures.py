@@ -71,7 +71,7 @@ def _name_line(axes: Any, name: str, x: float, y: float) -> None:
 
 
 def _draw_lower_bounds(axes: Any, examples: list[int], size: Size, setting: Setting) -> None:
-    """The order of the lower bound (its constant is unknown: only the slope counts), and the counting bound at 32 bits."""
+    """The lower bound's order (its constant is unknown: only the slope counts), and the counting bound at 32 bits."""
     questions = [N * (size.length if setting == "seq-to-seq" else 1) for N in examples]
     if setting == "seq-to-seq":
         order, name = [math.sqrt(q / math.log(q)) for q in questions], "Ω(√(nN/log nN)), slope only"

@@ -1,9 +1,11 @@
 """How many parameters every construction takes at given sizes, and which one is smallest from where on.
 
-The counts are *true*: each is the plan of a network that ``byheart build`` would build for the hardest task of that size.
+The counts are *true*: each is the plan of a network that ``byheart build`` would build for the hardest task of that
+size.
 """
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from byheart.constructions import CONSTRUCTIONS
 from byheart.constructions.demand import Setting
@@ -13,7 +15,7 @@ from byheart.size import Size
 
 @dataclass(frozen=True)
 class Planned:
-    """One construction at one size: its parameters (zeros included), the embedding table among them, depth and width."""
+    """One construction at one size: parameters, zeros included; the embedding table among them; depth and width."""
 
     construction: str
     parameters: int
@@ -58,7 +60,7 @@ def crossovers(size: Size, setting: Setting, *, positions: bool = False, largest
 
     grid = sorted({round(10 ** (k / 24)) for k in range(24 * len(str(largest))) if 10 ** (k / 24) <= largest})
     found = [Crossover(grid[0], smallest(grid[0]))]
-    for before, after in zip(grid, grid[1:], strict=False):
+    for before, after in pairwise(grid):
         winner = smallest(after)
         if winner != found[-1].construction:
             low, high = before, after
@@ -67,6 +69,16 @@ def crossovers(size: Size, setting: Setting, *, positions: bool = False, largest
                 low, high = (middle, high) if smallest(middle) == found[-1].construction else (low, middle)
             found.append(Crossover(high, winner))
     return found
+
+
+def words(winners: list[Crossover]) -> str:
+    """The crossovers as one sentence.
+
+    >>> words([Crossover(1, "interpolate"), Crossover(700, "vardi-2022")])
+    'Smallest, the other sizes fixed: from N = 1 on interpolate, from N = 700 on vardi-2022.'
+    """
+    says = ", ".join(f"from N = {winner.examples:,} on {winner.construction}" for winner in winners)
+    return f"Smallest, the other sizes fixed: {says}."
 
 
 def check_size(size: Size) -> Size:
