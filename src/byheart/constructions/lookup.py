@@ -123,7 +123,7 @@ def design(
     best_cost = 0
     for field in fields:
         smallest = Lookup(keys, labels, largest, slots=0, field=field, groups=keys, own_bits=own_bits)
-        slots = np.arange(_most_slots(smallest, limits, layers_before) + 1)
+        slots = _candidates(smallest, span >> field, _most_slots(smallest, limits, layers_before))
         cuts = span >> field
         groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
         cost = 8 * groups + slots * (12 * field + 31)
@@ -139,9 +139,22 @@ def design(
     return best
 
 
+def _candidates(smallest: Lookup, cuts: int, most: int) -> NDArray[np.int64]:
+    """Numbers of slots up to ``most`` among which the cheapest is.
+
+    With x = slots + 1 the cost is within 8 of 8(N − cuts − 1)/x + (12β + 31)x + constant. Around the minimum at
+    x₀ = √(8N'/(12β + 31)) that convex function is more than 8 larger than there once |x − x₀| > √(x₀³/N') + 1.
+    """
+    N = max(1, smallest.keys - cuts - 1)
+    best = (8 * N / (12 * smallest.field + 31)) ** 0.5
+    reach = (best**3 / N) ** 0.5 + 3
+    low, high = max(0, int(best - reach) - 1), min(most, int(best + reach))
+    return np.arange(min(low, high), high + 1)
+
+
 def _most_slots(smallest: Lookup, limits: Limits, layers_before: int) -> int:
-    """Slots within the limits. More than 8·√keys never pay: a slot costs more than 43 parameters, a group 8."""
-    most = min(smallest.keys - 1, int(8 * smallest.keys**0.5) + 8)
+    """Slots within the limits; negative if there are none."""
+    most = smallest.keys - 1
     if limits.depth is not None:
         most = min(most, (limits.depth - layers_before - 4) // (smallest.field + 2))
     if limits.bits is not None:

@@ -44,7 +44,7 @@ def compare(
             rows.append(_one(name, task, seed, positions))
         except BadInput as refusal:
             rows.append(Compared(name, note=str(refusal)))
-    return sorted(rows, key=lambda row: (row.parameters is None, row.parameters or 0))
+    return sorted(rows, key=lambda row: (row.parameters is None, (row.parameters or 0) - (row.embedding or 0)))
 
 
 def _one(name: str, task: Task, seed: int, positions: bool) -> Compared:

@@ -8,24 +8,38 @@ from typing import Any
 from byheart.constructions.demand import Setting
 from byheart.errors import BadInput
 from byheart.report.planner import planned
-from byheart.report.style import COLOURS, FAINT, INK, figure
+from byheart.report.style import COLOURS, DASHES, FAINT, INK, QUIET, figure
 from byheart.size import Size
+
+_NAMES = {"interpolate": "interpolate, 3 a label"}
 
 
 @dataclass(frozen=True)
 class Point:
-    """Parameters of one construction at one N."""
+    """Parameters of one construction at one N, without the embedding table."""
 
     construction: str
     examples: int
     parameters: int
 
 
+@dataclass(frozen=True)
+class Line:
+    """A named curve of the figure."""
+
+    name: str
+    xs: list[int]
+    ys: list[float]
+    colour: str
+    style: Any = "-"
+    width: float = 2.0
+
+
 def parameter_table(size: Size, setting: Setting, *, positions: bool = False, largest: int = 10**6) -> list[Point]:
-    """The plans of all constructions, N from 10 to ``largest``, four sizes a decade, without embedding tables."""
+    """The plans of all constructions, N from 10 to ``largest``, eight sizes a decade."""
     points = []
-    for k in range(4, 4 * len(str(largest)) + 1):
-        examples = round(10 ** (k / 4))
+    for k in range(8, 8 * len(str(largest)) + 1):
+        examples = round(10 ** (k / 8))
         if examples <= largest:
             rows = planned(replace(size, examples=examples), setting, positions=positions)
             points += [Point(row.construction, examples, row.parameters - row.embedding) for row in rows]
@@ -40,49 +54,60 @@ def draw_parameters(
         picture, axes = figure()
     except ImportError as error:
         raise BadInput(f"drawing needs matplotlib ({error}); install byheart[plots]") from error
-    for name in dict.fromkeys(point.construction for point in points):
-        line = [(p.examples, p.parameters) for p in points if p.construction == name]
-        axes.plot(*zip(*line, strict=True), color=COLOURS.get(name, INK), linewidth=2)
-        _name_line(axes, name, *line[-1])
+    lines = [*_constructions(points), *_lower_bounds(sorted({p.examples for p in points}), size, setting)]
+    for line in lines:
+        axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
     for point in built or []:
         colour = COLOURS.get(point.construction, INK)
-        axes.plot(point.examples, point.parameters, "o", color=colour, markersize=6, markeredgecolor="white", zorder=5)
-    _draw_lower_bounds(axes, sorted({p.examples for p in points}), size, setting)
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(10, max(p.examples for p in points) * 8)
+        axes.plot(point.examples, point.parameters, "o", color=colour, markersize=7, markeredgecolor="white", zorder=5)
+    axes.set(xscale="log", yscale="log", ylim=(1, None), xlim=(min(p.examples for p in points), lines[0].xs[-1]))
+    _name_lines(axes, lines)
     axes.set_xlabel("N, sequences memorized", color=INK)
-    axes.set_ylabel("parameters, zeros included, without embedding table", color=INK)
-    letters = f"n = {size.length}, C = {size.labels}" + (
-        f", d = {size.dim}" if size.dim else f", vocabulary {size.vocab}"
-    )
-    title = f"{setting}: parameters that memorize N sequences ({letters})"
-    axes.set_title(title, fontsize=10.5, color=INK, loc="left")
+    axes.set_ylabel("parameters, zeros included", color=INK)
+    tokens = f"d = {size.dim}" if size.dim else f"vocabulary {size.vocab:,}, embedding table not counted"
+    title = f"Parameters that memorize N sequences: {setting}, n = {size.length}, C = {size.labels}, {tokens}"
+    axes.set_title(title, fontsize=9.5, color=INK, loc="left")
     if built:
-        axes.plot([], [], "o", color=INK, markersize=5, label="built and certified")
+        axes.plot([], [], "o", color=INK, markersize=6, label="built, and certified on every example")
         axes.legend(frameon=False, loc="upper left", fontsize=9)
     picture.savefig(path)
 
 
-def _name_line(axes: Any, name: str, x: float, y: float) -> None:
-    axes.annotate(
-        name, (x, y), xytext=(6, 0), textcoords="offset points", color=COLOURS.get(name, INK), va="center", fontsize=9
-    )
+def _constructions(points: list[Point]) -> list[Line]:
+    lines = []
+    for name in sorted({point.construction for point in points}):
+        chosen = [point for point in points if point.construction == name]
+        xs, ys = [point.examples for point in chosen], [float(point.parameters) for point in chosen]
+        lines.append(Line(_NAMES.get(name, name), xs, ys, COLOURS.get(name, INK), DASHES.get(name, "-")))
+    return lines
 
 
-def _draw_lower_bounds(axes: Any, examples: list[int], size: Size, setting: Setting) -> None:
+def _lower_bounds(examples: list[int], size: Size, setting: Setting) -> list[Line]:
     """The lower bound's order (its constant is unknown: only the slope counts), and the counting bound at 32 bits."""
     questions = [N * (size.length if setting == "seq-to-seq" else 1) for N in examples]
     if setting == "seq-to-seq":
-        order, name = [math.sqrt(q / math.log(q)) for q in questions], "Ω(√(nN/log nN)), slope only"
+        order, name = [math.sqrt(q / max(1.0, math.log(q))) for q in questions], "Ω(√(nN/log nN)), slope only"
     else:
-        order, name = [math.sqrt(q) for q in questions], "Ω(√N), slope only"
-    axes.plot(examples, order, color=FAINT, linestyle=(0, (1, 2)), linewidth=1.6)
-    _name_faint(axes, name, examples[-1], order[-1])
+        order, name = [math.sqrt(q) for q in questions], "Ω(√N) needed, slope only"
     counting = [q * math.log2(max(2, size.labels)) / 32 for q in questions]
-    axes.plot(examples, counting, color=FAINT, linestyle=(0, (5, 3)), linewidth=1.4)
-    _name_faint(axes, "counting, if a weight had 32 bits", examples[-1], counting[-1])
+    return [
+        Line(name, examples, order, FAINT, (0, (1, 1.5)), 1.6),
+        Line("needed if a weight had 32 bits", examples, counting, FAINT, (0, (5, 3)), 1.4),
+    ]
 
 
-def _name_faint(axes: Any, name: str, x: float, y: float) -> None:
-    axes.annotate(name, (x, y), xytext=(6, 0), textcoords="offset points", color="#7a7a7a", va="center", fontsize=8)
+def _name_lines(axes: Any, lines: list[Line]) -> None:
+    """Names at the right ends of the lines, moved apart where they would overlap."""
+    low, high = (math.log10(limit) for limit in axes.get_ylim())
+    gap, place = 0.05 * (high - low), -math.inf
+    for line in sorted(lines, key=lambda line: line.ys[-1]):
+        place = max(math.log10(line.ys[-1]), place + gap)
+        axes.annotate(
+            line.name,
+            (1.012, (place - low) / (high - low)),
+            xycoords="axes fraction",
+            color=QUIET if line.colour == FAINT else line.colour,
+            va="center",
+            fontsize=8.5,
+            annotation_clip=False,
+        )

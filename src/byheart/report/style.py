@@ -7,11 +7,14 @@ COLOURS = {
     "vardi-2022": "#d1781f",
     "kajitsuka-sato-2025": "#1f5fa8",
 }
+DASHES: dict[str, Any] = {"vardi-2022": (0, (4, 2))}
+"""Curves that may lie on another one are dashed, so that both are seen."""
 INK = "#222222"
 FAINT = "#b5b5b5"
+QUIET = "#757575"
 
 
-def figure(width: float = 7.2, height: float = 4.6) -> tuple[Any, Any]:
+def figure(width: float = 8.4, height: float = 4.6) -> tuple[Any, Any]:
     """A figure and its axes, drawn off screen, with light grid and no box."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

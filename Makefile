@@ -1,0 +1,36 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup demo test fast check bench clean
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
+
+setup: .venv/ready  ## a virtual environment in .venv with everything that is needed
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch .venv/ready
+
+demo: setup  ## a task, a network that has memorized it, its certificate, the comparison (into demo/)
+	@BYHEART=$(BIN)/byheart sh examples/demo.sh demo
+
+test: check  ## everything that is checked, the slow tests included
+	$(BIN)/python -m pytest -q -n 2 -m slow
+
+check: setup  ## formatting, lint, types, and the fast tests
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+
+fast: setup  ## the fast tests alone
+	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+
+bench: setup  ## the figures that the README names, measured on this machine
+	$(BIN)/python benchmarks/bench.py
+
+clean:  ## remove what the other targets made
+	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
