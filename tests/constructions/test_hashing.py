@@ -53,7 +53,7 @@ def test_fold_layers_fold_everything_in_range(Q: int, folds: int, through: Throu
     st.integers(0, 40),
     st.sampled_from([5, 131, 2**61 - 1]),
 )
-def test_fold_layers_of_a_weighted_sum(terms: list[tuple[int, int]], bias: int, Q: int, through: Through) -> None:
+def test_fold_layers_of_a_weighted_sum(through: Through, terms: list[tuple[int, int]], bias: int, Q: int) -> None:
     weights, stream = [w for w, _ in terms], [x for _, x in terms]
     s = sum(w * x for w, x in terms) + bias
     folds = folds_needed(-(-s // Q) or 1)

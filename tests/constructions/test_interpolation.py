@@ -1,6 +1,7 @@
 """Zigzag and spikes: by hand on a few points, then on any."""
 
 from collections.abc import Callable
+from random import Random
 
 import numpy as np
 from hypothesis import given
@@ -32,7 +33,7 @@ points = st.dictionaries(st.integers(0, 10**6) | st.integers(0, 20), st.integers
 
 
 @given(points, st.randoms())
-def test_zigzag_passes_through_all_points(wanted: dict[int, int], random, through: Through) -> None:  # noqa: ANN001
+def test_zigzag_passes_through_all_points(through: Through, wanted: dict[int, int], random: Random) -> None:
     pairs = list(wanted.items())
     random.shuffle(pairs)
     sizes = Zigzag(keys=len(pairs), labels=10)
@@ -58,7 +59,7 @@ def test_two_spikes(through: Through) -> None:
 
 
 @given(points, st.sampled_from([0, 5]))
-def test_spikes_are_zero_elsewhere(wanted: dict[int, int], own_bits: int, through: Through) -> None:
+def test_spikes_are_zero_elsewhere(through: Through, wanted: dict[int, int], own_bits: int) -> None:
     sizes = Spikes(keys=len(wanted), labels=10, own_bits=own_bits)
     layers = sizes.layers(np.array(list(wanted)), integers(list(wanted.values())))
     assert [(layer.role, *layer.W.shape) for layer in layers] == list(sizes.shape.layers)

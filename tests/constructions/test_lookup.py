@@ -187,7 +187,7 @@ def test_plans_of_any_size_are_true(keys: int, labels: int) -> None:
     assert 10 < found.shape.dense / math.sqrt(keys * math.log2(keys)) < 40
 
 
-@pytest.mark.parametrize("keys", [1000, pytest.param(3000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("keys", [1000, 3000])
 def test_built_and_certified_in_the_order_of_the_square_root(keys: int) -> None:
     numbers, labels = random_keys(keys, keys**2, 2)
     sizes = design(keys, 2, keys**2)
@@ -240,6 +240,6 @@ def test_tighter_limits_cost_more() -> None:
     sizes = [design(1000, 2, 10**6, limits=Limits(depth=depth)).shape.dense for depth in (None, 400, 200, 100, 50, 4)]
     assert sizes == sorted(sizes)
     assert sizes[-1] == 8 * 1000 + 15
-    sizes = [design(1000, 2, 10**6, limits=Limits(bits=bound)).shape.dense for bound in (None, 400, 200, 100, 50, 24)]
+    sizes = [design(1000, 2, 10**6, limits=Limits(bits=bound)).shape.dense for bound in (None, 400, 200, 100, 50, 23)]
     assert sizes == sorted(sizes)
-    assert sizes[-1] == 8 * 1000 + 15
+    assert sizes[0] < sizes[-1] / 2

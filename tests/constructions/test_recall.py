@@ -113,7 +113,6 @@ def test_larger_vectors(construction: tuple[str, dict[str, bool]]) -> None:
     memorize(construction, random_next_token(**sizes, rng=np.random.default_rng(6)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("construction", WITHOUT + WITH, ids=named)
 @pytest.mark.parametrize("dim", [None, 4], ids=["ids", "vectors"])
 def test_many_examples(construction: tuple[str, dict[str, bool]], dim: int | None) -> None:

@@ -42,7 +42,7 @@ def matrices(draw, rows, columns, of=entries):
 
 @st.composite
 def chains(draw, width, last=None, of=entries, shifts=shifts, most=3):
-    """One to ``most`` affine maps that follow each other, the first reading ``width`` values, the last giving ``last``."""
+    """One to ``most`` affine maps that follow each other, from ``width`` values to ``last`` (or any number)."""
     layers = []
     for index in range(count := draw(st.integers(1, most))):
         outs = last if last is not None and index == count - 1 else draw(st.integers(1, 4))

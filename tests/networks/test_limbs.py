@@ -37,7 +37,7 @@ def fractions(array):
 
 
 def well_formed(batch):
-    """The layout that the module promises: units one after the other, limbs in [0, 2²⁴) below the signed highest one."""
+    """The layout that the module promises: limbs in [0, 2²⁴) below the highest one, which carries the sign."""
     for start, length in zip(batch.start, batch.length, strict=True):
         low = batch.limbs[start : start + length - 1]
         if length < 1 or start + length > len(batch.limbs) or (low < 0).any() or (low > ONES).any():
@@ -160,7 +160,7 @@ def test_a_vector_gets_the_same_answer_in_any_company(data):
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize(("terms", "places"), [(3000, 1), (3000, 12), (40_000, 1), (9, 5)])
+@pytest.mark.parametrize(("terms", "places"), [(3000, 1), (3000, 12), (9000, 1), (9, 5)])
 def test_carries_of_rows_with_many_terms(terms, places, sign):
     """Every weight and every input is 2^(24·places) - 1, all digits ones: the row adds up to terms · (…)² and a bias.
 

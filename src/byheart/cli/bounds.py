@@ -43,9 +43,9 @@ class BoundsCommand:
         out = console()
         self._print_bounds(out)
         title = "Our constructions: true counts, zeros included, for the hardest task of this size"
-        rows = table(title, "construction", ">parameters", ">of these embedding", ">depth", ">width")
+        rows = table(title, "construction", ">parameters", ">without embedding", ">depth", ">width")
         for plan in plans:
-            numbers = (plan.parameters, plan.embedding, plan.depth, plan.width)
+            numbers = (plan.parameters, plan.parameters - plan.embedding, plan.depth, plan.width)
             rows.add_row(plan.construction, *(number(value) for value in numbers))
         out.print(rows)
         out.print(words(winners))

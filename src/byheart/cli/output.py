@@ -32,7 +32,7 @@ def console() -> Any:
     from rich.console import Console
 
     plain = Console(highlight=False)
-    return plain if plain.is_terminal else Console(highlight=False, width=140)
+    return plain if plain.is_terminal else Console(highlight=False, width=120, soft_wrap=True)
 
 
 def table(title: str, *columns: str) -> Any:
@@ -40,9 +40,13 @@ def table(title: str, *columns: str) -> Any:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    result = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold", pad_edge=False)
-    for name in columns:
-        result.add_column(name.removeprefix(">"), justify="right" if name.startswith(">") else "left")
+    result = Table(
+        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
+    for index, name in enumerate(columns):
+        result.add_column(
+            name.removeprefix(">"), justify="right" if name.startswith(">") else "left", no_wrap=index == 0
+        )
     return result
 
 

@@ -95,4 +95,7 @@ def build(name: str, task: Task, *, seed: int = 0, settings: Any = None) -> Buil
     account, plan = count(network), construction.plan_task(task, settings)
     if not plan.agrees_with(account):
         raise AssertionError(f"{name}: built {account.dense} parameters, planned {plan.dense}; please report this")
+    allowed = getattr(settings, "bits", None)
+    if allowed is not None and account.max_bits > allowed:
+        raise BadInput(f"{name}: hashing these tokens needs weights of {account.max_bits} bits; got bits={allowed}")
     return Built(name, settings, network, account, seconds, chosen)

@@ -37,7 +37,7 @@ class Settings:
     positions: bool = False
     """Give every position a code of its own, so that order matters."""
     bits: int | None = None
-    """At most this many bits in any weight of the two stages, sign included (default: as many as make it smallest)."""
+    """At most this many bits in any weight, sign included (default: as many as make it smallest)."""
 
 
 def extraction(bits: int | None) -> Engine:

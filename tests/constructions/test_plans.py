@@ -1,0 +1,150 @@
+"""What is planned is what is built, and the worst case is the worst."""
+
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byheart.constructions import CONSTRUCTIONS, build, kajitsuka_sato_2025, vardi_2022
+from byheart.constructions.demand import demand_of, worst_demand
+from byheart.constructions.plan import Shape, plan_of
+from byheart.errors import BadInput
+from byheart.networks import bits, count
+from byheart.size import Size
+from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq
+
+
+@st.composite
+def random_tasks(draw: st.DrawFn) -> NextToken | SeqToSeq:
+    """Random tasks; vectors lie on a coarse grid, within the bits that plans assume."""
+    length, vocab = draw(st.integers(1, 6)), draw(st.integers(2, 30))
+    sizes = {
+        "examples": draw(st.integers(1, min(40, vocab))),
+        "length": length,
+        "vocab": vocab,
+        "labels": draw(st.sampled_from([1, 2, 10, 256])),
+        "dim": draw(st.none() | st.integers(1, 3)),
+        "shape": draw(st.sampled_from(["uniform", "skewed", "neighbours"])),
+        "rng": np.random.default_rng(draw(st.integers(0, 2**32))),
+    }
+    return draw(st.sampled_from([random_next_token, random_seq_to_seq]))(**sizes)
+
+
+@given(random_tasks(), st.booleans())
+@settings(deadline=None, max_examples=100)
+def test_planned_is_built_and_the_worst_case_is_worse(task: NextToken | SeqToSeq, positions: bool) -> None:
+    for name, construction in CONSTRUCTIONS.items():
+        if task.kind not in construction.settings_for:
+            continue
+        chosen = construction.settings(**({"positions": positions} if name != "vardi-2022" else {}))
+        plan, account = construction.plan_task(task, chosen), count(build(name, task, settings=chosen).network)
+        assert plan.agrees_with(account)
+        assert plan.dense == account.dense == sum(item.dense for item in account.items)
+        assert plan.embedding == account.embedding
+        assert (plan.depth, plan.width) == (account.depth, account.width)
+        worst = construction.plan_size(task.size, task.kind, chosen)
+        assert worst.dense >= plan.dense
+
+
+@given(random_tasks(), st.booleans())
+def test_demand_counts(task: NextToken | SeqToSeq, positions: bool) -> None:
+    """Against sets of Python tuples, and never above the worst case."""
+    demand = demand_of(task, positions=positions)
+    rows = [[tuple(np.atleast_1d(token).tolist()) for token in row] for row in task.inputs]
+    pairs = [[(token, k) if positions else token for k, token in enumerate(row)] for row in rows]
+    assert demand.tokens == len({token for row in pairs for token in row})
+    assert demand.questions == (sum(len(set(row)) for row in pairs) if isinstance(task, SeqToSeq) else len(rows))
+    coded = positions or task.vectors is not None
+    assert demand.coded == coded
+    assert 1 <= demand.marked <= max(1, len(rows) - 1) if coded else demand.marked == 0
+    worst = worst_demand(task.size, task.kind, positions=positions, grid_bits=demand.grid_bits)
+    for field in ("questions", "tokens", "marked", "grid_bits"):
+        assert getattr(worst, field) >= getattr(demand, field)
+
+
+@pytest.mark.parametrize("name", CONSTRUCTIONS)
+def test_planned_parameters_grow_with_the_examples(name: str) -> None:
+    construction = CONSTRUCTIONS[name]
+    size = Size(examples=1, length=5, labels=3, vocab=100)
+    plans = [
+        construction.plan_size(replace(size, examples=N), "next-token", construction.settings()).dense
+        for N in (1, 2, 3, 10, 100, 1000, 10**4, 10**6, 10**8)
+    ]
+    assert plans == sorted(plans)
+    assert plans[0] > 0
+
+
+def test_plan_of_by_hand() -> None:
+    """A table of 5, then 2·(1 + 1) + 1·(2 + 1) = 7 entries; depth 2 and one for the table; the widest layer has 2."""
+    plan = plan_of(
+        [("embedding", (("W_E", (5, 1)),)), ("label", Shape((("turns", 2, 1), ("answer", 1, 2))))],
+        input_width=1,
+        extra_depth=1,
+    )
+    assert dict(plan.tensors) == {
+        "embedding.W_E": (5, 1),
+        "label.0.turns.W": (2, 1),
+        "label.0.turns.b": (2,),
+        "label.1.answer.W": (1, 2),
+        "label.1.answer.b": (1,),
+    }
+    assert (plan.dense, plan.embedding, plan.depth, plan.width) == (12, 5, 3, 2)
+    assert plan.dense == sum(prod(shape) for _, shape in plan.tensors)
+
+
+TASK = random_next_token(examples=200, length=3, vocab=60, labels=4, rng=np.random.default_rng(0))
+POINTS = random_next_token(examples=200, length=1, vocab=5000, labels=4, rng=np.random.default_rng(0))
+
+
+def vardi(task: NextToken, **limits: int) -> int | None:
+    """Parameters within the limits, which are checked; None where they are refused."""
+    chosen = vardi_2022.Settings(**limits)
+    try:
+        built = build("vardi-2022", task, settings=chosen)
+    except BadInput as refusal:
+        assert "needs" in str(refusal)
+        return None
+    assert built.account.depth <= limits.get("depth", 10**9)
+    assert built.account.max_bits <= limits.get("bits", 10**9)
+    return built.account.dense
+
+
+@pytest.mark.parametrize("task", [TASK, POINTS], ids=["sequences", "points"])
+@pytest.mark.parametrize("limit", ["depth", "bits"])
+def test_vardi_respects_limits(task: NextToken, limit: str) -> None:
+    """Refused up to some bound, then fewer and fewer parameters down to those without a bound."""
+    found = [vardi(task, **{limit: bound}) for bound in [*range(0, 60), 80, 120, 500, 1000]]
+    smallest = next(i for i, dense in enumerate(found) if dense is not None)
+    assert 0 < smallest < 40
+    assert all(dense is None for dense in found[:smallest])
+    assert all(dense is not None for dense in found[smallest:])
+    assert found[-1] == vardi(task)
+    assert found[smallest] > 2 * found[-1]
+
+
+@given(st.integers(4, 60), st.integers(10, 60))
+@settings(deadline=None, max_examples=40)
+def test_vardi_respects_both_limits(depth: int, bound: int) -> None:
+    for task in (TASK, POINTS):
+        vardi(task, depth=depth, bits=bound)
+
+
+STAGE_ROLES = ("steps", "groups", "read", "answer")
+
+
+@pytest.mark.parametrize("bound", [30, 40, 60])
+@pytest.mark.parametrize("positions", [False, True])
+def test_kajitsuka_sato_respects_bits(bound: int, positions: bool) -> None:
+    """``bits`` bounds the weights of the two stages: their folds have three units, the hash's folds two."""
+    chosen = kajitsuka_sato_2025.Settings(positions=positions, bits=bound)
+    built = build("kajitsuka-sato-2025", TASK, settings=chosen)
+    assert any(item.max_bits > 15 for item in built.account.items)
+    for item in built.account.items:
+        role = item.name.split(".")[-2]
+        if role in STAGE_ROLES or (role == "fold" and item.shape[0] == 3):
+            assert item.max_bits <= bound, item.name
+    free = build("kajitsuka-sato-2025", TASK, settings=kajitsuka_sato_2025.Settings(positions=positions))
+    assert free.account.max_bits >= max(bits(int(w)) for _, tensor in free.network.tensors() for w in tensor.ravel())

@@ -1,0 +1,75 @@
+"""The same seed gives the same network, another seed another; and lies about a network are found out."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from byheart.certificates import flipped_bit, judge, shuffled_labels
+from byheart.constructions import CONSTRUCTIONS, build
+from byheart.networks import store
+from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq, shuffled
+
+IDS = random_next_token(examples=30, length=3, vocab=20, labels=4, rng=np.random.default_rng(0))
+VECTORS = random_next_token(examples=30, length=3, vocab=20, labels=4, dim=2, rng=np.random.default_rng(1))
+TOKENS = random_seq_to_seq(examples=30, length=3, vocab=20, labels=4, rng=np.random.default_rng(2))
+CASES = [
+    pytest.param(name, task, id=f"{name}-{kind}")
+    for name, construction in CONSTRUCTIONS.items()
+    for kind, task in {"ids": IDS, "vectors": VECTORS, "seq-to-seq": TOKENS}.items()
+    if task.kind in construction.settings_for
+]
+
+
+@pytest.mark.parametrize(("name", "task"), CASES)
+def test_the_seed_decides(name: str, task: NextToken | SeqToSeq) -> None:
+    one, again, other = (store.fingerprint(build(name, task, seed=seed).network) for seed in (3, 3, 4))
+    assert one == again
+    assert one != other
+
+
+def test_the_seed_decides_in_another_process() -> None:
+    script = (
+        "import byheart, numpy; from byheart.networks import store; from byheart.tasks import random_next_token;"
+        "t = random_next_token(examples=30, length=3, vocab=20, labels=4, rng=numpy.random.default_rng(0));"
+        "print(store.fingerprint(byheart.build('kajitsuka-sato-2025', t, seed=3).network))"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    assert found == store.fingerprint(build("kajitsuka-sato-2025", IDS, seed=3).network)
+
+
+def test_settings_are_recorded() -> None:
+    built = build("kajitsuka-sato-2025", IDS, seed=3)
+    assert built.construction == "kajitsuka-sato-2025"
+    assert built.settings == CONSTRUCTIONS["kajitsuka-sato-2025"].settings()
+    assert built.seconds > 0
+
+
+@pytest.mark.parametrize(("name", "task"), CASES)
+def test_lies_are_found_out(name: str, task: NextToken | SeqToSeq) -> None:
+    network = build(name, task).network
+    assert judge(network, task).certified
+    lie = shuffled_labels(network, task, np.random.default_rng(0))
+    assert lie.found
+    assert lie.verdict.errors > 0
+    wrong = int((shuffled(task, np.random.default_rng(0)).labels != task.labels).sum())
+    assert lie.verdict.errors == wrong
+    for seed in range(5):
+        broken = flipped_bit(network, task, np.random.default_rng(seed))
+        assert broken.found, broken.detail
+
+
+@pytest.mark.parametrize(("name", "task"), CASES)
+def test_a_changed_label_is_named(name: str, task: NextToken | SeqToSeq) -> None:
+    network, labels = build(name, task).network, task.labels.copy()
+    place = (17,) if labels.ndim == 1 else (17, 2)
+    true = int(labels[place])
+    labels[place] = (true + 1) % 4
+    verdict = judge(network, task.with_labels(labels))
+    assert not verdict.certified
+    assert verdict.errors == 1
+    found = verdict.counterexample
+    assert found is not None
+    assert (found.example, found.position) == (17, None if len(place) == 1 else 2)
+    assert (found.expected, found.got) == ((true + 1) % 4, str(true))

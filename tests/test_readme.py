@@ -1,0 +1,59 @@
+"""The README is true: its Python is run as doctests, its commands are run and their output is compared.
+
+In a ``console`` block ``...`` stands for anything, on a line of its own for any number of lines; times may differ.
+"""
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_python_of_the_readme_does_what_it_says() -> None:
+    source = "\n".join(blocks("python"))
+    assert ">>>" in source
+    examples = doctest.DocTestParser().get_doctest(source, {}, "README.md", "README.md", 0)
+    flags = doctest.ELLIPSIS
+    runner = doctest.DocTestRunner(optionflags=flags)
+    runner.run(examples)
+    assert runner.failures == 0
+
+
+@pytest.mark.slow
+def test_the_commands_of_the_readme_print_what_it_says(tmp_path: Path) -> None:
+    ran = 0
+    for block in blocks("console"):
+        for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, flags=re.MULTILINE):
+            program, *arguments = shlex.split(command)
+            assert program == "byheart"
+            found = subprocess.run(
+                [sys.executable, "-m", "byheart", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+            )
+            assert found.returncode == 0, f"{command}: {found.stderr}"
+            assert re.fullmatch(pattern(expected), plain(found.stdout)), f"{command} printed:\n{found.stdout}"
+            ran += 1
+    assert ran >= 7
+    assert (tmp_path / "parameters.png").stat().st_size > 10_000
+
+
+def plain(output: str) -> str:
+    """Without trailing blanks and without the values of times."""
+    lines = [re.sub(r"\d+\.\d s\b", "T s", line).rstrip() for line in output.splitlines()]
+    return "\n".join(re.sub(r" +T s", " T s", line) for line in lines) + "\n"
+
+
+def pattern(expected: str) -> str:
+    """The expected output as a regular expression."""
+    lines = plain(expected).splitlines(keepends=True)
+    return "".join(r"(?:.*\n)*" if line == "...\n" else re.escape(line).replace(r"\.\.\.", ".*") for line in lines)
