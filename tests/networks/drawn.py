@@ -53,7 +53,7 @@ def chains(draw, width, last=None, of=entries, shifts=shifts, most=3):
 
 
 @st.composite
-def mixing(draw, width, of=entries):
+def mixing(draw, width, length, of=entries):
     """An attention layer of either kind."""
     head, value = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     W_V, W_O = draw(matrices(value, width, of)), draw(matrices(width, value, of))
@@ -82,7 +82,7 @@ def networks(draw, of=entries, shifts=shifts, mixing=mixing, vocab=4):
                 layers.append(FeedForward(draw(chains(width, None, of, shifts)), name=draw(st.sampled_from("ab"))))
                 width = len(layers[-1].layers[-1].W)
             case "mixing":
-                layers.append(draw(mixing(width, of)))
+                layers.append(draw(mixing(width, length, of)))
     if outputs == "last" and draw(st.booleans()):
         layers.append(Flatten())
         width *= length

@@ -208,11 +208,16 @@ def test_inputs_of_other_dtypes():
     assert evaluate(first, vectors).tolist() == [2, -1]
 
 
+END = feed_forward(affine([[1] * 6], [0]))
 WRONG = {
     "length": (on_tokens(length=2), np.zeros((1, 3), np.int64), "reads sequences of 2 tokens; the task's have 3"),
     "kind": (on_tokens(length=2), np.zeros((1, 2, 1)), "reads tokens; the task has vectors"),
     "other kind": (on_vectors(length=2), np.zeros((1, 2), np.int64), "reads vectors; the task has tokens"),
-    "dim": (on_vectors(length=2, dim=3), np.zeros((1, 2, 4)), "reads vectors of dimension 3; the task's have 4"),
+    "dim": (
+        on_vectors(Flatten(), END, length=2, dim=3),
+        np.zeros((1, 2, 4)),
+        "reads vectors of dimension 3; the task's have 4",
+    ),
     "vocabulary": (
         on_tokens(Embedding(integers([[1], [2]]))),
         np.array([[1], [2]]),

@@ -114,14 +114,15 @@ def test_any_change_changes_the_fingerprint(changed, tmp_path):
 def test_any_other_integer_changes_the_fingerprint(matrix, place, value):
     changed = matrix.copy()
     changed.flat[place] = value
-    first, second = (on_tokens(Embedding(integers(table))) for table in (matrix, changed))
+    end = feed_forward(affine([[1, 1, 1]], [0]))
+    first, second = (on_tokens(Embedding(integers(table)), end) for table in (matrix, changed))
     same = matrix.ravel()[place] == value
     assert (store.fingerprint(first) == store.fingerprint(second)) is bool(same)
 
 
 def test_a_zero_between_numbers_keeps_its_place():
     """(1, 0, 2) and (1, 2, 0) have the same bytes; only the lengths tell them apart."""
-    first, second = (on_tokens(Embedding(integers([row]))) for row in ([1, 0, 2], [1, 2, 0]))
+    first, second = (on_tokens(Embedding(integers([[n] for n in column]))) for column in ([1, 0, 2], [1, 2, 0]))
     assert store.fingerprint(first) != store.fingerprint(second)
 
 
@@ -198,8 +199,9 @@ def test_a_config_of_another_format(folder, text):
 
 
 def test_shapes_that_do_not_match_the_integers(folder):
+    """The example has 4 + 4 + 8 + 3 + 2 = 21 integers; a table of 2 × 3 instead of 2 × 2 takes two more."""
     edit_layer(folder, 0, shapes={"W_E": [2, 3]})
-    refused(folder, "model.safetensors holds 17 integers; config.json describes 19", "model.safetensors")
+    refused(folder, "model.safetensors holds 21 integers; config.json describes 23", "model.safetensors")
     edit_layer(folder, 0, shapes={"W_E": [2, -2]})
     refused(folder, "a negative shape")
 
@@ -210,7 +212,7 @@ def test_integers_and_lengths_that_do_not_add_up(folder):
     total = int(np.abs(arrays["lengths"]).sum())
     refused(folder, f"holds {total + 1} bytes of integers; its lengths add up to {total}", "model.safetensors")
     edit_arrays(folder, lengths=arrays["lengths"][:-1], magnitudes=arrays["magnitudes"])
-    refused(folder, "model.safetensors holds 16 integers; config.json describes 17", "model.safetensors")
+    refused(folder, "model.safetensors holds 20 integers; config.json describes 21", "model.safetensors")
 
 
 @pytest.mark.parametrize("name", ["lengths", "magnitudes"])
@@ -220,23 +222,17 @@ def test_an_array_that_is_missing(folder, name):
     refused(folder, name, "model.safetensors")
 
 
-@pytest.mark.parametrize("name", ["lengths", "magnitudes"])
-def test_arrays_of_another_type(folder, name):
-    # BUG (store.py, unpack): for lengths the message is "holds 17 integers; config.json describes 17"; the type of
-    # magnitudes is not looked at: floats are read as if they were bytes.
-    arrays = load_file(folder / "model.safetensors")
-    wide = np.zeros(len(arrays["magnitudes"]) // 4, dtype=np.float32)
-    edit_arrays(
-        folder, **({"lengths": arrays["lengths"].astype(np.int64)} if name == "lengths" else {"magnitudes": wide})
-    )
-    short = {"lengths": arrays["lengths"].copy()}
-    if name == "magnitudes":  # make the bytes add up, so that only the type is wrong
-        short["lengths"][0] -= len(arrays["magnitudes"]) % 4
-        short["lengths"][0] = abs(short["lengths"][0]) if short["lengths"][0] >= 0 else 0
-        missing = 4 * len(wide) - int(np.abs(short["lengths"][1:]).sum())
-        short["lengths"][0] = missing
-        edit_arrays(folder, **short)
-    refused(folder, name, "model.safetensors")
+def test_lengths_of_another_type(folder):
+    # BUG (store.py, unpack): the message is "holds 21 integers; config.json describes 21".
+    edit_arrays(folder, lengths=load_file(folder / "model.safetensors")["lengths"].astype(np.int64))
+    refused(folder, "int64", "model.safetensors")
+
+
+def test_magnitudes_of_another_type(folder):
+    """One float32 has as many bytes as one integer of four bytes and twenty zeros."""
+    # BUG (store.py, unpack): the type is not looked at; the float is read as if it were an integer.
+    edit_arrays(folder, lengths=np.array([4] + [0] * 20, np.int32), magnitudes=np.array([1.5], np.float32))
+    refused(folder, "float32", "model.safetensors")
 
 
 NO_DESCRIPTIONS = {
@@ -282,7 +278,7 @@ def test_shapes_that_fit_the_integers_but_not_each_other(folder):
     """W_V [1, 2] and W_O [2, 1] exchanged have as many entries, but read and write one coordinate instead of two."""
     # BUG (layers.py, Network): loaded without a word; evaluation then reads past the arrays' ends or fails in numpy.
     edit_layer(folder, 1, shapes={"W_V": [2, 1], "W_O": [1, 2]})
-    refused(folder, "attention", "")
+    refused(folder, "", "")
 
 
 def test_a_chain_that_does_not_follow(folder):
@@ -371,12 +367,13 @@ def test_a_rename_that_fails_half_way_leaves_the_old_network(folder, monkeypatch
     # BUG (store.py, save): when the second os.replace fails, the old network has been moved aside and is then deleted.
     before, real = state(folder.parent), os.replace
 
-    def replace_once(source, target):
-        if Path(target) == folder and not (Path(source) / "config.json").read_text().count('"first"'):
+    def only_the_old_one(source, target):
+        if Path(target) == folder and (Path(source) / "config.json").read_bytes() not in before.values():
             raise OSError("the disk is gone")
         real(source, target)
 
-    monkeypatch.setattr(os, "replace", replace_once)
+    monkeypatch.setattr(os, "replace", only_the_old_one)
+    monkeypatch.setattr(os, "rename", only_the_old_one)
     with pytest.raises(OSError, match="disk is gone"):
         store.save(small(), folder)
     assert state(folder.parent) == before
