@@ -1,10 +1,11 @@
 """An evaluator that shares nothing with the package: Python fractions, one number after the other, as the text says."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 
 import pytest
 
+from byheart.constructions import contextual, tokens, vardi_2022
 from byheart.networks import Affine, Embedding, FeedForward, Flatten, Network, Positions, UniformAttention
 
 Row = list[Fraction]
@@ -64,6 +65,15 @@ def _through() -> Callable[[Sequence[Affine], Sequence[int]], list[Row]]:
 @pytest.fixture(scope="session", name="answers")
 def _answers() -> Callable[[Network, Sequence[object]], list[Fraction]]:
     return answers
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_draws() -> Iterator[None]:
+    """About every 55th draw is good: a construction that needs two thousand of them has lost its way, and may say so."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (contextual, tokens, vardi_2022):
+            patch.setattr(module, "TRIES", 2000, raising=False)
+        yield
 
 
 class Scripted:

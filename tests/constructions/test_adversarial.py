@@ -29,7 +29,9 @@ def one_changed(token: int) -> list[list[int]]:
 NEXT_TOKEN = {
     "consecutive": NextToken(tokens=np.arange(60)[:, None], labels=labels(60, 3), label_count=3),
     "consecutive, alternating": NextToken(tokens=np.arange(64)[:, None], labels=np.arange(64) % 2 * 9, label_count=10),
-    "equal low bits": NextToken(tokens=np.arange(40)[:, None] << 10, labels=labels(40, 5), label_count=5, vocab=1 << 16),
+    "equal low bits": NextToken(
+        tokens=np.arange(40)[:, None] << 10, labels=labels(40, 5), label_count=5, vocab=1 << 16
+    ),
     "one token differs": NextToken(tokens=one_changed(1), labels=np.arange(8)),
     "how often one token occurs": NextToken(tokens=np.tril(np.ones((7, 7), dtype=int)), labels=np.arange(7)),
     "wild exponents": NextToken(vectors=np.array(WILD)[:, None, None], labels=np.arange(len(WILD))),
@@ -53,7 +55,9 @@ NEXT_TOKEN = {
 }
 SEQ_TO_SEQ = {
     "one token differs": SeqToSeq(tokens=one_changed(1), labels=[[i] * 7 for i in range(8)]),
-    "the same token in many contexts": SeqToSeq(tokens=[[0, k] for k in range(1, 30)], labels=[[k, 0] for k in range(29)]),
+    "the same token in many contexts": SeqToSeq(
+        tokens=[[0, k] for k in range(1, 30)], labels=[[k, 0] for k in range(29)]
+    ),
     "wild exponents": SeqToSeq(vectors=np.array(WILD)[None, :, None], labels=[np.arange(len(WILD))]),
     "wild twins": SeqToSeq(vectors=[[[TINY], [HUGE]], [[HUGE], [TINY]]], labels=[[0, 1], [1, 0]]),
     "equal duplicates": SeqToSeq(tokens=[[1, 2], [1, 2]], labels=[[0, 1], [0, 1]]),
@@ -102,6 +106,41 @@ def test_huge_ids_need_no_table(ids: np.ndarray, limits: dict[str, int]) -> None
     assert judge(built.network, task).certified
     assert built.account.depth <= limits.get("depth", 10**9)
     assert built.account.max_bits <= limits.get("bits", 10**9)
+
+
+def test_the_largest_ids_and_many_labels() -> None:
+    """C·P leaves 64 bits."""
+    ids = np.array([[0], [1], [2**63 - 3], [2**63 - 2]])
+    task = NextToken(tokens=ids, labels=[255, 0, 7, 254], label_count=256, vocab=2**63 - 1)
+    for limits in (Settings(), Settings(depth=20), Settings(bits=80)):
+        assert judge(build("vardi-2022", task, settings=limits).network, task).certified
+
+
+MIRRORED = {
+    "numbers": NextToken(vectors=[[[1.0]], [[-1.0]]], labels=[0, 1]),
+    "vectors": NextToken(vectors=[[[1.0, -2.5, 0.0]], [[-1.0, 2.5, 0.0]]], labels=[0, 1]),
+    "signs": NextToken(vectors=np.array(list(product([-1.0, 1.0], repeat=3)))[:, None], labels=np.arange(8)),
+    "sequences": NextToken(vectors=[[[0.5], [-3.0]], [[-0.5], [3.0]]], labels=[0, 1]),
+    "in one sequence": SeqToSeq(vectors=[[[0.5], [-0.5], [0.0]]], labels=[[0, 1, 2]]),
+}
+
+
+@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@pytest.mark.parametrize("task", MIRRORED.values(), ids=MIRRORED)
+def test_a_vector_and_its_negative(name: str, task: NextToken | SeqToSeq) -> None:
+    """fold_Q(−s) = fold_Q(s): x and −x must not come to the fold as s and −s."""
+    if task.kind in CONSTRUCTIONS[name].settings_for:
+        assert judge(build(name, task).network, task).certified
+
+
+@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@pytest.mark.parametrize("examples", [2, 20, 40, 64, 100])
+def test_real_numbers(name: str, examples: int) -> None:
+    """d = n = 1: whether two numbers of many bits collide modulo Q must not depend on Q alone, for primes are few."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        task = NextToken(vectors=rng.standard_normal((examples, 1, 1)), labels=labels(examples, 4), label_count=4)
+        assert judge(build(name, task).network, task).certified
 
 
 @st.composite

@@ -79,9 +79,7 @@ def test_multiply_as_python_does(modulus: int, data: st.DataObject) -> None:
     residues = st.integers(0, modulus - 1) | st.just(modulus - 1)
     a = data.draw(st.lists(residues, min_size=1, max_size=5))
     b = data.draw(st.lists(residues, min_size=len(a), max_size=len(a)))
-    assert multiply(np.array(a), np.array(b), modulus).tolist() == [
-        x * y % modulus for x, y in zip(a, b, strict=True)
-    ]
+    assert multiply(np.array(a), np.array(b), modulus).tolist() == [x * y % modulus for x, y in zip(a, b, strict=True)]
     assert multiply(np.array(a), np.array(b[:1]), modulus).tolist() == [x * b[0] % modulus for x in a]
 
 

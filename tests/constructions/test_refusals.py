@@ -99,9 +99,8 @@ SEQUENCES = NextToken(tokens=[[0, 1], [1, 1], [2, 0], [2, 2]], labels=[1, 0, 1, 
         ("vardi-2022", vardi_2022.Settings(bits=12), r"hashing these points needs 13 bits a weight; got bits=12"),
         # A hash, four folds, the key and a lookup of four layers.
         ("vardi-2022", vardi_2022.Settings(depth=9), r"needs at least 10 layers .* got depth=9, bits=None"),
-        ("kajitsuka-sato-2025", kajitsuka_sato_2025.Settings(bits=9), r"and 10 bits a weight; got depth=None, bits=9"),
     ],
-    ids=["bits", "depth", "bits of a stage"],
+    ids=["bits", "depth"],
 )
 def test_limits_that_are_too_tight_by_one(name: str, settings: object, message: str) -> None:
     with pytest.raises(BadInput, match=message):

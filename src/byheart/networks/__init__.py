@@ -9,6 +9,7 @@ from byheart.networks.account import Account, Item, count
 from byheart.networks.integers import Integers, bits, integers
 from byheart.networks.layers import (
     Affine,
+    Block,
     Embedding,
     FeedForward,
     Flatten,
@@ -16,12 +17,14 @@ from byheart.networks.layers import (
     Layer,
     Network,
     Positions,
+    Residual,
     UniformAttention,
 )
 
 __all__ = [
     "Account",
     "Affine",
+    "Block",
     "Embedding",
     "FeedForward",
     "Flatten",
@@ -31,6 +34,7 @@ __all__ = [
     "Layer",
     "Network",
     "Positions",
+    "Residual",
     "UniformAttention",
     "bits",
     "count",

@@ -10,7 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.networks.integers import Integers, bits
-from byheart.networks.layers import Embedding, FeedForward, Flatten, HardmaxAttention, Network, UniformAttention
+from byheart.networks.layers import (
+    Embedding,
+    FeedForward,
+    Flatten,
+    HardmaxAttention,
+    Network,
+    Residual,
+    UniformAttention,
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +60,7 @@ class Account:
     @property
     def max_bits(self) -> int:
         """Bits of the largest entry, sign included."""
-        return max(item.max_bits for item in self.items)
+        return max((item.max_bits for item in self.items), default=0)
 
     @property
     def total_bits(self) -> int:
@@ -97,7 +105,8 @@ def count(network: Network) -> Account:
     """Count every tensor of ``network``.
 
     Depth is the number of weight layers on the way from input to output (an affine map, an embedding and an attention
-    layer are one each; positional codes are added on the way and are none); width is the widest of them.
+    layer are one each, a residual block is two; positional codes are added on the way and are none); width is the
+    widest of them.
 
     >>> from byheart.networks import Affine, FeedForward, Network, integers
     >>> square = Affine(W=integers([[1, 0], [0, 7]]), b=integers([0, 0]))
@@ -105,18 +114,22 @@ def count(network: Network) -> Account:
     >>> account.dense, account.nonzero, account.free, account.depth, account.width
     (6, 2, 1, 1, 2)
     """
-    depth, width = 0, network.dim
+    depth, stream, width = 0, network.dim, network.dim
     for layer in network.layers:
         match layer:
             case FeedForward(layers=chain):
                 depth += len(chain)
+                stream = chain[-1].W.shape[0]
                 width = max(width, *(affine.W.shape[0] for affine in chain))
+            case Residual(blocks=blocks):
+                depth += 2 * len(blocks)
+                width = max(width, *(len(block.W_in) for block in blocks))
             case Embedding(W_E=table):
                 depth += 1
-                width = max(width, table.shape[1])
-            case UniformAttention(W_O=W_O) | HardmaxAttention(W_O=W_O):
+                stream = table.shape[1]
+            case UniformAttention() | HardmaxAttention():
                 depth += 1
-                width = max(width, W_O.shape[0])
             case Flatten():
-                width = max(width, network.dim * network.length)
+                stream *= network.length
+        width = max(width, stream)
     return Account(tuple(_item(name, tensor) for name, tensor in network.tensors()), depth=depth, width=width)

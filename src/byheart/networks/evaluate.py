@@ -7,13 +7,12 @@ functions of the token (and its position, when there are positional codes), so r
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.errors import BadInput
 from byheart.networks import attention
+from byheart.networks.inputs import Inputs, check_inputs
 from byheart.networks.integers import Integers
 from byheart.networks.layers import (
     TOKEN_WISE,
@@ -24,6 +23,7 @@ from byheart.networks.layers import (
     Layer,
     Network,
     Positions,
+    Residual,
     UniformAttention,
 )
 from byheart.networks.limbs import (
@@ -35,11 +35,9 @@ from byheart.networks.limbs import (
     from_integers,
     identity,
     linear,
+    residual_steps,
     stack,
 )
-
-Inputs: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
-"""Token ids [N, n] or vectors [N, n, d]."""
 
 _BLOCK = 256
 _CHUNK = 1 << 14
@@ -58,7 +56,7 @@ def evaluate(
     >>> evaluate(Network((relu,), inputs="tokens", outputs="last", length=1), np.array([[1], [5]])).tolist()
     [0, 7]
     """
-    _check(network, inputs)
+    check_inputs(network, inputs)
     split = next(
         (i for i, layer in enumerate(network.layers) if not isinstance(layer, TOKEN_WISE)), len(network.layers)
     )
@@ -130,18 +128,27 @@ class _Runner:
             codes = from_integers(layer.W_pos).columns(positions)
             both = np.concatenate([identity(batch.width), identity(batch.width)], axis=1).astype(object)
             return Program((linear(both),))(stack(batch, codes))
-        assert isinstance(layer, FeedForward)
-        result = self.feed_forward(layer, batch)
-        if not layer.residual:
+        assert isinstance(layer, FeedForward | Residual)
+        result = self.run(layer, batch)
+        if isinstance(layer, Residual) or not layer.residual:
             return result
         both = np.concatenate([identity(batch.width), identity(batch.width)], axis=1).astype(object)
         return Program((linear(both),))(stack(batch, result))
 
-    def feed_forward(self, layer: FeedForward, batch: Limbs) -> Limbs:
-        """The chain of affine maps, in blocks that fit into the processor's caches."""
-        program = self.programs.setdefault((id(layer), batch.divisor), Program(layer.layers, batch.divisor))
+    def run(self, layer: FeedForward | Residual, batch: Limbs) -> Limbs:
+        """The layer's program, in blocks of the batch that fit into the processor's caches."""
+        key = (id(layer), batch.divisor)
+        if key not in self.programs:
+            self.programs[key] = _program(layer, batch.divisor)
         blocks = [batch.columns(slice(b, b + _BLOCK)) for b in range(0, batch.batch, _BLOCK)]
-        return concatenate(list(self.pool.map(program, blocks)))
+        return concatenate(list(self.pool.map(self.programs[key], blocks)))
+
+
+def _program(layer: FeedForward | Residual, divisor: int) -> Program:
+    if isinstance(layer, FeedForward):
+        return Program(layer.layers, divisor)
+    steps = tuple(step for block in layer.blocks for step in residual_steps(block))
+    return Program(steps, divisor, tuple(d for block in layer.blocks for d in (len(block.W_in), 0)))
 
 
 def _different(inputs: Inputs, places: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -179,16 +186,3 @@ def _values(batch: Limbs) -> Integers:
         quotient, remainder = divmod(value, denominator)
         values[i] = quotient if remainder == 0 else Fraction(value, denominator)
     return values
-
-
-def _check(network: Network, inputs: Inputs) -> None:
-    kind = "tokens" if inputs.ndim == 2 else "vectors"
-    if kind != network.inputs:
-        raise BadInput(f"the network reads {network.inputs}; the task has {kind}")
-    if inputs.shape[1] != network.length:
-        raise BadInput(f"the network reads sequences of {network.length} tokens; the task's have {inputs.shape[1]}")
-    if kind == "vectors" and inputs.shape[2] != network.dim:
-        raise BadInput(f"the network reads vectors of dimension {network.dim}; the task's have {inputs.shape[2]}")
-    for layer in network.layers:
-        if isinstance(layer, Embedding) and int(inputs.max()) >= len(layer.W_E):
-            raise BadInput(f"the network knows {len(layer.W_E)} tokens; the task has token id {int(inputs.max())}")

@@ -7,7 +7,6 @@ the network on the given inputs with machine integers and checks that bound, com
 front of every sum; where it holds, the machine integers cannot overflow either. The result is a proof for these inputs.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,8 +23,12 @@ from byheart.networks.layers import (
     Layer,
     Network,
     Positions,
+    Residual,
     UniformAttention,
 )
+
+_EXPONENTS = {24: 126, 53: 1022}
+"""Powers of two from −this to this are normal floats, by the bits of the mantissa."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,15 +48,20 @@ def require_fit(network: Network, inputs: NDArray[np.generic], mantissa: int) ->
 
 def _start(network: Network, inputs: NDArray[np.generic], mantissa: int) -> Stream:
     if network.inputs == "tokens":
-        return Stream(inputs.astype(np.int64)[:, :, None])
-    finest = 0
-    values = inputs.astype(np.float64)
-    while not np.array_equal(values, np.rint(values)) and finest <= mantissa:
+        ids = inputs.astype(np.int64)[:, :, None]
+        _bounded(_largest(ids), mantissa, "the token ids")
+        return Stream(ids)
+    values, finest = inputs.astype(np.float64), 0
+    while np.abs(values).max(initial=0) <= 2.0**mantissa and finest <= mantissa:
+        if np.array_equal(values, np.rint(values)):
+            return Stream(values.astype(np.int64), finest)
         values, finest = values * 2, finest + 1
-    largest = float(np.abs(values).max(initial=0))
-    if finest > mantissa or largest > 2.0**mantissa:
-        raise BadInput(f"the input vectors need more than {mantissa} bits on a common grid; keep the exact network")
-    return Stream(values.astype(np.int64), finest)
+    raise BadInput(f"the input vectors need more than {mantissa} bits on a common grid; keep the exact network")
+
+
+def _largest(numerators: NDArray[np.int64]) -> int:
+    """The largest absolute value, as an integer that cannot overflow."""
+    return max(-int(numerators.min(initial=0)), int(numerators.max(initial=0)))
 
 
 def _through(layer: Layer, stream: Stream, mantissa: int) -> Stream:
@@ -63,7 +71,7 @@ def _through(layer: Layer, stream: Stream, mantissa: int) -> Stream:
             return Stream(W_E[stream.numerators[:, :, 0]].astype(np.int64))
         case Positions(W_pos=W_pos, name=name):
             codes = np.array([[int(w) << stream.exponent for w in row] for row in W_pos], dtype=object)
-            largest = int(np.abs(stream.numerators).max(initial=0)) + max(abs(int(w)) for w in codes.ravel())
+            largest = _largest(stream.numerators) + max(abs(int(w)) for w in codes.ravel())
             _bounded(largest, mantissa, name)
             return Stream(stream.numerators + codes.astype(np.int64), stream.exponent)
         case FeedForward(layers=layers, residual=residual, name=name):
@@ -71,10 +79,18 @@ def _through(layer: Layer, stream: Stream, mantissa: int) -> Stream:
             for index, affine in enumerate(layers):
                 result = _affine(affine, result, mantissa, f"{name}.{index}.{affine.role}")
             return _sum(stream, result, mantissa, name) if residual else result
+        case Residual(blocks=blocks, name=name):
+            for index, block in enumerate(blocks):
+                place = f"{name}.{index}.{block.role}"
+                hidden = _affine(Affine(block.W_in, block.b_in), stream, mantissa, place)
+                stream = _sum(stream, _affine(plain(block.W_out), hidden, mantissa, place), mantissa, place)
+            return stream
         case UniformAttention(name=name):
             matrix = mixing_matrix(layer, stream.numerators.shape[1])
+            if _largest(stream.numerators) * stream.numerators.shape[1] > 1 << mantissa:
+                sums = np.abs(stream.numerators.astype(object)).sum(axis=1)
+                _bounded(int(sums.max()), mantissa, f"{name} (sum)")
             total = Stream(stream.numerators.sum(axis=1, keepdims=True), stream.exponent)
-            _bounded(int(np.abs(stream.numerators).sum(axis=1).max()), mantissa, f"{name} (sum)")
             return _sum(stream, _affine(plain(matrix), total, mantissa, name), mantissa, name)
         case HardmaxAttention(name=name):
             raise BadInput(f"{name}: hardmax attention has no float twin yet; keep the exact network")
@@ -97,22 +113,33 @@ def mixing_matrix(layer: UniformAttention, length: int) -> Integers:
 
 
 def _affine(layer: Affine, stream: Stream, mantissa: int, place: str) -> Stream:
-    largest = [int(v) for v in np.abs(stream.numerators).max(axis=(0, 1), initial=0)]
+    largest = [_largest(stream.numerators[:, :, unit]) for unit in range(stream.numerators.shape[2])]
     weights = np.zeros(layer.W.shape, dtype=np.int64)
     biases = np.zeros(len(layer.b), dtype=np.int64)
     for i, row in enumerate(layer.W):
         scaled = int(layer.b[i]) << stream.exponent
         _bounded(sum(abs(int(w)) * z for w, z in zip(row, largest, strict=True)) + abs(scaled), mantissa, place)
+        _writable(int(layer.b[i]), layer.shift, mantissa, place)
         for j in np.flatnonzero(row):
-            _bounded(_odd_part(int(row[j])), mantissa, place)
+            _writable(int(row[j]), layer.shift, mantissa, place)
             weights[i, j] = int(row[j]) if largest[j] else 0
         biases[i] = scaled
     numerators = stream.numerators @ weights.T + biases
-    return _reduced(np.maximum(numerators, 0) if layer.relu else numerators, stream.exponent + layer.shift)
+    result = _reduced(np.maximum(numerators, 0) if layer.relu else numerators, stream.exponent + layer.shift)
+    if result.exponent > _EXPONENTS[mantissa]:
+        raise BadInput(f"{place}: values need steps of 2^-{result.exponent}, below the float type's range")
+    return result
 
 
-def _odd_part(value: int) -> int:
-    return abs(value) // (value & -value)
+def _writable(value: int, shift: int, mantissa: int, place: str) -> None:
+    """Refuse a weight value/2^shift that is no float: too many bits, too large or too small."""
+    if value == 0:
+        return
+    lowest = (value & -value).bit_length() - 1 - shift
+    highest = abs(value).bit_length() - 1 - shift
+    _bounded(abs(value) // (value & -value), mantissa, place)
+    if not -_EXPONENTS[mantissa] <= lowest <= highest <= _EXPONENTS[mantissa]:
+        raise BadInput(f"{place}: a weight of about 2^{highest} is outside the float type's range")
 
 
 def _reduced(numerators: NDArray[np.int64], exponent: int) -> Stream:
@@ -124,7 +151,7 @@ def _reduced(numerators: NDArray[np.int64], exponent: int) -> Stream:
 
 def _sum(first: Stream, second: Stream, mantissa: int, place: str) -> Stream:
     exponent = max(first.exponent, second.exponent)
-    largest = sum(int(np.abs(s.numerators).max(initial=0)) << (exponent - s.exponent) for s in (first, second))
+    largest = sum(_largest(s.numerators) << (exponent - s.exponent) for s in (first, second))
     _bounded(largest, mantissa, place)
     shifted = [s.numerators << (exponent - s.exponent) for s in (first, second)]
     return _reduced(shifted[0] + shifted[1], exponent)
@@ -133,6 +160,6 @@ def _sum(first: Stream, second: Stream, mantissa: int, place: str) -> Stream:
 def _bounded(value: int, mantissa: int, place: str) -> None:
     if value > 1 << mantissa:
         raise BadInput(
-            f"{place}: values may need {math.ceil(math.log2(value))} bits; the float type holds {mantissa}; "
+            f"{place}: values may need {value.bit_length()} bits; the float type holds {mantissa}; "
             "keep the exact network, or build with a smaller bound on the bits of a weight"
         )

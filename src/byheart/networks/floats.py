@@ -4,6 +4,7 @@
 answers are the exact network's, bit for bit, whatever the batch size, the order of summation or the number of threads.
 """
 
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -14,7 +15,18 @@ from torch import nn
 from byheart.errors import BadInput
 from byheart.networks.fits import mixing_matrix, plain, require_fit
 from byheart.networks.integers import Integers
-from byheart.networks.layers import Affine, Embedding, FeedForward, Flatten, Layer, Network, Positions, UniformAttention
+from byheart.networks.layers import (
+    Affine,
+    Block,
+    Embedding,
+    FeedForward,
+    Flatten,
+    Layer,
+    Network,
+    Positions,
+    Residual,
+    UniformAttention,
+)
 
 Precision = Literal["float32", "float64"]
 _TYPES: dict[Precision, tuple[torch.dtype, int]] = {"float32": (torch.float32, 24), "float64": (torch.float64, 53)}
@@ -91,7 +103,7 @@ class _Flatten(nn.Module):
 
 def _tensor(values: Integers, shift: int, dtype: torch.dtype) -> torch.Tensor:
     """values / 2^shift, exactly: the integers have at most a mantissa of odd part."""
-    return torch.tensor([float(v) for v in values.ravel()], dtype=dtype).reshape(values.shape) * 2.0**-shift
+    return torch.tensor([float(Fraction(v, 1 << shift)) for v in values.ravel()], dtype=dtype).reshape(values.shape)
 
 
 def _linear(layer: Affine, dtype: torch.dtype) -> nn.Linear:
@@ -103,12 +115,22 @@ def _linear(layer: Affine, dtype: torch.dtype) -> nn.Linear:
     return linear
 
 
+def _block(block: Block, dtype: torch.dtype) -> nn.Module:
+    d_ff, d_model = block.W_in.shape
+    second = nn.Linear(d_ff, d_model, bias=False, dtype=dtype)
+    with torch.no_grad():
+        second.weight.copy_(_tensor(block.W_out, 0, dtype))
+    return _Residual(nn.Sequential(_linear(Affine(block.W_in, block.b_in), dtype), nn.ReLU(), second))
+
+
 def _module(layer: Layer, network: Network, dtype: torch.dtype) -> nn.Module:
     match layer:
         case Embedding(W_E=W_E):
             return nn.Embedding(W_E.shape[0], W_E.shape[1], _weight=_tensor(W_E, 0, dtype))
         case Positions(W_pos=W_pos):
             return _Positions(W_pos, dtype)
+        case Residual(blocks=blocks):
+            return nn.Sequential(*(_block(block, dtype) for block in blocks))
         case UniformAttention():
             return _UniformAttention(mixing_matrix(layer, network.length), dtype)
         case Flatten():

@@ -139,7 +139,7 @@ def run(  # type: ignore[no-untyped-def]
                 limbs, start, length,
             )  # fmt: skip
             resolve(block)
-            if relu[layer]:
+            if relu[row + i]:
                 relu_(block)
             used = used_limbs(block)
             new_start[i], new_length[i] = filled, used

@@ -10,6 +10,7 @@ layer                  token-wise  map
 :class:`Embedding`     yes         token id t ↦ W_E[t]
 :class:`Positions`     yes         Z_k ↦ Z_k + W_pos[k]
 :class:`FeedForward`   yes         a chain of :class:`Affine` maps, with or without residual
+:class:`Residual`      yes         a chain of :class:`Block`, Z ↦ Z + W_out relu(W_in Z + b_in)
 :class:`UniformAttention`   no     Z_k ↦ Z_k + W_O W_V · mean(Z), the layer of Kajitsuka & Sato 2025
 :class:`HardmaxAttention`   no     Z_k ↦ Z_k + W_O W_V · mean of the Z_j that maximise (W_K Z_j)·(W_Q Z_k)
 :class:`Flatten`       no          the n rows become one row of n·d_model entries (networks on points)
@@ -17,7 +18,7 @@ layer                  token-wise  map
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
@@ -90,6 +91,40 @@ class FeedForward:
 
 
 @dataclass(frozen=True, eq=False)
+class Block:
+    """Z ↦ Z + W_out relu(W_in Z + b_in): W_in is [d_ff, d_model], W_out is [d_model, d_ff]; there is no second bias."""
+
+    W_in: Integers
+    b_in: Integers
+    W_out: Integers
+    role: str = "block"
+
+    def __post_init__(self) -> None:
+        d_ff, d_model = self.W_in.shape
+        fits = self.b_in.shape == (d_ff,) and self.W_out.shape == (d_model, d_ff)
+        _expect(
+            fits, f"{self.role}: W_in {self.W_in.shape}, b_in {self.b_in.shape}, W_out {self.W_out.shape} do not fit"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Residual:
+    """Residual feed-forward blocks one after the other, on every token: what a Transformer's stream is made for."""
+
+    blocks: tuple[Block, ...]
+    name: str = "residual"
+
+    def __post_init__(self) -> None:
+        _expect(len(self.blocks) > 0, f"{self.name}: expected at least one block")
+        for before, after in pairwise(self.blocks):
+            widths = before.W_in.shape[1], after.W_in.shape[1]
+            _expect(
+                widths[0] == widths[1],
+                f"{self.name}: {after.role} reads {widths[1]} values; the stream has {widths[0]}",
+            )
+
+
+@dataclass(frozen=True, eq=False)
 class UniformAttention:
     """Z_k ↦ Z_k + W_O W_V (1/n) Σ_j Z_j; W_V is [d_head, d_model], W_O is [d_model, d_head].
 
@@ -123,8 +158,8 @@ class Flatten:
     name: str = "flatten"
 
 
-Layer: TypeAlias = Embedding | Positions | FeedForward | UniformAttention | HardmaxAttention | Flatten
-TOKEN_WISE = (Embedding, Positions, FeedForward)
+Layer: TypeAlias = Embedding | Positions | FeedForward | Residual | UniformAttention | HardmaxAttention | Flatten
+TOKEN_WISE = (Embedding, Positions, FeedForward, Residual)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +175,20 @@ class Network:
     inputs: Literal["tokens", "vectors"]
     outputs: Literal["last", "every"]
     length: int
-    dim: int = field(default=1)
+    dim: int = 1
+
+    def __post_init__(self) -> None:
+        _expect(self.inputs in ("tokens", "vectors"), f"inputs is {self.inputs!r}; expected 'tokens' or 'vectors'")
+        _expect(self.outputs in ("last", "every"), f"outputs is {self.outputs!r}; expected 'last' or 'every'")
+        _expect(self.length >= 1 and self.dim >= 1, f"length {self.length} and dim {self.dim} must be at least 1")
+        width, flat = self.dim, False
+        for index, layer in enumerate(self.layers):
+            _expect(not isinstance(layer, Embedding) or index == 0, f"{layer.name}: an embedding comes first")
+            mixing = not isinstance(layer, TOKEN_WISE) or isinstance(layer, Positions)
+            _expect(not (flat and mixing), f"{layer.name}: there is only one position left after flattening")
+            width = _width_after(layer, width, self.length)
+            flat = flat or isinstance(layer, Flatten)
+        _expect(not flat or self.outputs == "last", "a flattened sequence has one output; outputs is 'every'")
 
     def tensors(self) -> Iterator[tuple[str, Integers]]:
         """Every weight with its name, in order: ("label.3.fold.W", …)."""
@@ -149,6 +197,10 @@ class Network:
                 for index, affine in enumerate(layer.layers):
                     yield f"{layer.name}.{index}.{affine.role}.W", affine.W
                     yield f"{layer.name}.{index}.{affine.role}.b", affine.b
+            elif isinstance(layer, Residual):
+                for index, block in enumerate(layer.blocks):
+                    for key in ("W_in", "b_in", "W_out"):
+                        yield f"{layer.name}.{index}.{block.role}.{key}", getattr(block, key)
             else:
                 for key, value in vars(layer).items():
                     if key.startswith("W_"):
@@ -159,13 +211,45 @@ class Network:
         return replace(self, layers=tuple(_exchanged(layer, name, tensor) for layer in self.layers))
 
 
+def _width_after(layer: Layer, width: int, length: int) -> int:
+    """The stream's width behind ``layer``; BadInput if the layer does not fit a stream of ``width``."""
+    match layer:
+        case Embedding(W_E=W_E):
+            return int(W_E.shape[1])
+        case Flatten():
+            return width * length
+        case FeedForward(layers=layers):
+            reads, result = layers[0].W.shape[1], int(layers[-1].W.shape[0])
+        case Residual(blocks=blocks):
+            reads, result = blocks[0].W_in.shape[1], width
+        case Positions(W_pos=W_pos, name=name):
+            _expect(len(W_pos) == length, f"{name}: {len(W_pos)} positions for sequences of {length}")
+            reads, result = W_pos.shape[1], width
+        case UniformAttention() | HardmaxAttention():
+            reads, result = _attention_width(layer), width
+    _expect(reads == width, f"{layer.name}: reads {reads} values; the stream has {width}")
+    return result
+
+
+def _attention_width(layer: "UniformAttention | HardmaxAttention") -> int:
+    """What an attention layer reads and writes; BadInput if its matrices do not follow each other."""
+    width = int(layer.W_V.shape[1])
+    fits = layer.W_O.shape == layer.W_V.shape[::-1]
+    if isinstance(layer, HardmaxAttention):
+        fits = fits and layer.W_Q.shape == layer.W_K.shape and layer.W_Q.shape[1] == width
+    _expect(fits, f"{layer.name}: the shapes of its matrices do not follow each other")
+    return width
+
+
 def _exchanged(layer: Layer, name: str, tensor: Integers) -> Layer:
-    if not isinstance(layer, FeedForward):
-        changes: dict[str, Any] = {key: tensor for key in vars(layer) if f"{layer.name}.{key}" == name}
-        return replace(layer, **changes)
-    chain = []
-    for index, affine in enumerate(layer.layers):
-        prefix = f"{layer.name}.{index}.{affine.role}"
-        W, b = (tensor if name == f"{prefix}.{key}" else getattr(affine, key) for key in ("W", "b"))
-        chain.append(replace(affine, W=W, b=b))
-    return replace(layer, layers=tuple(chain))
+    def changed(part: Any, prefix: str) -> Any:
+        return replace(part, **{key: tensor for key in vars(part) if f"{prefix}.{key}" == name})
+
+    if isinstance(layer, FeedForward):
+        chain = (changed(part, f"{layer.name}.{i}.{part.role}") for i, part in enumerate(layer.layers))
+        return replace(layer, layers=tuple(chain))
+    if isinstance(layer, Residual):
+        blocks = (changed(part, f"{layer.name}.{i}.{part.role}") for i, part in enumerate(layer.blocks))
+        return replace(layer, blocks=tuple(blocks))
+    exchanged: Layer = changed(layer, layer.name)
+    return exchanged

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from byheart.networks.integers import Integers, integers
 from byheart.networks.kernels import LIMB, MASK, resolve, run
-from byheart.networks.layers import Affine
+from byheart.networks.layers import Affine, Block
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,16 +218,29 @@ def total(batch: Limbs, group: int) -> Limbs:
     return Limbs(block.astype(np.int32), start, length, batch.exponent, batch.divisor)
 
 
+def residual_steps(block: Block) -> list[Affine]:
+    """Z ↦ Z + W_out relu(W_in Z + b_in) as two affine maps, the stream carried along beside the hidden units."""
+    d_model = block.W_in.shape[1]
+    W = np.concatenate([block.W_in, np.array(identity(d_model), dtype=object)])
+    b = np.concatenate([block.b_in, np.zeros(d_model, dtype=object)])
+    hidden = Affine(integers(W), integers(b), relu=False)
+    return [hidden, linear(integers(np.concatenate([block.W_out, np.array(identity(d_model), dtype=object)], axis=1)))]
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
-    """A chain of affine maps with the weights' digits laid out for the kernel (non-zero entries only)."""
+    """A chain of affine maps with the weights' digits laid out for the kernel (non-zero entries only).
+
+    ``rectified`` overrides, layer by layer, how many of the first units go through the ReLU.
+    """
 
     layers: tuple[Affine, ...]
     divisor: int = 1
+    rectified: tuple[int, ...] | None = None
 
     @cached_property
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """outs, relu, shift | row pointers | column, bits, digit pointers, digits | bias bits, pointers, digits."""
+        """outs, relu by row, shift; row pointers; column, bits, digit pointers, digits; bias bits, pointers, digits."""
         row_pointer, column, weights, biases = [0], [], [], []
         for layer in self.layers:
             for row, bias in zip(layer.W, layer.b, strict=True):
@@ -239,13 +252,19 @@ class Program:
                 biases.append(int(bias) * self.divisor)
         return (
             np.array([layer.W.shape[0] for layer in self.layers], dtype=np.int64),
-            np.array([layer.relu for layer in self.layers], dtype=np.bool_),
+            self._relu(),
             np.array([layer.shift for layer in self.layers], dtype=np.int64),
             np.array(row_pointer, dtype=np.int64),
             np.array(column, dtype=np.int64),
             *_layout(weights),
             *_layout(biases),
         )
+
+    def _relu(self) -> NDArray[np.bool_]:
+        """Which rows of which layer go through the ReLU."""
+        widths = [layer.W.shape[0] for layer in self.layers]
+        counts = self.rectified or [w if layer.relu else 0 for w, layer in zip(widths, self.layers, strict=True)]
+        return np.concatenate([np.arange(w) < count for w, count in zip(widths, counts, strict=True)])
 
     def __call__(self, batch: Limbs) -> Limbs:
         """Run the chain on a batch."""

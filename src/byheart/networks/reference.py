@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq, fmpq_mat, fmpz
 
-from byheart.networks.evaluate import Inputs
+from byheart.networks.inputs import Inputs, check_inputs
 from byheart.networks.integers import Integers
 from byheart.networks.layers import (
     Affine,
@@ -21,6 +21,7 @@ from byheart.networks.layers import (
     Layer,
     Network,
     Positions,
+    Residual,
     UniformAttention,
 )
 
@@ -29,13 +30,13 @@ def evaluate(
     network: Network, inputs: Inputs, *, threads: int = 1, report: Callable[[int], None] | None = None
 ) -> Integers:
     """The exact outputs, [N] or [N, n]; the same contract as the fast evaluation (``threads`` is ignored)."""
+    check_inputs(network, inputs)
     rows = []
     for sequence in inputs:
-        stream = sequence if network.inputs == "tokens" else _from_floats(sequence)
+        ids = network.inputs == "tokens"
+        stream = fmpq_mat(1, len(sequence), [int(token) for token in sequence]) if ids else _from_floats(sequence)
         for layer in network.layers:
             stream = _apply(layer, stream)
-        if not isinstance(stream, fmpq_mat):
-            stream = fmpq_mat(1, len(stream), [int(token) for token in stream])
         values = [_plain(stream[0, k]) for k in range(stream.ncols())]
         rows.append(values[-1] if network.outputs == "last" else values)
         if report is not None:
@@ -74,19 +75,20 @@ def _affine(layer: Affine, stream: fmpq_mat) -> fmpq_mat:
 def _apply(layer: Layer, stream: fmpq_mat) -> fmpq_mat:  # noqa: PLR0911 (one a layer)
     match layer:
         case Embedding(W_E=W_E):
-            return _matrix(W_E[[int(token) for token in stream]].T)
+            return _matrix(W_E[[int(token.p) for token in stream.entries()]].T)
         case FeedForward(layers=layers, residual=residual):
-            if not isinstance(stream, fmpq_mat):
-                stream = fmpq_mat(1, len(stream), [int(token) for token in stream])
             result = stream
             for affine in layers:
                 result = _affine(affine, result)
             return stream + result if residual else result
+        case Residual(blocks=blocks):
+            for block in blocks:
+                hidden = _affine(Affine(block.W_in, block.b_in), stream)
+                stream = stream + _matrix(block.W_out) * hidden
+            return stream
         case Positions(W_pos=W_pos):
             return stream + _matrix(W_pos.T)
         case Flatten():
-            if not isinstance(stream, fmpq_mat):
-                return fmpq_mat(len(stream), 1, [int(token) for token in stream])
             return fmpq_mat(stream.nrows() * stream.ncols(), 1, stream.transpose().entries())
         case UniformAttention(W_V=W_V, W_O=W_O):
             everywhere = fmpq_mat(stream.ncols(), stream.ncols(), [fmpq(1, stream.ncols())] * stream.ncols() ** 2)

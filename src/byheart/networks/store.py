@@ -14,6 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from byheart.errors import BadInput
 from byheart.networks.integers import Integers, integers
 from byheart.networks.layers import (
     Affine,
+    Block,
     Embedding,
     FeedForward,
     Flatten,
@@ -33,12 +35,14 @@ from byheart.networks.layers import (
     Layer,
     Network,
     Positions,
+    Residual,
     UniformAttention,
 )
 
 FORMAT = "byheart-exact-1"
 _KINDS: dict[str, type[Layer]] = {
-    kind.__name__: kind for kind in (Embedding, Positions, FeedForward, UniformAttention, HardmaxAttention, Flatten)
+    kind.__name__: kind
+    for kind in (Embedding, Positions, FeedForward, Residual, UniformAttention, HardmaxAttention, Flatten)
 }
 
 
@@ -63,13 +67,18 @@ def pack(tensors: list[Integers]) -> dict[str, NDArray[np.generic]]:
 
 def unpack(arrays: dict[str, NDArray[Any]], shapes: list[tuple[int, ...]]) -> list[Integers]:
     """The tensors of the given shapes back from the stored arrays; BadInput when they do not fit together."""
+    for name, kind in (("lengths", np.int32), ("magnitudes", np.uint8)):
+        found = arrays[name].dtype if name in arrays else "missing"
+        if found != np.dtype(kind):
+            raise BadInput(f"model.safetensors: the array {name!r} is {found}; expected {np.dtype(kind)}")
     lengths, magnitudes = arrays["lengths"], arrays["magnitudes"].tobytes()
-    wanted = sum(int(np.prod(shape)) for shape in shapes)
-    if lengths.dtype != np.int32 or len(lengths) != wanted:
+    wanted = sum(prod(shape) for shape in shapes)
+    if len(lengths) != wanted:
         raise BadInput(f"model.safetensors holds {len(lengths)} integers; config.json describes {wanted}")
     ends = np.cumsum(np.abs(lengths.astype(np.int64)))
-    if len(magnitudes) != (int(ends[-1]) if wanted else 0):
-        raise BadInput(f"model.safetensors holds {len(magnitudes)} bytes of integers; its lengths add up to {ends[-1]}")
+    total = int(np.abs(lengths.astype(np.int64)).sum())
+    if len(magnitudes) != total:
+        raise BadInput(f"model.safetensors holds {len(magnitudes)} bytes of integers; its lengths add up to {total}")
     values, begin = [], 0
     for length, end in zip(lengths.tolist(), ends.tolist(), strict=True):
         magnitude = int.from_bytes(magnitudes[begin:end], "little")
@@ -77,7 +86,7 @@ def unpack(arrays: dict[str, NDArray[Any]], shapes: list[tuple[int, ...]]) -> li
         begin = end
     tensors, begin = [], 0
     for shape in shapes:
-        end = begin + int(np.prod(shape))
+        end = begin + prod(shape)
         tensors.append(integers(values[begin:end], shape))
         begin = end
     return tensors
@@ -86,7 +95,7 @@ def unpack(arrays: dict[str, NDArray[Any]], shapes: list[tuple[int, ...]]) -> li
 def save(network: Network, folder: Path, about: dict[str, object] | None = None) -> None:
     """Write ``network`` to ``folder`` (new, or one that holds a network); ``about`` is kept in config.json."""
     folder = Path(folder)
-    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "config.json").exists())):
+    if folder.exists() and not _may_be_replaced(folder):
         raise BadInput(f"{folder}: exists and is not a network folder; choose another name or remove it")
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -98,10 +107,25 @@ def save(network: Network, folder: Path, about: dict[str, object] | None = None)
         temporary.chmod(0o755)
         if folder.exists():
             os.replace(folder, aside)
-        os.replace(temporary, folder)
+        try:
+            os.replace(temporary, folder)
+        except OSError:
+            if aside.exists():
+                os.replace(aside, folder)
+            raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(aside, ignore_errors=True)
+
+
+def _may_be_replaced(folder: Path) -> bool:
+    """An empty folder, or one that holds a network of ours."""
+    if not folder.is_dir():
+        return False
+    try:
+        return not any(folder.iterdir()) or bool(_read_config(folder))
+    except BadInput:
+        return False
 
 
 def load(folder: Path) -> Network:
@@ -120,7 +144,7 @@ def load(folder: Path) -> Network:
         return _rebuild(description, iter(unpack(arrays, shapes)))
     except BadInput as error:
         raise BadInput(f"{folder}: {error}") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise BadInput(f"{folder / 'config.json'}: not a network description ({error!r})") from error
 
 
@@ -160,6 +184,8 @@ def _describe(network: Network) -> dict[str, Any]:
             entry["layers"] = [
                 {"role": a.role, "shape": list(a.W.shape), "shift": a.shift, "relu": a.relu} for a in layer.layers
             ]
+        elif isinstance(layer, Residual):
+            entry["blocks"] = [{"role": block.role, "shape": list(block.W_in.shape)} for block in layer.blocks]
         else:
             entry["shapes"] = {key: list(value.shape) for key, value in vars(layer).items() if key.startswith("W_")}
         layers.append(entry)
@@ -172,6 +198,9 @@ def _shapes(description: dict[str, Any]) -> Iterator[list[int]]:
         for affine in entry.get("layers", []):
             yield affine["shape"]
             yield affine["shape"][:1]
+        for block in entry.get("blocks", []):
+            d_ff, d_model = block["shape"]
+            yield from ([d_ff, d_model], [d_ff], [d_model, d_ff])
         yield from entry.get("shapes", {}).values()
 
 
@@ -185,6 +214,9 @@ def _rebuild(description: dict[str, Any], tensors: Iterator[Integers]) -> Networ
                 for a in entry["layers"]
             )
             layers.append(FeedForward(chain, residual=bool(entry["residual"]), name=str(entry["name"])))
+        elif kind is Residual:
+            blocks = (Block(next(tensors), next(tensors), next(tensors), role=str(b["role"])) for b in entry["blocks"])
+            layers.append(Residual(tuple(blocks), name=str(entry["name"])))
         else:
             weights = {key: next(tensors) for key in entry["shapes"]}
             make: Any = kind

@@ -1,0 +1,63 @@
+"""Help is quick, shows an example, and loads nothing heavy."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+COMMANDS = [
+    ["task"],
+    ["task", "random"],
+    ["task", "show"],
+    ["task", "check"],
+    ["bounds"],
+    ["build"],
+    ["build", "interpolate"],
+    ["build", "vardi-2022"],
+    ["build", "kajitsuka-sato-2025"],
+    ["certify"],
+    ["compare"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_help_has_an_example(run: Run, command: list[str]) -> None:
+    said = run(*command, "--help")
+    assert said.code == 0
+    assert "Example" in said.out
+    assert f"byheart {' '.join(command)}" in " ".join(said.out.split())
+
+
+@pytest.mark.parametrize("command", [["build", "vardi-2022"], ["certify"], ["task", "random"]], ids=" ".join)
+def test_every_option_is_explained(run: Run, command: list[str]) -> None:
+    said = " ".join(run(*command, "--help").out.replace("│", " ").split())
+    for option in {
+        "build": ["--task", "--out", "--seed", "--bits", "--depth", "--json"],
+        "certify": ["--controls"],
+    }.get(command[0], ["--examples"]):
+        assert option in said
+
+
+def test_the_main_help_lists_all_commands(run: Run) -> None:
+    said = run("--help")
+    assert said.code == 0
+    for command in ("task", "bounds", "build", "certify", "compare"):
+        assert command in said.out
+
+
+@pytest.mark.parametrize("command", [[], ["build", "kajitsuka-sato-2025"], ["certify"], ["compare"]], ids=" ".join)
+def test_help_loads_nothing_heavy(command: list[str]) -> None:
+    script = (
+        "import sys\n"
+        "from byheart.cli.main import main\n"
+        "try:\n"
+        f"    main({[*command, '--help']!r})\n"
+        "except SystemExit as stopped:\n"
+        "    loaded = [m for m in ('torch', 'numba', 'matplotlib', 'safetensors.torch') if m in sys.modules]\n"
+        "    print('code', stopped.code, 'loaded', loaded)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] in ("code 0 loaded []", "code None loaded []")

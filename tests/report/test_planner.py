@@ -1,0 +1,78 @@
+"""The planner: what is smallest, and from which N on."""
+
+from dataclasses import replace
+
+import pytest
+
+from byheart.constructions import CONSTRUCTIONS
+from byheart.errors import BadInput
+from byheart.report.planner import Crossover, check_size, crossovers, planned
+from byheart.size import Size
+
+SIZES = {
+    "plain": Size(examples=1, length=32, labels=10, vocab=200),
+    "two labels": Size(examples=1, length=1, labels=2, vocab=1000),
+    "vectors": Size(examples=1, length=4, labels=10, vocab=50, dim=3),
+}
+
+
+def parameters(size: Size, examples: int, setting: str, positions: bool = False) -> dict[str, int]:
+    """Without the embedding table, which is what is compared."""
+    rows = planned(replace(size, examples=examples), setting, positions=positions)
+    return {row.construction: row.parameters - row.embedding for row in rows}
+
+
+def test_interpolation_by_hand() -> None:
+    """N = 100, vocabulary 200: a table of 200, attention of 2, and 3·100 + 1 for the zigzag: 503."""
+    (row,) = [r for r in planned(Size(100, 32, 10, 200), "next-token") if r.construction == "interpolate"]
+    assert (row.parameters, row.embedding) == (503, 200)
+    assert (row.depth, row.width) == (4, 100)
+
+
+@pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])
+def test_smallest_first_and_only_what_covers_the_setting(setting: str) -> None:
+    rows = planned(Size(1000, 8, 10, 200), setting)
+    compared = [row.parameters - row.embedding for row in rows]
+    assert compared == sorted(compared)
+    assert {row.construction for row in rows} == {c.name for c in CONSTRUCTIONS.values() if setting in c.settings_for}
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+@pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])
+@pytest.mark.parametrize("positions", [False, True])
+def test_crossovers_are_where_they_are_said_to_be(size: Size, setting: str, positions: bool) -> None:
+    """At the crossover the winner is smallest, one example before it the winner before."""
+    found = crossovers(size, setting, positions=positions)
+    assert found[0].examples == 1
+    assert [c.examples for c in found] == sorted({c.examples for c in found})
+    before: Crossover | None = None
+    for crossover in found:
+        here = parameters(size, crossover.examples, setting, positions)
+        assert min(here.values()) > 0
+        assert here[crossover.construction] == min(here.values())
+        if before is not None:
+            assert before.construction != crossover.construction
+            left = parameters(size, crossover.examples - 1, setting, positions)
+            assert left[before.construction] == min(left.values())
+            assert left[crossover.construction] >= left[before.construction]
+        before = crossover
+
+
+@pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
+def test_interpolation_loses_in_the_end(size: Size) -> None:
+    """3N against Õ(√N): someone else is smallest at a billion examples, and by far."""
+    assert crossovers(size, "next-token")[-1].construction != "interpolate"
+    at_the_end = parameters(size, 10**9, "next-token")
+    smallest = min(at_the_end.values())
+    assert 10**5 < smallest < at_the_end["interpolate"] / 100
+
+
+def test_crossovers_stop_where_they_are_told_to() -> None:
+    assert all(c.examples <= 50 for c in crossovers(SIZES["plain"], "next-token", largest=50))
+
+
+@pytest.mark.parametrize("name", ["examples", "length", "labels", "vocab", "dim"])
+def test_sizes_that_no_task_has(name: str) -> None:
+    assert check_size(SIZES["vectors"]) == SIZES["vectors"]
+    with pytest.raises(BadInput, match=f"^{name} is 0; expected at least 1"):
+        check_size(replace(SIZES["vectors"], **{name: 0}))

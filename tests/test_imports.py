@@ -1,0 +1,109 @@
+"""Imports between rooms go one way; and what is not needed is not imported."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import byheart
+
+SOURCE = Path(byheart.__file__).parent
+ROOMS = {"bounds", "certificates", "cli", "constructions", "networks", "report", "tasks"}
+SHARED = {"errors", "size"}
+ALLOWED = {
+    "cli": ROOMS,
+    "report": {"certificates", "constructions", "bounds", "networks", "tasks"},
+    "certificates": {"networks", "tasks"},
+    "constructions": {"networks", "tasks"},
+    "bounds": set(),
+    "networks": set(),
+    "tasks": set(),
+}
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE)
+
+
+def names_imported(path: Path) -> set[str]:
+    """Full names of everything that the module imports, wherever in it: "byheart.tasks.load", …"""
+    package = ["byheart", *path.relative_to(SOURCE).parts[:-1]]
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            start = ".".join(package[: len(package) - node.level + 1]) if node.level else ""
+            origin = ".".join(part for part in (start, node.module) if part)
+            names |= {f"{origin}.{alias.name}" for alias in node.names}
+    return names
+
+
+def rooms_imported(path: Path) -> set[str]:
+    parts = [name.split(".") for name in names_imported(path)]
+    return {rest[0] for top, *rest in parts if top == "byheart" and rest}
+
+
+def test_all_rooms_are_known() -> None:
+    assert {path.name for path in SOURCE.iterdir() if path.is_dir() and path.name != "__pycache__"} == ROOMS
+    assert set(ALLOWED) == ROOMS
+    assert len(MODULES) > 40
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_one_direction(path: Path) -> None:
+    room = path.relative_to(SOURCE).parts[0]
+    stray = rooms_imported(path) - ALLOWED[room] - SHARED - {room}
+    # The package itself may be imported for its lazy functions by the commands only.
+    assert not stray or room == "cli", f"{path.name} in {room} imports from {', '.join(sorted(stray))}"
+
+
+@pytest.mark.parametrize("name", sorted(SHARED))
+def test_what_all_share_imports_nothing_of_ours(name: str) -> None:
+    assert rooms_imported(SOURCE / f"{name}.py") <= SHARED
+
+
+def test_certificates_know_nothing_of_constructions() -> None:
+    for path in (SOURCE / "certificates").rglob("*.py"):
+        assert not any(name.startswith("byheart.constructions") for name in names_imported(path)), path
+
+
+def test_relative_and_lazy_imports_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The parser itself: an import in a function and a relative one count like any other."""
+    monkeypatch.setattr(sys.modules[__name__], "SOURCE", tmp_path)
+    (tmp_path / "tasks").mkdir()
+    module = tmp_path / "tasks" / "x.py"
+    module.write_text(
+        "def f():\n    from byheart.networks import store\n    from ..bounds import bound\n    from . import y\n"
+    )
+    assert rooms_imported(module) == {"networks", "bounds", "tasks"}
+
+
+HEAVY = ("torch", "numba", "matplotlib")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import byheart",
+        "import byheart.tasks",
+        "import byheart.bounds",
+        "import byheart.networks",
+        "import byheart.cli.main",
+    ],
+)
+def test_light_imports_stay_light(statement: str) -> None:
+    script = f"import sys; {statement}; print([name for name in {HEAVY!r} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_certificates_run_without_constructions() -> None:
+    """A fresh process that certifies never loads the room that builds."""
+    script = (
+        "import sys, byheart.certificates as c, byheart.networks as n, byheart.tasks as t;"
+        "net = n.Network((n.FeedForward((n.Affine(n.integers([[1]]), n.integers([0])),)),), 'tokens', 'last', 1);"
+        "assert c.certify(net, t.NextToken(tokens=[[1]], labels=[1])).certified;"
+        "print([m for m in sys.modules if m.startswith('byheart.constructions')])"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
