@@ -136,7 +136,7 @@ def test_writing_is_all_or_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     write(certify(NETWORK, TASK), path)
     before = path.read_bytes()
 
-    def half(_: object, file, **__: object) -> None:  # noqa: ANN001
+    def half(_: object, file, **__: object) -> None:
         file.write('{"certified": tr')
         raise KeyboardInterrupt
 

@@ -137,7 +137,8 @@ def test_both_evaluators_say_the_same(task: NextToken | SeqToSeq, name: str, lie
 @pytest.mark.parametrize("evaluator", ["limbs", "flint"])
 def test_progress_is_reported(evaluator: str) -> None:
     finished: list[int] = []
-    judge(line(1, 0), NextToken(tokens=[[i] for i in range(9)], labels=range(9)), evaluator=evaluator, report=finished.append)  # fmt: skip
+    task = NextToken(tokens=[[i] for i in range(9)], labels=range(9))
+    judge(line(1, 0), task, evaluator=evaluator, report=finished.append)
     assert sum(finished) == 9
 
 

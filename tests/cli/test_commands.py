@@ -211,7 +211,7 @@ def test_certify_controls(network: Path, run: Run) -> None:
 
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
 def test_controls_do_not_fail_where_there_is_no_lie_to_tell(work: Path, run: Run, name: str) -> None:
-    """One example, or one label: labels cannot be shuffled into a lie. What is certified stays certified: exit code 0."""
+    """Equal labels cannot be shuffled into a lie. What is certified stays certified: exit code 0."""
     save(NextToken(tokens=[[0, 1], [2, 2]], labels=[1, 1]), "same.npz")
     assert run("build", name, "--task", "same.npz", "-o", "net").code == 0
     said = run("certify", "net", "--task", "same.npz", "--controls", "--json")
@@ -286,9 +286,9 @@ def test_bounds_json(run: Run, setting: str) -> None:
     found = said.json
     assert set(found) == {"size", "bounds", "constructions", "crossovers"}
     assert found["size"]["examples"] == 1000
-    keys = {"name", "paper", "setting", "side", "kind", "expression", "hypotheses", "parameters", "reason"}
+    keys = {"name", "paper", "source", "setting", "model", "side", "kind", "expression", "hypotheses"}
     assert found["bounds"]
-    assert all(set(bound) == keys for bound in found["bounds"])
+    assert all(set(bound) == keys | {"parameters", "reason"} for bound in found["bounds"])
     names = {plan["construction"] for plan in found["constructions"]}
     assert names == {c.name for c in CONSTRUCTIONS.values() if setting in c.settings_for}
     assert all(plan["parameters"] > 0 for plan in found["constructions"])

@@ -69,7 +69,7 @@ def _answers() -> Callable[[Network, Sequence[object]], list[Fraction]]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _few_draws() -> Iterator[None]:
-    """About every 55th draw is good: a construction that needs two thousand of them has lost its way, and may say so."""
+    """About every 55th draw is good: a construction that needs two thousand of them has lost its way."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (contextual, tokens, vardi_2022):
             patch.setattr(module, "TRIES", 2000, raising=False)

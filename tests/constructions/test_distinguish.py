@@ -27,6 +27,8 @@ def counts(row: list[int], tokens: set[int]) -> tuple[tuple[int, int], ...]:
         ([[0]], [0]),
         # Tokens 1 and 2 occur in half of the sequences and together tell the four apart; 0 occurs everywhere.
         ([[0, 0, 0], [0, 0, 1], [0, 0, 2], [0, 1, 2]], [1, 2]),
+        # Every token occurs everywhere, only how often differs: 0 leaves {0} and {1, 2}, which 1 tells apart.
+        ([[0, 0, 1, 2], [0, 1, 1, 2], [0, 1, 2, 2]], [0, 1]),
     ],
 )
 def test_by_hand(rows: list[list[int]], tokens: list[int]) -> None:
@@ -37,6 +39,7 @@ def test_by_hand(rows: list[list[int]], tokens: list[int]) -> None:
     st.integers(1, 5).flatmap(
         lambda n: st.lists(st.lists(st.integers(0, 6), min_size=n, max_size=n), min_size=1, max_size=12)
     )
+    | st.lists(st.lists(st.integers(0, 2), min_size=6, max_size=6), min_size=2, max_size=6)
 )
 def test_tells_apart_exactly_what_differs(rows: list[list[int]]) -> None:
     """At most N − 1 tokens; two rows have equal counts of them iff they are equal as multisets."""

@@ -109,7 +109,7 @@ def test_question_modulus_has_room(questions: int, labels: int) -> None:
     """A key in [0, (Q − 1)/2] for every question and one to spare; at most 4 expected collisions."""
     Q = question_modulus(questions, labels)
     assert Q >= 128
-    assert (Q - 1) // 2 >= questions
+    assert questions <= (Q - 1) // 2
     pairs = (1 - 1 / labels) * questions**2 / 2
     assert pairs * 2 / Q <= 4 * (1 + 4 / Q)
 

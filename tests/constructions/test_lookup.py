@@ -1,4 +1,4 @@
-"""Grouped bit extraction: a lookup of three keys worked by hand, then every integer of small ranges, sizes and limits."""
+"""Grouped bit extraction: three keys worked by hand, then every integer of small ranges, sizes and limits."""
 
 import math
 from collections.abc import Callable

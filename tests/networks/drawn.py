@@ -6,12 +6,14 @@ from hypothesis import strategies as st
 
 from byheart.networks import (
     Affine,
+    Block,
     Embedding,
     FeedForward,
     Flatten,
     HardmaxAttention,
     Network,
     Positions,
+    Residual,
     UniformAttention,
     integers,
 )
@@ -53,6 +55,16 @@ def chains(draw, width, last=None, of=entries, shifts=shifts, most=3):
 
 
 @st.composite
+def blocks(draw, width, of=entries):
+    """One or two residual blocks on a stream of ``width``."""
+    result = []
+    for hidden in draw(st.lists(st.integers(1, 3), min_size=1, max_size=2)):
+        W_in, W_out = draw(matrices(hidden, width, of)), draw(matrices(width, hidden, of))
+        result.append(Block(W_in, draw(matrices(1, hidden, of))[0], W_out, role=draw(st.sampled_from("uv"))))
+    return Residual(tuple(result))
+
+
+@st.composite
 def mixing(draw, width, length, of=entries):
     """An attention layer of either kind."""
     head, value = draw(st.integers(1, 2)), draw(st.integers(1, 2))
@@ -72,12 +84,16 @@ def networks(draw, of=entries, shifts=shifts, mixing=mixing, vocab=4):
     if reads == "embedding":
         width = draw(st.integers(1, 3))
         layers.append(Embedding(draw(matrices(vocab, width, of))))
-    for kind in draw(st.lists(st.sampled_from(["positions", "chain", "residual", "mixing", "mixing"]), max_size=4)):
+    for kind in draw(
+        st.lists(st.sampled_from(["positions", "chain", "residual", "blocks", "mixing", "mixing"]), max_size=4)
+    ):
         match kind:
             case "positions":
                 layers.append(Positions(draw(matrices(length, width, of))))
             case "residual":
                 layers.append(FeedForward(draw(chains(width, width, of, shifts)), residual=True))
+            case "blocks":
+                layers.append(draw(blocks(width, of)))
             case "chain":
                 layers.append(FeedForward(draw(chains(width, None, of, shifts)), name=draw(st.sampled_from("ab"))))
                 width = len(layers[-1].layers[-1].W)

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 from byheart.networks import (
     Affine,
+    Block,
     Embedding,
     FeedForward,
     Flatten,
@@ -11,6 +12,7 @@ from byheart.networks import (
     Layer,
     Network,
     Positions,
+    Residual,
     UniformAttention,
     integers,
 )
@@ -26,6 +28,10 @@ def affine(W, b, shift=0, relu=True, role="affine") -> Affine:
 
 def feed_forward(*layers: Affine, residual=False, name="feed_forward") -> FeedForward:
     return FeedForward(layers, residual=residual, name=name)
+
+
+def block(W_in, b_in, W_out, role="block") -> Block:
+    return Block(integers(W_in), integers(b_in), integers(W_out), role=role)
 
 
 def on_tokens(*layers: Layer, length=1, outputs="last") -> Network:
@@ -91,7 +97,7 @@ def winners(layer: HardmaxAttention, stream: list[Vector]) -> list[list[int]]:
     return result
 
 
-def apply(layer: Layer, stream: list[Vector]) -> list[Vector]:
+def apply(layer: Layer, stream: list[Vector]) -> list[Vector]:  # noqa: PLR0911 (one a layer)
     everywhere = [list(range(len(stream)))] * len(stream)
     match layer:
         case Embedding(W_E=W_E):
@@ -100,6 +106,12 @@ def apply(layer: Layer, stream: list[Vector]) -> list[Vector]:
             return [plus(z, [Fraction(int(w)) for w in row]) for z, row in zip(stream, W_pos, strict=True)]
         case FeedForward(layers=layers, residual=residual):
             return [plus(z, chain(layers, z)) if residual else chain(layers, z) for z in stream]
+        case Residual(blocks=blocks):
+            for block in blocks:
+                hidden = [plus(times(block.W_in, z), [Fraction(int(b)) for b in block.b_in]) for z in stream]
+                rectified = [[max(h, Fraction(0)) for h in vector] for vector in hidden]
+                stream = [plus(z, times(block.W_out, h)) for z, h in zip(stream, rectified, strict=True)]
+            return stream
         case UniformAttention():
             return attend(layer.W_O, layer.W_V, stream, everywhere)
         case HardmaxAttention():

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.networks import Embedding, Flatten, Positions, integers, reference
+from byheart.networks import Embedding, Flatten, Positions, Residual, integers, reference
 from byheart.networks.evaluate import evaluate
 
 from . import oracle
 from .drawn import inputs_of, networks, tries
-from .oracle import affine, answers, feed_forward, hardmax, on_tokens, on_vectors, uniform
+from .oracle import affine, answers, block, feed_forward, hardmax, on_tokens, on_vectors, uniform
 
 both = pytest.mark.parametrize("evaluator", [evaluate, reference.evaluate], ids=["limbs", "flint"])
 
@@ -104,6 +104,30 @@ def test_a_residual_adds_the_input(evaluator):
 
 
 @both
+def test_residual_blocks_by_hand(evaluator):
+    """(x, y) = (3, -5): relu(x + y + 1, -y) = (0, 5), and W_out adds (2 · 0 + 5, -0 + 1 · 5): (8, 0).
+
+    The second block: relu(x - 7) = 1, and adds (10, -1): (18, -1). The stream itself is not rectified. 18 - 1 = 17.
+    For (1, 1/2): relu(5/2, -1/2) = (5/2, 0) adds (5, -5/2): (6, -2); relu(-1) = 0 adds nothing: 4.
+    """
+    first = block([[1, 1], [0, -1]], [1, 0], [[2, 1], [-1, 1]])
+    second = block([[1, 0]], [-7], [[10], [-1]])
+    network = on_vectors(Residual((first, second)), feed_forward(affine([[1, 1]], [0], relu=False)), dim=2)
+    assert evaluator(network, np.array([[[3.0, -5.0]], [[1.0, 0.5]]])).tolist() == [17, 4]
+
+
+@both
+def test_blocks_on_thirds(evaluator):
+    """The mean of 1, 0, 0 is 1/3, so the last token is 1/3; beside thirds a bias of 1 is three of them.
+
+    relu(2 · 1/3 + 1) = 5/3, times 3 is 5: 16/3. For 0, 0, 0: relu(1) · 3 = 3.
+    """
+    layers = (feed_forward(affine([[1]], [0])), uniform([[1]], [[1]]), Residual((block([[2]], [1], [[3]]),)))
+    outputs = evaluator(on_tokens(*layers, length=3), np.array([[1, 0, 0], [0, 0, 0]]))
+    assert outputs.tolist() == [Fraction(16, 3), 3]
+
+
+@both
 def test_flatten_goes_token_by_token(evaluator):
     """Tokens (1, 2), (3, 4), (5, 6) are 1 … 6 in a row: the digits of 123456."""
     digits = feed_forward(affine([[10**k for k in range(5, -1, -1)]], [0]))
@@ -136,8 +160,6 @@ def test_positions_behind_a_mixing_layer(evaluator):
 )
 def test_other_layers_right_on_token_ids(evaluator, layer, expected):
     """Ids (3, 4) and (5, 6): plus (10, 20); plus 2 · the mean, 7 and 11; plus the largest, 4 and 6."""
-    # BUG (reference.py, _apply): only FeedForward, Flatten and the end of evaluate turn raw ids into a matrix;
-    # Positions raises TypeError and the attentions AttributeError.
     ids = np.array([[3, 4], [5, 6]])
     assert evaluator(on_tokens(layer, length=2, outputs="every"), ids).tolist() == expected
 
@@ -150,7 +172,6 @@ def test_both_evaluations_are_what_fractions_say(data):
     fast = evaluate(network, inputs)
     assert fast.tolist() == answers(network, inputs)
     assert plain(fast)
-    # BUG (reference.py, _apply): fails where a network on raw ids starts with Positions or attention; see above.
     slow = reference.evaluate(network, inputs)
     assert slow.shape == fast.shape
     assert slow.tolist() == fast.tolist()
@@ -229,7 +250,6 @@ WRONG = {
 @pytest.mark.parametrize(("network", "inputs", "message"), WRONG.values(), ids=WRONG)
 @both
 def test_wrong_inputs_are_refused(evaluator, network, inputs, message):
-    # BUG (reference.py, evaluate): nothing is checked, although it has the same contract and the command uses it.
     with pytest.raises(BadInput) as caught:
         evaluator(network, inputs)
     assert str(caught.value) == f"the network {message}"
@@ -237,14 +257,18 @@ def test_wrong_inputs_are_refused(evaluator, network, inputs, message):
 
 @both
 def test_negative_ids_are_no_tokens(evaluator):
-    # BUG (evaluate.py, _check and _look_up; reference.py): -1 is answered with the last row of the table.
     with pytest.raises(BadInput, match="token id -1"):
         evaluator(on_tokens(Embedding(integers([[1], [2], [3]]))), np.array([[-1]]))
 
 
+def test_ids_that_are_no_integers_are_refused():
+    # BUG (inputs.py, check_inputs): only the number of axes is looked at; 0.5 and 1.9 are answered as if 0 and 1.
+    network = on_tokens(Embedding(integers([[10], [20]])))
+    with pytest.raises(BadInput):
+        evaluate(network, np.array([[0.5], [1.9]]))
+
+
 def test_a_chain_that_reads_more_than_there_is_does_not_crash():
-    # BUG (layers.py, Network; kernels.py, run): a map of three inputs on one coordinate reads past the arrays' ends:
-    # segmentation fault, or a wrong answer. In a process of its own, to survive it.
     program = """
 import numpy as np
 from byheart.networks import Affine, FeedForward, Network, integers

@@ -35,7 +35,6 @@ def test_the_limit_itself_fits_and_one_more_does_not(bits):
 @both_floats
 def test_the_refusal_says_how_many_bits(bits):
     """2^p + 1 has p + 1 bits, and so has 2^(p+1) - 1."""
-    # BUG (fits.py, _bounded): log2(2⁵³ + 1) is rounded to 53, so the message is "may need 53 bits; … holds 53".
     message = f"may need {bits + 1} bits; the float type holds {bits}; keep the exact network"
     for value in (2**bits + 1, 2 ** (bits + 1) - 1):
         constant = on_tokens(feed_forward(affine([[0]], [value])))
@@ -105,7 +104,6 @@ def test_the_sum_over_the_sequence_has_to_fit(bits):
 
 def test_a_long_sum_does_not_wrap_around():
     """4096 · (2⁵² + 1) = 2⁶⁴ + 4096: in int64 that is 4096."""
-    # BUG (fits.py, _through, case UniformAttention): the bound is a sum of int64 that wraps; the module then rounds.
     network = on_tokens(uniform([[1]], [[4096]]), length=4096)
     refused(network, ids([2**52 + 1] * 4096), 53, r"attention \(sum\): values may need")
 
@@ -144,20 +142,17 @@ def test_vectors_on_too_fine_a_grid(bits):
 
 
 def test_vectors_beyond_all_grids_are_refused_quietly():
-    # BUG (fits.py, _start): values * 2 overflows with a RuntimeWarning before the refusal.
     network = on_vectors(feed_forward(affine([[1, 0]], [0])), dim=2)
     refused(network, np.array([[[1.7e308, 0.5]]]), 53, "the input vectors need more than 53 bits")
 
 
 def test_token_ids_have_to_fit_even_where_nothing_is_computed():
-    # BUG (fits.py, _start): ids without an embedding are not bounded; the module gives 2⁵³ for 2⁵³ + 1.
     require_fit(on_tokens(), ids([2**53]), 53)
     with pytest.raises(BadInput):
         require_fit(on_tokens(), ids([2**53 + 1]), 53)
 
 
 def test_the_smallest_machine_integer_has_an_absolute_value():
-    # BUG (fits.py, _affine and _sum): np.abs(-2⁶³) is -2⁶³, below every bound.
     with pytest.raises(BadInput):
         require_fit(on_tokens(feed_forward(affine([[1]], [1], relu=False))), ids([-(2**63)]), 53)
 

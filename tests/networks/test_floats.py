@@ -9,12 +9,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.networks import Embedding, Flatten, Positions, UniformAttention, integers
+from byheart.networks import Embedding, Flatten, Positions, Residual, UniformAttention, integers
 from byheart.networks.evaluate import evaluate
 from byheart.networks.floats import to_torch
 
 from .drawn import chains, inputs_of, matrices, networks, small, tries
-from .oracle import affine, feed_forward, hardmax, on_tokens, on_vectors, uniform
+from .oracle import affine, block, feed_forward, hardmax, on_tokens, on_vectors, uniform
 
 both_floats = pytest.mark.parametrize("precision", ["float32", "float64"])
 BITS = {"float32": 24, "float64": 53}
@@ -107,7 +107,6 @@ divisions = st.one_of(st.just(0), st.integers(0, 2), st.sampled_from([11, 24, 53
 @given(data=st.data())
 def test_whatever_has_a_twin_is_equal(precision, data):
     """Weights and numbers around the limits of both types and beyond, divisions beyond their smallest numbers."""
-    # BUG (fits.py, _affine): finds the two cases named below, a huge weight on zeros and a shift below all floats.
     weights = st.one_of(st.just(0), small, around, beyond)
     layers = data.draw(chains(2, 1, weights, divisions, most=2))
     floats = st.sampled_from([0.0, 0.0, 1.0, -3.0, 2.0**-24, 2.0**52])
@@ -174,6 +173,26 @@ def test_what_fits_into_float64_only():
 
 
 @both_floats
+def test_residual_blocks_up_to_the_limit(precision):
+    """x + 3 · relu(x - 1) for x up to 2^(p-2): 4x - 3, and for x = -5 the stream stays as it is."""
+    network = on_tokens(Residual((block([[1]], [-1], [[3]]),)))
+    largest = 2 ** (BITS[precision] - 2) - 10
+    ids = np.array([[largest], [1], [-5], [7]])
+    assert answers(to_torch(network, ids, precision), ids) == [4 * largest - 3, 1, -5, 25]
+    same_in_any_company(network, ids, precision)
+    with pytest.raises(BadInput, match=r"residual\.0\.block: values may need"):
+        to_torch(network, ids * 2, precision)
+
+
+@pytest.mark.parametrize("inputs", [np.array([[2, 0]]), np.array([[-1, 0]]), np.array([[0]]), np.zeros((1, 2, 1))])
+def test_inputs_that_the_network_cannot_read_are_refused(inputs):
+    # BUG (floats.py, to_torch): inputs are not checked: id 2 is an IndexError; -1, one token and vectors are accepted.
+    network = on_tokens(Embedding(integers([[1], [2]])), uniform([[1]], [[2]]), length=2)
+    with pytest.raises(BadInput):
+        to_torch(network, inputs)
+
+
+@both_floats
 def test_shifts_divide_exactly(precision):
     """(3x + 1) / 8 for x = 5, 2, 0: 16/8 = 2, 7/8, 1/8; and again over 4: (x + 1) / 4."""
     network = on_tokens(feed_forward(affine([[3]], [1], shift=3), affine([[1]], [1], shift=2)))
@@ -205,7 +224,6 @@ def test_what_would_be_rounded_is_refused(precision, network, inputs, message):
 @pytest.mark.parametrize(("precision", "power"), [("float32", 200), ("float64", 1100)])
 def test_a_huge_weight_on_zeros(precision, power):
     """2²⁰⁰ is infinity in float32, and infinity times 0 is no number; 2¹¹⁰⁰ is an OverflowError already."""
-    # BUG (fits.py, _affine): only the odd part of a weight is bounded where its inputs are all zero.
     network = on_vectors(feed_forward(affine([[2**power, 1]], [0])), dim=2)
     equal_or_refused(network, np.array([[[0.0, 3.0]]]), precision)
 
@@ -213,9 +231,17 @@ def test_a_huge_weight_on_zeros(precision, power):
 @pytest.mark.parametrize(("precision", "shift"), [("float32", 150), ("float64", 1075)])
 def test_a_shift_below_all_floats(precision, shift):
     """1 / 2¹⁵⁰ is 0 in float32."""
-    # BUG (fits.py, _affine): the exponent is not bounded.
     network = on_tokens(feed_forward(affine([[1]], [0], shift=shift)))
     equal_or_refused(network, np.array([[1]]), precision)
+
+
+@pytest.mark.parametrize(("precision", "shift"), [("float32", 80), ("float64", 600)])
+def test_shifts_that_add_up_to_below_all_floats(precision, shift):
+    """1 / 2⁸⁰ is a float32, and so is every weight; 1 / 2¹⁶⁰ is none."""
+    half = affine([[1]], [0], shift=shift)
+    equal_or_refused(on_tokens(feed_forward(half, half)), np.array([[1]]), precision)
+    once = on_tokens(feed_forward(half))
+    assert answers(to_torch(once, np.array([[1]]), precision), np.array([[1]])) == [Fraction(1, 2**shift)]
 
 
 def test_a_twin_is_an_ordinary_module():

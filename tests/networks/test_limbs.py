@@ -175,6 +175,22 @@ def test_carries_of_rows_with_many_terms(terms, places, sign):
     assert result.numerators()[:, 0].tolist() == [sign * v for v in (square + full, full - square, (terms + 1) * full)]
 
 
+def trimmed(numbers):
+    """A batch of numbers that fill their limbs to the last bit, without the spare limb that they come with."""
+    batch = from_integers(numbers)
+    result = Program((affine(identity(batch.width), [0] * batch.width),))(batch)
+    assert (result.limbs[result.start + result.length - 1] == ONES).all()
+    return result
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_highest_limb_has_room_for_rows_with_many_terms(sign):
+    """300 terms (2⁴⁸ - 1)(2⁴⁷ - 1) need 104 bits: the fourth limb, with 2³², would be too large for an int32."""
+    row = [sign * (2**47 - 1)] * 300
+    result = Program((affine([row], [0], relu=False),))(trimmed(integers([2**48 - 1] * 300, (1, 300))))
+    assert result.numerators().tolist() == [[sign * 300 * (2**48 - 1) * (2**47 - 1)]]
+
+
 def test_carries_when_large_terms_cancel():
     """Half of the terms are the other half's negatives, but for one unit: 1 is left, with all of its carries."""
     full = 2**240 - 1
@@ -258,6 +274,12 @@ def test_total_of_many_full_limbs():
     full = 2**240 - 1
     assert total(from_integers(integers([full] * 5000, (5000, 1))), 5000).numerators().tolist() == [[5000 * full]]
     assert total(from_integers(integers([-full] * 5000, (5000, 1))), 2500).numerators().tolist() == [[-2500 * full]] * 2
+
+
+def test_total_of_many_numbers_that_fill_their_limbs():
+    """5000 · (2⁴⁸ - 1): the second limb would be 5000 · 2²⁴, more than an int32 holds."""
+    batch = trimmed(integers([2**48 - 1] * 5000, (5000, 1)))
+    assert total(batch, 5000).numerators().tolist() == [[5000 * (2**48 - 1)]]
 
 
 def test_small_helpers():

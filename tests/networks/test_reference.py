@@ -43,7 +43,6 @@ def test_floats_are_the_fractions_that_they_are():
 @tries(60)
 @given(st.data())
 def test_the_reference_is_what_fractions_say(data):
-    # BUG (reference.py, _apply): fails where a network on raw ids starts with Positions or attention.
     network = data.draw(networks())
     inputs = data.draw(inputs_of(network))
     assert reference.evaluate(network, inputs).tolist() == answers(network, inputs)

@@ -54,8 +54,22 @@ class Shape:
             yield f"{name}.{index}.{role}.b", (outputs,)
 
 
-Part: TypeAlias = tuple[str, Shape | tuple[tuple[str, tuple[int, ...]], ...]]
-"""A layer's name with its shape: that of a feed-forward network, or the named shapes of its tensors."""
+@dataclass(frozen=True)
+class Blocks:
+    """A chain of residual blocks as (role, d_ff, d_model)."""
+
+    blocks: tuple[tuple[str, int, int], ...]
+
+    def tensors(self, name: str) -> Iterable[tuple[str, tuple[int, ...]]]:
+        """The tensors of such a chain, as the network itself will name them."""
+        for index, (role, d_ff, d_model) in enumerate(self.blocks):
+            yield f"{name}.{index}.{role}.W_in", (d_ff, d_model)
+            yield f"{name}.{index}.{role}.b_in", (d_ff,)
+            yield f"{name}.{index}.{role}.W_out", (d_model, d_ff)
+
+
+Part: TypeAlias = tuple[str, Shape | Blocks | tuple[tuple[str, tuple[int, ...]], ...]]
+"""A layer's name with its shape: that of a feed-forward network or of blocks, or the named shapes of its tensors."""
 
 
 def plan_of(parts: Iterable[Part], *, input_width: int, extra_depth: int) -> Plan:
@@ -67,6 +81,10 @@ def plan_of(parts: Iterable[Part], *, input_width: int, extra_depth: int) -> Pla
             tensors.extend(part.tensors(name))
             depth += len(part.layers)
             width = max(width, *(outputs for _, outputs, _ in part.layers))
+        elif isinstance(part, Blocks):
+            tensors.extend(part.tensors(name))
+            depth += 2 * len(part.blocks)
+            width = max(width, *(d_ff for _, d_ff, _ in part.blocks))
         else:
             tensors.extend((f"{name}.{key}", shape) for key, shape in part)
     return Plan(tuple(tensors), depth, width)

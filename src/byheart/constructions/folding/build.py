@@ -1,0 +1,211 @@
+"""Demand, plan and build of the folding construction."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions import grid
+from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, positioned_ids
+from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
+from byheart.constructions.folding.features import Gates, PositionHash, draw_gates, draw_positions
+from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, Front, draw_codes
+from byheart.constructions.folding.layers import label_layers
+from byheart.constructions.folding.words import Questions, Unsolvable, solve
+from byheart.constructions.hypotheses import consistent, labelled
+from byheart.constructions.keys import one_answer_each
+from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
+from byheart.errors import BadInput
+from byheart.networks import Layer, Network, UniformAttention, integers
+from byheart.size import Size
+from byheart.tasks import NextToken, SeqToSeq, Task
+
+NAME = "folding"
+DIMS = range(5, 11)
+_DRAWS = 200
+_FAILURES = 4
+_GROWTH = 12
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the network reads a sequence."""
+
+    positions: bool = False
+    """Give every position a code of its own, so that order matters."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The front with its level, the number of questions, and the largest squared norm of their coefficients."""
+
+    front: Front
+    questions: int
+    spread: int
+
+    def sizes(self, growth: int = 0) -> Sizes:
+        """Every size behind the codes."""
+        bits = max(1, (self.front.size.labels - 1).bit_length())
+        return design(self.questions, bits, self.front.reach(self.spread), DIMS, growth=growth)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A task as questions: which token asks [K], which sequence it stands in [K], the label [K], and tokens [N, n]."""
+
+    task: Task
+    ids: NDArray[np.int64]
+    asking: NDArray[np.int64]
+    sequence: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    def hashes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """u = own code + WEIGHT · Σ codes for every question [K, D]."""
+        total = np.zeros((len(self.ids), codes.shape[1]), dtype=np.int64)
+        for position in range(self.ids.shape[1]):
+            total += codes[self.ids[:, position]]
+        return codes[self.asking] + WEIGHT * total[self.sequence]
+
+
+def demand(task: Task, settings: Settings) -> Demand:
+    """Count what ``task`` demands; the level is found by trying, from a generator of its own."""
+    checked, asked = labelled(NAME, task), _asked(labelled(NAME, task), settings.positions)
+    bits = grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits if task.vectors is not None else 0
+    questions, spread = len(asked.asking), _spread(asked.ids)
+    rng = np.random.default_rng(0)
+    for level in HASH_LEVELS if task.vectors is not None else LEVELS:
+        front = Front(checked.size, settings.positions, level, bits)
+        if any(_distinct(asked, draw_codes(front, task, asked.first, DIMS[0], rng)[0]) is not None for _ in range(4)):
+            return Demand(front, questions, spread)
+    raise BadInput(f"{NAME}: no codes tell the questions of this task apart; is it consistent?")
+
+
+def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
+    """A demand that no task of this size (vectors within the typical grid) should exceed."""
+    per_sequence = size.length if settings.positions else min(size.length, size.vocab)
+    questions = size.examples * (per_sequence if setting == "seq-to-seq" else 1)
+    if size.dim is not None:
+        level = next((v for v in HASH_LEVELS if 1 << v >= 2 * questions * size.length), HASH_LEVELS[-1])
+    else:
+        level = next((q for q in LEVELS if (2 * q + 1) ** DIMS[0] >= questions**2), LEVELS[-1])
+    bits = TYPICAL_GRID_BITS if size.dim is not None else 0
+    return Demand(Front(size, settings.positions, level, bits), questions, (WEIGHT * size.length + 1) ** 2)
+
+
+def plan(demand: Demand, growth: int = 0) -> Plan:
+    """The network's tensors, before it is built."""
+    sizes, D = demand.sizes(growth), demand.sizes(growth).dim
+    parts: list[Part] = [
+        *demand.front.parts(D),
+        ("attention", (("W_V", (D, D)), ("W_O", (D, D)))),
+        ("words", sizes.gates),
+        ("shift", Blocks(tuple(sizes.shift_blocks))),
+        ("drop", Shape((("drop", 1, 2),))),
+        ("fold", Blocks(tuple(sizes.fold_blocks))),
+    ]
+    if sizes.bits == 1:
+        parts.append(("label", Shape((("step", 2, 1), ("answer", 1, 2)))))
+    else:
+        parts.append(("start", Shape((("start", 2, 1),))))
+        parts.append(("digits", Blocks(tuple(sizes.digit_blocks))))
+        parts.append(("label", Shape((("answer", 1, 2),))))
+    embedded = demand.front.size.dim is None
+    return plan_of(parts, input_width=max(D, demand.front.size.dim or 1), extra_depth=2 if embedded else 1)
+
+
+def build(
+    task: Task, settings: Settings, rng: np.random.Generator, report: Callable[[int, int], None] | None = None
+) -> tuple[Network, dict[str, object]]:
+    """The network that has memorized ``task``, and what was chosen on the way."""
+    checked = consistent(NAME, task, positions=settings.positions)
+    wanted, asked = demand(task, settings), _asked(checked, settings.positions)
+    for growth in range(_GROWTH):
+        sizes = wanted.sizes(growth)
+        for failures in range(_FAILURES):
+            drawn = _draw(wanted.front, asked, sizes, rng)
+            try:
+                words = solve(drawn.questions, sizes, rng, report)
+            except Unsolvable:
+                continue
+            network = _assemble(checked, drawn, label_layers(sizes, drawn.gates, drawn.positions, words))
+            load = len(drawn.questions.label) / (sizes.words * sizes.digits)
+            return network, {"growth": growth, "failures": failures, "load": round(load, 4)}
+    raise RuntimeError(f"{NAME}: {_GROWTH * _FAILURES} draws were not solvable; please report this task")
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    front: list[Layer]
+    gates: Gates
+    positions: PositionHash
+    questions: Questions
+
+
+def _draw(front: Front, asked: _Asked, sizes: Sizes, rng: np.random.Generator) -> _Drawn:
+    """Codes that tell the questions apart, gates and position hash within the planned limits."""
+    for _ in range(_DRAWS):
+        codes, layers = draw_codes(front, asked.task, asked.first, sizes.dim, rng)
+        chosen = _distinct(asked, codes)
+        if chosen is None:
+            continue
+        u = asked.hashes(codes)[chosen]
+        if int(np.abs(u).max()) > sizes.reach or int(np.abs(u).sum(axis=1).max()) >= sizes.sum_limit:
+            continue
+        gates = draw_gates(u, sizes, rng)
+        opened, largest = gates.open(u)
+        found = draw_positions(u, sizes, rng, limit=sizes.words - slack(sizes.bits, sizes.words))
+        if largest <= sizes.gate_limit and found is not None:
+            positions, shifts = found
+            questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
+            return _Drawn(layers, gates, positions, questions)
+    raise RuntimeError(f"{NAME}: {_DRAWS} draws of codes and gates left the planned ranges; please report this task")
+
+
+def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> Network:
+    size, D = task.size, drawn.questions.u.shape[1]
+    eye = np.eye(D, dtype=np.int64)
+    attention = UniformAttention(W_V=integers(size.length * eye), W_O=integers(WEIGHT * eye))
+    return Network(
+        (*drawn.front, attention, *label),
+        inputs="tokens" if size.dim is None else "vectors",
+        outputs="last" if isinstance(task, NextToken) else "every",
+        length=size.length,
+        dim=size.dim or 1,
+    )
+
+
+def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
+    """Next-token: every sequence asks at its last token. Seq-to-seq: every different token of every sequence asks."""
+    ids = positioned_ids(task, positions)
+    first = np.unique(ids, return_index=True)[1].astype(np.int64)
+    N, n = ids.shape
+    if isinstance(task, NextToken):
+        return _Asked(task, ids, ids[:, -1], np.arange(N), task.labels, first)
+    pairs = (ids + len(first) * np.arange(N)[:, None]).ravel()
+    places = np.unique(pairs, return_index=True)[1]
+    return _Asked(task, ids, ids.ravel()[places], places // n, task.labels.ravel()[places], first)
+
+
+def _spread(ids: NDArray[np.int64]) -> int:
+    """The largest |WEIGHT·counts + own|² over the questions, or a little more."""
+    N, n = ids.shape
+    ordered = np.sort(ids, axis=1)
+    begins = np.ones((N, n), dtype=np.bool_)
+    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    begin = np.flatnonzero(begins)
+    counts = np.diff(np.append(begin, N * n))
+    squares = np.bincount(begin // n, weights=counts.astype(np.float64) ** 2, minlength=N)
+    return int(WEIGHT**2 * squares.max() + 2 * WEIGHT * counts.max() + 1)
+
+
+def _distinct(asked: _Asked, codes: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """Indices of the questions with different u, or None if two with equal u have different labels.
+
+    Rows are compared through a linear hash modulo 2⁶⁴: equal rows have equal hashes, and different rows with equal
+    hashes would only cost another draw.
+    """
+    u = asked.hashes(codes)
+    mix = np.random.default_rng(1).integers(-(1 << 62), 1 << 62, size=u.shape[1])
+    return one_answer_each(u @ mix, asked.labels)

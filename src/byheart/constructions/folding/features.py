@@ -1,0 +1,98 @@
+"""What a question looks like to a folding network: hash integers, open gates, and the digit it reads."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.folding.design import FIRST_FOLDS, Sizes
+
+
+_CHUNK = 1 << 16
+_SAMPLE = 1 << 15
+
+
+@dataclass(frozen=True, eq=False)
+class Gates:
+    """Row k is open iff 2·Γ_k·u − τ_k > 0 (τ odd, so never 0); the first row has Γ = 0, τ = −1: always open."""
+
+    gamma: NDArray[np.int64]
+    tau: NDArray[np.int64]
+
+    def open(self, u: NDArray[np.int64]) -> tuple[NDArray[np.bool_], int]:
+        """Which gates are open for all questions [K, s], and the largest sum of the open gates' arguments + 1."""
+        result, largest = np.empty((len(u), len(self.tau)), dtype=np.bool_), 0
+        for begin in range(0, len(u), _CHUNK):
+            arguments = 2 * (u[begin : begin + _CHUNK] @ self.gamma.T) - self.tau
+            result[begin : begin + _CHUNK] = arguments > 0
+            largest = max(largest, int(np.where(arguments > 0, arguments + 1, 0).sum(axis=1).max()))
+        return result, largest
+
+
+@dataclass(frozen=True, eq=False)
+class PositionHash:
+    """h = β·u + offset in [0, 2·offset], folded FIRST_FOLDS times, says by how many digits to shift."""
+
+    beta: NDArray[np.int64]
+    offset: int
+    digits: int
+
+    @property
+    def folded(self) -> int:
+        """The hash is in [0, folded] after the first folds."""
+        return 2 * self.offset >> FIRST_FOLDS
+
+    def stages(self) -> list[tuple[int, int]]:
+        """(threshold, digits to shift by if the hash reaches it), from the largest shift down."""
+        result, left, range_ = [], self.digits, self.folded + 1
+        while left > 1:
+            half = -(-left // 2)
+            threshold = -(-range_ * half // left)
+            result.append((threshold, left - half))
+            left, range_ = half, threshold
+        return result
+
+    def shifts(self, u: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Digits by which the network shifts, for all questions [K]; what the blocks do, on machine integers."""
+        h = u @ self.beta + self.offset
+        for k in range(FIRST_FOLDS):
+            fold = self.offset >> k
+            h = np.where(h > fold, 2 * fold - h, h)
+        shift = np.zeros(len(u), dtype=np.int64)
+        for threshold, step in self.stages():
+            reached = h >= threshold
+            shift += np.where(reached, step, 0)
+            h = np.where(reached, 2 * threshold - 1 - h, h)
+        return shift
+
+
+def draw_gates(u: NDArray[np.int64], sizes: Sizes, rng: np.random.Generator) -> Gates:
+    """Random directions, each open for 30 to 70 % of (a sample of) the questions.
+
+    Thresholds all at the median would make equal and opposite directions, of which there are only (5^D − 1)/2, useless.
+    """
+    gamma = rng.integers(-2, 2, size=(sizes.rows, sizes.dim), endpoint=True)
+    gamma[0] = 0
+    ordered = np.sort(u[:: max(1, len(u) // _SAMPLE)] @ gamma.T, axis=0)
+    place = (rng.uniform(0.3, 0.7, size=sizes.rows) * len(ordered)).astype(np.int64)
+    tau = 2 * ordered[place, np.arange(sizes.rows)] + rng.choice([-1, 1], size=sizes.rows)
+    tau[0] = -1
+    return Gates(gamma, tau)
+
+
+def draw_positions(
+    u: NDArray[np.int64], sizes: Sizes, rng: np.random.Generator, *, limit: int, tries: int = 2000
+) -> tuple[PositionHash, NDArray[np.int64]] | None:
+    """A hash under which no digit is read by more than ``limit`` questions, and the shift of every question [K]."""
+    spread = float(np.sqrt((u.astype(np.float64) ** 2).sum(axis=1).max()))
+    scale = max(2, -(-64 * sizes.digits << FIRST_FOLDS) // max(1, int(spread)))
+    for _ in range(tries):
+        beta = rng.integers(-scale, scale, size=sizes.dim, endpoint=True)
+        largest = int(np.abs(u @ beta).max())
+        # A multiple of 2^FIRST_FOLDS, so that all folds are at integers.
+        offset = (largest >> FIRST_FOLDS) + 1 << FIRST_FOLDS
+        positions = PositionHash(beta, offset, sizes.digits)
+        shifts = positions.shifts(u)
+        if np.bincount(shifts, minlength=sizes.digits).max() <= limit:
+            return positions, shifts
+    return None

@@ -1,0 +1,86 @@
+"""The layers of a folding network, from the attention's sums to the label; the docstring of the room has the proof."""
+
+from byheart.constructions.folding.design import FIRST_FOLDS, Sizes
+from byheart.constructions.folding.features import Gates, PositionHash
+from byheart.networks import Affine, Block, FeedForward, Integers, Layer, Residual, integers
+
+
+def label_layers(sizes: Sizes, gates: Gates, positions: PositionHash, words: Integers) -> list[Layer]:
+    """From the stream (u_1, …, u_D) behind the attention to the stream's only coordinate, the label."""
+    return [
+        FeedForward((_words(sizes, gates, positions, words), _sum(sizes)), name="words"),
+        Residual(tuple(_shift(sizes, positions)), name="shift"),
+        FeedForward((Affine(integers([[1, 0]]), integers([0]), role="drop"),), name="drop"),
+        Residual(tuple(_fold(k) for k in reversed(range(sizes.bottom, sizes.top))), name="fold"),
+        *_decode(sizes),
+    ]
+
+
+def _words(sizes: Sizes, gates: Gates, positions: PositionHash, words: Integers) -> Affine:
+    """n_k = relu(V·(2Γ_k·u − τ_k) + W_k·(u, 1)), and the position hash h = β·u + offset."""
+    V = 1 << sizes.gate_bits
+    rows = [
+        [int(W) + 2 * V * int(G) for W, G in zip(words[k, :-1], gates.gamma[k], strict=True)] for k in range(sizes.rows)
+    ]
+    biases = [int(words[k, -1]) - V * int(gates.tau[k]) for k in range(sizes.rows)]
+    rows.append([int(b) for b in positions.beta])
+    return Affine(integers(rows), integers([*biases, positions.offset]), role="words")
+
+
+def _sum(sizes: Sizes) -> Affine:
+    """v = 2·Σ n_k + 1, which is odd: no ties later on; h is passed on."""
+    rows = [[2] * sizes.rows + [0], [0] * sizes.rows + [1]]
+    return Affine(integers(rows), integers([1, 0]), role="sum", relu=False)
+
+
+def _shift(sizes: Sizes, positions: PositionHash) -> list[Block]:
+    """Fold h until it is uniform, then double v conditionally: v ← 2^(cS)·v and h ← 2t − 1 − h wherever h ≥ t."""
+    blocks = [
+        Block(integers([[0, 1]]), integers([-(positions.offset >> k)]), integers([[0], [-2]]), role="fold")
+        for k in range(FIRST_FOLDS)
+    ]
+    # v is below 2^(largest so far): G exceeds it, so that relu(v + G·(2h − 2t + 1)) is 0 for h < t.
+    size = sizes.top - sizes.bits * (sizes.digits - 1)
+    for threshold, step in positions.stages():
+        G, factor = 1 << size, (1 << sizes.bits * step) - 1
+        blocks.append(
+            Block(
+                W_in=integers([[1, 2 * G], [0, 2]]),
+                b_in=integers([G * (1 - 2 * threshold), 1 - 2 * threshold]),
+                W_out=integers([[factor, -factor * G], [0, -1]]),
+                role="shift",
+            )
+        )
+        size += sizes.bits * step
+    return blocks
+
+
+def _fold(k: int) -> Block:
+    """Z ← Z − 2·relu(Z − 2^k): three parameters a bit."""
+    return Block(integers([[1]]), integers([-(1 << k)]), integers([[-2]]), role="fold")
+
+
+def _decode(sizes: Sizes) -> list[Layer]:
+    """⌊Z / 2^(bottom − c)⌋: a step for one bit; for more, t ← t − θ·[t ≥ θ] bit after bit beside what is found."""
+    unit = sizes.bottom - sizes.bits
+    if sizes.bits == 1:
+        step = Affine(integers([[1], [1]]), integers([1 - (1 << unit), -(1 << unit)]), role="step")
+        return [FeedForward((step, Affine(integers([[1, -1]]), integers([0]), role="answer")), name="label")]
+    blocks = []
+    for bit in reversed(range(sizes.bits)):
+        theta = 1 << (unit + bit)
+        blocks.append(
+            Block(
+                W_in=integers([[1, 0], [1, 0]]),
+                b_in=integers([1 - theta, -theta]),
+                W_out=integers([[-theta, theta], [1 << bit, -(1 << bit)]]),
+                role="digit",
+            )
+        )
+    start = Affine(integers([[1], [0]]), integers([0, 0]), role="start", relu=False)
+    end = Affine(integers([[0, 1]]), integers([0]), role="answer")
+    return [
+        FeedForward((start,), name="start"),
+        Residual(tuple(blocks), name="digits"),
+        FeedForward((end,), name="label"),
+    ]
