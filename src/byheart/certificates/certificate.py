@@ -32,7 +32,7 @@ class Certificate:
     checked: int
     examples: int
     errors: int
-    smallest_margin: float
+    smallest_margin: float | None
     counterexample: Counterexample | None
     weights: str
     task: str
@@ -106,6 +106,8 @@ def read(path: Path) -> Certificate:
             raise ValueError(f"format is not {FORMAT!r}")
         if fields.get("counterexample") is not None:
             fields["counterexample"] = Counterexample(**fields["counterexample"])
+        if not all(isinstance(fields.get(name), str) for name in ("task", "weights")):
+            raise ValueError("task and weights are not fingerprints")
         return Certificate(**fields)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; certify the network first") from None

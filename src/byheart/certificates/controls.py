@@ -16,27 +16,30 @@ from byheart.tasks import NextToken, SeqToSeq, shuffled
 
 @dataclass(frozen=True)
 class Control:
-    """A lie, and what the check said to it: ``found`` must be true."""
+    """A lie, and what the check said to it: ``found`` must be true, or None where there is nothing to lie about."""
 
     name: str
     detail: str
     verdict: Verdict
 
+    possible: bool = True
+
     @property
-    def found(self) -> bool:
-        """Whether the lie was found out."""
-        return not self.verdict.certified
+    def found(self) -> bool | None:
+        """Whether the lie was found out; None if all labels are equal, so that it was none."""
+        return True if not self.verdict.certified else (False if self.possible else None)
 
 
 def shuffled_labels(
     network: Network, task: NextToken | SeqToSeq, rng: np.random.Generator, evaluator: Evaluator = "limbs"
 ) -> Control:
     """The network against shuffled labels: right only by chance."""
+    possible = len(np.unique(task.labels, axis=0)) > 1
     lie = shuffled(task, rng)
-    while lie == task and len(np.unique(task.labels, axis=0)) > 1:
+    while possible and lie == task:
         lie = shuffled(task, rng)
     verdict = judge(network, lie, evaluator=evaluator)
-    return Control("shuffled labels", f"{verdict.errors} of {verdict.checked} answers wrong", verdict)
+    return Control("shuffled labels", f"{verdict.errors} of {verdict.checked} answers wrong", verdict, possible)
 
 
 def flipped_bit(
@@ -53,7 +56,7 @@ def flipped_bit(
         if not verdict.certified or attempt == tries:
             break
     wrong = f"{verdict.errors} of {verdict.checked} answers wrong"
-    return Control("flipped bit", f"{place}, flip {attempt}: {wrong}", verdict)
+    return Control("flipped bit", f"{place}, flip {attempt}: {wrong}", verdict, bool((task.labels != 0).any()))
 
 
 def flip_random_bit(network: Network, rng: np.random.Generator) -> tuple[Network, str]:

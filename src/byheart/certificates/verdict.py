@@ -17,6 +17,9 @@ Evaluator: TypeAlias = Literal["limbs", "flint"]
 """``limbs``: compiled, by the batch. ``flint``: python-flint's rationals, one sequence at a time, much slower."""
 
 
+_HUGE = 10**15
+
+
 @dataclass(frozen=True)
 class Counterexample:
     """A question answered wrongly: which example, at which position (seq-to-seq), what was expected and got."""
@@ -33,12 +36,12 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an exhaustive check found; ``margin`` is ½ − the largest |output − label|: ½ where all are equal."""
+    """What an exhaustive check found; ``margin`` is ½ − the largest |output − label|: ½ if all are equal, None if huge."""
 
     certified: bool
     checked: int
     errors: int
-    margin: float
+    margin: float | None
     counterexample: Counterexample | None
     seconds: float
 
@@ -75,10 +78,10 @@ def judge(
     )
 
 
-def _margin(outputs: Integers, labels: NDArray[np.int64]) -> float:
+def _margin(outputs: Integers, labels: NDArray[np.int64]) -> float | None:
     pairs = zip(outputs.ravel().tolist(), labels.ravel().tolist(), strict=True)
     worst = max(abs(Fraction(output) - label) for output, label in pairs)
-    return float(Fraction(1, 2) - worst)
+    return float(Fraction(1, 2) - worst) if worst < _HUGE else None
 
 
 def _evaluator(name: Evaluator) -> Callable[..., Integers]:
@@ -93,7 +96,11 @@ def _evaluator(name: Evaluator) -> Callable[..., Integers]:
 
 def _counterexample(outputs: Integers, task: NextToken | SeqToSeq, place: NDArray[np.int64]) -> Counterexample:
     example, position = int(place[0]), int(place[1]) if len(place) > 1 else None
-    got = str(outputs[tuple(place)])
-    # A flipped bit can make outputs of thousands of digits: the head says enough.
-    short = got if len(got) <= 24 else f"{got[:12]}… ({len(got)} characters)"
-    return Counterexample(example, position, int(task.labels[tuple(place)]), short)
+    got = Fraction(outputs[tuple(place)])
+    # A flipped bit can make outputs of thousands of digits: their size says enough.
+    text = str(got) if abs(got) < _HUGE and got.denominator < _HUGE else f"about {'-' if got < 0 else ''}2^{_log2(got)}"
+    return Counterexample(example, position, int(task.labels[tuple(place)]), text)
+
+
+def _log2(value: Fraction) -> int:
+    return abs(value.numerator).bit_length() - value.denominator.bit_length()

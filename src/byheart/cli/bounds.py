@@ -7,7 +7,7 @@ from tyro.conf import OmitArgPrefixes
 
 from byheart.bounds import Answer, Bound, Letters, bounds_for
 from byheart.cli.output import DONE, Json, console, number, print_json, table
-from byheart.cli.sizes import SizeFlags
+from byheart.cli.sizes import LetterFlags, SizeFlags
 
 _TITLES = {
     "proved": "Proved, with constants: parameters",
@@ -20,7 +20,7 @@ class BoundsCommand:
     """All bounds and the true counts of our constructions at given sizes."""
 
     sizes: OmitArgPrefixes[SizeFlags] = field(default_factory=SizeFlags)
-    letters: OmitArgPrefixes[Letters] = field(default_factory=lambda: Letters(bits=32))
+    letters: OmitArgPrefixes[LetterFlags] = field(default_factory=LetterFlags)
     json: Json = False
 
     def run(self) -> int:
@@ -56,7 +56,7 @@ class BoundsCommand:
         known = list(bounds_for(self.sizes.setting))
         if self.sizes.setting == "next-token":
             known += [bound for bound in bounds_for("points") if bound not in known]
-        return [(bound, bound.answer(self.sizes.size, self.letters)) for bound in known]
+        return [(bound, bound.answer(self.sizes.size, Letters(**asdict(self.letters)))) for bound in known]
 
     def _print_bounds(self, out: Any) -> None:
         for kind, title in _TITLES.items():

@@ -79,7 +79,7 @@ def _print(built: Built, folder: Path, task: Path) -> None:
     out.print(rows)
     total = f"{number(account.total_bits)} bits in all, {number(account.free)} different free entries"
     out.print(f"depth {number(account.depth)}, width {number(account.width)}, {total}")
-    out.print(f"saved in {folder}; check it with:  byheart certify {folder} --task {task}", style="dim")
+    out.print(f"saved in {folder}; check it with:  byheart certify {folder} --task {task}", style="dim", markup=False)
 
 
 def _about(name: str, flags: str = "") -> str:

@@ -57,8 +57,8 @@ class CertifyCommand:
             print_json({**certificate.as_json(), **({"controls": controls} if self.controls else {})})
         else:
             self._print(certificate, lies)
-            console().print(self._last_line(path, kept), style="dim")
-        return DONE if certificate.certified and all(lie.found for lie in lies) else NOT_TRUE
+            console().print(self._last_line(path, kept), style="dim", markup=False)
+        return DONE if certificate.certified and all(lie.found is not False for lie in lies) else NOT_TRUE
 
     def _check(self, network: "Network", task: "Task", path: Path) -> "Certificate":
         from byheart.certificates import certify, recheck
@@ -80,15 +80,17 @@ class CertifyCommand:
             return [control(network, task, rng, self.evaluator) for control in (shuffled_labels, flipped_bit)]
 
     def _print(self, certificate: "Certificate", lies: "list[Control]") -> None:
+        from rich.markup import escape
+
         out = console()
         verdict = "[bold green]certified[/]" if certificate.certified else "[bold red]not certified[/]"
         right = f"{number(certificate.checked - certificate.errors)} of {number(certificate.checked)} answers right"
         out.print(f"{verdict}: {right}, {certificate.method}, {certificate.seconds:.1f} s")
         if certificate.counterexample is not None:
-            out.print(f"first wrong answer: {certificate.counterexample}")
+            out.print(f"first wrong answer: {certificate.counterexample}", markup=False)
         for lie in lies:
-            found = "found out" if lie.found else "[bold red]NOT FOUND[/]"
-            out.print(f"control, {lie.name}: {found} ({lie.detail}; {lie.verdict.counterexample})", markup=True)
+            found = {True: "found out", False: "[bold red]NOT FOUND[/]", None: "nothing to lie about"}[lie.found]
+            out.print(f"control, {lie.name}: {found} ({escape(f'{lie.detail}; {lie.verdict.counterexample}')})")
 
     def _last_line(self, path: Path, kept: bool) -> str:
         if kept:

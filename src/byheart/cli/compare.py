@@ -74,7 +74,7 @@ class CompareCommand:
         out.print(found)
         out.print(words(crossovers(size, setting_of(task), positions=self.positions)))
         if self.plot is not None:
-            out.print(f"drew {self.plot}", style="dim")
+            out.print(f"drew {self.plot}", style="dim", markup=False)
 
 
 def _cells(row: "Compared") -> list[str]:

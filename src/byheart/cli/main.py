@@ -1,8 +1,9 @@
 """``byheart``: the way in. Parses, runs, and turns errors into one line and an exit code."""
 
+import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 from tyro.conf import subcommand
@@ -51,15 +52,36 @@ _ABOUT = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 done, 1 not true, 2 bad input."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    command = tyro.cli(Command, prog="byheart", description=_ABOUT, args=given, config=(tyro.conf.FlagCreatePairsOff,))
     try:
-        code = command.run()
+        code = _parse(given).run()
+        sys.stdout.flush()
     except BadInput as error:
-        line = " ".join(str(error).split())
-        if "--json" in given:
-            print_json({"error": line})
-        sys.stderr.write(f"byheart: {line}\n")
-        code = BAD_INPUT
+        code = _refuse(str(error), given)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing is left to say, not even by the interpreter on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except OSError as error:
+        code = _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error), given)
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)
+
+
+def _parse(given: list[str]) -> Any:
+    """The command; on a bad command line tyro has said why on stderr."""
+    config = (tyro.conf.FlagCreatePairsOff,)
+    try:
+        return tyro.cli(Command, prog="byheart", description=_ABOUT, args=given, config=config)
+    except SystemExit as stop:
+        if stop.code == BAD_INPUT and "--json" in given:
+            print_json({"error": "the command line is not understood; stderr says why"})
+        raise
+
+
+def _refuse(message: str, given: list[str]) -> int:
+    line = " ".join(message.split())
+    if "--json" in given:
+        print_json({"error": line})
+    sys.stderr.write(f"byheart: {line}\n")
+    return BAD_INPUT

@@ -38,10 +38,16 @@ def console() -> Any:
 def table(title: str, *columns: str) -> Any:
     """A rich table; columns whose name starts with ">" are aligned to the right."""
     from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
     from rich.table import Table
 
     result = Table(
-        title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+        title=escape(title),
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for index, name in enumerate(columns):
         result.add_column(

@@ -42,6 +42,8 @@ class Random:
         from byheart.errors import BadInput
         from byheart.tasks import Task, random_distribution, random_next_token, random_seq_to_seq, save
 
+        if self.seed < 0:
+            raise BadInput(f"seed is {self.seed}; expected 0 or more")
         rng = np.random.default_rng(self.seed)
         sizes = {"examples": self.examples, "length": self.length, "dim": self.dim, "shape": self.shape}
         task: Task

@@ -87,6 +87,8 @@ def build(name: str, task: Task, *, seed: int = 0, settings: Any = None) -> Buil
     """
     if name not in CONSTRUCTIONS:
         raise BadInput(f"no construction is called {name!r}; there are {', '.join(CONSTRUCTIONS)}")
+    if seed < 0:
+        raise BadInput(f"seed is {seed}; expected 0 or more")
     construction = CONSTRUCTIONS[name]
     settings = construction.settings() if settings is None else settings
     start = time.perf_counter()

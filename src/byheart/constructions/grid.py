@@ -5,7 +5,8 @@ of at most ``bits`` bits (about 75 for standard-normal data), and a network whos
 computes with these integers exactly. This replaces the theorem's cells of size δ: the price is log₂(r/finest bit)
 instead of log₂(r/δ) folds of six parameters each, and no assumption on the separation is left.
 
-A hash is s = v·X + offset with v drawn uniformly from [0, Q)^d; :mod:`byheart.constructions.hashing` folds it.
+A hash is s = v·X + offset + a with v drawn uniformly from [0, Q)^d and a from [0, Q); the offset is a multiple of Q,
+and without a the hashes of X and −X would be mirror images. :mod:`byheart.constructions.hashing` folds it.
 """
 
 from dataclasses import dataclass
@@ -50,8 +51,8 @@ def offset(dim: int, bits: int, Q: int) -> int:
 
 
 def ratio(dim: int, bits: int) -> int:
-    """v·X + offset is at most this many times Q."""
-    return 2 * dim << bits
+    """v·X + offset + a is at most this many times Q."""
+    return (2 * dim << bits) + 1
 
 
 def from_floats(vectors: NDArray[np.float64]) -> Grid:

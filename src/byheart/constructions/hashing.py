@@ -44,9 +44,14 @@ def draw_modulus(smallest: int, rng: np.random.Generator) -> int:
             return candidate
 
 
-def question_modulus(questions: int, labels: int) -> int:
+SMALLEST_ALONE = 1 << 16
+"""A single coordinate can only be told apart by the choice of Q (v scales it, no more): there must be many primes."""
+
+
+def question_modulus(questions: int, labels: int, *, alone: bool = False) -> int:
     """The smallest Q for this many questions: four expected collisions, and at least one key for every question."""
-    return max(SMALLEST, 2 * questions + 1, questions * questions * (labels - 1) // (4 * labels))
+    smallest = SMALLEST_ALONE if alone else SMALLEST
+    return max(smallest, 2 * questions + 1, questions * questions * (labels - 1) // (4 * labels))
 
 
 def fold(values: NDArray[np.int64], Q: int) -> NDArray[np.int64]:

@@ -145,6 +145,8 @@ def _candidates(smallest: Lookup, cuts: int, most: int) -> NDArray[np.int64]:
     With x = slots + 1 the cost is within 8 of 8(N − cuts − 1)/x + (12β + 31)x + constant. Around the minimum at
     x₀ = √(8N'/(12β + 31)) that convex function is more than 8 larger than there once |x − x₀| > √(x₀³/N') + 1.
     """
+    if most < 0:
+        return np.arange(0)
     N = max(1, smallest.keys - cuts - 1)
     best = (8 * N / (12 * smallest.field + 31)) ** 0.5
     reach = (best**3 / N) ** 0.5 + 3

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from byheart.constructions import grid
 from byheart.constructions.demand import Demand
-from byheart.constructions.hashing import SMALLEST, folds_needed, largest_key, largest_modulus, question_modulus
+from byheart.constructions.hashing import (
+    SMALLEST,
+    SMALLEST_ALONE,
+    folds_needed,
+    largest_key,
+    largest_modulus,
+    question_modulus,
+)
 from byheart.constructions.plan import Shape
 from byheart.networks import Affine, Integers
 
@@ -52,7 +59,8 @@ class Sizes:
         """Smallest Q for the tokens: the marked must not meet any other, nor those of one sequence in seq-to-seq."""
         d = self.demand
         pairs = d.marked * d.tokens if d.setting == "next-token" else 2 * d.marked * d.tokens + d.size.length * d.tokens
-        return max(SMALLEST, 2 * d.tokens + 1, pairs // 2)
+        smallest = SMALLEST_ALONE if d.size.dim == 1 else SMALLEST
+        return max(smallest, 2 * d.tokens + 1, pairs // 2)
 
     @property
     def own_bits(self) -> int:

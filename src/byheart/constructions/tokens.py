@@ -17,18 +17,23 @@ from byheart.constructions.hashing import draw_modulus, fold, fold_layers, multi
 from byheart.constructions.sizes import Sizes
 from byheart.errors import BadInput
 from byheart.networks import Affine, Embedding, FeedForward, Layer, Positions, integers
-from byheart.tasks import NextToken, SeqToSeq
+from byheart.tasks import NextToken, SeqToSeq, Task
 
 LARGEST_TABLE = 10**8
 TRIES = 20_000
+
+
+def check_table(task: Task) -> None:
+    """Refuse vocabularies for which no embedding table can be made."""
+    if task.vocab > LARGEST_TABLE:
+        raise BadInput(f"vocab is {task.vocab}; an embedding table can have {LARGEST_TABLE} rows at most")
 
 
 class EmbeddedTokens:
     """Token ids: the code of a token is its row of the embedding table."""
 
     def __init__(self, task: NextToken | SeqToSeq) -> None:
-        if task.vocab > LARGEST_TABLE:
-            raise BadInput(f"vocab is {task.vocab}; an embedding table can have {LARGEST_TABLE} rows at most")
+        check_table(task)
         assert task.tokens is not None
         self.ids: NDArray[np.int64] = task.tokens
         self.codes = task.vocab
@@ -113,6 +118,7 @@ _Draw = Callable[[int, np.random.Generator], tuple[NDArray[np.int64], list[Layer
 
 def _pair_hash(task: NextToken | SeqToSeq, first: NDArray[np.int64]) -> _Draw:
     """(token id, position) ↦ W_E[t] + W_pos[k], both uniform below Q."""
+    check_table(task)
     assert task.tokens is not None
     tokens, places = task.tokens.ravel()[first], first % task.size.length
 
@@ -124,7 +130,7 @@ def _pair_hash(task: NextToken | SeqToSeq, first: NDArray[np.int64]) -> _Draw:
 
 
 def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: NDArray[np.int64]) -> _Draw:
-    """x ↦ v·X + offset (+ W_pos[k]), v and W_pos uniform below Q."""
+    """x ↦ v·X + offset + a (+ W_pos[k]), v, a and W_pos uniform below Q."""
     assert task.vectors is not None
     n, d = task.vectors.shape[1:]
     points = grid.from_floats(task.vectors.reshape(-1, d)[first])
@@ -132,10 +138,11 @@ def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: NDArray[np.int
 
     def draw(Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
         v = rng.integers(0, Q, size=int(d))
-        shift = grid.offset(d, sizes.demand.grid_bits, Q)
-        project = Affine(integers([points.weights(v)]), integers([shift]), role="hash", relu=False)
+        a = int(rng.integers(0, Q))
+        bias = grid.offset(d, sizes.demand.grid_bits, Q) + a
+        project = Affine(integers([points.weights(v)]), integers([bias]), role="hash", relu=False)
         front: list[Layer] = [FeedForward((project,), name="projection")]
-        sums = points.hash(v, Q)
+        sums = points.hash(v, Q) + a
         if not sizes.demand.positions:
             return sums, front
         W_pos = rng.integers(0, Q, size=int(n))

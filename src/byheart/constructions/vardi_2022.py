@@ -70,12 +70,12 @@ class Demand:
     @property
     def modulus(self) -> int:
         """Smallest Q for the points."""
-        return question_modulus(self.size.examples, self.size.labels)
+        return question_modulus(self.size.examples, self.size.labels, alone=self.coordinates == 1)
 
     @property
     def ratio(self) -> int:
         """The hash before folding is at most this many times Q."""
-        return (2 if self.signed else 1) * self.coordinates << self.grid_bits
+        return grid.ratio(self.coordinates, self.grid_bits) if self.signed else (self.coordinates << self.grid_bits) + 1
 
     @property
     def hash_bits(self) -> int:
@@ -173,9 +173,10 @@ def _hash(
     for draws in range(1, TRIES):
         Q = draw_modulus(sizes.modulus, rng)
         v = rng.integers(0, Q, size=sizes.coordinates)
-        keys = fold(points.hash(v, Q), Q)
+        a = int(rng.integers(0, Q))
+        keys = fold(points.hash(v, Q) + a, Q)
         if one_answer_each(keys, labels) is not None:
             offset = grid.offset(sizes.coordinates, sizes.grid_bits, Q) if sizes.signed else 0
-            project = Affine(integers([points.weights(v)]), integers([offset]), role="hash")
+            project = Affine(integers([points.weights(v)]), integers([offset + a]), role="hash")
             return [project, *fold_layers([1], 0, Q, sizes.folds)], keys, {"modulus": Q, "draws": draws}
     raise RuntimeError(f"{TRIES} draws did not tell {len(labels)} points apart; please report this task")

@@ -7,13 +7,12 @@ answers are the exact network's, bit for bit, whatever the batch size, the order
 from fractions import Fraction
 from typing import Literal
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from byheart.errors import BadInput
 from byheart.networks.fits import mixing_matrix, plain, require_fit
+from byheart.networks.inputs import Inputs, check_inputs
 from byheart.networks.integers import Integers
 from byheart.networks.layers import (
     Affine,
@@ -32,7 +31,7 @@ Precision = Literal["float32", "float64"]
 _TYPES: dict[Precision, tuple[torch.dtype, int]] = {"float32": (torch.float32, 24), "float64": (torch.float64, 53)}
 
 
-def to_torch(network: Network, inputs: NDArray[np.generic], precision: Precision = "float64") -> "Twin":
+def to_torch(network: Network, inputs: Inputs, precision: Precision = "float64") -> "Twin":
     """A module that gives exactly the network's answers on ``inputs`` ([N, n] ids or [N, n, d] vectors).
 
     BadInput, with the layer and the bits it needs, if that cannot be guaranteed.
@@ -44,6 +43,7 @@ def to_torch(network: Network, inputs: NDArray[np.generic], precision: Precision
     [0.0, 5.0]
     """
     dtype, mantissa = _TYPES[precision]
+    check_inputs(network, inputs)
     require_fit(network, inputs, mantissa)
     return Twin(network, dtype)
 

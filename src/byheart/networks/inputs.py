@@ -17,6 +17,8 @@ def check_inputs(network: Network, inputs: Inputs) -> None:
     kind = "tokens" if inputs.ndim == 2 else "vectors"
     if kind != network.inputs:
         raise BadInput(f"the network reads {network.inputs}; the task has {kind}")
+    if kind == "tokens" and not np.issubdtype(inputs.dtype, np.integer):
+        raise BadInput(f"the network reads token ids; the task's are {inputs.dtype}")
     if inputs.shape[1] != network.length:
         raise BadInput(f"the network reads sequences of {network.length} tokens; the task's have {inputs.shape[1]}")
     if kind == "vectors" and inputs.shape[2] != network.dim:

@@ -100,6 +100,7 @@ class Block:
     role: str = "block"
 
     def __post_init__(self) -> None:
+        _expect(self.W_in.ndim == 2, f"{self.role}: W_in has shape {self.W_in.shape}; expected [d_ff, d_model]")
         d_ff, d_model = self.W_in.shape
         fits = self.b_in.shape == (d_ff,) and self.W_out.shape == (d_model, d_ff)
         _expect(
@@ -181,9 +182,13 @@ class Network:
         _expect(self.inputs in ("tokens", "vectors"), f"inputs is {self.inputs!r}; expected 'tokens' or 'vectors'")
         _expect(self.outputs in ("last", "every"), f"outputs is {self.outputs!r}; expected 'last' or 'every'")
         _expect(self.length >= 1 and self.dim >= 1, f"length {self.length} and dim {self.dim} must be at least 1")
+        _expect(self.inputs == "vectors" or self.dim == 1, f"token ids have one coordinate; dim is {self.dim}")
         width, flat = self.dim, False
         for index, layer in enumerate(self.layers):
-            _expect(not isinstance(layer, Embedding) or index == 0, f"{layer.name}: an embedding comes first")
+            first = index == 0 and self.inputs == "tokens"
+            _expect(not isinstance(layer, Embedding) or first, f"{layer.name}: an embedding comes first, and reads ids")
+            matrices = (value for key, value in vars(layer).items() if key.startswith("W_"))
+            _expect(all(W.ndim == 2 for W in matrices), f"{layer.name}: expected matrices [rows, columns]")
             mixing = not isinstance(layer, TOKEN_WISE) or isinstance(layer, Positions)
             _expect(not (flat and mixing), f"{layer.name}: there is only one position left after flattening")
             width = _width_after(layer, width, self.length)

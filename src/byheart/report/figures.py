@@ -50,6 +50,8 @@ def draw_parameters(
     points: list[Point], size: Size, setting: Setting, path: Path, *, built: list[Point] | None = None
 ) -> None:
     """Parameters against N, both logarithmic, with the lower bounds; ``built`` networks are drawn as dots."""
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise BadInput(f"{path}: pictures are .png, .svg or .pdf files")
     try:
         picture, axes = figure()
     except ImportError as error:

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 
 from byheart.constructions.folding.design import FIRST_FOLDS, Sizes
 
-
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 15
 

@@ -21,6 +21,7 @@ from byheart.constructions import grid
 from byheart.constructions.folding.design import WEIGHT
 from byheart.constructions.hashing import draw_modulus, folds_needed, largest_modulus
 from byheart.constructions.plan import Blocks, Part, Shape
+from byheart.constructions.tokens import check_table
 from byheart.networks import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
 from byheart.size import Size
 from byheart.tasks import Task
@@ -89,6 +90,7 @@ def draw_codes(
     if task.vectors is not None:
         return _vector_codes(front, task.vectors, first, dim, rng)
     assert task.tokens is not None
+    check_table(task)
     q, n = front.level, task.size.length
     table = rng.integers(-q, q, size=(task.vocab, dim), endpoint=True)
     codes = table[task.tokens.ravel()[first]]
@@ -96,7 +98,11 @@ def draw_codes(
         return codes, [Embedding(integers(table))]
     W_pos = rng.integers(-q, q, size=(n, dim), endpoint=True)
     plain = Affine(integers(np.eye(dim, dtype=np.int64)), integers([0] * dim), role="code")
-    layers: list[Layer] = [Embedding(integers(table)), Positions(integers(W_pos)), FeedForward((plain,), name="token_code")]
+    layers: list[Layer] = [
+        Embedding(integers(table)),
+        Positions(integers(W_pos)),
+        FeedForward((plain,), name="token_code"),
+    ]
     return np.maximum(codes + W_pos[first % n], 0), layers
 
 
@@ -108,10 +114,11 @@ def _vector_codes(
     points = grid.from_floats(vectors.reshape(-1, d)[first])
     Q = draw_modulus(max(128, front.modulus), rng)
     v = rng.integers(0, Q, size=int(d))
-    offset = grid.offset(int(d), front.grid_bits, Q)
-    project = Affine(integers([[2 * w for w in points.weights(v)]]), integers([2 * offset]), role="hash", relu=False)
+    a = int(rng.integers(0, Q))
+    bias = grid.offset(int(d), front.grid_bits, Q) + a
+    project = Affine(integers([[2 * w for w in points.weights(v)]]), integers([2 * bias]), role="hash", relu=False)
     layers: list[Layer] = [FeedForward((project,), name="projection")]
-    sums = points.hash(v, Q)
+    sums = points.hash(v, Q) + a
     if front.positions:
         W_pos = rng.integers(0, Q, size=int(n))
         sums = sums + W_pos[first % n]

@@ -41,7 +41,7 @@ def pack(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
 
 
-def reduce(A: NDArray[np.integer]) -> Reduced:  # type: ignore[type-arg]
+def reduce(A: NDArray[np.int64]) -> Reduced:
     """Eliminate A modulo 2."""
     rows, columns = A.shape
     packed = np.concatenate([pack((A & 1).astype(np.uint8)), pack(np.eye(rows, dtype=np.uint8))], axis=1)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,8 @@ class Questions:
     def coefficients(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
         """f [chosen, g]: word (k, j) enters with open_k · (u_1, …, u_D, 1)_j."""
         factors = np.concatenate([self.u[chosen], np.ones((len(chosen), 1), dtype=np.int64)], axis=1)
-        return (self.open[chosen][:, :, None] * factors[:, None, :]).reshape(len(chosen), -1)
+        result: NDArray[np.int64] = self.open[chosen][:, :, None] * factors[:, None, :]
+        return result.reshape(len(chosen), -1)
 
 
 class Unsolvable(Exception):  # noqa: N818 (it is not an error: the caller draws again)
@@ -65,18 +67,20 @@ class _Solver:
         self.limbs[:, 0] = rng.integers(0, 1 << GUARD, size=sizes.words)
         order = np.argsort(questions.digit, kind="stable")
         bounds = np.searchsorted(questions.digit[order], np.arange(sizes.digits + 1))
-        self.members = [order[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        self.members = [order[a:b] for a, b in pairwise(bounds)]
         self.below: tuple[int, gf2.Reduced, NDArray[np.int64]] | None = None
 
     def reduced(self, digit: int) -> gf2.Reduced:
         """The elimination for one digit; refuses hopeless ones at once."""
         system = gf2.reduce(self.questions.coefficients(self.members[digit]))
         if self.sizes.bits * system.deficit > 11:
-            raise Unsolvable(f"digit {digit}: {system.deficit} of {len(self.members[digit])} questions depend on others")
+            raise Unsolvable(
+                f"digit {digit}: {system.deficit} of {len(self.members[digit])} questions depend on others"
+            )
         return system
 
     def next_digit(self, digit: int, system: gf2.Reduced) -> None:
-        """Fill in one digit of all words; where the system has no solution, change the free cells of the digit below."""
+        """Fill in one digit of all words; if the system has no solution, change the free cells of the digit below."""
         f = self.questions.coefficients(self.members[digit])
         exact = f.astype(np.float64)
         for _ in range(_RETRIES):
@@ -106,9 +110,7 @@ class _Solver:
             carry = (carry + sums[:, limb]) >> LIMB
         return (carry + sums[:, count - 1]) >> (place - 1 - LIMB * (count - 1))
 
-    def _digits(
-        self, system: gf2.Reduced, f: NDArray[np.int64], wanted: NDArray[np.int64]
-    ) -> NDArray[np.int64] | None:
+    def _digits(self, system: gf2.Reduced, f: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64] | None:
         """T [g] with f·T ≡ wanted modulo 2^c, by Hensel lifting; free cells random."""
         rest, values = wanted.copy(), np.zeros(self.sizes.words, dtype=np.int64)
         for bit in range(self.sizes.bits):
@@ -132,15 +134,15 @@ class _Solver:
             column += (((values >> bit) & 1) - old) * weight
 
     def _shake(self) -> None:
-        """Another solution of the digit below, or other guard bits: the carries change, nothing that is solved breaks."""
+        """Another solution of the digit below, or other guard bits: carries change, nothing that is solved breaks."""
         if self.below is None:
             self.limbs[:, 0] = self.rng.integers(0, 1 << GUARD, size=self.sizes.words)
             return
         digit, system, wanted = self.below
         f = self.questions.coefficients(self.members[digit])
         values = self._digits(system, f, wanted)
-        assert values is not None
-        self._write(digit, values)
+        if values is not None:
+            self._write(digit, values)
 
     def words(self) -> Integers:
         """The limbs as integers [s, D + 1]."""
