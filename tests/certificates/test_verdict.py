@@ -94,7 +94,7 @@ def test_answers_beyond_all_floats_and_digits(evaluator: str, bits: int) -> None
     verdict = judge(line(2**bits, 0), NextToken(tokens=[[0], [1]], labels=[0, 1]), evaluator=evaluator)
     assert not verdict.certified
     assert verdict.errors == 1
-    assert verdict.margin < -1e300
+    assert verdict.margin is None
     assert verdict.counterexample is not None
     assert verdict.counterexample.example == 1
     assert len(verdict.counterexample.got) < 100

@@ -77,7 +77,7 @@ def test_vardi(scripted: Callable[..., object], through: Through) -> None:
 
     Folded at 131, these stay as they are: keys 6, 60, 63 with labels 1, 1, 0.
     """
-    network, chosen = vardi_2022.build(TASK, vardi_2022.Settings(), scripted(131, np.array([3, 60])))
+    network, chosen = vardi_2022.build(TASK, vardi_2022.Settings(), scripted(131, np.array([3, 60]), 0))
     flatten, label = network.layers
     assert isinstance(flatten, Flatten)
     assert isinstance(label, FeedForward)

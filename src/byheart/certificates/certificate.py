@@ -87,6 +87,8 @@ def certify(
 
 def write(certificate: Certificate, path: Path) -> None:
     """Write the certificate, whole or not at all."""
+    if path.is_dir() or not path.parent.is_dir():
+        raise BadInput(f"{path}: cannot be written: it is a folder, or its folder does not exist")
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

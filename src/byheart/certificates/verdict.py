@@ -36,7 +36,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an exhaustive check found; ``margin`` is ½ − the largest |output − label|: ½ if all are equal, None if huge."""
+    """What an exhaustive check found; ``margin``: ½ − the largest |output − label|, or None if that is huge."""
 
     certified: bool
     checked: int

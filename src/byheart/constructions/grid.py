@@ -51,8 +51,8 @@ def offset(dim: int, bits: int, Q: int) -> int:
 
 
 def ratio(dim: int, bits: int) -> int:
-    """v·X + offset + a is at most this many times Q."""
-    return (2 * dim << bits) + 1
+    """v·X + offset + a is at most this many times Q: |v·X| ≤ d(Q − 1)(2^bits − 1) leaves room for a."""
+    return 2 * dim << bits
 
 
 def from_floats(vectors: NDArray[np.float64]) -> Grid:

@@ -123,8 +123,8 @@ def design(
     best_cost = 0
     for field in fields:
         smallest = Lookup(keys, labels, largest, slots=0, field=field, groups=keys, own_bits=own_bits)
-        slots = _candidates(smallest, span >> field, _most_slots(smallest, limits, layers_before))
-        cuts = span >> field
+        cuts = min(keys, span >> field)
+        slots = _candidates(smallest, cuts, _most_slots(smallest, limits, layers_before))
         groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
         cost = 8 * groups + slots * (12 * field + 31)
         if len(slots) and (best is None or cost.min() < best_cost):

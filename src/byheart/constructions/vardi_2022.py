@@ -75,7 +75,7 @@ class Demand:
     @property
     def ratio(self) -> int:
         """The hash before folding is at most this many times Q."""
-        return grid.ratio(self.coordinates, self.grid_bits) if self.signed else (self.coordinates << self.grid_bits) + 1
+        return grid.ratio(self.coordinates, self.grid_bits) if self.signed else self.coordinates << self.grid_bits
 
     @property
     def hash_bits(self) -> int:

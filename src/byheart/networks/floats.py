@@ -36,6 +36,7 @@ def to_torch(network: Network, inputs: Inputs, precision: Precision = "float64")
 
     BadInput, with the layer and the bits it needs, if that cannot be guaranteed.
 
+    >>> import numpy as np
     >>> from byheart.networks import integers
     >>> double = FeedForward((Affine(integers([[2]]), integers([-1])),))
     >>> network = Network((double,), inputs="tokens", outputs="last", length=1)

@@ -97,7 +97,10 @@ def save(network: Network, folder: Path, about: dict[str, object] | None = None)
     folder = Path(folder)
     if folder.exists() and not _may_be_replaced(folder):
         raise BadInput(f"{folder}: exists and is not a network folder; choose another name or remove it")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be written ({error.strerror})") from error
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     aside = temporary.with_name(temporary.name + "-old")
     try:

@@ -52,6 +52,8 @@ def draw_parameters(
     """Parameters against N, both logarithmic, with the lower bounds; ``built`` networks are drawn as dots."""
     if path.suffix not in (".png", ".svg", ".pdf"):
         raise BadInput(f"{path}: pictures are .png, .svg or .pdf files")
+    if not path.parent.is_dir():
+        raise BadInput(f"{path}: its folder does not exist")
     try:
         picture, axes = figure()
     except ImportError as error:
