@@ -10,7 +10,7 @@ from byheart.constructions import grid
 from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, positioned_ids
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
 from byheart.constructions.folding.features import Gates, PositionHash, draw_gates, draw_positions
-from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, Front, draw_codes
+from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, OWN, Front, draw_codes
 from byheart.constructions.folding.layers import label_layers
 from byheart.constructions.folding.words import Questions, Unsolvable, solve
 from byheart.constructions.hypotheses import consistent, labelled
@@ -22,9 +22,8 @@ from byheart.size import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
 
 NAME = "folding"
-DIMS = range(5, 11)
 _DRAWS = 200
-_FAILURES = 4
+_FAILURES = 8
 _GROWTH = 12
 
 
@@ -45,9 +44,15 @@ class Demand:
     spread: int
 
     def sizes(self, growth: int = 0) -> Sizes:
-        """Every size behind the codes."""
+        """Every size behind the codes.
+
+        Vectors' codes are less random than tables, so they start with more words. Tokens of one sequence have similar
+        hash integers in seq-to-seq; more folds spread them over the digits.
+        """
         bits = max(1, (self.front.size.labels - 1).bit_length())
-        return design(self.questions, bits, self.front.reach(self.spread), DIMS, growth=growth)
+        growth += 1 if self.front.vectors else 0
+        reach, folds = self.front.reach(self.spread), 10 if self.front.every_token else 5
+        return design(self.questions, bits, reach, self.front.dims, first_folds=folds, growth=growth)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,12 +65,14 @@ class _Asked:
     sequence: NDArray[np.int64]
     labels: NDArray[np.int64]
     first: NDArray[np.int64]
+    own: int
 
     def hashes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
         """u = own code + WEIGHT · Σ codes for every question [K, D]."""
         total = np.zeros((len(self.ids), codes.shape[1]), dtype=np.int64)
         for position in range(self.ids.shape[1]):
             total += codes[self.ids[:, position]]
+        total[:, : self.own] = 0
         return codes[self.asking] + WEIGHT * total[self.sequence]
 
 
@@ -76,8 +83,9 @@ def demand(task: Task, settings: Settings) -> Demand:
     questions, spread = len(asked.asking), _spread(asked.ids)
     rng = np.random.default_rng(0)
     for level in HASH_LEVELS if task.vectors is not None else LEVELS:
-        front = Front(checked.size, settings.positions, level, bits)
-        if any(_distinct(asked, draw_codes(front, task, asked.first, DIMS[0], rng)[0]) is not None for _ in range(4)):
+        front = Front(checked.size, settings.positions, isinstance(task, SeqToSeq), level, bits)
+        dim = front.dims[0]
+        if any(_distinct(asked, draw_codes(front, task, asked.first, dim, rng)[0]) is not None for _ in range(4)):
             return Demand(front, questions, spread)
     raise BadInput(f"{NAME}: no codes tell the questions of this task apart; is it consistent?")
 
@@ -89,9 +97,10 @@ def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
     if size.dim is not None:
         level = next((v for v in HASH_LEVELS if 1 << v >= 2 * questions * size.length), HASH_LEVELS[-1])
     else:
-        level = next((q for q in LEVELS if (2 * q + 1) ** DIMS[0] >= questions**2), LEVELS[-1])
+        level = next((q for q in LEVELS if (2 * q + 1) ** 5 >= questions**2), LEVELS[-1])
     bits = TYPICAL_GRID_BITS if size.dim is not None else 0
-    return Demand(Front(size, settings.positions, level, bits), questions, (WEIGHT * size.length + 1) ** 2)
+    front = Front(size, settings.positions, setting == "seq-to-seq", level, bits)
+    return Demand(front, questions, (WEIGHT * size.length + 1) ** 2)
 
 
 def plan(demand: Demand, growth: int = 0) -> Plan:
@@ -129,7 +138,7 @@ def build(
                 words = solve(drawn.questions, sizes, rng, report)
             except Unsolvable:
                 continue
-            network = _assemble(checked, drawn, label_layers(sizes, drawn.gates, drawn.positions, words))
+            network = _assemble(checked, drawn, label_layers(sizes, drawn.centre, drawn.gates, drawn.positions, words))
             load = len(drawn.questions.label) / (sizes.words * sizes.digits)
             return network, {"growth": growth, "failures": failures, "load": round(load, 4)}
     raise RuntimeError(f"{NAME}: {_GROWTH * _FAILURES} draws were not solvable; please report this task")
@@ -138,9 +147,11 @@ def build(
 @dataclass(frozen=True, eq=False)
 class _Drawn:
     front: list[Layer]
+    centre: NDArray[np.int64]
     gates: Gates
     positions: PositionHash
     questions: Questions
+    own: int
 
 
 def _draw(front: Front, asked: _Asked, sizes: Sizes, rng: np.random.Generator) -> _Drawn:
@@ -150,7 +161,9 @@ def _draw(front: Front, asked: _Asked, sizes: Sizes, rng: np.random.Generator) -
         chosen = _distinct(asked, codes)
         if chosen is None:
             continue
-        u = asked.hashes(codes)[chosen]
+        raw = asked.hashes(codes)[chosen]
+        centre = np.median(raw, axis=0).astype(np.int64)
+        u = raw - centre
         if int(np.abs(u).max()) > sizes.reach or int(np.abs(u).sum(axis=1).max()) >= sizes.sum_limit:
             continue
         gates = draw_gates(u, sizes, rng)
@@ -159,14 +172,15 @@ def _draw(front: Front, asked: _Asked, sizes: Sizes, rng: np.random.Generator) -
         if largest <= sizes.gate_limit and found is not None:
             positions, shifts = found
             questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
-            return _Drawn(layers, gates, positions, questions)
+            return _Drawn(layers, centre, gates, positions, questions, asked.own)
     raise RuntimeError(f"{NAME}: {_DRAWS} draws of codes and gates left the planned ranges; please report this task")
 
 
 def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> Network:
     size, D = task.size, drawn.questions.u.shape[1]
     eye = np.eye(D, dtype=np.int64)
-    attention = UniformAttention(W_V=integers(size.length * eye), W_O=integers(WEIGHT * eye))
+    mixed = WEIGHT * eye * (np.arange(D) >= drawn.own)
+    attention = UniformAttention(W_V=integers(size.length * eye), W_O=integers(mixed))
     return Network(
         (*drawn.front, attention, *label),
         inputs="tokens" if size.dim is None else "vectors",
@@ -182,10 +196,10 @@ def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
     first = np.unique(ids, return_index=True)[1].astype(np.int64)
     N, n = ids.shape
     if isinstance(task, NextToken):
-        return _Asked(task, ids, ids[:, -1], np.arange(N), task.labels, first)
+        return _Asked(task, ids, ids[:, -1], np.arange(N), task.labels, first, 0)
     pairs = (ids + len(first) * np.arange(N)[:, None]).ravel()
     places = np.unique(pairs, return_index=True)[1]
-    return _Asked(task, ids, ids.ravel()[places], places // n, task.labels.ravel()[places], first)
+    return _Asked(task, ids, ids.ravel()[places], places // n, task.labels.ravel()[places], first, OWN)
 
 
 def _spread(ids: NDArray[np.int64]) -> int:

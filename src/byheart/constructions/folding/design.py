@@ -10,8 +10,6 @@ GUARD = 8
 """Random bits below the first digit of every word."""
 WEIGHT = 3
 """The attention adds this many times the sum of all codes to a token's own: odd, so that parities see the sum."""
-FIRST_FOLDS = 5
-"""Folds that make the position hash uniform."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +25,7 @@ class Sizes:
     rows      s        gated rows of words; one row has D + 1 words
     digits    m        digits of a word
     reach     B        |u_j| ≤ B
+    first_folds        folds that make the position hash uniform
     ========  =======  ====================================================================================
     """
 
@@ -36,6 +35,7 @@ class Sizes:
     rows: int
     digits: int
     reach: int
+    first_folds: int
 
     @property
     def words(self) -> int:
@@ -85,7 +85,7 @@ class Sizes:
     @property
     def shift_blocks(self) -> list[tuple[str, int, int]]:
         """(role, d_ff, d_model) of the blocks that find the digit's position and shift by it."""
-        return [("fold", 1, 2)] * FIRST_FOLDS + [("shift", 2, 2)] * self.stages
+        return [("fold", 1, 2)] * self.first_folds + [("shift", 2, 2)] * self.stages
 
     @property
     def fold_blocks(self) -> list[tuple[str, int, int]]:
@@ -129,14 +129,14 @@ def slack(bits: int, words: int) -> int:
     return (2 if bits == 1 else 6) + words // 100
 
 
-def design(questions: int, bits: int, reach: int, dims: range, *, growth: int = 0) -> Sizes:
-    """The cheapest sizes for ``questions`` keys; ``growth`` adds rows after failures."""
+def design(questions: int, bits: int, reach: int, dims: range, *, first_folds: int = 5, growth: int = 0) -> Sizes:
+    """The cheapest sizes for ``questions`` keys; each ``growth`` adds rows for a twelfth more words."""
     best: Sizes | None = None
     for dim in dims:
         for digits in _digit_numbers(questions, bits):
             needed = load_limit(questions, digits)
-            rows = -(-(needed + slack(bits, needed)) // (dim + 1)) + growth
-            sizes = Sizes(questions, bits, dim, rows, digits, reach)
+            rows = -(-(needed + slack(bits, needed)) * (12 + growth) // (12 * (dim + 1)))
+            sizes = Sizes(questions, bits, dim, rows, digits, reach, first_folds)
             if best is None or sizes.dense < best.dense:
                 best = sizes
     assert best is not None

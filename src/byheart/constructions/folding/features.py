@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.folding.design import FIRST_FOLDS, Sizes
+from byheart.constructions.folding.design import Sizes
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 15
@@ -30,16 +30,17 @@ class Gates:
 
 @dataclass(frozen=True, eq=False)
 class PositionHash:
-    """h = β·u + offset in [0, 2·offset], folded FIRST_FOLDS times, says by how many digits to shift."""
+    """h = β·u + offset in [0, 2·offset], folded ``folds`` times, says by how many digits to shift."""
 
     beta: NDArray[np.int64]
     offset: int
     digits: int
+    folds: int
 
     @property
     def folded(self) -> int:
         """The hash is in [0, folded] after the first folds."""
-        return 2 * self.offset >> FIRST_FOLDS
+        return 2 * self.offset >> self.folds
 
     def stages(self) -> list[tuple[int, int]]:
         """(threshold, digits to shift by if the hash reaches it), from the largest shift down."""
@@ -54,7 +55,7 @@ class PositionHash:
     def shifts(self, u: NDArray[np.int64]) -> NDArray[np.int64]:
         """Digits by which the network shifts, for all questions [K]; what the blocks do, on machine integers."""
         h = u @ self.beta + self.offset
-        for k in range(FIRST_FOLDS):
+        for k in range(self.folds):
             fold = self.offset >> k
             h = np.where(h > fold, 2 * fold - h, h)
         shift = np.zeros(len(u), dtype=np.int64)
@@ -70,7 +71,10 @@ def draw_gates(u: NDArray[np.int64], sizes: Sizes, rng: np.random.Generator) -> 
 
     Thresholds all at the median would make equal and opposite directions, of which there are only (5^D − 1)/2, useless.
     """
-    gamma = rng.integers(-2, 2, size=(sizes.rows, sizes.dim), endpoint=True)
+    spread = u.std(axis=0)
+    # A column that varies little would have no say in a gate: it is weighted up, as far as integers go.
+    weights = np.clip(np.rint(spread.max() / np.maximum(spread, 1e-9)), 1, 32).astype(np.int64)
+    gamma = rng.integers(-2, 2, size=(sizes.rows, sizes.dim), endpoint=True) * weights
     gamma[0] = 0
     ordered = np.sort(u[:: max(1, len(u) // _SAMPLE)] @ gamma.T, axis=0)
     place = (rng.uniform(0.3, 0.7, size=sizes.rows) * len(ordered)).astype(np.int64)
@@ -83,14 +87,14 @@ def draw_positions(
     u: NDArray[np.int64], sizes: Sizes, rng: np.random.Generator, *, limit: int, tries: int = 2000
 ) -> tuple[PositionHash, NDArray[np.int64]] | None:
     """A hash under which no digit is read by more than ``limit`` questions, and the shift of every question [K]."""
-    spread = float(np.sqrt((u.astype(np.float64) ** 2).sum(axis=1).max()))
-    scale = max(2, -(-64 * sizes.digits << FIRST_FOLDS) // max(1, int(spread)))
+    largest_norm = float(np.sqrt((u.astype(np.float64) ** 2).sum(axis=1).max()))
+    scale = max(64, -(-64 * sizes.digits << sizes.first_folds) // max(1, int(largest_norm)))
     for _ in range(tries):
         beta = rng.integers(-scale, scale, size=sizes.dim, endpoint=True)
         largest = int(np.abs(u @ beta).max())
-        # A multiple of 2^FIRST_FOLDS, so that all folds are at integers.
-        offset = (largest >> FIRST_FOLDS) + 1 << FIRST_FOLDS
-        positions = PositionHash(beta, offset, sizes.digits)
+        # A multiple of 2^folds, so that all folds are at integers.
+        offset = (largest >> sizes.first_folds) + 1 << sizes.first_folds
+        positions = PositionHash(beta, offset, sizes.digits, sizes.first_folds)
         shifts = positions.shifts(u)
         if np.bincount(shifts, minlength=sizes.digits).max() <= limit:
             return positions, shifts

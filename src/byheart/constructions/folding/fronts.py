@@ -4,11 +4,14 @@
 tokens                  code_j                                                        level
 ======================  ============================================================  ==========================
 ids                     W_E[t, j], uniform in [−q, q]                                 q
-ids with positions      relu(W_E[t, j] + W_pos[k, j]), both uniform in [−q, q]        q
-vectors                 relu(±Z − t_j), Z a hash of the vector (and position) ≤ Q     Q ≈ 2^level
+ids with positions      z − 3·relu(z), z = W_E[t, j] + W_pos[k, j] from [−q, q] each  q
+vectors                 a random piecewise linear function of a hash in [0, Q/2]      Q ≈ 2^level
 ======================  ============================================================  ==========================
 
 A higher level tells more questions apart and costs bits, hence folds.
+
+In seq-to-seq the tokens of one sequence ask with the same sum. So that their questions look different all the same, the
+attention leaves the first OWN columns alone: they hold codes of the token itself, as large as the others' sums.
 """
 
 import math
@@ -19,7 +22,14 @@ from numpy.typing import NDArray
 
 from byheart.constructions import grid
 from byheart.constructions.folding.design import WEIGHT
-from byheart.constructions.hashing import draw_modulus, folds_needed, largest_modulus
+from byheart.constructions.hashing import (
+    SMALLEST,
+    draw_modulus,
+    fold,
+    folds_needed,
+    largest_key,
+    largest_modulus,
+)
 from byheart.constructions.plan import Blocks, Part, Shape
 from byheart.constructions.tokens import check_table
 from byheart.networks import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
@@ -28,6 +38,8 @@ from byheart.tasks import Task
 
 LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096, 16384, 65536, 1 << 20, 1 << 24)
 HASH_LEVELS = tuple(range(8, 44, 2))
+OWN = 2
+KINKS = 8
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,7 @@ class Front:
 
     size: Size
     positions: bool
+    every_token: bool
     level: int
     grid_bits: int = 0
 
@@ -43,6 +56,22 @@ class Front:
     def vectors(self) -> bool:
         """Whether tokens are vectors."""
         return self.size.dim is not None
+
+    @property
+    def own(self) -> int:
+        """Columns that the attention leaves alone."""
+        return OWN if self.every_token else 0
+
+    @property
+    def dims(self) -> range:
+        """Numbers of columns that give the gates enough directions and the digits enough parities."""
+        fewest = 5 + self.own + (1 if self.vectors else 0)
+        return range(fewest, fewest + 6)
+
+    def scales(self, dim: int) -> NDArray[np.int64]:
+        """How much larger the codes of each column are: the untouched ones as large as the others' sums."""
+        scale = WEIGHT * math.isqrt(self.size.length) | 1
+        return np.where(np.arange(dim) < self.own, scale, 1)
 
     @property
     def modulus(self) -> int:
@@ -55,32 +84,46 @@ class Front:
         assert self.size.dim is not None
         return folds_needed(grid.ratio(self.size.dim, self.grid_bits) + self.positions)
 
-    def reach(self, spread: int) -> int:
-        """B with |u_j| ≤ B for good draws, where ``spread`` bounds the squared norm of a question's coefficients.
+    @property
+    def tail_modulus(self) -> int:
+        """The smallest modulus by which the hash is folded once more: its parity is that of the hash's upper half."""
+        return max(SMALLEST, 1 << (self.level // 2 + 1))
 
-        Mean and deviation of the codes enter through their largest possible values; six deviations are allowed for.
+    @property
+    def tail_folds(self) -> int:
+        """Folds from the hash to its tail."""
+        return folds_needed(-(-largest_key(self.modulus) // self.tail_modulus))
+
+    def reach(self, spread: int) -> int:
+        """B with |u_j − centre_j| ≤ B for good draws; ``spread`` bounds the squared norm of a question's coefficients.
+
+        Six standard deviations of the codes, each times that norm.
         """
-        q, total = self.level, WEIGHT * self.size.length + 1
+        q = self.level
         if self.vectors:
-            largest = largest_modulus(self.modulus)
-            return math.ceil(0.5 * largest * total + 6 * 0.4 * largest * math.sqrt(spread))
+            return math.ceil(6 * 0.3 * largest_modulus(self.modulus) * math.sqrt(spread))
         if self.positions:
-            return math.ceil(0.6 * q * total + 6 * 0.7 * q * math.sqrt(spread))
+            return math.ceil(6 * 1.6 * q * math.sqrt(spread))
         return math.ceil(6 * math.sqrt(q * (q + 1) / 3 * spread))
 
     def parts(self, dim: int) -> list[Part]:
         """The tensors in front of the attention."""
         size = self.size
         if not self.vectors:
-            parts: list[Part] = [("embedding", (("W_E", (size.vocab, dim)),))]
-            if self.positions:
-                parts += [("positions", (("W_pos", (size.length, dim)),)), ("token_code", Shape((("code", dim, dim),)))]
-            return parts
+            table: Part = ("embedding", (("W_E", (size.vocab, dim)),))
+            places: Part = ("positions", (("W_pos", (size.length, dim)),))
+            return [table, places, ("token_code", Blocks((("code", dim, dim),)))] if self.positions else [table]
         assert size.dim is not None
-        places: list[Part] = [("positions", (("W_pos", (size.length, 1)),))] if self.positions else []
-        blocks = Blocks((("fold", 1, 1),) * self.folds)
-        codes = Shape((("code", dim, 1),))
-        return [("projection", Shape((("hash", 1, size.dim),))), *places, ("hash", blocks), ("token_code", codes)]
+        start: list[Part] = [("projection", Shape((("hash", 1, size.dim),)))]
+        if self.positions:
+            start.append(("positions", (("W_pos", (size.length, 1)),)))
+        return [
+            *start,
+            ("hash", Blocks((("fold", 1, 1),) * self.folds)),
+            ("copy", Shape((("copy", 2, 1),))),
+            ("tail", Blocks((("fold", 1, 2),) * self.tail_folds)),
+            ("token_code", Shape((("kinks", 2 * KINKS, 2), ("code", dim, 2 * KINKS)))),
+        ]
 
 
 def draw_codes(
@@ -91,30 +134,27 @@ def draw_codes(
         return _vector_codes(front, task.vectors, first, dim, rng)
     assert task.tokens is not None
     check_table(task)
-    q, n = front.level, task.size.length
-    table = rng.integers(-q, q, size=(task.vocab, dim), endpoint=True)
+    n, limits = task.size.length, front.level * front.scales(dim)
+    table = rng.integers(-limits, limits, size=(task.vocab, dim), endpoint=True)
     codes = table[task.tokens.ravel()[first]]
     if not front.positions:
         return codes, [Embedding(integers(table))]
-    W_pos = rng.integers(-q, q, size=(n, dim), endpoint=True)
-    plain = Affine(integers(np.eye(dim, dtype=np.int64)), integers([0] * dim), role="code")
-    layers: list[Layer] = [
-        Embedding(integers(table)),
-        Positions(integers(W_pos)),
-        FeedForward((plain,), name="token_code"),
-    ]
-    return np.maximum(codes + W_pos[first % n], 0), layers
+    W_pos = rng.integers(-limits, limits, size=(n, dim), endpoint=True)
+    eye = np.eye(dim, dtype=np.int64)
+    kink = Block(integers(eye), integers([0] * dim), integers(-3 * eye), role="code")
+    z = codes + W_pos[first % n]
+    layers: list[Layer] = [Embedding(integers(table)), Positions(integers(W_pos)), Residual((kink,), name="token_code")]
+    return z - 3 * np.maximum(z, 0), layers
 
 
 def _vector_codes(
     front: Front, vectors: NDArray[np.float64], first: NDArray[np.int64], dim: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], list[Layer]]:
-    """Z = 2·fold_Q(v·X), by residual folds, and dim kinks of it."""
+    """fold_Q(v·X + a) and its tail, twice their values by residual folds, and random functions of both."""
     n, d = vectors.shape[1:]
     points = grid.from_floats(vectors.reshape(-1, d)[first])
-    Q = draw_modulus(max(128, front.modulus), rng)
-    v = rng.integers(0, Q, size=int(d))
-    a = int(rng.integers(0, Q))
+    Q = draw_modulus(front.modulus, rng)
+    v, a = rng.integers(0, Q, size=int(d)), int(rng.integers(0, Q))
     bias = grid.offset(int(d), front.grid_bits, Q) + a
     project = Affine(integers([[2 * w for w in points.weights(v)]]), integers([2 * bias]), role="hash", relu=False)
     layers: list[Layer] = [FeedForward((project,), name="projection")]
@@ -123,15 +163,50 @@ def _vector_codes(
         W_pos = rng.integers(0, Q, size=int(n))
         sums = sums + W_pos[first % n]
         layers.append(Positions(integers(2 * W_pos[:, None])))
-    blocks = (Block(integers([[1]]), integers([-(Q << k)]), integers([[-2]]), role="fold") for k in _down(front.folds))
-    rest = sums % Q
-    Z = 2 * np.minimum(rest, Q - rest)
-    signs = np.where(np.arange(dim) % 2 == 0, 1, -1)
-    kinks = rng.integers(0, Q // 2, size=dim)
-    biases = np.where(signs > 0, -kinks, Q - kinks)
-    code = Affine(integers(signs[:, None]), integers(biases), role="code")
-    layers += [Residual(tuple(blocks), name="hash"), FeedForward((code,), name="token_code")]
-    return np.maximum(signs * Z[:, None] + biases, 0), layers
+    R = draw_modulus(front.tail_modulus, rng)
+    folds = (Block(integers([[1]]), integers([-(Q << k)]), integers([[-2]]), role="fold") for k in _down(front.folds))
+    tail = (
+        Block(integers([[0, 1]]), integers([-(R << k)]), integers([[0], [-2]]), role="fold")
+        for k in _down(front.tail_folds)
+    )
+    hashes = fold(sums, Q)
+    code, codes = _functions(front, hashes, fold(hashes, R), (Q, R), dim, rng)
+    copy = Affine(integers([[1], [1]]), integers([0, 0]), role="copy")
+    layers += [
+        Residual(tuple(folds), name="hash"),
+        FeedForward((copy,), name="copy"),
+        Residual(tuple(tail), name="tail"),
+        FeedForward(code, name="token_code"),
+    ]
+    return codes, layers
+
+
+def _functions(
+    front: Front,
+    hashes: NDArray[np.int64],
+    tails: NDArray[np.int64],
+    moduli: tuple[int, int],
+    dim: int,
+    rng: np.random.Generator,
+) -> tuple[tuple[Affine, Affine], NDArray[np.int64]]:
+    """Random piecewise linear functions of the hash and its tail: two layers on twice their values, and the codes.
+
+    Slopes have both parities: with odd ones alone, all columns would have the same parity. The first columns of
+    seq-to-seq are the hash and the tail themselves, the tail enlarged to the hash's size.
+    """
+    kinks = [np.append(0, np.sort(rng.integers(1, modulus // 2, size=KINKS - 1))) for modulus in moduli]
+    slopes = rng.integers(-2, 2, size=(dim, 2, KINKS), endpoint=True)
+    slopes[: front.own] = 0
+    for column in range(front.own):
+        slopes[column, column] = 1
+    slopes *= front.scales(dim)[:, None, None]
+    slopes[:, 1] *= moduli[0] // moduli[1] | 1
+    turns = np.diff(slopes, axis=2, prepend=0).reshape(dim, 2 * KINKS)
+    rows = [[1, 0]] * KINKS + [[0, 1]] * KINKS
+    halve = Affine(integers(rows), integers(-2 * np.concatenate(kinks)), shift=1, role="kinks")
+    code = Affine(integers(turns), integers([0] * dim), role="code", relu=False)
+    units = [np.maximum(values[:, None] - k, 0) for values, k in zip((hashes, tails), kinks, strict=True)]
+    return (halve, code), np.concatenate(units, axis=1) @ turns.T
 
 
 def _down(count: int) -> range:

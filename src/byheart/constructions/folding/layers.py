@@ -1,14 +1,19 @@
 """The layers of a folding network, from the attention's sums to the label; the docstring of the room has the proof."""
 
-from byheart.constructions.folding.design import FIRST_FOLDS, Sizes
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.folding.design import Sizes
 from byheart.constructions.folding.features import Gates, PositionHash
 from byheart.networks import Affine, Block, FeedForward, Integers, Layer, Residual, integers
 
 
-def label_layers(sizes: Sizes, gates: Gates, positions: PositionHash, words: Integers) -> list[Layer]:
-    """From the stream (u_1, …, u_D) behind the attention to the stream's only coordinate, the label."""
+def label_layers(
+    sizes: Sizes, centre: NDArray[np.int64], gates: Gates, positions: PositionHash, words: Integers
+) -> list[Layer]:
+    """From the stream u + centre behind the attention to the stream's only coordinate, the label."""
     return [
-        FeedForward((_words(sizes, gates, positions, words), _sum(sizes)), name="words"),
+        FeedForward((_words(sizes, centre, gates, positions, words), _sum(sizes)), name="words"),
         Residual(tuple(_shift(sizes, positions)), name="shift"),
         FeedForward((Affine(integers([[1, 0]]), integers([0]), role="drop"),), name="drop"),
         Residual(tuple(_fold(k) for k in reversed(range(sizes.bottom, sizes.top))), name="fold"),
@@ -16,15 +21,19 @@ def label_layers(sizes: Sizes, gates: Gates, positions: PositionHash, words: Int
     ]
 
 
-def _words(sizes: Sizes, gates: Gates, positions: PositionHash, words: Integers) -> Affine:
-    """n_k = relu(V·(2Γ_k·u − τ_k) + W_k·(u, 1)), and the position hash h = β·u + offset."""
+def _words(sizes: Sizes, centre: NDArray[np.int64], gates: Gates, positions: PositionHash, words: Integers) -> Affine:
+    """n_k = relu(V·(2Γ_k·u − τ_k) + W_k·(u, 1)), and the position hash h = β·u + offset; biases centre u."""
     V = 1 << sizes.gate_bits
-    rows = [
-        [int(W) + 2 * V * int(G) for W, G in zip(words[k, :-1], gates.gamma[k], strict=True)] for k in range(sizes.rows)
-    ]
+    rows = [[int(W) for W in words[k, :-1]] for k in range(sizes.rows)]
+    for row, gamma in zip(rows, gates.gamma.tolist(), strict=True):
+        row[:] = [W + 2 * V * G for W, G in zip(row, gamma, strict=True)]
     biases = [int(words[k, -1]) - V * int(gates.tau[k]) for k in range(sizes.rows)]
-    rows.append([int(b) for b in positions.beta])
-    return Affine(integers(rows), integers([*biases, positions.offset]), role="words")
+    rows.append(positions.beta.tolist())
+    biases.append(positions.offset)
+    moved = [
+        b - sum(w * c for w, c in zip(row, centre.tolist(), strict=True)) for row, b in zip(rows, biases, strict=True)
+    ]
+    return Affine(integers(rows), integers(moved), role="words")
 
 
 def _sum(sizes: Sizes) -> Affine:
@@ -37,7 +46,7 @@ def _shift(sizes: Sizes, positions: PositionHash) -> list[Block]:
     """Fold h until it is uniform, then double v conditionally: v ← 2^(cS)·v and h ← 2t − 1 − h wherever h ≥ t."""
     blocks = [
         Block(integers([[0, 1]]), integers([-(positions.offset >> k)]), integers([[0], [-2]]), role="fold")
-        for k in range(FIRST_FOLDS)
+        for k in range(sizes.first_folds)
     ]
     # v is below 2^(largest so far): G exceeds it, so that relu(v + G·(2h − 2t + 1)) is 0 for h < t.
     size = sizes.top - sizes.bits * (sizes.digits - 1)
