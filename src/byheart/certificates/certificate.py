@@ -51,7 +51,7 @@ def certify(
     *,
     evaluator: Evaluator = "limbs",
     threads: int = 1,
-    report: Callable[[int], None] | None = None,
+    report: Callable[[int, int], None] | None = None,
 ) -> Certificate:
     """Check every answer of ``network`` (a folder is loaded afresh) to ``task``, exactly.
 
@@ -124,7 +124,7 @@ def recheck(
     *,
     evaluator: Evaluator = "limbs",
     threads: int = 1,
-    report: Callable[[int], None] | None = None,
+    report: Callable[[int, int], None] | None = None,
 ) -> Certificate:
     """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else."""
     claimed = read(path)

@@ -52,11 +52,11 @@ def judge(
     *,
     evaluator: Evaluator = "limbs",
     threads: int = 1,
-    report: Callable[[int], None] | None = None,
+    report: Callable[[int, int], None] | None = None,
 ) -> Verdict:
     """Evaluate ``network`` on all of ``task`` and compare every output with its label: equal, or wrong.
 
-    ``report`` is called with the number of examples finished since the last call.
+    ``report`` is called with the numbers of examples that are done and that there are.
     """
     if not isinstance(task, NextToken | SeqToSeq):
         raise BadInput(f"an exact certificate needs labels; the task asks for distributions ({task.kind})")

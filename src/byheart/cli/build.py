@@ -6,8 +6,8 @@ from typing import Annotated, Generic, TypeVar
 
 from tyro.conf import OmitArgPrefixes, arg, subcommand
 
-from byheart.cli.output import DONE, Json, console, number, print_json, status, table, with_example
-from byheart.constructions import CONSTRUCTIONS, Built, interpolate, kajitsuka_sato_2025, vardi_2022
+from byheart.cli.output import DONE, Json, console, number, print_json, steps, table, with_example
+from byheart.constructions import CONSTRUCTIONS, Built, folding, interpolate, kajitsuka_sato_2025, vardi_2022
 
 Settings = TypeVar("Settings")
 
@@ -34,8 +34,8 @@ class Build(Generic[Settings]):
 
         name = next(c.name for c in CONSTRUCTIONS.values() if c.settings is type(self.settings))
         task = load(self.task)
-        with status(f"building {name}", quiet=self.json):
-            built = build(name, task, seed=self.seed, settings=self.settings)
+        with steps(f"building {name}", quiet=self.json) as report:
+            built = build(name, task, seed=self.seed, settings=self.settings, report=report)
             about = {
                 "construction": name,
                 "settings": asdict(self.settings),  # type: ignore[call-overload]
@@ -78,6 +78,8 @@ def _print(built: Built, folder: Path, task: Path) -> None:
     out = console()
     out.print(rows)
     total = f"{number(account.total_bits)} bits in all, {number(account.free)} different free entries"
+    if built.chosen:
+        out.print("chosen: " + ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in built.chosen.items()))
     out.print(f"depth {number(account.depth)}, width {number(account.width)}, {total}")
     out.print(f"saved in {folder}; check it with:  byheart certify {folder} --task {task}", style="dim", markup=False)
 
@@ -89,6 +91,7 @@ def _about(name: str, flags: str = "") -> str:
 _KAJITSUKA_SATO = subcommand("kajitsuka-sato-2025", description=_about("kajitsuka-sato-2025"))
 _VARDI = subcommand("vardi-2022", description=_about("vardi-2022", " --bits 53"))
 _INTERPOLATE = subcommand("interpolate", description=_about("interpolate"))
+_FOLDING = subcommand("folding", description=_about("folding"))
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ class BuildCommand:
     """Build a network that has memorized a task."""
 
     construction: Annotated[
-        Annotated[Build[kajitsuka_sato_2025.Settings], _KAJITSUKA_SATO]
+        Annotated[Build[folding.Settings], _FOLDING]
+        | Annotated[Build[kajitsuka_sato_2025.Settings], _KAJITSUKA_SATO]
         | Annotated[Build[vardi_2022.Settings], _VARDI]
         | Annotated[Build[interpolate.Settings], _INTERPOLATE],
         arg(name=""),

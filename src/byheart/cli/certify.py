@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, progress, status
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, steps
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class CertifyCommand:
     def _check(self, network: "Network", task: "Task", path: Path) -> "Certificate":
         from byheart.certificates import certify, recheck
 
-        with progress("checking", task.size.examples, quiet=self.json) as report:
+        with steps("checking", quiet=self.json) as report:
             if self.recheck:
                 return recheck(path, network, task, evaluator=self.evaluator, threads=self.threads, report=report)
             return certify(network, task, evaluator=self.evaluator, threads=self.threads, report=report)

@@ -64,8 +64,8 @@ def number(value: float | int | None) -> str:
 
 
 @contextmanager
-def progress(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int], None] | None]:
-    """A progress bar on stderr for as long as the block runs, if somebody is there to see it."""
+def steps(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar whose steps are counted by whoever works: called with (done, in all)."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -75,8 +75,8 @@ def progress(title: str, total: int, *, quiet: bool) -> Iterator[Callable[[int],
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True) as bar:
-        task = bar.add_task(title, total=total)
-        yield lambda done: bar.advance(task, done)
+        task = bar.add_task(title, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager

@@ -3,17 +3,20 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from byheart.constructions import interpolate, kajitsuka_sato_2025, vardi_2022
+from byheart.constructions import folding, interpolate, kajitsuka_sato_2025, vardi_2022
 from byheart.constructions.demand import Setting, worst_demand
 from byheart.constructions.plan import Plan
 from byheart.errors import BadInput
 from byheart.networks import Account, Network, count
 from byheart.size import Size
 from byheart.tasks import Task
+
+Report: TypeAlias = Callable[[int, int], None]
+"""Called with (steps done, steps in all) while a construction works."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +28,10 @@ class Construction:
     settings: type[Any]
     settings_for: tuple[Setting, ...]
     """The settings of the theory ("next-token", "seq-to-seq") that it covers."""
-    plan_task: Callable[[Task, Any], Plan]
+    plan_task: Callable[[Task, Any, int], Plan]
+    """The plan for a task; the number is how often the construction had to grow (0 unless it says otherwise)."""
     plan_size: Callable[[Size, Setting, Any], Plan]
-    build: Callable[[Task, Any, np.random.Generator], tuple[Network, dict[str, object]]]
+    build: Callable[[Task, Any, np.random.Generator, Report | None], tuple[Network, dict[str, object]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,33 +55,42 @@ CONSTRUCTIONS: dict[str, Construction] = {
             "the plain one-hidden-layer interpolator: 3 parameters a label, every table's baseline",
             interpolate.Settings,
             _BOTH,
-            lambda task, s: interpolate.plan(interpolate.demand(task, s), s),
+            lambda task, s, _: interpolate.plan(interpolate.demand(task, s), s),
             lambda size, setting, s: interpolate.plan(worst_demand(size, setting, positions=s.positions), s),
-            interpolate.build,
+            lambda task, s, rng, _: interpolate.build(task, s, rng),
         ),
         Construction(
             vardi_2022.NAME,
             "a ReLU network without attention on the whole sequence as one point: Õ(√N) (Vardi et al. 2022)",
             vardi_2022.Settings,
             ("next-token",),
-            lambda task, s: vardi_2022.plan(vardi_2022.demand(task, s)),
+            lambda task, s, _: vardi_2022.plan(vardi_2022.demand(task, s)),
             lambda size, _, s: vardi_2022.plan(vardi_2022.worst_demand(size, s)),
-            vardi_2022.build,
+            lambda task, s, rng, _: vardi_2022.build(task, s, rng),
         ),
         Construction(
             kajitsuka_sato_2025.NAME,
             "FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq (Kajitsuka & Sato 2025)",
             kajitsuka_sato_2025.Settings,
             _BOTH,
-            lambda task, s: kajitsuka_sato_2025.plan(kajitsuka_sato_2025.demand(task, s), s),
+            lambda task, s, _: kajitsuka_sato_2025.plan(kajitsuka_sato_2025.demand(task, s), s),
             lambda size, setting, s: kajitsuka_sato_2025.plan(worst_demand(size, setting, positions=s.positions), s),
-            kajitsuka_sato_2025.build,
+            lambda task, s, rng, _: kajitsuka_sato_2025.build(task, s, rng),
+        ),
+        Construction(
+            folding.NAME,
+            "no keys, only labels: about 3.5·√(N log₂C) parameters (ours; the smallest)",
+            folding.Settings,
+            _BOTH,
+            lambda task, s, growth: folding.plan(folding.demand(task, s), growth),
+            lambda size, setting, s: folding.plan(folding.worst_demand(size, setting, s)),
+            folding.build,
         ),
     )
 }
 
 
-def build(name: str, task: Task, *, seed: int = 0, settings: Any = None) -> Built:
+def build(name: str, task: Task, *, seed: int = 0, settings: Any = None, report: Report | None = None) -> Built:
     """Build the construction ``name`` for ``task``; the same seed gives the same network everywhere.
 
     >>> from byheart.tasks import NextToken
@@ -92,9 +105,11 @@ def build(name: str, task: Task, *, seed: int = 0, settings: Any = None) -> Buil
     construction = CONSTRUCTIONS[name]
     settings = construction.settings() if settings is None else settings
     start = time.perf_counter()
-    network, chosen = construction.build(task, settings, np.random.default_rng(seed))
+    network, chosen = construction.build(task, settings, np.random.default_rng(seed), report)
     seconds = time.perf_counter() - start
-    account, plan = count(network), construction.plan_task(task, settings)
+    growth = chosen.get("growth", 0)
+    assert isinstance(growth, int)
+    account, plan = count(network), construction.plan_task(task, settings, growth)
     if not plan.agrees_with(account):
         raise AssertionError(f"{name}: built {account.dense} parameters, planned {plan.dense}; please report this")
     allowed = getattr(settings, "bits", None)

@@ -44,12 +44,12 @@ _CHUNK = 1 << 14
 
 
 def evaluate(
-    network: Network, inputs: Inputs, *, threads: int = 1, report: Callable[[int], None] | None = None
+    network: Network, inputs: Inputs, *, threads: int = 1, report: Callable[[int, int], None] | None = None
 ) -> Integers:
     """The exact outputs for all sequences: [N] for ``outputs="last"``, [N, n] for ``outputs="every"``.
 
-    An output is an ``int`` where it is one, else a ``Fraction``. ``report`` is called with the number of sequences that
-    have been finished since the last call.
+    An output is an ``int`` where it is one, else a ``Fraction``. ``report`` is called with the numbers of sequences
+    that are done and that there are.
 
     >>> from byheart.networks import Affine, FeedForward, integers
     >>> relu = FeedForward((Affine(W=integers([[2]]), b=integers([-3])),))
@@ -70,7 +70,7 @@ def evaluate(
             rows = index[begin : begin + chunk]
             outputs.append(runner.rest(rest, tokens, rows))
             if report is not None:
-                report(len(rows))
+                report(min(begin + chunk, len(inputs)), len(inputs))
     return np.concatenate(outputs)
 
 

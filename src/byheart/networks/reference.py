@@ -27,7 +27,7 @@ from byheart.networks.layers import (
 
 
 def evaluate(
-    network: Network, inputs: Inputs, *, threads: int = 1, report: Callable[[int], None] | None = None
+    network: Network, inputs: Inputs, *, threads: int = 1, report: Callable[[int, int], None] | None = None
 ) -> Integers:
     """The exact outputs, [N] or [N, n]; the same contract as the fast evaluation (``threads`` is ignored)."""
     check_inputs(network, inputs)
@@ -40,7 +40,7 @@ def evaluate(
         values = [_plain(stream[0, k]) for k in range(stream.ncols())]
         rows.append(values[-1] if network.outputs == "last" else values)
         if report is not None:
-            report(1)
+            report(len(rows), len(inputs))
     result = np.empty((len(rows),) if network.outputs == "last" else (len(rows), network.length), dtype=object)
     result[...] = rows
     return result

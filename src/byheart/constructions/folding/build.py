@@ -1,7 +1,9 @@
 """Demand, plan and build of the folding construction."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,10 +11,16 @@ from numpy.typing import NDArray
 from byheart.constructions import grid
 from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, positioned_ids
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
-from byheart.constructions.folding.features import Gates, PositionHash, draw_gates, draw_positions
+from byheart.constructions.folding.features import (
+    Gates,
+    PositionHash,
+    Questions,
+    Unsolvable,
+    draw_gates,
+    draw_positions,
+)
 from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, OWN, Front, draw_codes
 from byheart.constructions.folding.layers import label_layers
-from byheart.constructions.folding.words import Questions, Unsolvable, solve
 from byheart.constructions.hypotheses import consistent, labelled
 from byheart.constructions.keys import one_answer_each
 from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
@@ -76,6 +84,7 @@ class _Asked:
         return codes[self.asking] + WEIGHT * total[self.sequence]
 
 
+@lru_cache(maxsize=1)
 def demand(task: Task, settings: Settings) -> Demand:
     """Count what ``task`` demands; the level is found by trying, from a generator of its own."""
     checked, asked = labelled(NAME, task), _asked(labelled(NAME, task), settings.positions)
@@ -128,6 +137,8 @@ def build(
     task: Task, settings: Settings, rng: np.random.Generator, report: Callable[[int, int], None] | None = None
 ) -> tuple[Network, dict[str, object]]:
     """The network that has memorized ``task``, and what was chosen on the way."""
+    from byheart.constructions.folding.words import solve
+
     checked = consistent(NAME, task, positions=settings.positions)
     wanted, asked = demand(task, settings), _asked(checked, settings.positions)
     for growth in range(_GROWTH):
@@ -139,9 +150,20 @@ def build(
             except Unsolvable:
                 continue
             network = _assemble(checked, drawn, label_layers(sizes, drawn.centre, drawn.gates, drawn.positions, words))
-            load = len(drawn.questions.label) / (sizes.words * sizes.digits)
-            return network, {"growth": growth, "failures": failures, "load": round(load, 4)}
+            return network, {"growth": growth, "failures": failures, **_account(sizes, len(drawn.questions.label))}
     raise RuntimeError(f"{NAME}: {_GROWTH * _FAILURES} draws were not solvable; please report this task")
+
+
+def _account(sizes: Sizes, questions: int) -> dict[str, object]:
+    """Where the parameters behind the codes are, and how far they are from 2√(3cN): load, and everything else."""
+    folds = 3 * len(sizes.fold_blocks)
+    return {
+        "load": round(questions / (sizes.words * sizes.digits), 4),
+        "words": sizes.words,
+        "folds": folds,
+        "overhead": sizes.dense - sizes.words - folds,
+        "constant": round(sizes.dense / math.sqrt(questions * sizes.bits), 3),
+    }
 
 
 @dataclass(frozen=True, eq=False)

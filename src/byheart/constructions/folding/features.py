@@ -66,6 +66,26 @@ class PositionHash:
         return shift
 
 
+@dataclass(frozen=True, eq=False)
+class Questions:
+    """All keys: hash integers u [K, D], open gates [K, s], digit that is read [K], label [K]."""
+
+    u: NDArray[np.int64]
+    open: NDArray[np.bool_]
+    digit: NDArray[np.int64]
+    label: NDArray[np.int64]
+
+    def coefficients(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+        """f [chosen, g]: word (k, j) enters with open_k · (u_1, …, u_D, 1)_j."""
+        factors = np.concatenate([self.u[chosen], np.ones((len(chosen), 1), dtype=np.int64)], axis=1)
+        result: NDArray[np.int64] = self.open[chosen][:, :, None] * factors[:, None, :]
+        return result.reshape(len(chosen), -1)
+
+
+class Unsolvable(Exception):  # noqa: N818 (it is not an error: the caller draws again)
+    """The draw has too many dependent questions at one digit."""
+
+
 def draw_gates(u: NDArray[np.int64], sizes: Sizes, rng: np.random.Generator) -> Gates:
     """Random directions, each open for 30 to 70 % of (a sample of) the questions.
 

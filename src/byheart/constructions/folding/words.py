@@ -1,8 +1,10 @@
-"""Solving for the words: digit after digit, from the lowest up, so that every carry from below is known."""
+"""Solving for the words: digit after digit, from the lowest up, so that every carry from below is known.
+
+This module imports numba; import it where it is needed.
+"""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -10,30 +12,11 @@ from numpy.typing import NDArray
 
 from byheart.constructions.folding import gf2
 from byheart.constructions.folding.design import GUARD, Sizes
+from byheart.constructions.folding.features import Questions, Unsolvable
 from byheart.networks import Integers, integers
 
 LIMB = 24
 _RETRIES = 4096
-
-
-@dataclass(frozen=True, eq=False)
-class Questions:
-    """All keys: hash integers u [K, D], open gates [K, s], digit that is read [K], label [K]."""
-
-    u: NDArray[np.int64]
-    open: NDArray[np.bool_]
-    digit: NDArray[np.int64]
-    label: NDArray[np.int64]
-
-    def coefficients(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-        """f [chosen, g]: word (k, j) enters with open_k · (u_1, …, u_D, 1)_j."""
-        factors = np.concatenate([self.u[chosen], np.ones((len(chosen), 1), dtype=np.int64)], axis=1)
-        result: NDArray[np.int64] = self.open[chosen][:, :, None] * factors[:, None, :]
-        return result.reshape(len(chosen), -1)
-
-
-class Unsolvable(Exception):  # noqa: N818 (it is not an error: the caller draws again)
-    """The draw has too many dependent questions at one digit."""
 
 
 def solve(
