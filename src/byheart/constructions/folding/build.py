@@ -149,7 +149,9 @@ def build(
                 words = solve(drawn.questions, sizes, rng, report)
             except Unsolvable:
                 continue
-            network = _assemble(checked, drawn, label_layers(sizes, drawn.centre, drawn.gates, drawn.positions, words))
+            network = _assemble(
+                checked, drawn, label_layers(sizes, (drawn.centre, drawn.halvings), drawn.gates, drawn.positions, words)
+            )
             return network, {"growth": growth, "failures": failures, **_account(sizes, len(drawn.questions.label))}
     raise RuntimeError(f"{NAME}: {_GROWTH * _FAILURES} draws were not solvable; please report this task")
 
@@ -170,6 +172,7 @@ def _account(sizes: Sizes, questions: int) -> dict[str, object]:
 class _Drawn:
     front: list[Layer]
     centre: NDArray[np.int64]
+    halvings: int
     gates: Gates
     positions: PositionHash
     questions: Questions
@@ -184,8 +187,11 @@ def _draw(front: Front, asked: _Asked, sizes: Sizes, rng: np.random.Generator) -
         if chosen is None:
             continue
         raw = asked.hashes(codes)[chosen]
-        centre = np.median(raw, axis=0).astype(np.int64)
-        u = raw - centre
+        centre = np.sort(raw, axis=0)[len(raw) // 2]
+        # Parities are what digits see: a common factor of two (all tokens of every sequence equal, say) is divided out.
+        common = int(np.bitwise_or.reduce(raw - centre, axis=None))
+        halvings = (common & -common).bit_length() - 1 if common else 0
+        u = (raw - centre) >> halvings
         if int(np.abs(u).max()) > sizes.reach or int(np.abs(u).sum(axis=1).max()) >= sizes.sum_limit:
             continue
         gates = draw_gates(u, sizes, rng)
@@ -194,7 +200,7 @@ def _draw(front: Front, asked: _Asked, sizes: Sizes, rng: np.random.Generator) -
         if largest <= sizes.gate_limit and found is not None:
             positions, shifts = found
             questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
-            return _Drawn(layers, centre, gates, positions, questions, asked.own)
+            return _Drawn(layers, centre, halvings, gates, positions, questions, asked.own)
     raise RuntimeError(f"{NAME}: {_DRAWS} draws of codes and gates left the planned ranges; please report this task")
 
 

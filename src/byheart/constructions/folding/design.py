@@ -93,11 +93,6 @@ class Sizes:
         return [("fold", 1, 1)] * (self.top - self.bottom)
 
     @property
-    def decode(self) -> Shape | None:
-        """Two ReLUs read a single bit; longer labels take blocks."""
-        return Shape((("step", 2, 1), ("answer", 1, 2))) if self.bits == 1 else None
-
-    @property
     def digit_blocks(self) -> list[tuple[str, int, int]]:
         """The blocks that read a digit of more than one bit, bit after bit."""
         return [("digit", 2, 2)] * self.bits if self.bits > 1 else []
@@ -105,10 +100,10 @@ class Sizes:
     @property
     def dense(self) -> int:
         """All parameters behind the codes: attention, words, shift, folds and digits."""
-        attention = 2 * self.dim**2
-        blocks = [*self.shift_blocks, *self.fold_blocks, *self.digit_blocks]
-        cost = attention + self.gates.dense + 3 + sum(d_ff * (2 * d_model + 1) for _, d_ff, d_model in blocks)
-        return cost + (self.decode.dense if self.decode is not None else 4 + 3)
+        attention, words = 2 * self.dim**2, (self.rows + 1) * (self.dim + 1) + 2 * (self.rows + 2)
+        shift, drop = 5 * self.first_folds + 10 * self.stages, 3
+        decode = 7 if self.bits == 1 else 10 * self.bits + 7
+        return attention + words + shift + drop + 3 * (self.top - self.bottom) + decode
 
 
 def load_limit(questions: int, digits: int) -> int:
@@ -130,20 +125,20 @@ def slack(bits: int, words: int) -> int:
 
 
 def design(questions: int, bits: int, reach: int, dims: range, *, first_folds: int = 5, growth: int = 0) -> Sizes:
-    """The cheapest sizes for ``questions`` keys; each ``growth`` adds rows for a twelfth more words."""
-    best: Sizes | None = None
-    for dim in dims:
-        for digits in _digit_numbers(questions, bits):
-            needed = load_limit(questions, digits)
-            rows = -(-(needed + slack(bits, needed)) * (12 + growth) // (12 * (dim + 1)))
-            sizes = Sizes(questions, bits, dim, rows, digits, reach, first_folds)
-            if best is None or sizes.dense < best.dense:
-                best = sizes
-    assert best is not None
-    return best
+    """The cheapest sizes for ``questions`` keys; each ``growth`` adds rows for a twelfth more words.
 
+    All numbers of digits up to four hundred are tried; of more, four hundred, and then those around the best.
+    """
 
-def _digit_numbers(questions: int, bits: int) -> range:
-    """Numbers of digits around the balance of words and folds, m ≈ √(K / 3c)."""
+    def sizes(dim: int, digits: int) -> Sizes:
+        needed = load_limit(questions, digits)
+        rows = -(-(needed + slack(bits, needed)) * (12 + growth) // (12 * (dim + 1)))
+        return Sizes(questions, bits, dim, rows, digits, reach, first_folds)
+
     balance = math.sqrt(questions / (3 * bits))
-    return range(max(1, int(balance / 2)), int(2 * balance) + 3)
+    low, high = max(1, int(balance / 2)), int(2 * balance) + 3
+    step = max(1, (high - low) // 400)
+    coarse = [sizes(dim, digits) for dim in dims for digits in range(low, high, step)]
+    middle = min(coarse, key=lambda s: s.dense)
+    around = range(max(low, middle.digits - step), min(high, middle.digits + step + 1))
+    return min((sizes(middle.dim, digits) for digits in around), key=lambda s: s.dense)

@@ -9,11 +9,11 @@ from byheart.networks import Affine, Block, FeedForward, Integers, Layer, Residu
 
 
 def label_layers(
-    sizes: Sizes, centre: NDArray[np.int64], gates: Gates, positions: PositionHash, words: Integers
+    sizes: Sizes, frame: tuple[NDArray[np.int64], int], gates: Gates, positions: PositionHash, words: Integers
 ) -> list[Layer]:
-    """From the stream u + centre behind the attention to the stream's only coordinate, the label."""
+    """From the stream u·2^halvings + centre behind the attention, (centre, halvings) = frame, to the label."""
     return [
-        FeedForward((_words(sizes, centre, gates, positions, words), _sum(sizes)), name="words"),
+        FeedForward((_words(sizes, frame, gates, positions, words), _sum(sizes)), name="words"),
         Residual(tuple(_shift(sizes, positions)), name="shift"),
         FeedForward((Affine(integers([[1, 0]]), integers([0]), role="drop"),), name="drop"),
         Residual(tuple(_fold(k) for k in reversed(range(sizes.bottom, sizes.top))), name="fold"),
@@ -21,8 +21,11 @@ def label_layers(
     ]
 
 
-def _words(sizes: Sizes, centre: NDArray[np.int64], gates: Gates, positions: PositionHash, words: Integers) -> Affine:
-    """n_k = relu(V·(2Γ_k·u − τ_k) + W_k·(u, 1)), and the position hash h = β·u + offset; biases centre u."""
+def _words(
+    sizes: Sizes, frame: tuple[NDArray[np.int64], int], gates: Gates, positions: PositionHash, words: Integers
+) -> Affine:
+    """n_k = relu(V·(2Γ_k·u − τ_k) + W_k·(u, 1)), and the position hash h = β·u + offset, in the stream's frame."""
+    centre, halvings = frame
     V = 1 << sizes.gate_bits
     rows = [[int(W) for W in words[k, :-1]] for k in range(sizes.rows)]
     for row, gamma in zip(rows, gates.gamma.tolist(), strict=True):
@@ -30,10 +33,9 @@ def _words(sizes: Sizes, centre: NDArray[np.int64], gates: Gates, positions: Pos
     biases = [int(words[k, -1]) - V * int(gates.tau[k]) for k in range(sizes.rows)]
     rows.append(positions.beta.tolist())
     biases.append(positions.offset)
-    moved = [
-        b - sum(w * c for w, c in zip(row, centre.tolist(), strict=True)) for row, b in zip(rows, biases, strict=True)
-    ]
-    return Affine(integers(rows), integers(moved), role="words")
+    centred = [sum(w * c for w, c in zip(row, centre.tolist(), strict=True)) for row in rows]
+    moved = [(bias << halvings) - middle for bias, middle in zip(biases, centred, strict=True)]
+    return Affine(integers(rows), integers(moved), shift=halvings, role="words")
 
 
 def _sum(sizes: Sizes) -> Affine:
