@@ -136,10 +136,11 @@ def test_both_evaluators_say_the_same(task: NextToken | SeqToSeq, name: str, lie
 
 @pytest.mark.parametrize("evaluator", ["limbs", "flint"])
 def test_progress_is_reported(evaluator: str) -> None:
-    finished: list[int] = []
+    steps: list[tuple[int, int]] = []
     task = NextToken(tokens=[[i] for i in range(9)], labels=range(9))
-    judge(line(1, 0), task, evaluator=evaluator, report=finished.append)
-    assert sum(finished) == 9
+    judge(line(1, 0), task, evaluator=evaluator, report=lambda done, total: steps.append((done, total)))
+    assert steps == sorted(steps)
+    assert steps[-1] == (9, 9)
 
 
 def test_threads_change_nothing() -> None:

@@ -205,9 +205,10 @@ def test_many_sequences_are_answered_in_order(threads, outputs):
         u = [max(0, t - 9000) for t in row]
         expected.append([2 * (value + Fraction(sum(u), 3)) + 2**100 * k for k, value in enumerate(u)])
     counted = []
-    found = evaluate(network, ids, threads=threads, report=counted.append)
+    found = evaluate(network, ids, threads=threads, report=lambda *step: counted.append(step))
     assert found.tolist() == ([row[-1] for row in expected] if outputs == "last" else expected)
-    assert sum(counted) == 6000
+    assert counted == sorted(counted)
+    assert counted[-1] == (6000, 6000)
     assert len(counted) > 1
 
 

@@ -30,7 +30,7 @@ def test_all_rows() -> None:
 
 def test_a_refusal_is_a_row_and_stands_last() -> None:
     rows = compare(random_seq_to_seq(examples=10, length=3, vocab=30, labels=4, rng=np.random.default_rng(0)))
-    assert [row.certified for row in rows] == [True, True, None]
+    assert [row.certified for row in rows] == [True, True, True, None]
     assert rows[-1].construction == "vardi-2022"
     assert rows[-1].parameters is None
     assert "vardi-2022 memorizes points" in rows[-1].note
@@ -41,7 +41,7 @@ def test_twins_need_positions() -> None:
     task = NextToken(tokens=[[0, 1], [1, 0]], labels=[0, 1])
     plain = {row.construction: row for row in compare(task)}
     assert plain["vardi-2022"].certified
-    for name in ("interpolate", "kajitsuka-sato-2025"):
+    for name in ("folding", "interpolate", "kajitsuka-sato-2025"):
         assert plain[name].certified is None
         assert "--positions makes order matter" in plain[name].note
     assert all(row.certified for row in compare(task, positions=True))
@@ -49,5 +49,5 @@ def test_twins_need_positions() -> None:
 
 def test_everything_may_refuse() -> None:
     rows = compare(SeqToSeq(tokens=[[0], [0]], labels=[[0], [1]]))
-    assert [row.parameters for row in rows] == [None] * 3
+    assert [row.parameters for row in rows] == [None] * 4
     assert all("example 0, position 0 and example 1, position 0" in row.note for row in rows)

@@ -39,7 +39,7 @@ def planned(size: Size, setting: Setting, *, positions: bool = False) -> list[Pl
 
     >>> size = Size(examples=10_000, length=32, labels=2, vocab=1000)
     >>> [p.construction for p in planned(size, "next-token")]
-    ['kajitsuka-sato-2025', 'vardi-2022', 'interpolate']
+    ['folding', 'kajitsuka-sato-2025', 'vardi-2022', 'interpolate']
     """
     rows = []
     for construction in CONSTRUCTIONS.values():

@@ -1,0 +1,374 @@
+"""Folding networks answer every question of every kind of task, exactly, and are as small as they were planned."""
+
+import re
+from itertools import permutations, product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from byheart.certificates import flipped_bit, judge, shuffled_labels
+from byheart.constructions import CONSTRUCTIONS, Built, build
+from byheart.constructions.folding import Settings, demand, plan, worst_demand
+from byheart.errors import BadInput
+from byheart.networks import count, integers, store
+from byheart.size import Size
+from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
+
+FOLDING = CONSTRUCTIONS["folding"]
+MAKE = {"next-token": random_next_token, "seq-to-seq": random_seq_to_seq}
+
+
+def memorize(task: NextToken | SeqToSeq, *, positions: bool = False, seed: int = 0) -> Built:
+    """A network that was judged, and whose parameters are those of the plan for as much growth as it reports."""
+    chosen = Settings(positions=positions)
+    built = build("folding", task, seed=seed, settings=chosen)
+    verdict = judge(built.network, task)
+    assert verdict.certified, str(verdict.counterexample)
+    assert verdict.checked == task.labels.size
+    assert verdict.margin == 0.5
+    planned = plan(demand(task, chosen), built.chosen["growth"])
+    assert planned.tensors == tuple((name, tensor.shape) for name, tensor in built.network.tensors())
+    assert planned.dense == built.account.dense == sum(prod(shape) for _, shape in planned.tensors)
+    assert planned.embedding == built.account.embedding
+    return built
+
+
+def labels(N: int, C: int) -> np.ndarray:
+    return np.random.default_rng(N + C).integers(C, size=N)
+
+
+# ── Random tasks ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("examples", [1, 2, 3, 10, 100, 1000])
+@pytest.mark.parametrize("classes", [1, 2, 3, 10, 256])
+@pytest.mark.parametrize("length", [1, 2, 16])
+def test_token_ids(examples: int, classes: int, length: int) -> None:
+    vocab = {1: 1500, 2: 200, 16: 64}[length]
+    rng = np.random.default_rng(examples)
+    memorize(random_next_token(examples=examples, length=length, vocab=vocab, labels=classes, rng=rng))
+
+
+@pytest.mark.parametrize("examples", [1, 3, 100, 1000])
+@pytest.mark.parametrize("classes", [2, 256])
+@pytest.mark.parametrize("shape", ["uniform", "skewed", "neighbours"])
+@pytest.mark.parametrize("positions", [False, True])
+def test_shapes(examples: int, classes: int, shape: str, positions: bool) -> None:
+    rng = np.random.default_rng(examples)
+    task = random_next_token(examples=examples, length=16, vocab=64, labels=classes, shape=shape, rng=rng)
+    memorize(task, positions=positions)
+
+
+VECTORS = [
+    pytest.param({"vocab": vocab, "dim": dim, "shape": shape}, id=f"{vocab}-{dim}-{shape}")
+    for vocab, dim, shape in [
+        (64, 4, "uniform"),
+        (64, 1, "skewed"),
+        (200, 3, "neighbours"),
+        (None, 4, "uniform"),
+        (None, 2, "neighbours"),
+    ]
+]
+
+
+@pytest.mark.parametrize("sizes", VECTORS)
+@pytest.mark.parametrize("examples", [1, 2, 10, 100, 1000])
+@pytest.mark.parametrize("classes", [2, 10])
+@pytest.mark.parametrize("positions", [False, True])
+def test_vectors(sizes: dict[str, object], examples: int, classes: int, positions: bool) -> None:
+    rng = np.random.default_rng(examples)
+    memorize(random_next_token(**sizes, examples=examples, length=16, labels=classes, rng=rng), positions=positions)
+
+
+@pytest.mark.parametrize("examples", [1, 2, 10, 100, 1000])
+@pytest.mark.parametrize("length", [1, 2])
+@pytest.mark.parametrize("classes", [1, 2, 256])
+def test_short_sequences_of_vectors(examples: int, length: int, classes: int) -> None:
+    rng = np.random.default_rng(examples)
+    memorize(random_next_token(examples=examples, length=length, vocab=None, labels=classes, dim=3, rng=rng))
+
+
+@pytest.mark.parametrize("examples", [1, 2, 10, 100])
+@pytest.mark.parametrize("length", [1, 2, 16])
+@pytest.mark.parametrize("classes", [2, 10, 256])
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("dim", [None, 3], ids=["ids", "vectors"])
+def test_seq_to_seq(examples: int, length: int, classes: int, positions: bool, dim: int | None) -> None:
+    rng = np.random.default_rng(examples)
+    task = random_seq_to_seq(examples=examples, length=length, vocab=200, labels=classes, dim=dim, rng=rng)
+    memorize(task, positions=positions)
+
+
+@pytest.mark.parametrize("shape", ["uniform", "skewed", "neighbours"])
+@pytest.mark.parametrize("dim", [None, 4], ids=["ids", "vectors"])
+def test_larger_seq_to_seq(shape: str, dim: int | None) -> None:
+    rng = np.random.default_rng(0)
+    sizes = {"examples": 1000 if dim is None else 300, "length": 7, "vocab": 300, "labels": 10}
+    memorize(random_seq_to_seq(**sizes, dim=dim, shape=shape, rng=rng))
+
+
+# ── Adversarial tasks ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def one_changed(length: int) -> list[list[int]]:
+    """All sequences that differ from zeros in one token at most, by a token that says where."""
+    return [[0] * length] + [[0] * k + [1 + k] + [0] * (length - 1 - k) for k in range(length)]
+
+
+RNG = np.random.default_rng(0)
+POINTS = RNG.standard_normal((100, 1, 3))
+PAIRS = RNG.standard_normal((100, 2, 3))
+ADVERSARIAL = {
+    "consecutive ids": NextToken(tokens=np.arange(500)[:, None], labels=labels(500, 2), label_count=2),
+    "consecutive ids, many labels": NextToken(tokens=np.arange(60)[:, None], labels=labels(60, 256), label_count=256),
+    "consecutive ids, alternating": NextToken(tokens=np.arange(64)[:, None], labels=np.arange(64) % 2),
+    "equal low bits": NextToken(tokens=np.arange(64)[:, None] << 5, labels=labels(64, 5), label_count=5),
+    "equal low bits in pairs": NextToken(
+        tokens=np.array(list(product(range(12), repeat=2)))[:, ::-1].cumsum(axis=1) << 6, labels=labels(144, 3)
+    ),
+    "one token differs": NextToken(tokens=one_changed(60), labels=labels(61, 4)),
+    "how often a token occurs": NextToken(tokens=np.tril(np.ones((50, 50), dtype=int)), labels=labels(50, 4)),
+    "all tokens equal, even length": NextToken(tokens=[[k] * 4 for k in range(60)], labels=labels(60, 4)),
+    "all tokens equal, odd length": NextToken(tokens=[[k] * 3 for k in range(60)], labels=labels(60, 4)),
+    "x and −x": NextToken(vectors=np.concatenate([POINTS, -POINTS]), labels=[0] * 100 + [1] * 100),
+    "x and −x in pairs": NextToken(vectors=np.concatenate([PAIRS, -PAIRS]), labels=[0] * 100 + [1] * 100),
+    "signs": NextToken(vectors=np.array(list(product([-1.0, 1.0], repeat=6)))[:, None], labels=labels(64, 2)),
+    "a few duplicates": NextToken(tokens=np.repeat(np.arange(200), 2).reshape(200, 2)[[*range(100)] * 2] + [[0, 1]],
+                                  labels=np.tile(labels(100, 2), 2)),
+    "many duplicates": NextToken(tokens=[[3, 1]] * 100 + [[2, 0]] * 100, labels=[1] * 100 + [0] * 100),
+    "one question a hundred times": NextToken(tokens=[[3, 1]] * 100, labels=[1] * 100, label_count=2),
+    "one label": NextToken(tokens=np.arange(300)[:, None], labels=[0] * 300),
+    "every token in every context": SeqToSeq(
+        tokens=[[a, b] for a in range(12) for b in range(a, 12)],
+        labels=[[a, b] for a in range(12) for b in range(a, 12)],
+    ),
+    "the same token in many contexts": SeqToSeq(
+        tokens=[[0, k] for k in range(1, 80)], labels=[[k % 7, 0] for k in range(79)]
+    ),
+    "all tokens equal in every sequence": SeqToSeq(
+        tokens=[[k] * 3 for k in range(60)], labels=[[k % 4] * 3 for k in range(60)]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", ADVERSARIAL.values(), ids=ADVERSARIAL)
+def test_adversarial(task: NextToken | SeqToSeq) -> None:
+    memorize(task)
+
+
+@pytest.mark.parametrize("task", ADVERSARIAL.values(), ids=ADVERSARIAL)
+def test_adversarial_with_positions(task: NextToken | SeqToSeq) -> None:
+    memorize(task, positions=True)
+
+
+def test_order_matters_with_positions() -> None:
+    """All 120 orders of five tokens, each with a label of its own."""
+    orders = list(permutations(range(5)))
+    memorize(NextToken(tokens=orders, labels=range(120)), positions=True)
+    memorize(NextToken(vectors=np.array(orders)[:, :, None] / 4, labels=range(120)), positions=True)
+
+
+def test_equal_tokens_may_have_different_labels_with_positions() -> None:
+    task = SeqToSeq(tokens=[[0, 0, 0], [0, 0, 1], [1, 0, 0]], labels=[[0, 1, 2], [2, 1, 0], [1, 1, 2]])
+    memorize(task, positions=True)
+
+
+def test_large_tables_are_drawn_in_reasonable_time() -> None:
+    """Sixty tokens out of 2¹⁶, two in a sequence."""
+    task = NextToken(tokens=np.arange(60).reshape(30, 2) << 10, labels=labels(30, 4), label_count=4, vocab=1 << 16)
+    assert memorize(task).seconds < 30
+
+
+# ── Sizes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+MUST_SHOW = [(10**3, 2, 550), (10**4, 2, 1050), (10**3, 256, 1000), (10**4, 256, 2200)]
+PLANNED = [*MUST_SHOW, (10**5, 2, 2400), (10**6, 2, 6200), (10**5, 256, 5600)]
+
+
+@pytest.mark.parametrize(("examples", "classes", "allowed"), MUST_SHOW)
+def test_must_show_built_and_certified(examples: int, classes: int, allowed: int) -> None:
+    rng = np.random.default_rng(0)
+    built = memorize(random_next_token(examples=examples, length=16, vocab=64, labels=classes, rng=rng))
+    assert built.account.dense - built.account.embedding <= allowed
+
+
+@pytest.mark.parametrize(("examples", "classes", "allowed"), PLANNED)
+def test_must_show_planned_for_the_worst(examples: int, classes: int, allowed: int) -> None:
+    planned = FOLDING.plan_size(Size(examples, 16, classes, 64), "next-token", Settings())
+    assert planned.dense - planned.embedding <= allowed
+
+
+@st.composite
+def random_tasks(draw: st.DrawFn) -> NextToken | SeqToSeq:
+    length, vocab = draw(st.integers(1, 6)), draw(st.integers(2, 60))
+    sizes = {
+        "examples": draw(st.integers(1, vocab)),
+        "length": length,
+        "vocab": vocab,
+        "labels": draw(st.sampled_from([1, 2, 3, 10, 256])),
+        "dim": draw(st.none() | st.integers(2, 3)),
+        "shape": draw(st.sampled_from(["uniform", "skewed", "neighbours"])),
+        "rng": np.random.default_rng(draw(st.integers(0, 2**32))),
+    }
+    return draw(st.sampled_from(list(MAKE.values())))(**sizes)
+
+
+@given(random_tasks(), st.booleans())
+@settings(deadline=None, max_examples=60)
+def test_planned_is_built_and_the_worst_case_is_worse(task: NextToken | SeqToSeq, positions: bool) -> None:
+    chosen = Settings(positions=positions)
+    built = memorize(task, positions=positions)
+    growth = built.chosen["growth"]
+    assert FOLDING.plan_task(task, chosen, growth).agrees_with(count(built.network))
+    if growth == 0:
+        worst = plan(worst_demand(task.size, task.kind, chosen))
+        assert worst.dense >= built.account.dense
+
+
+def test_the_account_of_what_was_chosen() -> None:
+    task = random_next_token(examples=500, length=4, vocab=50, labels=16, rng=np.random.default_rng(0))
+    built = memorize(task)
+    chosen = built.chosen
+    dense = built.account.dense - built.account.embedding
+    assert chosen["words"] + chosen["folds"] + chosen["overhead"] == dense
+    assert chosen["constant"] == pytest.approx(dense / (500 * 4) ** 0.5, abs=1e-3)
+    tensors = dict(built.network.tensors())
+    assert chosen["words"] == (tensors["words.0.words.W"].shape[0] - 1) * (tensors["words.0.words.W"].shape[1] + 1)
+    assert chosen["folds"] == sum(tensor.size for name, tensor in tensors.items() if name.startswith("fold."))
+    assert 0 < chosen["load"] <= 1
+
+
+# ── Seeds and controls ──────────────────────────────────────────────────────────────────────────────────────────────
+
+SMALL = {
+    "ids": random_next_token(examples=40, length=4, vocab=20, labels=4, rng=np.random.default_rng(0)),
+    "vectors": random_next_token(examples=40, length=4, vocab=20, labels=4, dim=2, rng=np.random.default_rng(1)),
+    "seq-to-seq": random_seq_to_seq(examples=40, length=4, vocab=20, labels=4, rng=np.random.default_rng(2)),
+}
+
+
+@pytest.mark.parametrize("positions", [False, True])
+@pytest.mark.parametrize("task", SMALL.values(), ids=SMALL)
+def test_the_seed_decides(task: NextToken | SeqToSeq, positions: bool) -> None:
+    one, again, other = (
+        store.fingerprint(memorize(task, positions=positions, seed=seed).network) for seed in (3, 3, 4)
+    )
+    assert one == again
+    assert one != other
+
+
+@pytest.mark.parametrize("task", SMALL.values(), ids=SMALL)
+def test_other_labels_are_other_words_only(task: NextToken | SeqToSeq) -> None:
+    """No key is stored: with the codes fixed, labels have a say in the words and nowhere else, if no draw fails."""
+    one = memorize(task)
+    two = memorize(task.with_labels((task.labels + 1) % 4))
+    if one.chosen["failures"] == two.chosen["failures"] == 0:
+        changed = [
+            name
+            for (name, a), (_, b) in zip(one.network.tensors(), two.network.tensors(), strict=True)
+            if (a != b).any()
+        ]
+        assert changed == ["words.0.words.W", "words.0.words.b"]
+
+
+def test_shuffled_labels_are_near_chance() -> None:
+    """N = 1000, C = 2: 500 wrong answers, ± 16 a standard deviation."""
+    task = random_next_token(examples=1000, length=16, vocab=64, labels=2, rng=np.random.default_rng(5))
+    network = memorize(task).network
+    for seed in range(3):
+        lie = shuffled_labels(network, task, np.random.default_rng(seed))
+        assert lie.found
+        assert 400 <= lie.verdict.errors <= 600
+
+
+def test_questions_that_were_not_asked_are_answered_at_random() -> None:
+    """Nothing but the labels is stored: on other sequences half of the answers are wrong, and all are labels."""
+    both = random_next_token(examples=1400, length=16, vocab=64, labels=2, rng=np.random.default_rng(6))
+    asked = NextToken(tokens=both.tokens[:700], labels=both.labels[:700], label_count=2, vocab=64)
+    other = NextToken(tokens=both.tokens[700:], labels=both.labels[700:], label_count=2, vocab=64)
+    verdict = judge(memorize(asked).network, other)
+    assert 250 <= verdict.errors <= 450
+
+
+@pytest.mark.parametrize("task", SMALL.values(), ids=SMALL)
+def test_flipped_bits_are_found(task: NextToken | SeqToSeq) -> None:
+    network = memorize(task).network
+    for seed in range(5):
+        broken = flipped_bit(network, task, np.random.default_rng(seed))
+        assert broken.found, broken.detail
+
+
+@pytest.mark.parametrize("bit", [8, 9, 11, 20])
+def test_flipped_bits_of_a_word_are_found(bit: int) -> None:
+    """The bias of the first row is a word that every question reads with coefficient 1; bit 8 is the first digit."""
+    task = random_next_token(examples=1000, length=16, vocab=64, labels=2, rng=np.random.default_rng(7))
+    network = memorize(task).network
+    name = "words.0.words.b"
+    biases = dict(network.tensors())[name].copy()
+    biases[0] ^= 1 << bit
+    verdict = judge(network.with_tensor(name, integers(biases)), task)
+    assert not verdict.certified
+    assert 10 <= verdict.errors <= 900
+
+
+@pytest.mark.parametrize("task", SMALL.values(), ids=SMALL)
+def test_a_changed_label_is_named(task: NextToken | SeqToSeq) -> None:
+    network, changed = memorize(task).network, task.labels.copy()
+    place = (17,) if changed.ndim == 1 else (17, 2)
+    true = int(changed[place])
+    changed[place] = (true + 1) % 4
+    verdict = judge(network, task.with_labels(changed))
+    assert verdict.errors == 1
+    assert (verdict.counterexample.example, verdict.counterexample.got) == (17, str(true))
+
+
+# ── Refusals ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("positions", [False, True])
+def test_conflicting_duplicates(positions: bool) -> None:
+    task = NextToken(tokens=[[0, 1], [2, 2], [0, 1]], labels=[0, 0, 1])
+    with pytest.raises(BadInput, match=r"example 0 and example 2 are equal sequences.*label 0 and label 1$"):
+        build("folding", task, settings=Settings(positions=positions))
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_permuted_twins_need_positions(vectors: bool) -> None:
+    ids = np.array([[9, 9], [0, 1], [5, 5], [1, 0]])
+    task = NextToken(**({"vectors": ids[:, :, None] / 8} if vectors else {"tokens": ids}), labels=[0, 1, 0, 0])
+    message = (
+        "folding cannot memorize this task: example 1 and example 3 are equal sequences up to order: "
+        "asked for label 1 and label 0; --positions makes order matter"
+    )
+    with pytest.raises(BadInput, match=f"^{re.escape(message)}$"):
+        build("folding", task)
+    memorize(task, positions=True)
+
+
+def test_equal_tokens_of_one_sequence() -> None:
+    task = SeqToSeq(tokens=[[1, 2], [3, 3]], labels=[[0, 0], [0, 1]])
+    with pytest.raises(BadInput, match="example 1, position 0 and example 1, position 1 are equal tokens"):
+        build("folding", task)
+    memorize(task, positions=True)
+
+
+def test_distributions() -> None:
+    task = NextTokenDistribution(tokens=[[0], [1]], probabilities=[[0.5, 0.5], [1.0, 0.0]])
+    with pytest.raises(BadInput, match="folding memorizes labels; the task asks for distributions"):
+        build("folding", task)
+    with pytest.raises(BadInput, match="folding memorizes labels; the task asks for distributions"):
+        FOLDING.plan_task(task, Settings(), 0)
+
+
+@pytest.mark.parametrize("positions", [False, True])
+def test_tables_have_an_end(positions: bool) -> None:
+    with pytest.raises(BadInput, match="vocab is 1000000000001; an embedding table can have 100000000 rows at most"):
+        build("folding", NextToken(tokens=[[0]], labels=[0], vocab=10**12 + 1), settings=Settings(positions))
+
+
+def test_plans_of_inconsistent_tasks_are_refused() -> None:
+    with pytest.raises(BadInput, match="no codes tell the questions of this task apart"):
+        FOLDING.plan_task(NextToken(tokens=[[0, 1], [1, 1], [0, 1]], labels=[0, 0, 1]), Settings(), 0)
