@@ -63,7 +63,7 @@ def test_reduce(A: np.ndarray) -> None:
     assert system.pivots.tolist() == pivots
     assert system.rank == len(pivots)
     assert system.deficit == len(A) - len(pivots)
-    assert R == wanted + [[0] * A.shape[1]] * system.deficit
+    assert wanted + [[0] * A.shape[1]] * system.deficit == R
     assert (np.array(M) @ A % 2).tolist() == R
     assert len(eliminated(M)[1]) == len(A)
 

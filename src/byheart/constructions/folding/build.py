@@ -172,7 +172,7 @@ def _account(sizes: Sizes, questions: int) -> dict[str, object]:
 class _Drawn:
     front: list[Layer]
     centre: NDArray[np.int64]
-    halvings: int
+    halvings: NDArray[np.int64]
     gates: Gates
     positions: PositionHash
     questions: Questions
@@ -188,9 +188,7 @@ def _draw(front: Front, asked: _Asked, sizes: Sizes, rng: np.random.Generator) -
             continue
         raw = asked.hashes(codes)[chosen]
         centre = np.sort(raw, axis=0)[len(raw) // 2]
-        # Parities are what digits see: a common factor of two (all tokens of every sequence equal, say) is divided out.
-        common = int(np.bitwise_or.reduce(raw - centre, axis=None))
-        halvings = (common & -common).bit_length() - 1 if common else 0
+        halvings = _common_halvings(raw - centre)
         u = (raw - centre) >> halvings
         if int(np.abs(u).max()) > sizes.reach or int(np.abs(u).sum(axis=1).max()) >= sizes.sum_limit:
             continue
@@ -202,6 +200,15 @@ def _draw(front: Front, asked: _Asked, sizes: Sizes, rng: np.random.Generator) -
             questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
             return _Drawn(layers, centre, halvings, gates, positions, questions, asked.own)
     raise RuntimeError(f"{NAME}: {_DRAWS} draws of codes and gates left the planned ranges; please report this task")
+
+
+def _common_halvings(u: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How often all entries of each column can be halved.
+
+    Parities are what digits see: a common factor of two (all tokens of every sequence equal, say) must be divided out.
+    """
+    common = np.bitwise_or.reduce(u, axis=0)
+    return np.array([(int(c) & -int(c)).bit_length() - 1 if c else 0 for c in common], dtype=np.int64)
 
 
 def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> Network:

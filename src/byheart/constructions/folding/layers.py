@@ -1,5 +1,7 @@
 """The layers of a folding network, from the attention's sums to the label; the docstring of the room has the proof."""
 
+from typing import TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,10 +9,11 @@ from byheart.constructions.folding.design import Sizes
 from byheart.constructions.folding.features import Gates, PositionHash
 from byheart.networks import Affine, Block, FeedForward, Integers, Layer, Residual, integers
 
+Frame: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Centre and halvings [D] of every column: the stream is u·2^halvings + centre."""
 
-def label_layers(
-    sizes: Sizes, frame: tuple[NDArray[np.int64], int], gates: Gates, positions: PositionHash, words: Integers
-) -> list[Layer]:
+
+def label_layers(sizes: Sizes, frame: Frame, gates: Gates, positions: PositionHash, words: Integers) -> list[Layer]:
     """From the stream u·2^halvings + centre behind the attention, (centre, halvings) = frame, to the label."""
     return [
         FeedForward((_words(sizes, frame, gates, positions, words), _sum(sizes)), name="words"),
@@ -21,11 +24,10 @@ def label_layers(
     ]
 
 
-def _words(
-    sizes: Sizes, frame: tuple[NDArray[np.int64], int], gates: Gates, positions: PositionHash, words: Integers
-) -> Affine:
+def _words(sizes: Sizes, frame: Frame, gates: Gates, positions: PositionHash, words: Integers) -> Affine:
     """n_k = relu(V·(2Γ_k·u − τ_k) + W_k·(u, 1)), and the position hash h = β·u + offset, in the stream's frame."""
     centre, halvings = frame
+    shift = int(halvings.max())
     V = 1 << sizes.gate_bits
     rows = [[int(W) for W in words[k, :-1]] for k in range(sizes.rows)]
     for row, gamma in zip(rows, gates.gamma.tolist(), strict=True):
@@ -33,9 +35,11 @@ def _words(
     biases = [int(words[k, -1]) - V * int(gates.tau[k]) for k in range(sizes.rows)]
     rows.append(positions.beta.tolist())
     biases.append(positions.offset)
+    scales = [1 << (shift - h) for h in halvings.tolist()]
+    rows = [[w * scale for w, scale in zip(row, scales, strict=True)] for row in rows]
     centred = [sum(w * c for w, c in zip(row, centre.tolist(), strict=True)) for row in rows]
-    moved = [(bias << halvings) - middle for bias, middle in zip(biases, centred, strict=True)]
-    return Affine(integers(rows), integers(moved), shift=halvings, role="words")
+    moved = [(bias << shift) - middle for bias, middle in zip(biases, centred, strict=True)]
+    return Affine(integers(rows), integers(moved), shift=shift, role="words")
 
 
 def _sum(sizes: Sizes) -> Affine:
