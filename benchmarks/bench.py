@@ -1,9 +1,12 @@
-"""The figures that the README names, measured on this machine. Run by `make bench`; takes about three minutes.
+"""The figures that the README names, measured on this machine. Run by `make bench`; takes about six minutes.
+Names of sections as arguments run only those: `python benchmarks/bench.py folding`.
 
 Tables of counts, times and ratios. Nothing is asserted about times: they are for reading.
 """
 
 import math
+import resource
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -151,13 +154,50 @@ def trade_offs() -> None:
 def evaluators() -> None:
     """The compiled evaluation by the batch against python-flint, sequence by sequence."""
     rows = table("Exact evaluation, one thread, keys a second", "network", "limbs", "flint", "limbs ÷ flint")
-    tasks = {"next-token, N = 1000": sequences(1000), "next-token, N = 10,000": sequences(10_000)}
-    for name, task in tasks.items():
-        network: Network = build("kajitsuka-sato-2025", task).network
+    for construction, N in (("kajitsuka-sato-2025", 1000), ("kajitsuka-sato-2025", 10_000), ("folding", 10_000)):
+        name, task = f"{construction}, N = {N:,}", sequences(N)
+        network: Network = build(construction, task).network
         fast = len(task.inputs) / timed(lambda n=network, t=task: evaluate(n, t.inputs))
         few = task.inputs[:50]
         slow = len(few) / timed(lambda n=network, f=few: reference.evaluate(n, f))
         rows.add_row(name, f"{fast:,.0f}", f"{slow:,.0f}", f"{fast / slow:,.0f}")
+    OUT.print(rows, "")
+
+
+def folding() -> None:
+    """Folding at the sizes that its figures are named for; the last row takes two minutes."""
+    title = "Folding, n = 16, vocabulary 64 (parameters without embedding, zeros counted)"
+    columns = (
+        "C",
+        "N",
+        "parameters",
+        "÷ √(N log₂C)",
+        "3N",
+        "load",
+        "most bits",
+        "built in",
+        "certified",
+        "peak memory",
+    )
+    rows = table(title, *columns)
+    for labels, sizes in ((2, (1000, 10_000, 100_000, 1_000_000)), (256, (1000, 10_000, 100_000))):
+        for N in sizes:
+            rng = np.random.default_rng(0)
+            task = random_next_token(examples=N, length=16, vocab=64, labels=labels, rng=rng)
+            built = build("folding", task)
+            verdict = judge(built.network, task)
+            count = built.account.dense - built.account.embedding
+            ratio = count / math.sqrt(N * math.log2(labels))
+            found = f"{verdict.checked - verdict.errors:,} of {verdict.checked:,}, {verdict.seconds:.1f} s"
+            memory = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB"
+            numbers = (
+                f"{count:,}",
+                f"{ratio:.2f}",
+                f"{3 * N:,}",
+                f"{built.chosen['load']}",
+                str(built.account.max_bits),
+            )
+            rows.add_row(str(labels), f"{N:,}", *numbers, f"{built.seconds:.1f} s", found, memory)
     OUT.print(rows, "")
 
 
@@ -186,5 +226,7 @@ def seq_to_seq() -> None:
 
 if __name__ == "__main__":
     evaluate(build("interpolate", points(10)).network, points(10).inputs)  # compile before anything is timed
-    for section in (label_engine, length_is_free, seq_to_seq, growth, trade_offs, evaluators):
-        section()
+    sections = (label_engine, length_is_free, seq_to_seq, growth, trade_offs, evaluators, folding)
+    for section in sections:
+        if len(sys.argv) == 1 or section.__name__ in sys.argv[1:]:
+            section()

@@ -20,6 +20,8 @@ class CompareCommand:
     """Task file (.npz or .jsonl)."""
     plot: Path | None = None
     """Also draw parameters against N, log-log, into this file (.png or .svg)."""
+    plot_constant: Path | None = None
+    """Also draw parameters ÷ √(N log₂C) against N into this file (.png or .svg)."""
     positions: bool = False
     """Networks with positional codes, where order matters."""
     seed: int = 0
@@ -36,17 +38,18 @@ class CompareCommand:
             raise BadInput(f"{self.task}: there is no construction for a {task.kind} task yet")
         with status("comparing", quiet=self.json) as report:
             rows = compare(task, seed=self.seed, positions=self.positions, report=report)
-        if self.plot is not None:
-            self._draw(task, rows, self.plot)
+        self._draw(task, rows)
         if self.json:
             print_json({"size": asdict(task.size), "task": task.fingerprint, "rows": [asdict(row) for row in rows]})
         else:
             self._print(task, rows)
         return DONE if all(row.certified is not False for row in rows) else NOT_TRUE
 
-    def _draw(self, task: "Task", rows: "list[Compared]", path: Path) -> None:
+    def _draw(self, task: "Task", rows: "list[Compared]") -> None:
+        if self.plot is None and self.plot_constant is None:
+            return
         from byheart.constructions.demand import setting_of
-        from byheart.report.figures import Point, draw_parameters, parameter_table
+        from byheart.report.figures import Point, draw_constants, draw_parameters, parameter_table
 
         N, setting = task.size.examples, setting_of(task)
         built = [
@@ -55,7 +58,10 @@ class CompareCommand:
             if row.certified and row.parameters is not None
         ]
         points = parameter_table(task.size, setting, positions=self.positions, largest=max(10**6, N))
-        draw_parameters(points, task.size, setting, path, built=built)
+        if self.plot is not None:
+            draw_parameters(points, task.size, setting, self.plot, built=built)
+        if self.plot_constant is not None:
+            draw_constants(points, task.size, setting, self.plot_constant)
 
     def _print(self, task: "Task", rows: "list[Compared]") -> None:
         from byheart.constructions.demand import setting_of
@@ -73,8 +79,9 @@ class CompareCommand:
         out = console()
         out.print(found)
         out.print(words(crossovers(size, setting_of(task), positions=self.positions)))
-        if self.plot is not None:
-            out.print(f"drew {self.plot}", style="dim", markup=False)
+        for path in (self.plot, self.plot_constant):
+            if path is not None:
+                out.print(f"drew {path}", style="dim", markup=False)
 
 
 def _cells(row: "Compared") -> list[str]:

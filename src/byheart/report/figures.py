@@ -50,14 +50,7 @@ def draw_parameters(
     points: list[Point], size: Size, setting: Setting, path: Path, *, built: list[Point] | None = None
 ) -> None:
     """Parameters against N, both logarithmic, with the lower bounds; ``built`` networks are drawn as dots."""
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise BadInput(f"{path}: pictures are .png, .svg or .pdf files")
-    if not path.parent.is_dir():
-        raise BadInput(f"{path}: its folder does not exist")
-    try:
-        picture, axes = figure()
-    except ImportError as error:
-        raise BadInput(f"drawing needs matplotlib ({error}); install byheart[plots]") from error
+    picture, axes = _canvas(path)
     lines = [*_constructions(points), *_lower_bounds(sorted({p.examples for p in points}), size, setting)]
     for line in lines:
         axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
@@ -75,6 +68,41 @@ def draw_parameters(
         axes.plot([], [], "o", color=INK, markersize=6, label="built, and certified on every example")
         axes.legend(frameon=False, loc="upper left", fontsize=9)
     picture.savefig(path)
+
+
+def draw_constants(points: list[Point], size: Size, setting: Setting, path: Path) -> None:
+    """Parameters over √(K log₂C), K questions, against N: how far every construction is from the best order."""
+    picture, axes = _canvas(path)
+    unit = math.log2(max(2, size.labels)) * (size.length if setting == "seq-to-seq" else 1)
+    lines = [
+        replace(line, ys=[y / math.sqrt(x * unit) for x, y in zip(line.xs, line.ys, strict=True)])
+        for line in _constructions(points)
+        if line.name != _NAMES["interpolate"]
+    ]
+    xs = lines[0].xs
+    lines.append(Line("2√3: folding, N → ∞, full load", xs, [2 * math.sqrt(3)] * len(xs), FAINT, (0, (5, 3)), 1.4))
+    lines.append(Line("Ω(1) needed, constant unknown", xs, [1.0] * len(xs), FAINT, (0, (1, 1.5)), 1.6))
+    for line in lines:
+        axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
+    axes.set(xscale="log", yscale="log", ylim=(0.8, 400), xlim=(xs[0], xs[-1]))
+    _name_lines(axes, lines)
+    axes.set_xlabel("N, sequences memorized", color=INK)
+    axes.set_ylabel("parameters ÷ √(N log₂C)" if setting == "next-token" else "parameters ÷ √(nN log₂C)", color=INK)
+    title = f"The constant: {setting}, n = {size.length}, C = {size.labels}, embedding table not counted"
+    axes.set_title(title, fontsize=9.5, color=INK, loc="left")
+    picture.savefig(path)
+
+
+def _canvas(path: Path) -> tuple[Any, Any]:
+    """A figure for ``path``; BadInput if it cannot be drawn there."""
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise BadInput(f"{path}: pictures are .png, .svg or .pdf files")
+    if not path.parent.is_dir():
+        raise BadInput(f"{path}: its folder does not exist")
+    try:
+        return figure()
+    except ImportError as error:
+        raise BadInput(f"drawing needs matplotlib ({error}); install byheart[plots]") from error
 
 
 def _constructions(points: list[Point]) -> list[Line]:

@@ -6,6 +6,7 @@ COLOURS = {
     "interpolate": "#8c8c8c",
     "vardi-2022": "#d1781f",
     "kajitsuka-sato-2025": "#1f5fa8",
+    "folding": "#b3123f",
 }
 DASHES: dict[str, Any] = {"vardi-2022": (0, (4, 2))}
 """Curves that may lie on another one are dashed, so that both are seen."""
