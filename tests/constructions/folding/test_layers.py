@@ -92,7 +92,7 @@ def test_a_network_by_hand() -> None:
     assert positions.stages() == [(3, 1)]
     layers = label_layers(sizes, np.array([10]), gates, positions, integers([[256, 640]]))
 
-    words, shift, drop, fold, label = layers
+    words, shift, drop, fold, _label = layers
     assert isinstance(words, FeedForward)
     assert isinstance(shift, Residual)
     # V·1 + 640 − 10·256, and 4 − 10.
