@@ -10,7 +10,7 @@ from byheart.constructions import CONSTRUCTIONS, build, interpolate, kajitsuka_s
 from byheart.errors import BadInput
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq
 
-TRANSFORMERS = ["interpolate", "kajitsuka-sato-2025"]
+TRANSFORMERS = ["interpolate", "kajitsuka-sato-2025", "folding"]
 TWINS = NextToken(tokens=[[9, 9], [0, 1], [5, 5], [1, 0]], labels=[0, 1, 0, 0])
 
 

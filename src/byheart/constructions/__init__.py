@@ -6,7 +6,7 @@ name                     result
 ``interpolate``          the plain one-hidden-layer interpolator, 3N parameters: the baseline
 ``vardi-2022``           points → labels by grouped bit extraction, Õ(√N); depth- and bit-limited variants
 ``kajitsuka-sato-2025``  FFN · uniform attention · FFN, Õ(√N) next-token and Õ(√(nN)) seq-to-seq
-``folding``              ours: no keys stored, about 3.5·√(N log₂C), the smallest exact memorizer known
+``folding``              ours: no keys stored, about 3.5·√(N log₂C), the smallest that we know of
 =======================  ==================================================================================
 
 Every construction has frozen ``Settings``, a ``demand`` (what a task asks of it, counted), a ``plan`` (every tensor's

@@ -18,9 +18,9 @@ from byheart.size import Size
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
 
 FOLDING = CONSTRUCTIONS["folding"]
-# BUG (fronts.py, codes of vectors; words.py, _RETRIES): with short sequences of vectors the parities of u take few values
-# (31 of 64 patterns for 100 questions), so a few rows depend on others at every digit; 4096 retries a digit and 96 draws
-# then take minutes, or end in RuntimeError. Marked slow so that the fast tests end; unmark once they are quick.
+# BUG (fronts.py, codes of vectors; words.py, _RETRIES): with short sequences of vectors the parities of u take few
+# values (31 of 64 patterns for 100 questions), so a few rows depend on others at every digit; 4096 retries a digit and
+# 96 draws then take minutes, or end in RuntimeError. Slow so that the fast tests end; unmark once they are quick.
 SLOW_VECTORS = pytest.mark.slow
 MAKE = {"next-token": random_next_token, "seq-to-seq": random_seq_to_seq}
 

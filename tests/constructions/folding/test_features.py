@@ -47,7 +47,7 @@ def exact_shifts(positions: PositionHash, u: np.ndarray) -> list[int]:
     dim = u.shape[1]
     sizes = Sizes(len(u), 1, dim, 1, positions.digits, 1 << 20, positions.folds)
     gates = Gates(np.zeros((1, dim), dtype=np.int64), np.array([-1]))
-    blocks = label_layers(sizes, np.zeros(dim, dtype=np.int64), gates, positions, integers([[0] * (dim + 1)]))[1]
+    blocks = label_layers(sizes, (np.zeros(dim, dtype=np.int64),) * 2, gates, positions, integers([[0] * (dim + 1)]))[1]
     # A chain without blocks would be refused, so c·m = 1 without folds is not evaluated here.
     assert isinstance(blocks, Residual)
     start = Affine(

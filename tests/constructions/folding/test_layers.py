@@ -16,7 +16,7 @@ def labels_of(sizes: Sizes) -> list[Layer]:
     gates = Gates(np.zeros((sizes.rows, D), dtype=np.int64), np.full(sizes.rows, -1))
     positions = PositionHash(np.ones(D, dtype=np.int64), 1 << sizes.first_folds, sizes.digits, sizes.first_folds)
     words = integers([[0] * (D + 1)] * sizes.rows)
-    return label_layers(sizes, np.zeros(D, dtype=np.int64), gates, positions, words)
+    return label_layers(sizes, (np.zeros(D, dtype=np.int64),) * 2, gates, positions, words)
 
 
 def outputs(layers: list[Layer], values: list[int]) -> list[int]:
@@ -90,7 +90,7 @@ def test_a_network_by_hand() -> None:
     assert (sizes.gate_bits, sizes.top, sizes.bottom) == (13, 19, 10)
     gates, positions = Gates(np.array([[0]]), np.array([-1])), PositionHash(np.array([1]), 4, 2, 1)
     assert positions.stages() == [(3, 1)]
-    layers = label_layers(sizes, np.array([10]), gates, positions, integers([[256, 640]]))
+    layers = label_layers(sizes, (np.array([10]), np.array([0])), gates, positions, integers([[256, 640]]))
 
     words, shift, drop, fold, _label = layers
     assert isinstance(words, FeedForward)
@@ -122,7 +122,7 @@ def test_closed_gates_add_nothing() -> None:
     """Two rows, the second open for u > 0 only; behind the sum, modulo V, only open rows have a say."""
     sizes = Sizes(questions=7, bits=1, dim=1, rows=2, digits=1, reach=9, first_folds=1)
     gates, positions = Gates(np.array([[0], [3]]), np.array([-1, 1])), PositionHash(np.array([1]), 4, 1, 1)
-    layers = label_layers(sizes, np.array([0]), gates, positions, integers([[5, 300], [17, 100]]))
+    layers = label_layers(sizes, (np.array([0]), np.array([0])), gates, positions, integers([[5, 300], [17, 100]]))
     V = 1 << sizes.gate_bits
     network = Network((layers[0], layers[2]), inputs="vectors", outputs="last", length=1)
     u = np.arange(-3, 4)
@@ -131,3 +131,20 @@ def test_closed_gates_add_nothing() -> None:
         assert value % 2 == 1
         assert (value - 1) // 2 % V == (5 * x + 300 + (17 * x + 100 if x > 0 else 0)) % V
         assert value < 1 << sizes.top
+
+
+def test_halved_columns() -> None:
+    """The stream (4·u₁ + 7, 2·u₂ − 3) gives what (u₁, u₂) gives in its own frame."""
+    sizes = Sizes(questions=9, bits=2, dim=2, rows=2, digits=3, reach=9, first_folds=2)
+    gates = Gates(np.array([[0, 0], [1, -2]]), np.array([-1, 1]))
+    positions = PositionHash(np.array([3, 5]), 24, 3, 2)
+    words = integers([[12345, 54, 999], [77, 16000, 4321]])
+    u = np.array([[a, b] for a in range(-3, 4) for b in range(-3, 4)])
+    plain = label_layers(sizes, (np.array([0, 0]), np.array([0, 0])), gates, positions, words)
+    framed = label_layers(sizes, (np.array([7, -3]), np.array([2, 1])), gates, positions, words)
+    answers = []
+    for layers, stream in ((plain, u), (framed, u * [4, 2] + [7, -3])):
+        network = Network(tuple(layers), inputs="vectors", outputs="last", length=1, dim=2)
+        answers.append(evaluate(network, stream[:, None].astype(np.float64)).tolist())
+    assert answers[0] == answers[1]
+    assert len(set(answers[0])) > 1

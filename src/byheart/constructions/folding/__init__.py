@@ -1,4 +1,4 @@
-"""Folding: N labels in about 3.5·√(N log₂C) parameters. Ours: smaller than any published construction.
+"""Folding: N labels in about 3.5·√(N log₂C) parameters. Ours: smaller than any construction we know of.
 
 Theorem, in the form of Kajitsuka & Sato's Theorem 1. Let N sequences over a finite vocabulary be distinct up to
 permutation, with labels from [0, C), c = ⌈log₂C⌉. There is a Transformer (embedding, one layer of uniform attention,
