@@ -59,9 +59,7 @@ def test_the_search_finds_the_minimum(questions: int, bits: int, reach: int, gro
             questions,
             bits,
             dim,
-            math.ceil(
-                (load_limit(questions, m) + slack(bits, load_limit(questions, m))) * (12 + growth) / 12 / (dim + 1)
-            ),
+            math.ceil((load_limit(questions, m) + slack(bits, load_limit(questions, m))) / (dim + 1) * 1.2**growth),
             m,
             reach,
             5,
@@ -85,7 +83,8 @@ def test_growth_leaves_more_words_to_a_load(growth: int) -> None:
     for questions, bits in ((7, 1), (300, 8), (3000, 1)):
         sizes = design(questions, bits, 30, range(5, 7), growth=growth)
         needed = load_limit(questions, sizes.digits) + slack(bits, load_limit(questions, sizes.digits))
-        assert needed * (12 + growth) / 12 <= sizes.words < needed * (12 + growth) / 12 + sizes.dim + 1
+        assert needed * 1.2**growth <= sizes.words * 1.000001
+        assert sizes.words < needed * 1.2**growth + sizes.dim + 1
 
 
 @given(st.integers(1, 10**7), st.integers(1, 3000))

@@ -37,8 +37,8 @@ a block is the cheapest: 3 a bit, against 3w/log₂(w + 1).
 
 **Random and certain.** Codes, gates and hash are drawn; a draw is used if all questions with different labels differ,
 sums stay within the planned ranges, no digit is asked for too often, and all systems are solvable (a few dependent
-rows are cured by other free cells one digit below). Otherwise it is drawn again, and after four failures with one
-more row of words. The result is certain, and the certificate checks it; only time is random.
+rows are cured by other free cells one digit below). Otherwise it is drawn again, and after six failures
+with a fifth more words. The result is certain, and the certificate checks it; only time is random.
 """
 
 from byheart.constructions.folding.build import NAME, Demand, Settings, build, demand, plan, worst_demand

@@ -31,8 +31,8 @@ from byheart.tasks import NextToken, SeqToSeq, Task
 
 NAME = "folding"
 _DRAWS = 200
-_FAILURES = 8
-_GROWTH = 12
+_FAILURES = 6
+_GROWTH = 20
 
 
 @dataclass(frozen=True)

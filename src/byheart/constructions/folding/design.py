@@ -26,6 +26,7 @@ class Sizes:
     digits    m        digits of a word
     reach     B        |u_j| ≤ B
     first_folds        folds that make the position hash uniform
+    edge               gates are open for at least this share of the questions, and closed for as many
     ========  =======  ====================================================================================
     """
 
@@ -36,6 +37,7 @@ class Sizes:
     digits: int
     reach: int
     first_folds: int
+    edge: float = 0.3
 
     @property
     def words(self) -> int:
@@ -125,15 +127,17 @@ def slack(bits: int, words: int) -> int:
 
 
 def design(questions: int, bits: int, reach: int, dims: range, *, first_folds: int = 5, growth: int = 0) -> Sizes:
-    """The cheapest sizes for ``questions`` keys; each ``growth`` adds rows for a twelfth more words.
+    """The cheapest sizes for ``questions`` keys; each ``growth`` makes the words a fifth more.
+
+    Who has to grow has questions that look alike (on a line, say): then thresholds go out to the edges as well.
 
     All numbers of digits up to four hundred are tried; of more, four hundred, and then those around the best.
     """
 
     def sizes(dim: int, digits: int) -> Sizes:
         needed = load_limit(questions, digits)
-        rows = -(-(needed + slack(bits, needed)) * (12 + growth) // (12 * (dim + 1)))
-        return Sizes(questions, bits, dim, rows, digits, reach, first_folds)
+        rows = math.ceil((needed + slack(bits, needed)) / (dim + 1) * 1.2**growth)
+        return Sizes(questions, bits, dim, rows, digits, reach, first_folds, 0.3 if growth <= 1 else 0.01)
 
     balance = math.sqrt(questions / (3 * bits))
     low, high = max(1, int(balance / 2)), int(2 * balance) + 3

@@ -79,7 +79,7 @@ class Questions:
         """f [chosen, g]: word (k, j) enters with open_k · (u_1, …, u_D, 1)_j."""
         factors = np.concatenate([self.u[chosen], np.ones((len(chosen), 1), dtype=np.int64)], axis=1)
         result: NDArray[np.int64] = self.open[chosen][:, :, None] * factors[:, None, :]
-        return result.reshape(len(chosen), -1)
+        return result.reshape(len(chosen), self.open.shape[1] * factors.shape[1])
 
 
 class Unsolvable(Exception):  # noqa: N818 (it is not an error: the caller draws again)
@@ -87,7 +87,7 @@ class Unsolvable(Exception):  # noqa: N818 (it is not an error: the caller draws
 
 
 def draw_gates(u: NDArray[np.int64], sizes: Sizes, rng: np.random.Generator) -> Gates:
-    """Random directions, each open for 30 to 70 % of (a sample of) the questions.
+    """Random directions, each open for a random share, from ``edge`` to 1 − ``edge``, of (a sample of) the questions.
 
     Thresholds all at the median would make equal and opposite directions, of which there are only (5^D − 1)/2, useless.
     """
@@ -97,7 +97,7 @@ def draw_gates(u: NDArray[np.int64], sizes: Sizes, rng: np.random.Generator) -> 
     gamma = rng.integers(-2, 2, size=(sizes.rows, sizes.dim), endpoint=True) * weights
     gamma[0] = 0
     ordered = np.sort(u[:: max(1, len(u) // _SAMPLE)] @ gamma.T, axis=0)
-    place = (rng.uniform(0.3, 0.7, size=sizes.rows) * len(ordered)).astype(np.int64)
+    place = (rng.uniform(sizes.edge, 1 - sizes.edge, size=sizes.rows) * len(ordered)).astype(np.int64)
     tau = 2 * ordered[place, np.arange(sizes.rows)] + rng.choice([-1, 1], size=sizes.rows)
     tau[0] = -1
     return Gates(gamma, tau)

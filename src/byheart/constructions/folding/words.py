@@ -16,7 +16,7 @@ from byheart.constructions.folding.features import Questions, Unsolvable
 from byheart.networks import Integers, integers
 
 LIMB = 24
-_RETRIES = 4096
+_DEPENDENT_BITS = 9
 
 
 def solve(
@@ -41,6 +41,11 @@ def _ahead(pool: ThreadPoolExecutor, work: Callable[[int], gf2.Reduced], count: 
             waiting.append(pool.submit(work, index + 4))
 
 
+def _tries(sizes: Sizes, system: gf2.Reduced) -> int:
+    """A system with δ dependent rows is consistent once in 2^(cδ) tries."""
+    return 8 << sizes.bits * system.deficit
+
+
 class _Solver:
     """The words as limbs of 24 bits, filled from the bottom, and the last digit's system for retries."""
 
@@ -56,7 +61,7 @@ class _Solver:
     def reduced(self, digit: int) -> gf2.Reduced:
         """The elimination for one digit; refuses hopeless ones at once."""
         system = gf2.reduce(self.questions.coefficients(self.members[digit]))
-        if self.sizes.bits * system.deficit > 11:
+        if self.sizes.bits * system.deficit > _DEPENDENT_BITS:
             raise Unsolvable(
                 f"digit {digit}: {system.deficit} of {len(self.members[digit])} questions depend on others"
             )
@@ -66,7 +71,8 @@ class _Solver:
         """Fill in one digit of all words; if the system has no solution, change the free cells of the digit below."""
         f = self.questions.coefficients(self.members[digit])
         exact = f.astype(np.float64)
-        for _ in range(_RETRIES):
+        tries = _tries(self.sizes, system)
+        for _ in range(tries):
             wanted = self._wanted(digit, exact)
             values = self._digits(system, f, wanted)
             if values is not None:
@@ -74,7 +80,7 @@ class _Solver:
                 self.below = (digit, system, wanted)
                 return
             self._shake()
-        raise Unsolvable(f"digit {digit}: no consistent carries in {_RETRIES} tries")
+        raise Unsolvable(f"digit {digit}: no consistent carries in {tries} tries")
 
     def _wanted(self, digit: int, f: NDArray[np.float64]) -> NDArray[np.int64]:
         """f·T must be this modulo 2^c at the digit: see the proof, "The digit is right"."""
@@ -123,9 +129,11 @@ class _Solver:
             return
         digit, system, wanted = self.below
         f = self.questions.coefficients(self.members[digit])
-        values = self._digits(system, f, wanted)
-        if values is not None:
-            self._write(digit, values)
+        for _ in range(_tries(self.sizes, system)):
+            values = self._digits(system, f, wanted)
+            if values is not None:
+                self._write(digit, values)
+                return
 
     def words(self) -> Integers:
         """The limbs as integers [s, D + 1]."""
