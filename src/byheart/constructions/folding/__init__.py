@@ -3,8 +3,8 @@
 Theorem, in the form of Kajitsuka & Sato's Theorem 1. Let N sequences over a finite vocabulary be distinct up to
 permutation, with labels from [0, C), c = ⌈log₂C⌉. There is a Transformer (embedding, one layer of uniform attention,
 token-wise layers) that memorizes them with 2√(3·c·N/λ) + O(N^¼ + log N + c) parameters beside the embedding table,
-where λ is the load that the linear systems below reach (0.87 to 0.95 here; 1 would be perfect). Seq-to-seq: the same
-with the number of different (sequence, token) pairs, at most nN, for N.
+where λ is the load that the linear systems below reach (0.87 to 0.95 for token ids, 0.75 to 0.85 for vectors; 1 would
+be perfect). Seq-to-seq: the same with the number of different (sequence, token) pairs, at most nN, for N.
 
 **Idea.** Published constructions store every key beside its label. Nothing forces a network to know its keys: it only
 has to answer right on them. So no key is stored. The label of a question is one c-bit digit of a linear combination F

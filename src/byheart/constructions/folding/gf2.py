@@ -7,11 +7,10 @@ a pivot are free: they are given random bits, so that solving again gives anothe
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-jit = numba.njit(cache=True, nogil=True)
+from byheart.networks.kernels import jit
 
 
 @dataclass(frozen=True, eq=False)
