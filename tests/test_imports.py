@@ -10,13 +10,14 @@ import pytest
 import byheart
 
 SOURCE = Path(byheart.__file__).parent
-ROOMS = {"bounds", "certificates", "cli", "constructions", "networks", "report", "tasks"}
+ROOMS = {"bounds", "certificates", "cli", "constructions", "lab", "networks", "report", "tasks"}
 SHARED = {"errors", "size"}
 ALLOWED = {
     "cli": ROOMS,
     "report": {"certificates", "constructions", "bounds", "networks", "tasks"},
     "certificates": {"networks", "tasks"},
     "constructions": {"networks", "tasks"},
+    "lab": {"networks", "tasks"},
     "bounds": set(),
     "networks": set(),
     "tasks": set(),

@@ -1,0 +1,145 @@
+"""Banded linear systems modulo 2, bit-packed: eliminate once, then solve for many right-hand sides in linear time.
+
+Equation e has a few unknowns, all within W words of 64 from its base; equations come sorted by base. Each is reduced
+by the pivots that exist already, lowest unknown first, until an unknown without a pivot leads: that is its own. Rows never
+grow beyond the band, so the cost is at most (equations)·(band)·W. The pivots used are recorded as bits, so that a
+right-hand side can follow later.
+
+This module imports numba; import it where it is needed.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.networks.kernels import jit
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A system in echelon form. Arrays by equation (``base``, ``pivot``, ``used``) and by unknown (``rows``)."""
+
+    base: NDArray[np.int64]
+    pivot: NDArray[np.int64]
+    """The unknown that equation e determines, or −1 if it depends on those before."""
+    used: NDArray[np.uint64]
+    """[m, W]: which pivots reduced equation e."""
+    rows: NDArray[np.uint64]
+    """[unknowns, W]: the equation that determines an unknown, from its word on; zeros for free unknowns."""
+
+    @property
+    def dependent(self) -> int:
+        """Equations that depend on others: each is consistent with a random right-hand side half of the time."""
+        return int((self.pivot < 0).sum())
+
+
+def reduce(cells: NDArray[np.int64], base: NDArray[np.int64], unknowns: int, words: int) -> Reduced:
+    """Eliminate. ``cells`` [m, k] are unknowns (−1: none), ``base`` [m] the first word of each equation, ascending.
+
+    >>> system = reduce(np.array([[0, 1], [1, -1]]), np.array([0, 0]), unknowns=2, words=1)
+    >>> solve(system, np.array([1, 1], dtype=np.uint8), np.zeros(2, dtype=np.uint8)).tolist()
+    [0, 1]
+    """
+    pivot, used, rows = _reduce(cells, base, unknowns, words)
+    return Reduced(base, pivot, used, rows)
+
+
+def solve(system: Reduced, right: NDArray[np.uint8], free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+    """The unknowns [n] for a right-hand side [m], free ones as given; None if a dependent equation contradicts."""
+    found, consistent = _solve(system.base, system.pivot, system.used, system.rows, right, free)
+    return found if consistent else None
+
+
+@jit
+def _lowest(value):  # type: ignore[no-untyped-def]
+    """The number of the lowest bit that is set."""
+    place = 0
+    for shift in (32, 16, 8, 4, 2, 1):
+        if value & ((np.uint64(1) << np.uint64(shift)) - np.uint64(1)) == 0:
+            value >>= np.uint64(shift)
+            place += shift
+    return place
+
+
+@jit
+def _reduce(cells, base, unknowns, words):  # type: ignore[no-untyped-def]
+    m, k = cells.shape
+    rows = np.zeros((unknowns, words), np.uint64)
+    used = np.zeros((m, words), np.uint64)
+    extent = np.zeros(unknowns, np.int64)
+    pivot = np.full(m, -1, np.int64)
+    row = np.zeros(words, np.uint64)
+    one = np.uint64(1)
+    for e in range(m):
+        start = base[e]
+        row[:] = 0
+        end = 0
+        for j in range(k):
+            if cells[e, j] >= 0:
+                word = (cells[e, j] >> 6) - start
+                row[word] ^= one << np.uint64(cells[e, j] & 63)
+                end = max(end, word + 1)
+        word = 0
+        while word < end:
+            value = row[word]
+            if value == 0:
+                word += 1
+                continue
+            bit = _lowest(value)
+            unknown = ((start + word) << 6) + bit
+            length = extent[unknown]
+            if length == 0:
+                pivot[e] = unknown
+                extent[unknown] = end - word
+                for i in range(end - word):
+                    rows[unknown, i] = row[word + i]
+                break
+            for i in range(length):
+                row[word + i] ^= rows[unknown, i]
+            used[e, word] |= one << np.uint64(bit)
+            end = max(end, word + length)
+    return pivot, used, rows
+
+
+@jit
+def _parity(value):  # type: ignore[no-untyped-def]
+    for shift in (32, 16, 8, 4, 2, 1):
+        value ^= value >> np.uint64(shift)
+    return np.uint8(value & np.uint64(1))
+
+
+@jit
+def _solve(base, pivot, used, rows, right, free):  # type: ignore[no-untyped-def]
+    unknowns, words = rows.shape
+    total = (unknowns >> 6) + words + 1
+    one = np.uint64(1)
+    reduced = np.zeros(total, np.uint64)
+    consistent = True
+    for e in range(len(base)):
+        folded = np.uint64(0)
+        for i in range(words):
+            folded ^= used[e, i] & reduced[base[e] + i]
+        value = right[e] ^ _parity(folded)
+        if pivot[e] >= 0:
+            if value:
+                reduced[pivot[e] >> 6] |= one << np.uint64(pivot[e] & 63)
+        elif value:
+            consistent = False
+            break
+    found = np.zeros(unknowns, np.uint8)
+    packed = np.zeros(total, np.uint64)
+    if consistent:
+        for unknown in range(unknowns - 1, -1, -1):
+            word, bit = unknown >> 6, np.uint64(unknown & 63)
+            if rows[unknown, 0] & (one << bit):
+                folded = np.uint64(0)
+                for i in range(words):
+                    folded ^= rows[unknown, i] & packed[word + i]
+                value = _parity(folded) ^ np.uint8((reduced[word] >> bit) & one)
+            else:
+                value = free[unknown]
+            found[unknown] = value
+            if value:
+                packed[word] |= one << bit
+    return found, consistent

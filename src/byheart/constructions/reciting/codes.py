@@ -1,0 +1,121 @@
+"""Labels as bit strings: a prefix code, and the lines of the unembedding that decode it.
+
+A code word of length ℓ is an interval of numbers Y in [0, 2^L): all those whose first ℓ bits it is. The unembedding
+has one line a label, 2·r·Y + b_r, with r the label's rank in the order of intervals; the upper envelope of the lines
+switches from r − 1 to r exactly at the start of interval r. All values are integers below 2²⁴ if 2·ranks·2^L is.
+
+With too many labels for that, code words have a fixed length and two digits, Y = (Y₁, Y₀), and the lines become planes
+2·h·Y₁ − h² + 2·l·Y₀ − l², the largest of which is at (h, l) = Y.
+"""
+
+import heapq
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+EXACT = 24
+"""Logits are integers below 2^EXACT, also where the format could hold more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Code:
+    """A code word for every label that occurs."""
+
+    lengths: NDArray[np.int64]
+    """[C]: bits of each label's code word; −1 for a label that never occurs."""
+    words: NDArray[np.int64]
+    """[C]: the code word, its first bit highest."""
+    longest: int
+    """L."""
+    fixed: bool
+    low: int
+    """Bits of the low digit Y₀; 0 if there is one digit only."""
+    histogram: tuple[int, ...]
+    """How many questions have code words of length 0, 1, …, L."""
+
+    @property
+    def total(self) -> int:
+        """Bits of all questions' code words."""
+        return sum(length * count for length, count in enumerate(self.histogram))
+
+    def exponent_share(self, exponent: int, word: int) -> float:
+        """The share ρ of questions that read the exponent's bits first, so that no bit plane is fuller than another.
+
+        All of them fill the exponent's top plane; word planes are read by what is left, evenly:
+        ρ·N = (Σ ℓ − ρ Σ min(ℓ, e)) / T.
+        """
+        first = sum(min(length, exponent) * count for length, count in enumerate(self.histogram))
+        count = sum(self.histogram[1:])
+        return self.total / (word * count + first)
+
+    def lines(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """W_U [C, digits] and b_U [C]."""
+        used = np.flatnonzero(self.lengths >= 0)
+        b = np.full(len(self.lengths), -float(1 << (EXACT - 1)))
+        if self.low:
+            high, low = self.words >> self.low, self.words & ((1 << self.low) - 1)
+            W = np.stack([2.0 * high, 2.0 * low], axis=1)
+            b[used] = -(high[used] ** 2 + low[used] ** 2)
+            W[self.lengths < 0] = 0
+            return W, b
+        starts = self.words[used] << (self.longest - self.lengths[used])
+        order = np.argsort(starts, kind="stable")
+        W = np.zeros((len(self.lengths), 1))
+        W[used[order], 0] = 2.0 * np.arange(len(used))
+        b[used[order]] = np.cumsum(np.where(np.arange(len(used)) > 0, 1.0 - 2.0 * starts[order], 0.0))
+        return W, b
+
+
+def make_code(labels: NDArray[np.int64], count: int) -> Code:
+    """The code for these labels [N] out of ``count``: fixed length, or Huffman where that saves more than 1 %.
+
+    >>> code = make_code(np.array([0, 0, 0, 0, 1, 1, 2, 3]), 4)
+    >>> code.lengths.tolist(), code.total
+    ([1, 2, 3, 3], 14)
+    >>> make_code(np.array([0, 1, 2, 3]), 4).fixed
+    True
+    """
+    occurrences = np.bincount(labels, minlength=count)
+    used = np.flatnonzero(occurrences)
+    bits = max(1, math.ceil(math.log2(len(used))))
+    limit = EXACT - 1 - bits
+    if limit >= bits and len(used) > 1:
+        lengths = _limited(occurrences[used], max(bits, min(limit, 15)))
+        if (lengths * occurrences[used]).sum() < 0.99 * bits * len(labels):
+            return _canonical(occurrences, used, lengths, low=0, fixed=False)
+    fixed = np.full(len(used), bits)
+    return _canonical(occurrences, used, fixed, low=0 if limit >= bits else bits // 2, fixed=True)
+
+
+def _canonical(
+    occurrences: NDArray[np.int64], used: NDArray[np.int64], given: NDArray[np.int64], *, low: int, fixed: bool
+) -> Code:
+    """Code words in the order of (length, label): each is the one before plus one, shifted to its length."""
+    longest = int(given.max())
+    lengths = np.full(len(occurrences), -1)
+    lengths[used] = given
+    order = used[np.argsort(given, kind="stable")]
+    words = np.zeros(len(occurrences), dtype=np.int64)
+    steps = np.left_shift(1, longest - lengths[order])
+    words[order] = (np.cumsum(steps) - steps) >> (longest - lengths[order])
+    histogram = np.bincount(given, weights=occurrences[used], minlength=longest + 1).astype(int)
+    return Code(lengths, words, longest, fixed, low, tuple(histogram.tolist()))
+
+
+def _limited(weights: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
+    """Lengths of the best prefix code whose words have at most ``limit`` bits (package–merge, Larmore & Hirschberg).
+
+    >>> _limited(np.array([1, 1, 1, 1, 100]), 3).tolist()
+    [3, 3, 3, 3, 1]
+    """
+    order = np.argsort(weights, kind="stable")
+    single = [(int(weights[i]), np.eye(1, len(weights), i, dtype=np.int64)[0]) for i in order]
+    row = single
+    for _ in range(limit - 1):
+        packages = [
+            (a[0] + b[0], a[1] + b[1]) for a, b in zip(row[0::2], row[1::2], strict=False)
+        ]
+        row = list(heapq.merge(single, packages, key=lambda item: item[0]))
+    return np.sum([item[1] for item in row[: 2 * len(weights) - 2]], axis=0)

@@ -1,0 +1,170 @@
+"""From the window to the places in the table: an order-sensitive hash, and its digits.
+
+Every token has a random integer code (W_E). Attention over the last 8 tokens adds the codes up with random integer
+weights; a second such layer, 8 tokens apart, adds up the sums of the first, and so on: k layers see 8^k tokens. Between
+layers the sums are taken modulo ``STATE``. The last layer gives one sum for every *place* that is wanted; each is taken
+modulo the number of its values and split into two digits:
+
+    start | rows A, B | columns 0, 1 | columns 2, 3 | columns 4, 5 | offset | kind
+
+"start" is where in the table the question reads; the rows are start + spread A and start + spread B. All values are
+integers below 2²³, so that comparisons with half-integers are exact in float32; nothing is rounded anywhere.
+
+Missing tokens (before the start of a text) have code 0, the sum of nothing, on every layer.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.reciting.sizes import Sizes
+from byheart.constructions.reciting.wiring import Array, Wiring
+from byheart.networks.transformer import FeedForward
+from byheart.networks.transformer.spec import Features
+
+Integers = NDArray[np.int64]
+STATE, STATES = 1 << 10, 3
+"""Intermediate sums are taken modulo ``STATE``; there are ``STATES`` of them, 30 bits in all."""
+LIMIT = 1 << 23
+WEIGHT = 15
+"""The largest weight."""
+RADIX = 12
+"""Reducing a sum modulo m takes multiples of m and of a power of this many m off it."""
+
+
+@dataclass(frozen=True)
+class Front:
+    """Where the front leaves what the table needs."""
+
+    rows: Features
+    """row A, its square, row B, its square."""
+    columns: Features
+    """column and its square, for each of the six lanes."""
+    scale: Features
+    """E = 2^−offset."""
+    kind: Features
+    """A number below ``Sizes.kinds``; questions below the share of the exponents read those first."""
+    width: int
+    """Features that the front uses."""
+
+
+def add_front(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.Generator) -> Front:
+    """Embedding, hash, digits, squares."""
+    sums = _hash(wiring, sizes, vocab, window, rng)
+    start, pairs, kind = sums[:1], sums[1:6], sums[6:]
+    high = _digits(wiring, sizes, pairs)
+    _clamp(wiring, sizes, start, (high[0], pairs[0]))
+    columns = (high[1], pairs[1], high[2], pairs[2], high[3], pairs[3])
+    factors = _scales(wiring, sizes, (high[4], pairs[4]))
+    rows, squares, scale = _squares(wiring, (high[0], pairs[0]), columns, factors)
+    lanes = tuple(feature for pair in zip(columns, squares[2:], strict=True) for feature in pair)
+    return Front((rows[0], squares[0], rows[1], squares[1]), lanes, scale, kind, wiring.stream)
+
+
+def _hash(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.Generator) -> Features:
+    """One reduced sum for each modulus of ``sizes.moduli``."""
+    dims = sizes.code_features
+    largest = min((1 << (vocab - 1).bit_length() + 1) - 1, LIMIT // (16 * dims))
+    codes = np.stack([_codes(vocab, largest, rng) for _ in range(dims)], axis=1)
+    wiring.tensor("embedding.W_E", codes, codes.shape)
+    state = wiring.features(dims)
+    spans = _spans(window)
+    for index, (span, dilation) in enumerate(spans):
+        moduli = np.array(sizes.moduli if index == len(spans) - 1 else [STATE] * STATES)
+        terms = span * len(state) * largest
+        weights = np.clip(RADIX**2 * moduli // terms, 1, min(WEIGHT, (LIMIT - 1) // terms))
+        out = wiring.features(len(moduli))
+        mix = rng.integers(1, weights[:, None, None] + 1, size=(len(out), span, len(state))).astype(np.float64)
+        wiring.attention(f"hash_{index}", state, out, dilation, mix)
+        _reduce(wiring, f"reduce_{index}", out, terms * weights + 1, moduli)
+        state, largest = out, STATE - 1
+    return state
+
+
+def _codes(vocab: int, largest: int, rng: np.random.Generator) -> Array:
+    """A random code for every token: all different where the range allows it."""
+    if vocab <= largest:
+        return rng.permutation(largest)[:vocab].astype(np.float64) + 1
+    return rng.integers(1, largest + 1, size=vocab).astype(np.float64)
+
+
+def _spans(window: int) -> list[tuple[int, int]]:
+    """Window and dilation of each layer: (8, 1), (8, 8), … and as much as is left for the last.
+
+    >>> _spans(32), _spans(1)
+    ([(8, 1), (4, 8)], [(1, 1)])
+    """
+    spans, dilation = [], 1
+    while True:
+        span = min(8, -(-window // dilation))
+        spans.append((span, dilation))
+        dilation *= 8
+        if dilation >= window:
+            return spans
+
+
+def _reduce(wiring: Wiring, name: str, features: Features, bounds: Integers, moduli: Integers) -> None:
+    """x ← x mod modulus, for x below its bound: multiples of modulus·ρ^j are taken off, the largest j first."""
+    ratio = (bounds / moduli).max()
+    count = max(1, math.ceil(math.log(ratio, RADIX) - 0.2))
+    radix = 2
+    while radix**count < ratio:
+        radix += 1
+    multiples = np.arange(1, radix)
+    for j in reversed(range(count)):
+        unit = moduli * radix**j
+        thresholds = np.minimum(unit[:, None] * multiples, LIMIT) - 0.5
+        wiring.steps(f"{name}_{j}", features, features, thresholds, np.repeat(-unit[:, None], radix - 1, axis=1))
+
+
+def _digits(wiring: Wiring, sizes: Sizes, pairs: Features) -> Features:
+    """The high digit of each pair; the low one stays. In two rounds, √ of the values each."""
+    high = wiring.features(len(pairs))
+    bases, counts = np.array(sizes.bases), np.array(sizes.counts)
+    stride = int(np.ceil(np.sqrt(counts.max())))
+    writes = tuple(feature for both in zip(high, pairs, strict=True) for feature in both)
+    for name, step, units in (("coarse", stride, -(-int(counts.max()) // stride) - 1), ("fine", 1, stride - 1)):
+        if units == 0:
+            continue
+        thresholds = bases[:, None] * step * np.arange(1, units + 1) - 0.5
+        weights = np.stack([np.full(thresholds.shape, step), np.repeat(-step * bases[:, None], units, axis=1)], axis=1)
+        wiring.steps(f"digits_{name}", pairs, writes, thresholds, weights)
+    return high
+
+
+def _clamp(wiring: Wiring, sizes: Sizes, start: Features, rows: Features) -> None:
+    """Add start − margin, clamped to [0, starts), to both rows: the ends of the table get a few questions more."""
+    margin, starts = sizes.margin, sizes.starts
+    ffn = FeedForward("start", "relu", start, rows, units=2)
+    bias = [[-margin, -margin - starts + 1]]
+    wiring.add(ffn, W_in=1.0, b_in=bias, W_out=[[[1, -1], [1, -1]]])
+
+
+def _scales(wiring: Wiring, sizes: Sizes, digits: Features) -> tuple[Features, Features]:
+    """Powers of two from the offset's digits: one factor from the high digit, one from the low one (in grains)."""
+    out = wiring.features(2)
+    values = [[2.0**-exponent for exponent in exponents] for exponents in sizes.exponents]
+    units = max(len(row) for row in values)
+    thresholds = np.full((2, units), float(LIMIT)) - 0.5
+    weights = np.zeros((2, units))
+    for group, row in enumerate(values):
+        thresholds[group, : len(row)] = np.arange(len(row)) * (sizes.grain if group else 1) - 0.5
+        thresholds[group, 0] = -np.inf
+        weights[group, : len(row)] = np.diff(row, prepend=0.0)
+    wiring.steps("scales", digits, out, thresholds, weights)
+    return out[:1], out[1:]
+
+
+def _squares(
+    wiring: Wiring, rows: Features, columns: Features, factors: tuple[Features, Features]
+) -> tuple[Features, Features, Features]:
+    """x² for rows and columns, and the product of the two factors of E: relu(x)·y, all at once."""
+    left, right = rows + columns + factors[0], rows + columns + factors[1]
+    out = wiring.features(len(left))
+    ffn = FeedForward(
+        "squares", "relu", left, out, units=1, groups=len(left), bias=False, up="dense", up_reads=right
+    )
+    wiring.add(ffn, W_gate=1.0, W_up=1.0, W_out=1.0)
+    return rows, out[:-1], out[-1:]

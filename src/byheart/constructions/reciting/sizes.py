@@ -1,0 +1,127 @@
+"""How large the table is, and how its places are addressed.
+
+Letters: a table of two halves, A and B, each of ``rows`` rows; a row has 3 lanes of q = ``columns`` words. Every
+question reads one word (or none: the null column) in each of the three lanes of row A and of row B, six in all. Words
+have T = ``word`` bits, and ``exponent`` bits more if sign and exponent of the float carry data too.
+
+Load = bits asked for / bits of the table. Spatial coupling (rows start + spread) lets neighbouring rows even out their
+loads; 0.98 of all bits can be used.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from byheart.constructions.reciting.codes import Code
+from byheart.errors import BadInput
+
+LANES = 6
+SPREAD = 7
+"""Row − start takes this many values, in each half."""
+KINDS = 1 << 10
+MOST_ROWS = 1 << 11
+"""(r − i)² ± ½ must be exact in float32."""
+WORDS = {"float32": (24, 31), "float64": (53, 60), "bfloat16": (8, 15)}
+"""Bits a word: integers alone, and with the exponent."""
+
+
+class Unsolvable(Exception):
+    """This draw of hashes leaves some question without an answer: draw again."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """All numbers that the layers need."""
+
+    word: int
+    exponent: int
+    columns: int
+    starts: int
+    margin: int
+    aligned: int | None
+    """Length of every code if the offsets are its multiples; None if codes may begin at any bit and wrap around."""
+    exponent_share: int
+    """Of ``KINDS`` kinds of questions, how many read the exponent first."""
+    code_features: int = 1
+
+    @property
+    def rows(self) -> int:
+        """Rows of each half."""
+        return self.starts + SPREAD - 1
+
+    @property
+    def words(self) -> int:
+        """Words in the table."""
+        return self.rows * LANES * self.columns
+
+    @property
+    def offsets(self) -> int:
+        """How many bit offsets there are."""
+        return self.word // self.aligned if self.aligned else self.word
+
+    @property
+    def moduli(self) -> tuple[int, ...]:
+        """Of each hash sum: start, rows, three pairs of columns, offset, and the kind if there are two."""
+        pair = (self.columns + 1) ** 2
+        sums = (self.starts + 2 * self.margin, SPREAD**2, pair, pair, pair, self.offsets * self.grain)
+        return (*sums, KINDS) if self.exponent else sums
+
+    @property
+    def bases(self) -> tuple[int, ...]:
+        """Values of the low digit of each pair."""
+        pair = self.columns + 1
+        return SPREAD, pair, pair, pair, self._offset_base * self.grain
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Values of the high digit of each pair."""
+        pair = self.columns + 1
+        return SPREAD, pair, pair, pair, -(-self.offsets // self._offset_base)
+
+    @property
+    def grain(self) -> int:
+        """Values of the hash sum for every offset: more than one only so that its modulus is not much below others."""
+        return max(1, SPREAD**2 // self.offsets)
+
+    @property
+    def _offset_base(self) -> int:
+        """The offset's low digit: its powers of two must add up exactly."""
+        if self.aligned:
+            return 1
+        return 16 if self.word > 32 else 8
+
+    @property
+    def exponents(self) -> tuple[list[int], list[int]]:
+        """offset = (by the high digit) + (by the low digit)."""
+        count = self.counts[-1]
+        if self.aligned:
+            return [self.aligned * (k + 1) for k in range(count)], [0]
+        return [self._offset_base * k for k in range(count)], list(range(self._offset_base))
+
+
+def plan(code: Code, lengths_total: int, *, precision: str, word: int, load: float, code_features: int = 1) -> Sizes:
+    """Sizes for ``lengths_total`` bits of codes at a load: q balances row units against column units."""
+    plain, packed = WORDS[precision]
+    if word not in (plain, packed):
+        raise BadInput(f"words of {word} bits do not fit {precision}; expected {plain} or {packed}")
+    exponent = min(word - plain, code.longest)
+    aligned = code.longest if code.fixed and exponent == 0 and plain % code.longest == 0 else None
+    total = plain + exponent
+    words = max(1, math.ceil(lengths_total / total / load))
+    columns = _columns(words)
+    rows = max(SPREAD, math.ceil(words / (LANES * columns)))
+    starts = rows - SPREAD + 1
+    margin = min(2, starts // 16)
+    share = round(KINDS * code.exponent_share(exponent, plain)) if exponent else 0
+    return Sizes(plain, exponent, columns, starts, margin, aligned, share, code_features)
+
+
+def grown(sizes: Sizes) -> Sizes:
+    """The same with half a percent more rows, and at least one more."""
+    return replace(sizes, starts=sizes.starts + max(1, sizes.rows // 200))
+
+
+def _columns(words: int) -> int:
+    """A row costs 3 parameters a half, a column 5 a lane and a few for its digits; small tables get narrow rows."""
+    best = min(range(2, 512), key=lambda q: 6 * max(SPREAD, math.ceil(words / (LANES * q))) + 34 * q
+               + LANES * q * max(SPREAD, math.ceil(words / (LANES * q))))
+    return max(best, math.ceil(words / (LANES * (MOST_ROWS - 64))))

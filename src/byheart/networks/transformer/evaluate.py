@@ -1,0 +1,107 @@
+"""A float Transformer on many contexts at once: sequences are read from their starts, answers taken where asked for.
+
+Short sequences are batched (padded on the right, which nothing before can see); long ones are read in portions, with
+the cache carrying over. The answers do not depend on how: the networks are exact.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from byheart.networks.transformer.module import Cache, Transformer
+
+Ids = NDArray[np.int64]
+Report = Callable[[int, int], None]
+PORTION = 1 << 14
+"""Tokens that are read at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """For every place: the label with the largest logit, and by how much it is larger than the next."""
+
+    labels: Ids
+    margins: NDArray[np.float64]
+
+
+@torch.no_grad()
+def answers(
+    module: Transformer,
+    tokens: NDArray[np.integer],
+    starts: Ids,
+    places: Ids,
+    *,
+    portion: int = PORTION,
+    report: Report | None = None,
+) -> Answers:
+    """What the network answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``."""
+    found = np.empty(len(places), dtype=np.int64)
+    margins = np.empty(len(places))
+    done = 0
+    for index, stream in streams(module, tokens, starts, places, portion=portion):
+        logits = module.answer(stream)
+        two = logits.topk(min(2, logits.shape[1]), dim=1)
+        found[index] = two.indices[:, 0].cpu().numpy()
+        margins[index] = (two.values[:, 0] - two.values[:, -1]).cpu().numpy()
+        done += len(index)
+        if report is not None:
+            report(done, len(places))
+    return Answers(found, margins)
+
+
+@torch.no_grad()
+def streams(
+    module: Transformer, tokens: NDArray[np.integer], starts: Ids, places: Ids, *, portion: int = PORTION
+) -> Iterator[tuple[Ids, torch.Tensor]]:
+    """Indices into ``places``, and the stream after the last attention at these; in portions."""
+    data = torch.as_tensor(np.ascontiguousarray(tokens, dtype=np.int64), device=module.device)
+    lengths = np.diff(starts)
+    by_length = np.argsort(lengths, kind="stable")
+    rank = np.empty_like(by_length)
+    rank[by_length] = np.arange(len(by_length))
+    sequence = np.searchsorted(starts, places, side="right") - 1
+    order = np.argsort(rank[sequence], kind="stable")
+    ranks = rank[sequence[order]]
+    first = 0
+    while first < len(by_length):
+        longest = int(lengths[by_length[first]])
+        batch = max(1, portion // max(1, longest))
+        last = min(first + batch, len(by_length))
+        while last > first + 1 and lengths[by_length[last - 1]] * (last - first) > 2 * portion:
+            last -= 1
+        members = by_length[first:last]
+        index = order[np.searchsorted(ranks, first) : np.searchsorted(ranks, last)]
+        row = rank[sequence[index]] - first
+        column = places[index] - starts[sequence[index]]
+        yield from _batch(module, data, starts[members], int(lengths[members].max()), index, row, column, portion)
+        first = last
+
+
+def _batch(
+    module: Transformer,
+    data: torch.Tensor,
+    starts: Ids,
+    length: int,
+    index: Ids,
+    row: Ids,
+    column: Ids,
+    portion: int,
+) -> Iterator[tuple[Ids, torch.Tensor]]:
+    """One batch of sequences, portion by portion."""
+    cache: Cache | None = None
+    width = max(1, portion // len(starts))
+    by_column = np.argsort(column, kind="stable")
+    index, row, column = index[by_column], row[by_column], column[by_column]
+    begin = torch.as_tensor(starts, device=data.device)[:, None]
+    for left in range(0, length, width):
+        right = min(left + width, length)
+        positions = begin + torch.arange(left, right, device=data.device)
+        stream, cache = module.mix(data[positions.clamp_(max=len(data) - 1)], cache)
+        a, b = np.searchsorted(column, (left, right))
+        if a < b:
+            rows = torch.as_tensor(row[a:b], device=data.device)
+            columns = torch.as_tensor(column[a:b] - left, device=data.device)
+            yield index[a:b], stream[rows, columns]

@@ -1,0 +1,229 @@
+"""What a float Transformer is made of: an embedding, a list of sublayers on one residual stream, an unembedding.
+
+Letters: D features in the stream, ω tokens, C labels. Every sublayer is ordinary and *rectangular*: it reads some
+features of the stream and adds to some.
+
+- ``Attention``: heads of dimension d_head over the last positions (dilated sliding window: offsets 0, δ, 2δ, …) with
+  a relative bias; softmax(q·k + bias). What lies before the start of the sequence is a zero vector.
+- ``FeedForward``: W_out · act(W_in x + b_in), or gated, W_out · (act(W_gate x + b_gate) ⊙ (W_up x + b_up)), in
+  ``groups`` equal blocks that read and write features of their own (as a grouped convolution does). A diagonal W_up has
+  one entry a unit.
+
+The number of parameters is the number of entries of all tensors; ``padded`` is what the same network takes if every
+sublayer reads and writes the whole stream, as in a stock Transformer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from byheart.errors import BadInput
+from byheart.networks.account import Account, Item
+
+Features = tuple[int, ...]
+Shapes = dict[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Attention:
+    """Softmax attention over the last ``window`` positions, ``dilation`` apart."""
+
+    name: str
+    reads: Features
+    writes: Features
+    window: int
+    dilation: int
+    heads: int
+    d_head: int
+
+    def shapes(self) -> Shapes:
+        """Every tensor's shape."""
+        inner, read = self.heads * self.d_head, len(self.reads)
+        return {
+            "W_Q": (inner, read),
+            "W_K": (inner, read),
+            "W_V": (inner, read),
+            "W_O": (len(self.writes), inner),
+            "bias": (self.heads, self.window),
+        }
+
+    def padded(self, stream: int) -> int:
+        """Parameters if the sublayer read and wrote the whole stream."""
+        return 4 * self.heads * self.d_head * stream + self.heads * self.window
+
+    @property
+    def reach(self) -> int:
+        """How many positions it looks back."""
+        return (self.window - 1) * self.dilation
+
+
+@dataclass(frozen=True)
+class FeedForward:
+    """``groups`` blocks of ``units`` units each; group g reads and writes the g-th part of ``reads`` and ``writes``."""
+
+    name: str
+    act: Literal["sigmoid", "relu"]
+    reads: Features
+    writes: Features
+    units: int
+    groups: int = 1
+    bias: bool = True
+    up: Literal["none", "dense", "diagonal"] = "none"
+    up_reads: Features = ()
+    up_bias: bool = False
+
+    def __post_init__(self) -> None:
+        parts = {"reads": len(self.reads), "writes": len(self.writes), "up_reads": len(self.up_reads)}
+        for name, size in parts.items():
+            if size % self.groups:
+                raise BadInput(f"{self.name}: {name} has {size} features; expected a multiple of {self.groups} groups")
+        if self.up == "diagonal" and len(self.up_reads) != self.groups * self.units:
+            raise BadInput(f"{self.name}: a diagonal W_up reads {len(self.up_reads)}; expected one feature a unit")
+
+    def shapes(self) -> Shapes:
+        """Every tensor's shape."""
+        groups, units = self.groups, self.units
+        first = "in" if self.up == "none" else "gate"
+        shapes: Shapes = {f"W_{first}": (groups, units, len(self.reads) // groups)}
+        if self.bias:
+            shapes[f"b_{first}"] = (groups, units)
+        if self.up == "dense":
+            shapes["W_up"] = (groups, units, len(self.up_reads) // groups)
+        elif self.up == "diagonal":
+            shapes["W_up"] = (groups, units)
+        if self.up_bias:
+            shapes["b_up"] = (groups, units)
+        shapes["W_out"] = (groups, len(self.writes) // groups, units)
+        return shapes
+
+    def padded(self, stream: int) -> int:
+        """Parameters if the sublayer read and wrote the whole stream."""
+        units = self.groups * self.units
+        matrices = 2 if self.up == "none" else 3
+        return units * (matrices * stream + self.bias + self.up_bias)
+
+
+Sublayer = Attention | FeedForward
+_KINDS: dict[str, type[Attention] | type[FeedForward]] = {"attention": Attention, "feed-forward": FeedForward}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A whole network. ``embeds`` and ``unembeds`` are the features that W_E writes and W_U reads."""
+
+    vocab: int
+    labels: int
+    window: int
+    stream: int
+    precision: Literal["float32", "float64"]
+    embeds: Features
+    unembeds: Features
+    sublayers: tuple[Sublayer, ...]
+    bfloat16: tuple[str, ...] = ()
+    """Tensors that are kept in bfloat16 and calculated with in ``precision``."""
+
+    def shapes(self) -> Shapes:
+        """Every tensor of the network, by its full name."""
+        shapes: Shapes = {"embedding.W_E": (self.vocab, len(self.embeds))}
+        for sublayer in self.sublayers:
+            shapes |= {f"{sublayer.name}.{name}": shape for name, shape in sublayer.shapes().items()}
+        return shapes | {
+            "unembedding.W_U": (self.labels, len(self.unembeds)),
+            "unembedding.b_U": (self.labels,),
+        }
+
+    @property
+    def padded(self) -> int:
+        """Parameters if every sublayer, the embedding and the unembedding were as wide as the stream."""
+        inner = sum(sublayer.padded(self.stream) for sublayer in self.sublayers)
+        return inner + (self.vocab + self.labels) * self.stream + self.labels
+
+    def as_json(self) -> dict[str, Any]:
+        """The object that config.json holds; features as ranges, "3:9"."""
+        plain = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "sublayers"}
+        return {
+            **plain,
+            "embeds": _ranges(self.embeds),
+            "unembeds": _ranges(self.unembeds),
+            "sublayers": [_sublayer_json(sublayer) for sublayer in self.sublayers],
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Spec":
+        """The spec that ``as_json`` wrote; BadInput if it is none.
+
+        >>> ffn = FeedForward("square", "relu", reads=(0,), writes=(1,), units=1, bias=False, up="dense", up_reads=(0,))
+        >>> spec = Spec(10, 10, 1, 2, "float32", (0,), (1,), (ffn,))
+        >>> Spec.from_json(spec.as_json()) == spec
+        True
+        """
+        known = {field.name for field in fields(cls)}
+        try:
+            if unknown := set(value) - known:
+                raise ValueError(f"unknown keys {sorted(unknown)}")
+            given = dict(value)
+            for name in ("embeds", "unembeds"):
+                given[name] = _features(given[name])
+            given["sublayers"] = tuple(_sublayer(item) for item in given["sublayers"])
+            given["bfloat16"] = tuple(given.get("bfloat16", ()))
+            return cls(**given)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise BadInput(f"config.json does not describe a Transformer of Byheart: {error}") from error
+
+
+def _sublayer_json(sublayer: Sublayer) -> dict[str, Any]:
+    kind = next(name for name, cls in _KINDS.items() if isinstance(sublayer, cls))
+    values = asdict(sublayer)
+    return {"kind": kind} | {
+        name: _ranges(value) if isinstance(value, tuple) else value for name, value in values.items()
+    }
+
+
+def _sublayer(value: Mapping[str, Any]) -> Sublayer:
+    given = dict(value)
+    cls = _KINDS[given.pop("kind")]
+    for name in ("reads", "writes", "up_reads"):
+        if name in given:
+            given[name] = _features(given[name])
+    return cls(**given)
+
+
+def _ranges(features: Features) -> list[str]:
+    """Features as ranges of neighbours.
+
+    >>> _ranges((3, 4, 5, 9, 9))
+    ['3:6', '9:10', '9:10']
+    """
+    ranges: list[list[int]] = []
+    for feature in features:
+        if ranges and ranges[-1][1] == feature:
+            ranges[-1][1] += 1
+        else:
+            ranges.append([feature, feature + 1])
+    return [f"{start}:{stop}" for start, stop in ranges]
+
+
+def _features(ranges: list[str]) -> Features:
+    bounds = [tuple(map(int, part.split(":"))) for part in ranges]
+    return tuple(feature for start, stop in bounds for feature in range(start, stop))
+
+
+def count(tensors: Mapping[str, np.ndarray[Any, Any]], spec: Spec) -> Account:
+    """The account of a float network's tensors; bits are the bits that the format takes to store an entry."""
+    items = []
+    for name, tensor in tensors.items():
+        bits = 16 if name in spec.bfloat16 else 8 * np.dtype(spec.precision).itemsize
+        items.append(
+            Item(
+                name=name,
+                shape=tensor.shape,
+                dense=tensor.size,
+                nonzero=int(np.count_nonzero(tensor)),
+                free=len(np.setdiff1d(tensor, [-1, 0, 1])),
+                max_bits=bits,
+                total_bits=bits * tensor.size,
+            )
+        )
+    return Account(tuple(items), depth=len(spec.sublayers) + 2, width=spec.stream)

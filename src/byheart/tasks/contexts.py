@@ -1,0 +1,312 @@
+"""Contexts: the questions that a model must answer to recite, and what it must answer.
+
+A context is the last ``window`` tokens of a sequence up to some place. Where the sequence has only begun, what is
+missing counts as a symbol of its own. Contexts are compared exactly, never by a hash: as in the construction of suffix
+arrays, equal contexts get equal numbers, and the number of the last 2w tokens at a place follows from the numbers of
+the last w tokens there and w places earlier.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise, product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.errors import BadInput
+from byheart.tasks.checks import Ids, count
+from byheart.tasks.distinct import distinct
+from byheart.tasks.task import NextToken
+from byheart.tasks.texts import Text
+from byheart.tasks.tokenizers import Tokens
+
+LARGEST_WINDOW = 2**16
+LARGEST_ID = 2**31 - 1
+MISSING = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """N distinct contexts and what follows each."""
+
+    tokens: Tokens
+    """int32 [T]: all sequences, one after the other."""
+    starts: Ids
+    """int64 [S + 1]: where in ``tokens`` each sequence begins, and T."""
+    places: Ids
+    """int64 [N]: where in ``tokens`` each context ends: the first place where it does, increasing."""
+    labels: Ids
+    """int64 [N]: what follows each context, in [0, ``labels_in_all``)."""
+    window: int
+    """How many tokens a context has, those before the start of its sequence included."""
+    vocab: int
+    """ω: how many token ids there are, used or not."""
+    labels_in_all: int
+    """C: how many labels there are, used or not."""
+    prompts: tuple[int, ...]
+    """For each sequence how many of its first tokens must be given, so that all that follows is determined."""
+    end: int | None
+    """The label that says that a text is over; ``None`` if there is none."""
+
+    def __post_init__(self) -> None:
+        for array in (self.tokens, self.starts, self.places, self.labels):
+            array.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def windows(self, index: slice | Ids) -> Tokens:
+        """The contexts ``index`` as rows: int32 [k, ``window``], with -1 for tokens before the start of a sequence."""
+        places = self.places[index]
+        starts = self.starts[np.searchsorted(self.starts, places, side="right") - 1]
+        seen = places[:, None] + np.arange(1 - self.window, 1)
+        rows: Tokens = self.tokens[np.maximum(seen, 0)]
+        rows[seen < starts[:, None]] = MISSING
+        return rows
+
+    @property
+    def order0_bits(self) -> float:
+        """N times the empirical entropy of the labels, in bits: what they take if contexts tell nothing about them."""
+        times = np.unique(self.labels, return_counts=True)[1]
+        return float((times * np.log2(len(self) / times)).sum())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A sha256 over everything the contexts consist of."""
+        names = ("tokens", "starts", "places", "labels")
+        parts: dict[str, npt.NDArray[Any]] = {name: getattr(self, name) for name in names}
+        shapes = {name: part.shape for name, part in parts.items()}
+        numbers = [self.window, self.vocab, self.labels_in_all, self.prompts, self.end]
+        digest = hashlib.sha256(json.dumps(["contexts", shapes, numbers]).encode())
+        for part in parts.values():
+            digest.update(part.astype(part.dtype.newbyteorder("<"), copy=False).data)
+        return digest.hexdigest()
+
+
+def text_contexts(
+    texts: Sequence[Text], *, vocab: int, end: int, window: int | None = None, largest: int = LARGEST_WINDOW
+) -> Contexts:
+    """What must be answered to recite ``texts``: after every token the next one, and after the last one ``end``.
+
+    Without a ``window``, it is the first of 1, 2, 4, … (at most ``largest``) in which no context has two answers.
+
+    Two texts that begin alike can be told apart by no window before they part. What is asked there is left out, and
+    ``prompts`` says how much of each text must be given to get past all such places. A text whose last token is the
+    first that is its own must be given as a whole.
+
+    >>> texts = [Text("a", np.array([1, 2, 1, 3], np.int32)), Text("b", np.array([1, 4, 2, 4], np.int32))]
+    >>> contexts = text_contexts(texts, vocab=5, end=0)
+    >>> contexts.window
+    2
+    >>> contexts.windows(slice(None)).tolist()
+    [[1, 2], [2, 1], [1, 3], [1, 4], [4, 2], [2, 4]]
+    >>> contexts.labels
+    array([1, 3, 0, 2, 4, 0])
+    >>> contexts.prompts
+    (2, 2)
+    """
+    limit = count("largest", largest) if window is None else count("window", window)
+    vocab = count("vocab", vocab)
+    tokens, starts = _joined(texts, vocab, end)
+    answers = np.append(tokens[1:], np.int32(end))
+    answers[starts[1:] - 1] = end
+    kept = np.ones(len(tokens), np.bool_)
+    prompts = [1] * len(texts)
+    for number, length in _partings(texts, tokens, starts):
+        kept[starts[number] + length - 1] = False
+        prompts[number] = max(prompts[number], length + 1)
+
+    alike = _Alike(tokens, starts)
+    longest = int(np.diff(starts).max())
+    # A given window is gone to directly. Beyond the longest text, nothing is left to be told apart.
+    while alike.width < limit and (alike.conflict(kept, answers) if window is None else alike.width <= longest):
+        alike.widen(min(alike.width, limit - alike.width))
+    if conflict := alike.conflict(kept, answers):
+        first, second = (_place(texts, starts, place) for place in conflict)
+        follows = " and ".join("the end" if answers[place] == end else f"token {answers[place]}" for place in conflict)
+        advice = f"give a window larger than {limit}, or none" if window else f"allow a window larger than {limit}"
+        raise BadInput(
+            f"{first} and {second} agree on the last {limit} tokens, but are followed by {follows}; "
+            f"expected contexts with one answer: {advice}"
+        )
+    asked = np.flatnonzero(kept)
+    places = asked[alike.first_among(asked) == asked]
+    return Contexts(
+        tokens=tokens,
+        starts=starts,
+        places=places,
+        labels=answers[places].astype(np.int64),
+        window=alike.width if window is None else limit,
+        vocab=vocab,
+        labels_in_all=vocab,
+        prompts=tuple(prompts),
+        end=int(end),
+    )
+
+
+def task_contexts(task: NextToken, window: int | None = None) -> Contexts:
+    """What must be answered to solve ``task``: its label after the last token of each example.
+
+    Without a ``window``, it is the first of 1, 2, 4, … and n in which no context has two answers.
+
+    >>> contexts = task_contexts(NextToken(tokens=[[0, 1, 2], [1, 1, 2], [1, 2, 2]], labels=[3, 3, 0]))
+    >>> contexts.window
+    2
+    >>> contexts.windows(slice(None)).tolist(), contexts.labels.tolist()
+    ([[1, 2], [2, 2]], [3, 0])
+    """
+    if task.tokens is None:
+        raise BadInput("the task's tokens are vectors; expected token ids")
+    examples, length = task.tokens.shape
+    _fits("vocab", task.vocab)
+    powers = [2**k for k in range((length - 1).bit_length())]
+    widths = [*powers, length] if window is None else [min(count("window", window), length)]
+    for width in widths:
+        alike = distinct(task.tokens[:, -width:])
+        wrong = task.labels != task.labels[alike.representatives]
+        if not wrong.any():
+            break
+    else:
+        second = int(wrong.argmax())
+        first = int(alike.representatives[second])
+        agree = f"agree on the last {width} tokens" if width < length else "are equal"
+        advice = "give a larger window, or none" if width < length else "leave one of them out"
+        raise BadInput(
+            f"example {first} and example {second} {agree}, but ask for label {task.labels[first]} and "
+            f"label {task.labels[second]}; expected contexts with one answer: {advice}"
+        )
+    return Contexts(
+        tokens=task.tokens.astype(np.int32).ravel(),
+        starts=np.arange(examples + 1) * length,
+        places=(alike.first + 1) * length - 1,
+        labels=task.labels[alike.first],
+        window=width if window is None else int(window),
+        vocab=task.vocab,
+        labels_in_all=task.label_count,
+        prompts=(length,) * examples,
+        end=None,
+    )
+
+
+class _Alike:
+    """Which places of sequences have equal contexts, while the window grows.
+
+    The number of a context is one of the places that have it. Contexts that have become unlike all others stay so, and
+    are not looked at again.
+    """
+
+    def __init__(self, tokens: Tokens, starts: Ids) -> None:
+        self.width = 1
+        self._numbers = np.arange(len(tokens), dtype=np.int32)
+        self._offsets = self._numbers - np.repeat(starts[:-1], np.diff(starts)).astype(np.int32)
+        self._shared = np.arange(len(tokens))
+        """int64: the places whose contexts others have too, increasing."""
+        self._regroup(tokens.astype(np.int64))
+
+    def widen(self, by: int) -> None:
+        """Go on to contexts that are ``by`` tokens longer, ``by`` at most ``width``."""
+        missing = self._offsets[self._shared] < by
+        earlier = self._numbers[np.maximum(self._shared - by, 0)]
+        earlier[missing] = MISSING
+        # Numbers are below T < 2^31, so that pairs differ where their parts do, and fit into 63 bits.
+        self._regroup(self._numbers[self._shared] * np.int64(len(self._numbers) + 1) + earlier)
+        self.width += by
+
+    def first_among(self, asked: Ids) -> Ids:
+        """For each of the places ``asked``, increasing, the first of them that has its context: int64 [k]."""
+        numbers = self._numbers[asked]
+        first = np.empty_like(self._numbers)
+        first[numbers[::-1]] = asked[::-1]  # of several that go to one entry, the last one stays
+        return first[numbers].astype(np.int64)
+
+    def conflict(self, kept: npt.NDArray[np.bool_], answers: Tokens) -> tuple[int, int] | None:
+        """The first kept place with another answer than the first one that has its context, after that one."""
+        asked = self._shared[kept[self._shared]]
+        first = self.first_among(asked)
+        wrong = answers[asked] != answers[first]
+        if not wrong.any():
+            return None
+        second = int(wrong.argmax())
+        return int(first[second]), int(asked[second])
+
+    def _regroup(self, keys: Ids) -> None:
+        """Number the shared places by ``keys``, one for each of them, equal where contexts are."""
+        order = np.argsort(keys)
+        keys = keys[order]
+        new = np.ones(len(keys) + 1, np.bool_)
+        new[1:-1] = keys[1:] != keys[:-1]
+        arranged = self._shared[order]
+        self._numbers[arranged] = arranged[new[:-1]][np.cumsum(new[:-1]) - 1]
+        is_shared = np.zeros(len(self._numbers), np.bool_)
+        is_shared[arranged[~(new[:-1] & new[1:])]] = True
+        self._shared = np.flatnonzero(is_shared)
+
+
+def _joined(texts: Sequence[Text], vocab: int, end: int) -> tuple[Tokens, Ids]:
+    """``tokens`` and ``starts`` of the texts, checked."""
+    if not texts:
+        raise BadInput("no texts given; expected at least one")
+    for text in texts:
+        if not len(text.tokens):
+            raise BadInput(f"{text.name} has no tokens; expected at least one")
+    if not 0 <= end < vocab:
+        raise BadInput(f"end is {end}; expected 0 to {vocab - 1} (vocab = {vocab})")
+    starts = np.cumsum([0, *(len(text.tokens) for text in texts)])
+    _fits("vocab", vocab)
+    _fits("the number of tokens", int(starts[-1]))
+    tokens = np.concatenate([text.tokens for text in texts])
+    wrong = (tokens < 0) | (tokens >= vocab) | (tokens == end)
+    if wrong.any():
+        place = int(wrong.argmax())
+        found = f"{tokens[place]}, the end token" if tokens[place] == end else f"{tokens[place]}"
+        expected = f"expected 0 to {vocab - 1} (vocab = {vocab}) other than {end}"
+        raise BadInput(f"{_place(texts, starts, place)} is {found}; {expected}")
+    return tokens.astype(np.int32, copy=False), starts
+
+
+def _fits(name: str, number: int) -> None:
+    if number > LARGEST_ID:
+        raise BadInput(f"{name} is {number}; expected at most {LARGEST_ID}, so that ids fit into 32 bits")
+
+
+def _place(texts: Sequence[Text], starts: Ids, place: int) -> str:
+    number = int(np.searchsorted(starts, place, side="right")) - 1
+    return f"{texts[number].name}, token {place - starts[number]}"
+
+
+def _partings(texts: Sequence[Text], tokens: Tokens, starts: Ids) -> Iterator[tuple[int, int]]:
+    """Each text's number with each length after which another text, alike up to there, goes on differently.
+
+    In lexicographic order, texts that begin alike are neighbours. The lengths at which a text parts from texts before
+    it are a stack that grows and shrinks on the way, and so are the lengths at which it parts from texts after it.
+    """
+    bodies = [tokens[start:stop] for start, stop in pairwise(starts.tolist())]
+    equals: dict[bytes, list[int]] = {}
+    for number, body in enumerate(bodies):
+        equals.setdefault(body.astype(">i4").tobytes(), []).append(number)
+    order = [numbers for _, numbers in sorted(equals.items())]
+    common = [_common_length(bodies[a], bodies[b]) for (a, *_), (b, *_) in pairwise(order)]
+    for (a, *_), (b, *_), length in zip(order, order[1:], common, strict=False):
+        if length == len(bodies[a]):
+            raise BadInput(
+                f"{texts[a].name} is the beginning of {texts[b].name}, which goes on where it ends; "
+                f"expected texts that part before one ends: leave {texts[a].name} out"
+            )
+    for texts_on_way, lengths in ((order[1:], common), (order[-2::-1], common[::-1])):
+        parted: list[int] = []
+        for numbers, length in zip(texts_on_way, lengths, strict=True):
+            while parted and parted[-1] >= length:
+                parted.pop()
+            if length:
+                parted.append(length)
+            yield from product(numbers, parted)
+
+
+def _common_length(one: Tokens, other: Tokens) -> int:
+    shorter = min(len(one), len(other))
+    differ = one[:shorter] != other[:shorter]
+    return int(differ.argmax()) if differ.any() else shorter

@@ -1,0 +1,281 @@
+"""Tokenizers: texts as token ids and back, byte for byte.
+
+Ids 0 to 255 are the bytes and 256 is the end of a text, in every tokenizer here. :class:`BytePairs` adds ids for byte
+strings that are frequent in the texts it was trained on. Both are saved as Hugging Face's files for a byte-level BPE,
+so that transformers reads them as they are.
+"""
+
+import json
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.errors import BadInput
+from byheart.tasks.checks import count
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Library
+
+Tokens = npt.NDArray[np.int32]
+Merges = tuple[tuple[bytes, bytes], ...]
+"""Pairs of byte strings that become one token, the earlier ones first."""
+
+END = 256
+END_NAME = "<|end|>"
+TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
+PORTION = 2**16
+
+# GPT-2's way to write bytes as printable characters: most of Latin-1 as it is, the rest as the characters from 256 on.
+_PRINTABLE = {*range(33, 127), *range(161, 173), *range(174, 256)}
+_REST = [byte for byte in range(256) if byte not in _PRINTABLE]
+_LETTERS = "".join(chr(byte if byte in _PRINTABLE else 256 + _REST.index(byte)) for byte in range(256))
+_SINGLE = (*(bytes([byte]) for byte in range(256)), b"")
+_BYTES = {letter: byte for byte, letter in enumerate(_LETTERS)}
+
+
+class Tokenizer(Protocol):
+    """What all tokenizers do."""
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line."""
+
+    @property
+    def vocab(self) -> int:
+        """How many token ids there are, the end token among them."""
+
+    @property
+    def end(self) -> int:
+        """The id that follows the last token of a text."""
+
+    def encode(self, data: bytes) -> Tokens:
+        """The tokens of ``data``: int32 [T], without an end token."""
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """The bytes of the tokens ``ids``, one token after the other; an end token stands for none."""
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json`` and ``tokenizer_config.json``, for :func:`load` and for transformers."""
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Every byte is a token. Takes any data.
+
+    >>> Bytes().encode("né".encode())
+    array([110, 195, 169], dtype=int32)
+    >>> Bytes().decode([110, 195, 169, Bytes.end]).decode()
+    'né'
+    """
+
+    name: ClassVar[str] = "bytes"
+    vocab: ClassVar[int] = END + 1
+    end: ClassVar[int] = END
+
+    def encode(self, data: bytes) -> Tokens:
+        """The bytes of ``data``: int32 [T]."""
+        return np.frombuffer(data, np.uint8).astype(np.int32)
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """The bytes ``ids``; an end token stands for none."""
+        return _joined(ids, _SINGLE)
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json`` and ``tokenizer_config.json``, for :func:`load` and for transformers."""
+        _write(folder, ())
+
+
+@dataclass(frozen=True)
+class BytePairs:
+    """Byte-pair encoding: bytes, and strings of bytes that were merged because they are frequent. Takes UTF-8 text.
+
+    Nothing is merged across the end of a line. So a prompt that ends with a newline has the tokens that it has in the
+    whole text.
+
+    >>> tokenizer = BytePairs(merges=((b"a", b"b"),))
+    >>> tokenizer.vocab
+    258
+    >>> tokenizer.decode([257, 97, tokenizer.end])
+    b'aba'
+    """
+
+    name: ClassVar[str] = "bpe"
+    end: ClassVar[int] = END
+    merges: Merges
+
+    @classmethod
+    def train(cls, texts: Sequence[bytes], vocab: int) -> Self:
+        """The tokenizer of at most ``vocab`` ids that merges what is most frequent in ``texts``.
+
+        It has fewer ids where no pair of tokens occurs twice any more. The same texts give the same tokenizer.
+        """
+        if count("vocab", vocab) <= Bytes.vocab:
+            raise BadInput(f"vocab is {vocab}; expected more than {Bytes.vocab}, or --tokenizer bytes")
+        library = _library(())
+        from tokenizers.trainers import BpeTrainer
+
+        # The trainer knows nothing of the end token, so that no text can be mistaken for it.
+        trainer = BpeTrainer(
+            vocab_size=vocab - 1, min_frequency=2, initial_alphabet=list(_LETTERS), show_progress=False
+        )
+        library.train_from_iterator([_text(data, f"texts[{number}]: ") for number, data in enumerate(texts)], trainer)
+        found = json.loads(library.to_str())["model"]["merges"]
+        return cls(tuple((_bytes(first), _bytes(second)) for first, second in found))
+
+    @property
+    def vocab(self) -> int:
+        """How many token ids there are, the end token among them."""
+        return len(self._pieces)
+
+    def encode(self, data: bytes) -> Tokens:
+        """The tokens of ``data``: int32 [T], without an end token."""
+        portions = list(_portions(_text(data)))
+        encoded = self._library.encode_batch_fast(portions, add_special_tokens=False)
+        return np.concatenate([np.array(portion.ids, np.int32) for portion in encoded])
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """The bytes of the tokens ``ids``, one token after the other; an end token stands for none."""
+        return _joined(ids, self._pieces)
+
+    def save(self, folder: Path) -> None:
+        """Write ``tokenizer.json`` and ``tokenizer_config.json``, for :func:`load` and for transformers."""
+        _write(folder, self.merges)
+
+    @cached_property
+    def _pieces(self) -> tuple[bytes, ...]:
+        return _pieces(self.merges)
+
+    @cached_property
+    def _library(self) -> "Library":
+        return _library(self.merges)
+
+
+def load(folder: Path) -> Bytes | BytePairs:
+    """The tokenizer that was saved in ``folder``; one without merges is :class:`Bytes`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Bytes().save(Path(folder))
+    ...     load(Path(folder))
+    Bytes()
+    """
+    path = folder / TOKENIZER
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise BadInput(f"{path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: not valid JSON: {error}") from error
+    try:
+        merges = tuple((_bytes(first), _bytes(second)) for first, second in found["model"]["merges"])
+        # What else the file says does not change ids, and transformers rewrites some of it.
+        ours = all(found[part] == _description(merges)[part] for part in ("normalizer", "pre_tokenizer", "model"))
+    except (LookupError, TypeError, ValueError):
+        ours = False
+    if not ours:
+        raise BadInput(f"{path}: not a tokenizer of byheart; expected the file that came with the network")
+    return BytePairs(merges) if merges else Bytes()
+
+
+def _text(data: bytes, where: str = "") -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{where}byte {error.start} is not UTF-8 text; expected text, or --tokenizer bytes") from error
+
+
+def _portions(text: str) -> Iterator[str]:
+    """``text`` cut after newlines, where tokens end anyway, into one portion or more: many are quicker than one."""
+    start = 0
+    while (newline := text.find("\n", start + PORTION)) >= 0:
+        yield text[start : newline + 1]
+        start = newline + 1
+    yield text[start:]
+
+
+def _joined(ids: Iterable[int], pieces: tuple[bytes, ...]) -> bytes:
+    numbers = [operator.index(number) for number in ids]
+    for place, number in enumerate(numbers):
+        if not 0 <= number < len(pieces):
+            raise BadInput(f"ids[{place}] is {number}; expected 0 to {len(pieces) - 1} (vocab = {len(pieces)})")
+    return b"".join([pieces[number] for number in numbers])
+
+
+def _pieces(merges: Merges) -> tuple[bytes, ...]:
+    """What each token id stands for. Two merges may make the same string; the first gives it its id."""
+    merged = dict.fromkeys(first + second for first, second in merges)
+    return (*_SINGLE, *merged)
+
+
+def _letters(piece: bytes) -> str:
+    return "".join(_LETTERS[byte] for byte in piece)
+
+
+def _bytes(letters: str) -> bytes:
+    return bytes(_BYTES[letter] for letter in letters)
+
+
+def _description(merges: Merges) -> dict[str, Any]:
+    """The tokenizer in the terms of Hugging Face's ``tokenizer.json``."""
+    vocab = {_letters(piece): number for number, piece in enumerate(_pieces(merges))}
+    del vocab[""]
+    # Words that the pre-tokenizer makes never join letters and other signs: no merge spells the name of the end token.
+    vocab[END_NAME] = END
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    by_bytes = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+    newline = {"type": "Split", "pattern": {"String": "\n"}, "behavior": "Isolated", "invert": False}
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [{"id": END, "content": END_NAME, **flags}],
+        "normalizer": None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [newline, by_bytes]},
+        "post_processor": None,
+        "decoder": by_bytes,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            "vocab": dict(sorted(vocab.items(), key=lambda item: item[1])),
+            "merges": [[_letters(first), _letters(second)] for first, second in merges],
+        },
+    }
+
+
+def _write(folder: Path, merges: Merges) -> None:
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": END_NAME,
+        # A text that happens to hold the name of the end token does not end there.
+        "split_special_tokens": True,
+        "clean_up_tokenization_spaces": False,
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in ((TOKENIZER, _description(merges)), (CONFIG, config)):
+            (folder / name).write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be written: {error.strerror or error}") from error
+
+
+def _library(merges: Merges) -> "Library":
+    try:
+        from tokenizers import Tokenizer as Library
+    except ImportError as error:
+        message = "byte-pair encoding needs the library tokenizers; install it with: pip install 'byheart[hf]'"
+        raise BadInput(message) from error
+    library = Library.from_str(json.dumps(_description(merges)))
+    library.encode_special_tokens = True  # as split_special_tokens in the configuration
+    return library
