@@ -16,19 +16,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from byheart import bounds, certificates, constructions, networks, tasks
+    from byheart import bounds, certificates, constructions, lab, networks, tasks
     from byheart.certificates import certify
     from byheart.constructions import build
+    from byheart.constructions.reciting import compile_task, compile_text
 
-__all__ = ["bounds", "build", "certificates", "certify", "constructions", "networks", "tasks"]
+__all__ = [
+    "bounds",
+    "build",
+    "certificates",
+    "certify",
+    "compile_task",
+    "compile_text",
+    "constructions",
+    "lab",
+    "networks",
+    "tasks",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Import rooms when they are first asked for, so that ``import byheart`` and ``byheart --help`` stay quick."""
-    if name in ("bounds", "certificates", "constructions", "networks", "tasks"):
+    if name in ("bounds", "certificates", "constructions", "lab", "networks", "tasks"):
         return import_module(f"byheart.{name}")
     if name == "build":
         return import_module("byheart.constructions").build
     if name == "certify":
         return import_module("byheart.certificates").certify
+    if name in ("compile_task", "compile_text"):
+        return getattr(import_module("byheart.constructions.reciting"), name)
     raise AttributeError(f"module 'byheart' has no attribute {name!r}")

@@ -80,7 +80,7 @@ def certify(
         counterexample=verdict.counterexample,
         weights=store.fingerprint(network),
         task=task.fingerprint,
-        versions=_versions(),
+        versions=versions("byheart", "numpy", "numba", "python-flint"),
         seconds=verdict.seconds,
     )
 
@@ -138,11 +138,12 @@ def recheck(
     return certify(network, task, evaluator=evaluator, threads=threads, report=report)
 
 
-def _versions() -> dict[str, str]:
-    versions = {"python": platform.python_version()}
-    for package in ("byheart", "numpy", "numba", "python-flint"):
+def versions(*packages: str) -> dict[str, str]:
+    """The versions of Python and of these packages."""
+    found = {"python": platform.python_version()}
+    for package in packages:
         try:
-            versions[package] = version(package)
+            found[package] = version(package)
         except PackageNotFoundError:
-            versions[package] = "source tree"
-    return versions
+            found[package] = "source tree"
+    return found

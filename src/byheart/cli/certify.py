@@ -1,4 +1,4 @@
-"""``byheart certify NETWORK --task FILE``: is it true?"""
+"""``byheart certify NETWORK --task FILE``, ``byheart certify NETWORK FILE…``: is it true?"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, steps
+from byheart.cli.show import is_float
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
@@ -21,7 +22,9 @@ class CertifyCommand:
 
     network: Positional[Path]
     """Network folder."""
-    task: Path
+    files: Positional[tuple[Path, ...]] = ()
+    """The texts that a reciting network was compiled from."""
+    task: Path | None = None
     """Task file (.npz or .jsonl)."""
     recheck: bool = False
     """Check an existing certificate again: it must be about these weights and this task."""
@@ -45,6 +48,10 @@ class CertifyCommand:
 
         if self.threads < 1:
             raise BadInput(f"--threads is {self.threads}; expected at least 1")
+        if is_float(self.network):
+            return self._float()
+        if self.task is None or self.files:
+            raise BadInput(f"{self.network}: is an exact network; expected --task FILE and no texts")
         network, task = store.load(self.network), load(self.task)
         path = self.out or self.network / "certificate.json"
         certificate = self._check(network, task, path)
@@ -52,6 +59,9 @@ class CertifyCommand:
         if not self.recheck and not kept:
             write(certificate, path)
         lies = self._lies(network, task) if self.controls else []
+        return self._tell(certificate, lies, path, kept)
+
+    def _tell(self, certificate: "Certificate", lies: "list[Control]", path: Path, kept: bool) -> int:
         if self.json:
             controls = [{"name": lie.name, "found": lie.found, "detail": lie.detail} for lie in lies]
             print_json({**certificate.as_json(), **({"controls": controls} if self.controls else {})})
@@ -59,6 +69,36 @@ class CertifyCommand:
             self._print(certificate, lies)
             console().print(self._last_line(path, kept), style="dim", markup=False)
         return DONE if certificate.certified and all(lie.found is not False for lie in lies) else NOT_TRUE
+
+    def _float(self) -> int:
+        """The same for a float Transformer, against its texts or its task."""
+        import numpy as np
+        import torch
+
+        from byheart.certificates import read, write
+        from byheart.certificates.floats import certify_transformer, controls
+        from byheart.cli.questions import questions_of
+        from byheart.networks.transformer import store
+
+        torch.set_num_threads(max(self.threads, torch.get_num_threads()))
+        loaded = store.load(self.network)
+        with status("reading", quiet=self.json):
+            contexts, _ = questions_of(self.network, loaded, self.files, self.task)
+        path = self.out or self.network / "certificate.json"
+        with steps("checking", quiet=self.json) as report:
+            certificate = certify_transformer(loaded.module, contexts, report=report)
+        if self.recheck:
+            claimed = read(path)
+            for name in ("weights", "task"):
+                if getattr(claimed, name) != getattr(certificate, name):
+                    raise BadInput(f"{path}: is about other {name} ({getattr(claimed, name)[:12]}…)")
+        else:
+            write(certificate, path)
+        lies: list[Control] = []
+        if self.controls:
+            with status("telling lies", quiet=self.json):
+                lies = controls(loaded.module, contexts, np.random.default_rng(self.seed))
+        return self._tell(certificate, lies, path, kept=False)
 
     def _check(self, network: "Network", task: "Task", path: Path) -> "Certificate":
         from byheart.certificates import certify, recheck
@@ -97,7 +137,8 @@ class CertifyCommand:
             return f"{path} is about another task and was left as it is; -o writes elsewhere"
         if self.recheck:
             return f"{path} was checked again: the same weights, the same task"
-        return f"wrote {path}; check it again with:  byheart certify {self.network} --task {self.task} --recheck"
+        what = f"--task {self.task}" if self.task is not None else " ".join(map(str, self.files))
+        return f"wrote {path}; check it again with:  byheart certify {self.network} {what} --recheck"
 
 
 def _of_another_task(path: Path, certificate: "Certificate") -> bool:

@@ -12,7 +12,11 @@ from byheart.cli.bounds import BoundsCommand
 from byheart.cli.build import BuildCommand
 from byheart.cli.certify import CertifyCommand
 from byheart.cli.compare import CompareCommand
+from byheart.cli.compile import CompileCommand
+from byheart.cli.edit import EditCommand
 from byheart.cli.output import BAD_INPUT, print_json, with_example
+from byheart.cli.recite import ReciteCommand
+from byheart.cli.show import ShowCommand
 from byheart.cli.task import TaskCommand
 from byheart.errors import BadInput
 
@@ -30,11 +34,27 @@ _BUILD = with_example(
 )
 _CERTIFY = with_example(
     "Check every answer of a saved network, exactly, and write the certificate.",
-    "byheart certify net --task t.npz --controls",
+    "byheart certify net --task t.npz --controls    or, for texts:  byheart certify book book.txt",
 )
 _COMPARE = with_example(
     "Build every construction on one task, certify each, and print one table.",
     "byheart compare --task t.npz --plot parameters.png",
+)
+_COMPILE = with_example(
+    "Compile texts, or a next-token task, into a float Transformer that says them word for word. No training.",
+    "byheart compile book.txt -o book",
+)
+_RECITE = with_example(
+    "Recite from a compiled network.",
+    "byheart recite book --tokens 500",
+)
+_EDIT = with_example(
+    "Change what a compiled network answers to one context, and nothing else.",
+    "byheart edit book --set 'Call me Ishmael=!'",
+)
+_SHOW = with_example(
+    "Show where a network's parameters are.",
+    "byheart show book --plot parameters.png",
 )
 Command = (
     Annotated[TaskCommand, subcommand("task", description=_TASK)]
@@ -42,6 +62,10 @@ Command = (
     | Annotated[BuildCommand, subcommand("build", description=_BUILD)]
     | Annotated[CertifyCommand, subcommand("certify", description=_CERTIFY)]
     | Annotated[CompareCommand, subcommand("compare", description=_COMPARE)]
+    | Annotated[CompileCommand, subcommand("compile", description=_COMPILE)]
+    | Annotated[ReciteCommand, subcommand("recite", description=_RECITE)]
+    | Annotated[EditCommand, subcommand("edit", description=_EDIT)]
+    | Annotated[ShowCommand, subcommand("show", description=_SHOW)]
 )
 _ABOUT = (
     "Byheart: a dataset in, a Transformer that has memorized it out, with an honest parameter count beside every known "

@@ -29,7 +29,7 @@ Report = Callable[[str], None]
 
 BETAS = (0.9, 0.99)
 WARM_UP = 0.03  # share of the budget
-LARGEST_NORM = 1.0  # of gradients: large rates memorize more, and a single bad step must not end a run
+LARGEST_NORM = 1.0  # of gradients: rates are large, and a single bad step must not end a run
 STEPS_AHEAD = 50  # steps that a GPU is given before the host waits for it
 SECONDS_A_REPORT = 10.0
 ROWS_MEASURED_AT_ONCE = 1 << 14

@@ -1,9 +1,9 @@
 """Banded linear systems modulo 2, bit-packed: eliminate once, then solve for many right-hand sides in linear time.
 
 Equation e has a few unknowns, all within W words of 64 from its base; equations come sorted by base. Each is reduced
-by the pivots that exist already, lowest unknown first, until an unknown without a pivot leads: that is its own. Rows never
-grow beyond the band, so the cost is at most (equations)·(band)·W. The pivots used are recorded as bits, so that a
-right-hand side can follow later.
+by the pivots that exist already, lowest unknown first, until an unknown without a pivot leads: that is its own. Rows
+never grow beyond the band, so the cost is at most (equations)·(band)·W. The pivots used are recorded as bits, so that
+a right-hand side can follow later.
 
 This module imports numba; import it where it is needed.
 """

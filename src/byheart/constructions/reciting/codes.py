@@ -40,6 +40,11 @@ class Code:
         """Bits of all questions' code words."""
         return sum(length * count for length, count in enumerate(self.histogram))
 
+    @property
+    def questions(self) -> int:
+        """How many questions there are."""
+        return sum(self.histogram)
+
     def exponent_share(self, exponent: int, word: int) -> float:
         """The share ρ of questions that read the exponent's bits first, so that no bit plane is fuller than another.
 
@@ -47,8 +52,7 @@ class Code:
         ρ·N = (Σ ℓ − ρ Σ min(ℓ, e)) / T.
         """
         first = sum(min(length, exponent) * count for length, count in enumerate(self.histogram))
-        count = sum(self.histogram[1:])
-        return self.total / (word * count + first)
+        return self.total / (word * self.questions + first)
 
     def lines(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """W_U [C, digits] and b_U [C]."""
@@ -80,28 +84,35 @@ def make_code(labels: NDArray[np.int64], count: int) -> Code:
     occurrences = np.bincount(labels, minlength=count)
     used = np.flatnonzero(occurrences)
     bits = max(1, math.ceil(math.log2(len(used))))
-    limit = EXACT - 1 - bits
-    if limit >= bits and len(used) > 1:
-        lengths = _limited(occurrences[used], max(bits, min(limit, 15)))
-        if (lengths * occurrences[used]).sum() < 0.99 * bits * len(labels):
-            return _canonical(occurrences, used, lengths, low=0, fixed=False)
-    fixed = np.full(len(used), bits)
-    return _canonical(occurrences, used, fixed, low=0 if limit >= bits else bits // 2, fixed=True)
+    lengths = np.full(count, -1)
+    lengths[used] = bits
+    if len(used) > 1 and _limit(len(used)) >= bits:
+        huffman = _limited(occurrences[used], max(bits, min(_limit(len(used)), 15)))
+        if (huffman * occurrences[used]).sum() < 0.99 * bits * len(labels):
+            lengths[used] = huffman
+    return code_of_lengths(lengths, labels)
 
 
-def _canonical(
-    occurrences: NDArray[np.int64], used: NDArray[np.int64], given: NDArray[np.int64], *, low: int, fixed: bool
-) -> Code:
-    """Code words in the order of (length, label): each is the one before plus one, shifted to its length."""
-    longest = int(given.max())
-    lengths = np.full(len(occurrences), -1)
-    lengths[used] = given
-    order = used[np.argsort(given, kind="stable")]
-    words = np.zeros(len(occurrences), dtype=np.int64)
+def code_of_lengths(lengths: NDArray[np.int64], labels: NDArray[np.int64]) -> Code:
+    """The canonical code of these lengths [C] (−1: no code word), for these labels [N].
+
+    Code words come in the order of (length, label): each is the one before plus one, shifted to its length.
+    """
+    used = np.flatnonzero(lengths >= 0)
+    order = used[np.argsort(lengths[used], kind="stable")]
+    longest = int(lengths.max())
+    words = np.zeros(len(lengths), dtype=np.int64)
     steps = np.left_shift(1, longest - lengths[order])
     words[order] = (np.cumsum(steps) - steps) >> (longest - lengths[order])
-    histogram = np.bincount(given, weights=occurrences[used], minlength=longest + 1).astype(int)
+    fixed = bool((lengths[used] == longest).all())
+    low = longest // 2 if fixed and longest > _limit(len(used)) else 0
+    histogram = np.bincount(lengths[labels], minlength=longest + 1)
     return Code(lengths, words, longest, fixed, low, tuple(histogram.tolist()))
+
+
+def _limit(used: int) -> int:
+    """The most bits of a code word for which the lines of that many labels are exact."""
+    return EXACT - 1 - max(1, math.ceil(math.log2(used)))
 
 
 def _limited(weights: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
@@ -114,8 +125,7 @@ def _limited(weights: NDArray[np.int64], limit: int) -> NDArray[np.int64]:
     single = [(int(weights[i]), np.eye(1, len(weights), i, dtype=np.int64)[0]) for i in order]
     row = single
     for _ in range(limit - 1):
-        packages = [
-            (a[0] + b[0], a[1] + b[1]) for a, b in zip(row[0::2], row[1::2], strict=False)
-        ]
+        packages = [(a[0] + b[0], a[1] + b[1]) for a, b in zip(row[0::2], row[1::2], strict=False)]
         row = list(heapq.merge(single, packages, key=lambda item: item[0]))
-    return np.sum([item[1] for item in row[: 2 * len(weights) - 2]], axis=0)
+    lengths: NDArray[np.int64] = np.sum([item[1] for item in row[: 2 * len(weights) - 2]], axis=0)
+    return lengths

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from byheart.constructions.reciting import front as fronts
 from byheart.constructions.reciting import reading, table
-from byheart.constructions.reciting.codes import Code, make_code
-from byheart.constructions.reciting.sizes import WORDS, Sizes, Unsolvable, grown, plan
+from byheart.constructions.reciting.codes import Code, code_of_lengths, make_code
+from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
 from byheart.networks.account import Account
@@ -20,8 +20,9 @@ from byheart.tasks.contexts import Contexts
 
 Precision = Literal["float32", "float64", "bfloat16"]
 Report = Callable[[int, int], None]
-LOAD = 0.985
 ATTEMPTS = 40
+BYTES_A_QUESTION = 500
+"""Memory that compiling takes, all in all, for every question (measured at a million)."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +30,36 @@ class Settings:
     """How to compile."""
 
     precision: Precision = "float32"
-    """Format of the weights; bfloat16 is for the table, the rest of such a network is float32."""
+    """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
     words: int | None = None
-    """Bits a word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16). Default: the first."""
+    """Bits a word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16). The larger one puts data
+    into sign and exponent too. Default: the smaller one."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a network was made from, but for the questions: the same recipe gives the same front."""
+
+    settings: Settings
+    sizes: Sizes
+    lengths: tuple[int, ...]
+    """Of each label's code word; −1 for labels without one."""
+    draw: tuple[int, int]
+    """Seed and attempt."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As config.json keeps it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "Recipe":
+        """What ``as_json`` wrote."""
+        try:
+            settings, sizes = Settings(**value["settings"]), Sizes(**value["sizes"])
+            seed, attempt = value["draw"]
+            return cls(settings, sizes, tuple(value["lengths"]), (seed, attempt))
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInput(f"config.json has no recipe of a compiled network: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,31 +69,92 @@ class Compiled:
     spec: Spec
     tensors: dict[str, NDArray[Any]]
     account: Account
-    sizes: Sizes
-    code: Code
+    recipe: Recipe
+    contexts: Contexts
     load: float
-    attempts: int
+    """Share of the table's bits that questions asked for."""
     seconds: float
+
+    @property
+    def bits(self) -> float:
+        """What was memorized: the number of questions times the entropy of their answers."""
+        return self.contexts.order0_bits
+
+    def module(self) -> Any:
+        """The network as a ``torch.nn.Module``."""
+        from byheart.networks.transformer.store import as_module
+
+        return as_module(self.spec, self.tensors)
+
+    def about(self) -> dict[str, Any]:
+        """What config.json says about the network."""
+        return {
+            "recipe": self.recipe.as_json(),
+            "questions": len(self.contexts),
+            "contexts": self.contexts.fingerprint,
+            "bits": self.bits,
+            "parameters": self.account.dense,
+            "parameters_padded": self.spec.padded,
+            "load": self.load,
+            "end": self.contexts.end,
+        }
 
 
 def compile_contexts(
     contexts: Contexts, settings: Settings | None = None, *, seed: int = 0, report: Report | None = None
 ) -> Compiled:
-    """A Transformer that gives every question of ``contexts`` its answer."""
+    """A Transformer that gives every question of ``contexts`` its answer.
+
+    ``report`` is called with (bit planes done, bit planes in all).
+    """
     began = time.perf_counter()
     settings = settings or Settings()
+    _check(contexts)
     word = settings.words or WORDS[settings.precision][0]
     code = make_code(contexts.labels, contexts.labels_in_all)
     if code.low and word != WORDS[settings.precision][0]:
-        raise BadInput(f"words of {word} bits need a code of one digit; got {contexts.labels_in_all} labels: use plain words")
-    sizes = plan(code, code.total, precision=settings.precision, word=word, load=LOAD)
+        expected = f"expected --words {WORDS[settings.precision][0]}, or fewer labels"
+        raise BadInput(f"words of {word} bits do not go with {contexts.labels_in_all} labels; {expected}")
+    sizes = plan(code, precision=settings.precision, word=word)
     for attempt in range(ATTEMPTS):
+        recipe = Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, attempt))
         try:
-            draft = _Draft(contexts, settings, code, sizes, np.random.default_rng([seed, attempt]))
-            return draft.finished(attempt + 1, began, report)
+            return compile_with(recipe, contexts, report=report, began=began)
         except Unsolvable:
             sizes = _next(sizes, attempt)
     raise BadInput(f"no table was found in {ATTEMPTS} attempts; another --seed may do")
+
+
+def compile_with(
+    recipe: Recipe, contexts: Contexts, *, report: Report | None = None, began: float | None = None
+) -> Compiled:
+    """The one attempt that a recipe describes; raises Unsolvable if it fails."""
+    from byheart.constructions.reciting.solve import solve
+
+    began = time.perf_counter() if began is None else began
+    draft = _Draft(recipe, contexts)
+    words = solve(draft.questions(contexts), recipe.sizes, draft.rng, report=report)
+    draft.wiring.tensors[table.TABLE] = table.as_floats(words, recipe.sizes, draft.wiring.precision)
+    tensors = {name: draft.wiring.tensors[name] for name in draft.spec.shapes()}
+    sizes = recipe.sizes
+    return Compiled(
+        spec=draft.spec,
+        tensors=tensors,
+        account=count(tensors, draft.spec),
+        recipe=recipe,
+        contexts=contexts,
+        load=int(draft.code.lengths[contexts.labels].sum()) / (sizes.words * (sizes.word + sizes.exponent)),
+        seconds=time.perf_counter() - began,
+    )
+
+
+def _check(contexts: Contexts) -> None:
+    if not len(contexts):
+        raise BadInput("there is no question to answer; expected at least one")
+    longest = int(np.diff(contexts.starts).max())
+    sees = fronts.sees(contexts.window)
+    if sees != contexts.window and contexts.window < longest:
+        raise BadInput(f"the window is {contexts.window}; expected at most 8 or a power of two, such as {sees}")
 
 
 def _next(sizes: Sizes, attempt: int) -> Sizes:
@@ -76,69 +165,57 @@ def _next(sizes: Sizes, attempt: int) -> Sizes:
 
 
 class _Draft:
-    """One attempt: a network whose table is still empty."""
+    """A network whose table is still empty."""
 
-    def __init__(
-        self, contexts: Contexts, settings: Settings, code: Code, sizes: Sizes, rng: np.random.Generator
-    ) -> None:
-        self.contexts, self.settings, self.code, self.sizes, self.rng = contexts, settings, code, sizes, rng
-        wiring = Wiring(np.dtype("float64" if settings.precision == "float64" else "float32"))
-        self.front = fronts.add_front(wiring, sizes, contexts.vocab, contexts.window, rng)
-        words = table.add_table(wiring, sizes, self.front)
-        if sizes.exponent:
-            lanes = wiring.features(6)
-            table.add_selection(wiring, sizes, self.front, words, lanes)
-            sums = reading.add_unpacking(wiring, sizes, lanes)
-        else:
-            sums = reading.Lanes(wiring.features(3), ())
-            first, second, third = sums.sums
-            table.add_selection(wiring, sizes, self.front, words, (first, first, second, second, third, third))
-        Y = reading.add_reading(wiring, sizes, code, self.front, sums)
-        W_U, b_U = code.lines()
+    def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
+        self.sizes = recipe.sizes
+        self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels)
+        self.rng = np.random.default_rng(recipe.draw)
+        wide = recipe.settings.precision == "float64"
+        self.wiring = wiring = Wiring(np.dtype("float64" if wide else "float32"))
+        self.front = fronts.add_front(wiring, self.sizes, contexts.vocab, contexts.window, self.rng)
+        Y = self._back()
+        W_U, b_U = self.code.lines()
         wiring.tensor("unembedding.W_U", W_U, W_U.shape)
         wiring.tensor("unembedding.b_U", b_U, b_U.shape)
-        self.wiring = wiring
         self.spec = Spec(
             vocab=contexts.vocab,
             labels=contexts.labels_in_all,
             window=contexts.window,
             stream=wiring.stream,
-            precision="float64" if settings.precision == "float64" else "float32",
-            embeds=tuple(range(sizes.code_features)),
+            precision="float64" if wide else "float32",
+            embeds=tuple(range(self.sizes.code_features)),
             unembeds=Y,
             sublayers=tuple(wiring.sublayers),
-            bfloat16=(table.TABLE,) if settings.precision == "bfloat16" else (),
+            bfloat16=(table.TABLE,) if recipe.settings.precision == "bfloat16" else (),
         )
 
-    def finished(self, attempts: int, began: float, report: Report | None) -> Compiled:
-        """Ask the front where every question reads, solve for the words, and fill them in."""
-        from byheart.constructions.reciting.solve import solve
+    def _back(self) -> tuple[int, ...]:
+        """From the places in the table to the label's code."""
+        wiring, sizes, front = self.wiring, self.sizes, self.front
+        words = table.add_table(wiring, sizes, front)
+        if sizes.exponent:
+            lanes = wiring.features(LANES)
+            table.add_selection(wiring, sizes, front, words, lanes)
+            sums = reading.add_unpacking(wiring, sizes, lanes)
+        else:
+            sums = reading.Lanes(wiring.features(LANES // 2), ())
+            pairs = tuple(feature for feature in sums.sums for _ in range(2))
+            table.add_selection(wiring, sizes, front, words, pairs)
+        return reading.add_reading(wiring, sizes, self.code, front, sums)
 
-        words = solve(self._questions(), self.sizes, self.rng, report=report)
-        self.wiring.tensors[table.TABLE] = table.as_floats(words, self.sizes, self.wiring.precision)
-        tensors = {name: self.wiring.tensors[name] for name in self.spec.shapes()}
-        return Compiled(
-            spec=self.spec,
-            tensors=tensors,
-            account=count(tensors, self.spec),
-            sizes=self.sizes,
-            code=self.code,
-            load=self.code.total / (self.sizes.words * (self.sizes.word + self.sizes.exponent)),
-            attempts=attempts,
-            seconds=time.perf_counter() - began,
-        )
-
-    def _questions(self) -> Any:
+    def questions(self, contexts: Contexts) -> Any:
+        """Ask the network's own front where every question reads."""
         import torch
 
         from byheart.constructions.reciting.solve import sort_questions
         from byheart.networks.transformer.evaluate import streams
         from byheart.networks.transformer.store import as_module
 
-        contexts, front = self.contexts, self.front
+        front = self.front
         module = as_module(self.spec, self.wiring.tensors)
         wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind]
-        found = np.empty((len(contexts.places), len(wanted)))
+        found = np.empty((len(contexts), len(wanted)))
         for index, stream in streams(module, contexts.tokens, contexts.starts, contexts.places):
             with torch.no_grad():
                 found[index] = module.local(stream, until="table")[:, wanted].numpy()

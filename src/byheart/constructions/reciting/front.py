@@ -28,8 +28,8 @@ Integers = NDArray[np.int64]
 STATE, STATES = 1 << 10, 3
 """Intermediate sums are taken modulo ``STATE``; there are ``STATES`` of them, 30 bits in all."""
 LIMIT = 1 << 23
-WEIGHT = 15
-"""The largest weight."""
+LEAST_WEIGHT, WEIGHT = 7, 15
+"""Weights are drawn up to one of these: the less, the fewer steps to reduce the sum; too few, and sums are alike."""
 RADIX = 12
 """Reducing a sum modulo m takes multiples of m and of a power of this many m off it."""
 
@@ -74,7 +74,9 @@ def _hash(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.
     for index, (span, dilation) in enumerate(spans):
         moduli = np.array(sizes.moduli if index == len(spans) - 1 else [STATE] * STATES)
         terms = span * len(state) * largest
-        weights = np.clip(RADIX**2 * moduli // terms, 1, min(WEIGHT, (LIMIT - 1) // terms))
+        weights = np.clip(RADIX**2 * moduli // terms, LEAST_WEIGHT, WEIGHT)
+        weights[1] = 1
+        weights = np.minimum(weights, (LIMIT - 1) // terms)
         out = wiring.features(len(moduli))
         mix = rng.integers(1, weights[:, None, None] + 1, size=(len(out), span, len(state))).astype(np.float64)
         wiring.attention(f"hash_{index}", state, out, dilation, mix)
@@ -103,6 +105,12 @@ def _spans(window: int) -> list[tuple[int, int]]:
         dilation *= 8
         if dilation >= window:
             return spans
+
+
+def sees(window: int) -> int:
+    """How many tokens a network for this window sees: all of them, and a few more if that is no power of two."""
+    span, dilation = _spans(window)[-1]
+    return span * dilation
 
 
 def _reduce(wiring: Wiring, name: str, features: Features, bounds: Integers, moduli: Integers) -> None:
@@ -163,8 +171,6 @@ def _squares(
     """x² for rows and columns, and the product of the two factors of E: relu(x)·y, all at once."""
     left, right = rows + columns + factors[0], rows + columns + factors[1]
     out = wiring.features(len(left))
-    ffn = FeedForward(
-        "squares", "relu", left, out, units=1, groups=len(left), bias=False, up="dense", up_reads=right
-    )
+    ffn = FeedForward("squares", "relu", left, out, units=1, groups=len(left), bias=False, up="dense", up_reads=right)
     wiring.add(ffn, W_gate=1.0, W_up=1.0, W_out=1.0)
     return rows, out[:-1], out[-1:]

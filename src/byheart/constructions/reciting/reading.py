@@ -2,8 +2,8 @@
 
 Letters: T bits a word, M = 2^T, E = 2^−o the scale of offset o, L bits of Y.
 
-1. *Adding*. Words of even lanes are stored in [0, M), of odd lanes in [−M, 0): a sum of one of each is in [−M, M), which
-   the format holds exactly, and a comparison with 0 brings it back. No sum ever needs T + 1 bits and a sign.
+1. *Adding*. Words of even lanes are stored in [0, M), of odd lanes in [−M, 0): a sum of one of each is in [−M, M),
+   which the format holds exactly, and a comparison with 0 brings it back. No sum ever needs T + 1 bits and a sign.
 2. *Centring*. c = the sum in [−M/2, M/2), plus ½: never an integer, so that no comparison below meets equality.
 3. *Shifting*. z = (c + ½)·E. Its integer part is taken off, four bits at a time, the highest first; y = z mod 1.
 4. *Wrapping*. Codes may run over the lowest bit and go on at the highest: y = z mod 1 + ⌊z⌋·2^−T. The sign makes the
@@ -58,9 +58,7 @@ def add_unpacking(wiring: Wiring, sizes: Sizes, lanes: Features) -> Lanes:
     )
     for bit in reversed(range(sizes.exponent)):
         size = _halve(wiring, bit, T, size, exponents)
-    wiring.add(
-        FeedForward("mantissa", "relu", size, pairs, units=1, groups=LANES), W_in=M / 2, b_in=-M / 2, W_out=1.0
-    )
+    wiring.add(FeedForward("mantissa", "relu", size, pairs, units=1, groups=LANES), W_in=M / 2, b_in=-M / 2, W_out=1.0)
     modulus = 1 << sizes.exponent
     limits = modulus * np.arange(1, LANES) - 0.5
     wiring.steps("exponent_sum", exponents, exponents, limits, np.full((1, 1, LANES - 1), -modulus))
@@ -99,9 +97,7 @@ def add_adding(wiring: Wiring, sizes: Sizes, sums: Features) -> Features:
     limits = np.array([[-np.inf, -0.5]] * 3)
     wiring.steps("carry_0", sums, sums, limits, [[M, -M], [0, -M], [0, -M]])
     for index, other in enumerate((second, third)):
-        wiring.add(
-            FeedForward(f"plus_{index}", "relu", other, first, units=1, bias=False), W_in=-1.0, W_out=-1.0
-        )
+        wiring.add(FeedForward(f"plus_{index}", "relu", other, first, units=1, bias=False), W_in=-1.0, W_out=-1.0)
         wiring.steps(f"carry_{index + 1}", first, first, limits[:1], [[M, -M]])
     wiring.steps("centre", first, first, [[M / 2 - 0.5]], [[-M]])
     return first
@@ -165,9 +161,7 @@ def _first_bits(wiring: Wiring, T: int, y: Features, bits: int, low: int, digits
             wiring.steps(f"bits_{bits - done}", y, (*y, feature), limits, rows, gap=2.0 ** -(T + 1))
 
 
-def _by_kind(
-    wiring: Wiring, sizes: Sizes, code: Code, front: Front, lanes: Lanes, digits: Features
-) -> Features:
+def _by_kind(wiring: Wiring, sizes: Sizes, code: Code, front: Front, lanes: Lanes, digits: Features) -> Features:
     """Y = (high, low) of the word bits, or (exponents, high): the first kind reads the exponents first."""
     Y = wiring.features(1)
     share = sizes.exponent_share - 0.5

@@ -1,7 +1,7 @@
 """The table: one unit a row, one word an entry of W_out; then one word in each lane.
 
-A row's unit is σ(SHARP·(½ − (r − i)²)), exactly one-hot; so W_out times it is row i, without any sum. A column's unit is
-gated the same way and multiplies the word that it finds in the stream; a column number without a unit (the *null
+A row's unit is σ(SHARP·(½ − (r − i)²)), exactly one-hot; so W_out times it is row i, without any sum. A column's unit
+is gated the same way and multiplies the word that it finds in the stream; a column number without a unit (the *null
 column*) reads nothing, which keeps the equations of one row independent.
 """
 

@@ -21,7 +21,10 @@ PORTION = 1 << 14
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """For every place: the label with the largest logit, and by how much it is larger than the next."""
+    """For every place: the label with the largest logit (the first of equals), and by how much it exceeds the next.
+
+    Where there is one label only, the margin is infinite.
+    """
 
     labels: Ids
     margins: NDArray[np.float64]
@@ -43,9 +46,10 @@ def answers(
     done = 0
     for index, stream in streams(module, tokens, starts, places, portion=portion):
         logits = module.answer(stream)
-        two = logits.topk(min(2, logits.shape[1]), dim=1)
-        found[index] = two.indices[:, 0].cpu().numpy()
-        margins[index] = (two.values[:, 0] - two.values[:, -1]).cpu().numpy()
+        # Twice the largest: quicker than the two largest at once.
+        largest, label = logits.max(dim=1)
+        found[index] = label.cpu().numpy()
+        margins[index] = (largest - logits.scatter_(1, label[:, None], -torch.inf).amax(dim=1)).cpu().numpy()
         done += len(index)
         if report is not None:
             report(done, len(places))

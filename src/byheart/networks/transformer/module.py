@@ -1,24 +1,26 @@
 """The float Transformer as a ``torch.nn.Module``: runs on CPU and CUDA with the same bits.
 
 A compiled network's values are exact (each sum has few non-zero terms, all of them integers over a power of two that
-fit the format), so that neither the batch, nor the order of summation, nor the device can change a bit. The one thing
-that could is TF32, which rounds the *factors* of a product: it is switched off while a network runs.
+fit the format), so that neither the batch, nor the order of summation, nor the device can change a bit. What could is
+a mode that rounds the *factors* of a product (TF32, bfloat16, autocast): all are off while a network runs.
 
-Shapes: tokens int64 [B, T]; the stream is [B, T, D] up to the last attention sublayer, then [M, D] for the M places
-whose logits are asked for.
+Shapes: tokens int64 [B, T]. Inside, the stream is [D, B·T] up to the last attention sublayer, then [D, M] for the M
+places whose logits are asked for: features first, so that those which a sublayer reads and writes are rows, and a
+product in groups is one batched product without a transpose. What callers see has the features last, as a view.
 """
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from byheart.errors import BadInput
-from byheart.networks.transformer.spec import Attention, FeedForward, Features, Spec
+from byheart.networks.transformer.spec import Attention, Features, FeedForward, Spec
 
 Cache = list[Tensor]
-"""What each attention sublayer has read at the last positions: [B, reach, features]."""
+"""What each attention sublayer has read at the last positions: [features, B, reach]."""
 
 
 class Slice:
@@ -28,22 +30,22 @@ class Slice:
         start = features[0] if features else 0
         self.neighbours = features == tuple(range(start, start + len(features)))
         self.start, self.stop = start, start + len(features)
-        self.index = torch.tensor(features, dtype=torch.long)
+        self.index = torch.tensor(features, dtype=torch.long, device="cpu")
 
     def read(self, stream: Tensor) -> Tensor:
-        """[…, features]."""
+        """[features, M]."""
         if self.neighbours:
-            return stream[..., self.start : self.stop]
-        return stream.index_select(-1, self._index(stream))
+            return stream[self.start : self.stop]
+        return stream.index_select(0, self._index(stream))
 
     def add(self, stream: Tensor, value: Tensor) -> Tensor:
-        """The stream with ``value`` added; in place unless gradients are wanted."""
+        """The stream with ``value`` [features, M] added; in place unless gradients are wanted."""
         if torch.is_grad_enabled():
-            return stream.index_add(-1, self._index(stream), value)
+            return stream.index_add(0, self._index(stream), value)
         if self.neighbours:
-            stream[..., self.start : self.stop] += value
+            stream[self.start : self.stop].add_(value)
             return stream
-        return stream.index_add_(-1, self._index(stream), value)
+        return stream.index_add_(0, self._index(stream), value)
 
     def _index(self, stream: Tensor) -> Tensor:
         if self.index.device != stream.device:
@@ -67,26 +69,35 @@ class AttentionLayer(nn.Module):
         for name, shape in spec.shapes().items():
             self.register_parameter(name, nn.Parameter(torch.zeros(shape, dtype=dtype)))
 
-    def forward(self, stream: Tensor, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The stream [B, T, D] after the sublayer, and what the next positions must know of these."""
+    def forward(self, stream: Tensor, batch: int, past: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The stream [D, B·T] after the sublayer, and what the next positions must know of these."""
         spec = self.spec
+        heads, d_head, dilation = spec.heads, spec.d_head, spec.dilation
         seen = self.reads.read(stream)
-        batch, length, width = seen.shape
-        before = seen.new_zeros(batch, spec.reach, width) if past is None else past
-        history = torch.cat([before, seen], dim=1)
-        offsets = [history[:, spec.reach - spec.dilation * k :][:, :length] for k in range(spec.window)]
-        keys = torch.stack(offsets, dim=2)
-        heads, d_head = spec.heads, spec.d_head
-        q = (seen @ self.W_Q.T).view(batch, length, 1, heads, d_head)
-        k = (keys @ self.W_K.T).view(batch, length, spec.window, heads, d_head)
-        v = (keys @ self.W_V.T).view(batch, length, spec.window, heads, d_head)
-        scores = (q * k).sum(-1) / d_head**0.5 + self.bias.T
-        mixed = (scores.softmax(dim=2).unsqueeze(-1) * v).sum(2).reshape(batch, length, heads * d_head)
-        return self.writes.add(stream, mixed @ self.W_O.T), history[:, length:]
+        width, length = seen.shape[0], seen.shape[1] // batch
+        before = seen.new_zeros(width, batch, spec.reach) if past is None else past
+        history = torch.cat([before, seen.view(width, batch, length)], dim=2)
+        held = history
+        if length == 1:  # only these are looked at: the others need no keys
+            held, dilation = history[:, :, ::dilation], 1
+        held = held.reshape(width, -1)
+
+        def windows(values: Tensor) -> Tensor:
+            """[H, d_head, window, B, T], the farthest offset first."""
+            rows = values.view(heads, d_head, batch, -1)
+            return rows.unfold(3, dilation * (spec.window - 1) + 1, 1)[..., ::dilation].movedim(4, 2)
+
+        q = (self.W_Q @ seen).view(heads, d_head, 1, batch, length)
+        scores = (q * windows(self.W_K @ held)).sum(1) / d_head**0.5 + self.bias.flip(1)[:, :, None, None]
+        mixed = (scores.softmax(1).unsqueeze(1) * windows(self.W_V @ held)).sum(2).view(heads * d_head, -1)
+        return self.writes.add(stream, self.W_O @ mixed), history[:, :, length:]
 
 
 class FeedForwardLayer(nn.Module):
     """A feed-forward sublayer in groups, gated or not."""
+
+    W_up: Tensor
+    W_out: Tensor
 
     def __init__(self, spec: FeedForward, dtype: torch.dtype, bfloat16: frozenset[str]) -> None:
         super().__init__()
@@ -96,43 +107,48 @@ class FeedForwardLayer(nn.Module):
             kept = torch.bfloat16 if f"{spec.name}.{name}" in bfloat16 else dtype
             self.register_parameter(name, nn.Parameter(torch.zeros(shape, dtype=kept)))
         self.first = "in" if spec.up == "none" else "gate"
-        self.act = torch.sigmoid if spec.act == "sigmoid" else torch.relu
 
     def forward(self, stream: Tensor) -> Tensor:
-        """The stream [M, D] (or [B, T, D]) after the sublayer."""
+        """The stream [D, M] after the sublayer."""
         spec = self.spec
-        hidden = self.act(self._affine(self.reads.read(stream), self.first))
+        seen = self._affine(self.reads.read(stream), self.first)
+        hidden = seen.sigmoid() if spec.act == "sigmoid" else seen.relu()
         if spec.up == "dense":
             hidden = hidden * self._affine(self.up_reads.read(stream), "up")
         elif spec.up == "diagonal":
-            seen = self.up_reads.read(stream).unflatten(-1, (spec.groups, spec.units))
-            hidden = hidden * (seen * self.W_up)
-        return self.writes.add(stream, self._out(hidden))
+            up = self.up_reads.read(stream).view(spec.groups, spec.units, -1)
+            hidden = hidden * (up * self.W_up.unsqueeze(2))
+        # Not fused with the addition to the stream: a feature that uses all bits of the format has no room for a part.
+        value = torch.bmm(self.W_out.to(hidden.dtype), hidden)
+        return self.writes.add(stream, value.view(len(spec.writes), -1))
 
     def _affine(self, seen: Tensor, name: str) -> Tensor:
-        """W x + b in groups: […, G·a] to […, G, units]."""
+        """W x + b in groups: [G·a, M] to [G, units, M]."""
         W: Tensor = getattr(self, f"W_{name}")
         b: Tensor | None = getattr(self, f"b_{name}", None)
-        groups, units, width = W.shape
-        if width == 1:
-            scaled = seen.unsqueeze(-1) * W.view(groups, units)
-            return scaled if b is None else scaled + b
-        if groups == 1:
-            return nn.functional.linear(seen, W[0], None if b is None else b[0]).unsqueeze(-2)
-        parts = (seen.unflatten(-1, (groups, 1, width)) @ W.transpose(1, 2)).squeeze(-2)
-        return parts if b is None else parts + b
+        groups, _, width = W.shape
+        parts = seen.view(groups, width, -1)
+        if b is None:
+            return W * parts if width == 1 else torch.bmm(W, parts)
+        b = b.unsqueeze(2)
+        return torch.addcmul(b, W, parts) if width == 1 else torch.baddbmm(b, W, parts)
 
-    def _out(self, hidden: Tensor) -> Tensor:
-        """W_out in groups: […, G, units] to […, G·p]."""
-        W = self.W_out.to(hidden.dtype)
-        if W.shape[0] == 1:
-            return nn.functional.linear(hidden.squeeze(-2), W[0])
-        if W.shape[1] == 1:
-            return (hidden * W[:, 0]).sum(-1)
-        if hidden.dim() > 2 and hidden.shape[:-2].numel() > 1:
-            flat = hidden.flatten(0, -3).transpose(0, 1)
-            return torch.bmm(flat, W.transpose(1, 2)).transpose(0, 1).reshape(*hidden.shape[:-2], -1)
-        return torch.matmul(W, hidden.unsqueeze(-1)).squeeze(-1).flatten(-2)
+
+class Embedding(nn.Module):
+    """A row of W_E [ω, features] for every token."""
+
+    def __init__(self, spec: Spec, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.W_E = nn.Parameter(torch.zeros(spec.vocab, len(spec.embeds), dtype=dtype))
+
+
+class Unembedding(nn.Module):
+    """Logits W_U y + b_U, W_U [C, features]."""
+
+    def __init__(self, spec: Spec, dtype: torch.dtype) -> None:
+        super().__init__()
+        self.W_U = nn.Parameter(torch.zeros(spec.labels, len(spec.unembeds), dtype=dtype))
+        self.b_U = nn.Parameter(torch.zeros(spec.labels, dtype=dtype))
 
 
 class Transformer(nn.Module):
@@ -143,8 +159,7 @@ class Transformer(nn.Module):
         self.spec = spec
         dtype = getattr(torch, spec.precision)
         kept = frozenset(spec.bfloat16)
-        self.embedding = nn.Module()
-        self.embedding.W_E = nn.Parameter(torch.zeros(spec.vocab, len(spec.embeds), dtype=dtype))
+        self.embedding = Embedding(spec, dtype)
         layers: list[AttentionLayer | FeedForwardLayer] = []
         for sublayer in spec.sublayers:
             if isinstance(sublayer, Attention):
@@ -152,14 +167,14 @@ class Transformer(nn.Module):
             else:
                 layers.append(FeedForwardLayer(sublayer, dtype, kept))
             self.add_module(sublayer.name, layers[-1])
-        self.unembedding = nn.Module()
-        self.unembedding.W_U = nn.Parameter(torch.zeros(spec.labels, len(spec.unembeds), dtype=dtype))
-        self.unembedding.b_U = nn.Parameter(torch.zeros(spec.labels, dtype=dtype))
+        self.unembedding = Unembedding(spec, dtype)
         self.embeds, self.unembeds = Slice(spec.embeds), Slice(spec.unembeds)
         last = max((i for i, layer in enumerate(layers) if isinstance(layer, AttentionLayer)), default=-1)
         self._mixing, self._local = layers[: last + 1], layers[last + 1 :]
-        used = [spec.embeds, *(part for layer in self._mixing for part in (layer.spec.reads, layer.spec.writes))]
-        self._mixing_width = 1 + max(feature for features in used for feature in features)
+        used = {*spec.embeds}
+        for layer in self._mixing:
+            used.update(layer.spec.reads, layer.spec.writes, getattr(layer.spec, "up_reads", ()))
+        self._mixing_width = 1 + max(used)
 
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor]) -> "Transformer":
@@ -179,8 +194,12 @@ class Transformer(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
-        device: torch.device = self.unembedding.b_U.device
-        return device
+        return self.unembedding.b_U.device
+
+    @property
+    def sees(self) -> int:
+        """How many tokens, the last one included, can change the logits after the last."""
+        return 1 + sum(layer.reach for layer in self.spec.sublayers if isinstance(layer, Attention))
 
     def forward(self, tokens: Tensor, *, last: int | None = None, mask: Tensor | None = None) -> Tensor:
         """Logits [B, T, C], or of the ``last`` positions only [B, last, C].
@@ -188,8 +207,8 @@ class Transformer(nn.Module):
         ``mask`` [B, T] is 0 for tokens that count as missing (padding on the left).
         """
         stream, _ = self.mix(tokens, None, mask)
-        kept = stream if last is None else stream[:, stream.shape[1] - last :]
-        return self.answer(kept.flatten(0, 1)).unflatten(0, kept.shape[:2])
+        kept = stream if last is None else stream[:, max(0, stream.shape[1] - last) :]
+        return self.answer(kept.flatten(0, 1)).view(*kept.shape[:2], -1)
 
     def step(self, tokens: Tensor, cache: Cache | None) -> tuple[Tensor, Cache]:
         """Logits [B, C] after the last of ``tokens`` [B, T], which follow those that made ``cache``."""
@@ -197,47 +216,63 @@ class Transformer(nn.Module):
         return self.answer(stream[:, -1]), cache
 
     def mix(self, tokens: Tensor, cache: Cache | None, mask: Tensor | None = None) -> tuple[Tensor, Cache]:
-        """The stream [B, T, ≤ D] after the last attention sublayer (features that are still zero left out), and the cache."""
-        with exact_products(tokens.device):
-            embedded = self.embedding.W_E[tokens]
-            if mask is not None:
-                embedded = embedded * mask.unsqueeze(-1).to(embedded.dtype)
-            stream = self.embeds.add(embedded.new_zeros(*tokens.shape, self._mixing_width), embedded)
+        """The stream [B, T, ≤ D] after the last attention sublayer, and the cache.
+
+        Features that nothing has been written to are left out.
+        """
+        batch, length = tokens.shape
+        with exact_products(tokens.device, batch * length):
+            embedded = self.embedding.W_E[tokens.flatten()].T
+            kept_tokens = None if mask is None else mask.flatten().to(embedded.dtype)
+            stream = self.embeds.add(embedded.new_zeros(self._mixing_width, batch * length), embedded)
             past = iter(cache) if cache is not None else None
             kept: Cache = []
             for layer in self._mixing:
                 if isinstance(layer, AttentionLayer):
-                    stream, seen = layer(stream, next(past) if past is not None else None)
+                    if kept_tokens is not None:  # zero vectors, as before the start
+                        stream = stream * kept_tokens
+                    stream, seen = layer(stream, batch, next(past) if past is not None else None)
                     kept.append(seen)
                 else:
                     stream = layer(stream)
-            return stream, kept
+            return stream.view(-1, batch, length).permute(1, 2, 0), kept
 
     def answer(self, stream: Tensor) -> Tensor:
         """Logits [M, C] from the stream [M, …] after the last attention sublayer."""
-        with exact_products(stream.device):
-            stream = self.local(stream)
-            return nn.functional.linear(self.unembeds.read(stream), self.unembedding.W_U, self.unembedding.b_U)
+        read = self.unembeds.read(self.local(stream).T)
+        with exact_products(stream.device, len(stream)):
+            return nn.functional.linear(read.T, self.unembedding.W_U, self.unembedding.b_U)
 
     def local(self, stream: Tensor, until: str | None = None) -> Tensor:
         """The stream [M, D] after the sublayers that follow the last attention, or those before ``until``."""
-        stream = nn.functional.pad(stream, (0, self.spec.stream - stream.shape[-1]))
-        for layer in self._local:
-            if layer.spec.name == until:
-                break
-            stream = layer(stream)
-        return stream
+        places, width = stream.shape
+        inner = torch.cat([stream.T, stream.new_zeros(self.spec.stream - width, places)])
+        with exact_products(stream.device, places):
+            for layer in self._local:
+                if layer.spec.name == until:
+                    break
+                inner = layer(inner)
+        return inner.T
+
+
+_BACKENDS: Any = torch.backends
+_SETTINGS = (_BACKENDS.cuda.matmul, _BACKENDS.mkldnn.matmul)
+"""Where PyTorch keeps how products of float32 may be rounded."""
+FEW = 256
+"""So few places are worked on by one thread: several would wait for each other longer than they work."""
 
 
 @contextmanager
-def exact_products(device: torch.device) -> Iterator[None]:
-    """Float32 products with all their bits: TF32 off on CUDA, whatever the user has set."""
-    if device.type != "cuda":
+def exact_products(device: torch.device, places: int) -> Iterator[None]:
+    """Products with all bits of their factors, whatever the user has set; one thread if there are few ``places``."""
+    with ExitStack() as stack:
+        if torch.is_autocast_enabled(device.type):
+            stack.enter_context(torch.autocast(device.type, enabled=False))
+        for settings in _SETTINGS:
+            if (before := settings.fp32_precision) not in ("none", "ieee"):
+                stack.callback(setattr, settings, "fp32_precision", before)
+                settings.fp32_precision = "ieee"
+        if device.type == "cpu" and places < FEW and (threads := torch.get_num_threads()) > 1:
+            stack.callback(torch.set_num_threads, threads)
+            torch.set_num_threads(1)
         yield
-        return
-    allowed = torch.backends.cuda.matmul.allow_tf32
-    torch.backends.cuda.matmul.allow_tf32 = False
-    try:
-        yield
-    finally:
-        torch.backends.cuda.matmul.allow_tf32 = allowed

@@ -1,0 +1,54 @@
+"""The questions of a compiled folder, from its files, its task, or from its own mouth."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from byheart.errors import BadInput
+
+if TYPE_CHECKING:
+    from byheart.networks.transformer.store import Loaded
+    from byheart.tasks.contexts import Contexts
+    from byheart.tasks.texts import Text
+    from byheart.tasks.tokenizers import Tokenizer
+
+
+def questions_of(
+    folder: Path, loaded: "Loaded", files: tuple[Path, ...], task: Path | None, *, recite: bool = False
+) -> tuple["Contexts", "Tokenizer | None"]:
+    """The questions, edits applied, and the tokenizer if there is one."""
+    from byheart.constructions.reciting.texts import folder_contexts, with_edits
+    from byheart.tasks import NextToken, load, tokenizers
+    from byheart.tasks.contexts import task_contexts
+    from byheart.tasks.texts import read_texts
+
+    about, window = loaded.about, loaded.spec.window
+    if task is not None:
+        given = load(task)
+        if not isinstance(given, NextToken):
+            raise BadInput(f"{task}: is a {given.kind} task; expected next-token")
+        return with_edits(task_contexts(given, window), about.get("edits", ())), None
+    if not about.get("texts"):
+        raise BadInput(f"{folder}: was compiled from a task; give it with --task")
+    tokenizer = tokenizers.load(folder)
+    if not files and not recite:
+        raise BadInput("expected the files that the network was compiled from, or --task")
+    texts = read_texts(files, tokenizer) if files else _recited(loaded)
+    return folder_contexts(about, window, texts, tokenizer.vocab, tokenizer.end), tokenizer
+
+
+def _recited(loaded: "Loaded") -> tuple["Text", ...]:
+    """The texts as the network says them."""
+    import numpy as np
+
+    from byheart.networks.transformer.generate import generate_all
+    from byheart.tasks.texts import Text
+
+    about = loaded.about
+    if about["edits"]:
+        raise BadInput("the network was edited before, so it cannot recite its texts; give them with --files")
+    prompts = [text["prompt"] for text in about["texts"]]
+    spoken = generate_all(loaded.module, prompts, end=about["end"])
+    return tuple(
+        Text(text["name"], np.array([*text["prompt"], *tokens], dtype=np.int32))
+        for text, tokens in zip(about["texts"], spoken, strict=True)
+    )

@@ -1,0 +1,142 @@
+"""``byheart recite DIR``: the network says what it knows, one token after the other."""
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from tyro.conf import Positional, arg
+
+from byheart.cli.output import DONE
+from byheart.errors import BadInput
+
+if TYPE_CHECKING:
+    from byheart.networks.transformer.store import Loaded
+    from byheart.tasks.tokenizers import Tokenizer
+
+
+@dataclass(frozen=True)
+class ReciteCommand:
+    """Recite from a compiled network: greedily, to the end of the text or as far as asked."""
+
+    network: Positional[Path]
+    """Network folder."""
+    text: str | None = None
+    """Which of its texts (default: the first)."""
+    prompt: str | None = None
+    """What to begin with instead: the first line of a text, say (\\\\n, \\\\t and \\\\xNN are understood)."""
+    tokens: int | None = None
+    """How many tokens to say (default: to the end)."""
+    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    """Write into this file instead of the terminal."""
+    all_to: Path | None = None
+    """Recite all texts side by side and write each into this folder, under its own name."""
+    threads: int = 1
+    """Threads of PyTorch; one is fastest for one token at a time."""
+
+    def run(self) -> int:
+        """Load, recite, say how fast."""
+        import torch
+
+        from byheart.networks.transformer import store
+
+        torch.set_num_threads(max(1, self.threads))
+        loaded = store.load(self.network)
+        if self.tokens is None and loaded.about.get("end") is None:
+            raise BadInput(
+                f"{self.network}: knows answers to a task, not texts; expected --tokens and a text, or ask it"
+            )
+        from byheart.tasks import tokenizers
+
+        tokenizer = tokenizers.load(self.network)
+        start = time.perf_counter()
+        said = self._all(loaded, tokenizer) if self.all_to is not None else self._one(loaded, tokenizer)
+        seconds = time.perf_counter() - start
+        sys.stdout.flush()
+        sys.stderr.write(f"{said:,} tokens in {seconds:.1f} s, {said / max(seconds, 1e-9):,.0f} a second\n")
+        return DONE
+
+    def _one(self, loaded: "Loaded", tokenizer: "Tokenizer") -> int:
+        from byheart.networks.transformer.generate import generate
+
+        end = loaded.about.get("end")
+        beginning = self._beginning(loaded, tokenizer)
+        sink = sys.stdout.buffer if self.out is None else self.out.open("wb")
+        said = 0
+        try:
+            sink.write(tokenizer.decode(beginning))
+            for token in generate(loaded.module, beginning, tokens=self.tokens, end=end):
+                sink.write(tokenizer.decode([token]))
+                said += 1
+                if said % 16 == 0:
+                    sink.flush()
+        finally:
+            if self.out is not None:
+                sink.close()
+        if self.out is None:
+            sink.flush()
+        return said
+
+    def _all(self, loaded: "Loaded", tokenizer: "Tokenizer") -> int:
+        from byheart.networks.transformer.generate import generate_all
+
+        assert self.all_to is not None
+        texts = loaded.about["texts"]
+        if not texts:
+            raise BadInput(f"{self.network}: holds no texts; it was compiled from a task")
+        self.all_to.mkdir(parents=True, exist_ok=True)
+        said = 0
+        spoken = generate_all(loaded.module, [text["prompt"] for text in texts], end=loaded.about["end"])
+        for text, tokens in zip(texts, spoken, strict=True):
+            target = self.all_to / Path(text["name"]).name
+            target.write_bytes(tokenizer.decode([*text["prompt"], *tokens]))
+            said += len(tokens)
+        return said
+
+    def _beginning(self, loaded: "Loaded", tokenizer: "Tokenizer") -> list[int]:
+        if self.prompt is not None:
+            tokens = [int(token) for token in tokenizer.encode(unescaped(self.prompt))]
+            if not tokens:
+                raise BadInput("--prompt is empty; expected at least one token")
+            return tokens
+        texts = loaded.about.get("texts", [])
+        names = [text["name"] for text in texts]
+        if not names:
+            raise BadInput(f"{self.network}: holds no texts; give it a --prompt")
+        wanted = self.text or names[0]
+        if wanted not in names:
+            raise BadInput(f"--text is {wanted!r}; expected one of {', '.join(names)}")
+        prompt: list[int] = texts[names.index(wanted)]["prompt"]
+        return prompt
+
+
+def unescaped(text: str) -> bytes:
+    r"""The bytes of a text in which \\n, \\t, \\xNN and \\\\ stand for what they stand for in Python.
+
+    >>> unescaped(r"é\n\x00\\")
+    b'\xc3\xa9\n\x00\\'
+    """
+    return b"".join(_pieces(text))
+
+
+def _pieces(text: str) -> Iterator[bytes]:
+    simple = {"n": b"\n", "t": b"\t", "r": b"\r", "\\": b"\\"}
+    at = 0
+    while at < len(text):
+        here, after = text[at], text[at + 1 : at + 2]
+        code = text[at + 2 : at + 4]
+        if here == "\\" and after in simple:
+            yield simple[after]
+            at += 2
+        elif here == "\\" and after == "x" and _is_hex(code):
+            yield bytes([int(code, 16)])
+            at += 4
+        else:
+            yield here.encode()
+            at += 1
+
+
+def _is_hex(code: Sequence[str]) -> bool:
+    return len(code) == 2 and all(letter in "0123456789abcdefABCDEF" for letter in code)

@@ -1,0 +1,86 @@
+"""Where a question reads: a hash of its window, and the digits of it.
+
+Every token has eleven random codes, odd multiples of 2⁻¹⁷ between −½ and ½. Layer after layer looks back by 1, 2, 4, …
+tokens and adds four of the codes that it finds there, times odd weights, to all eleven; the sums are taken modulo 1.
+The sum of four odd numbers is even, so codes stay odd: none is ever 0 or ±½, and no digit below is a tie. All sums are
+multiples of 2⁻¹⁷ below 2⁷.
+
+A digit of m values (odd) is the integer next to m·code, from −(m − 1)/2 to (m − 1)/2.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.reciting.uniform.sizes import GROUPS, LANES, WORD, Sizes
+from byheart.tasks.contexts import Contexts
+
+Integers = NDArray[np.int64]
+CODES = GROUPS + LANES + 3
+"""Four rows, four columns, block, offset, table."""
+CARRIED = 4
+GRAIN = 17
+_LARGEST = 61
+_PORTION = 1 << 19
+
+
+@dataclass(frozen=True, eq=False)
+class Hash:
+    """Random numbers of one attempt."""
+
+    codes: Integers
+    """[vocab, CODES]: in units of 2⁻¹⁷."""
+    mixes: Integers
+    """[steps, CODES, CARRIED]."""
+
+
+@dataclass(frozen=True, eq=False)
+class Addresses:
+    """By question: digits counted from 0, null ones last."""
+
+    rows: Integers
+    """[N, 4]."""
+    columns: Integers
+    """[N, 4]."""
+    block: Integers
+    offset: Integers
+    down: NDArray[np.bool_]
+    """Reads W_down, not W_up."""
+
+
+def draw(vocab: int, steps: int, rng: np.random.Generator) -> Hash:
+    """New random numbers."""
+    codes = 2 * rng.integers(-(1 << (GRAIN - 2)), 1 << (GRAIN - 2), size=(vocab, CODES)) + 1
+    mixes = 2 * rng.integers(-(_LARGEST + 1) // 2, (_LARGEST + 1) // 2, size=(steps, CODES, CARRIED)) + 1
+    return Hash(codes, mixes)
+
+
+def addresses(contexts: Contexts, hashing: Hash, distances: list[int], first: int, sizes: Sizes) -> Addresses:
+    """Where every question reads. ``first`` is the token that stands for all that is missing."""
+    portion = max(1, _PORTION // contexts.window)
+    parts = [
+        _hashed(contexts.windows(slice(left, left + portion)), hashing, distances, first)
+        for left in range(0, len(contexts), portion)
+    ]
+    codes = np.concatenate(parts)
+    values = np.array([*sizes.rows, *sizes.columns, sizes.blocks, WORD])
+    whole = codes[:, :-1] * values
+    digits = ((whole + (1 << (GRAIN - 1))) >> GRAIN) + values // 2
+    return Addresses(
+        rows=digits[:, :GROUPS],
+        columns=digits[:, GROUPS : GROUPS + LANES],
+        block=digits[:, -2],
+        offset=digits[:, -1],
+        down=codes[:, -1] < 0,
+    )
+
+
+def _hashed(windows: NDArray[np.int32], hashing: Hash, distances: list[int], first: int) -> Integers:
+    """The codes after the last layer, [N, CODES]. What lies before a window is taken to be like its first token."""
+    state = hashing.codes[np.where(windows < 0, first, windows)]
+    places = np.arange(windows.shape[1])
+    for distance, mix in zip(distances, hashing.mixes, strict=True):
+        state += state[:, np.maximum(places - distance, 0), :CARRIED] @ mix.T
+        state = ((state + (1 << (GRAIN - 1))) & ((1 << GRAIN) - 1)) - (1 << (GRAIN - 1))
+    return state[:, -1]

@@ -1,0 +1,213 @@
+"""Questions in, a stock Llama that answers them all out."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.reciting.codes import Code, make_code
+from byheart.constructions.reciting.sizes import Unsolvable
+from byheart.constructions.reciting.uniform import network, stock
+from byheart.constructions.reciting.uniform.address import Addresses, addresses, draw
+from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, THETA, distances
+from byheart.constructions.reciting.uniform.sizes import LANES, WORD, Sizes, plan
+from byheart.errors import BadInput
+from byheart.tasks.contexts import Contexts
+
+Report = Callable[[int, int], None]
+DRAWS = 12
+"""Hashes that are tried for one size, cheaply: only loads are looked at."""
+ATTEMPTS = 12
+THREADS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Uniform:
+    """A Llama that has memorized its questions, and what it took."""
+
+    config: dict[str, Any]
+    """For ``transformers.LlamaConfig``."""
+    tensors: dict[str, NDArray[Any]]
+    """By the names of ``transformers.LlamaForCausalLM``; the unembedding is the embedding."""
+    parameters: int
+    bits: float
+    """Of the labels: what the questions ask for in all."""
+    load: float
+    attempts: int
+    seconds: float
+    first: int | None
+    """The token that every text must begin with; None if there is none."""
+
+    @property
+    def bits_per_parameter(self) -> float:
+        """Every parameter counted."""
+        return self.bits / self.parameters
+
+
+def compile_uniform(contexts: Contexts, *, seed: int = 0, report: Report | None = None) -> Uniform:
+    """A stock Llama that gives every question of ``contexts`` its answer."""
+    began = time.perf_counter()
+    code = make_code(contexts.labels, contexts.labels_in_all)
+    if contexts.window > 2 * REACH:
+        raise BadInput(f"the window is {contexts.window}; expected at most {2 * REACH} in a uniform network")
+    if code.low or code.longest > WORD - 6:
+        raise BadInput(f"{contexts.labels_in_all} labels are too many for a uniform network; expected at most 2048")
+    if np.diff(contexts.starts).max() >= POSITIONS:
+        raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
+    tokens = _Tokens(contexts)
+    looks = distances(contexts.window)
+    attempts = 0
+    for round_ in range(ATTEMPTS):
+        sizes = plan(code.total, len(contexts), tokens.count, len(looks), deviations=2.2 + 0.3 * round_)
+        for number in range(DRAWS):
+            attempts += 1
+            rng = np.random.default_rng([seed, round_, number])
+            hashing = draw(tokens.count, len(looks), rng)
+            found = addresses(contexts, hashing, looks, tokens.first or 0, sizes)
+            try:
+                tables = _tables(found, code, contexts.labels, sizes, rng, report)
+            except Unsolvable:
+                continue
+            layers = network.layers(sizes, code, hashing, looks, marked=tokens.first is not None, tables=tables)
+            embedding = network.embedding(sizes, code, hashing, contexts.labels_in_all, tokens.first)
+            at = network.Features(sizes)
+            kept = stock.tensors(layers, embedding, sizes.units, (at.answer, at.bias))
+            return Uniform(
+                config=_config(sizes, tokens),
+                tensors=kept,
+                parameters=sum(tensor.size for tensor in kept.values()),
+                bits=float(len(contexts) * np.log2(contexts.labels_in_all)),
+                load=code.total / (2 * sizes.blocks * sizes.cells * WORD),
+                attempts=attempts,
+                seconds=time.perf_counter() - began,
+                first=tokens.first,
+            )
+    raise BadInput(f"no table was found in {attempts} attempts; another --seed may do")
+
+
+class _Tokens:
+    """Which token stands for what is missing: the end of texts, or one more, or none if nothing is."""
+
+    def __init__(self, contexts: Contexts) -> None:
+        sequence = np.searchsorted(contexts.starts, contexts.places, side="right") - 1
+        missing = bool((contexts.places - contexts.starts[sequence] + 1 < contexts.window).any())
+        self.end = contexts.end
+        self.count = max(contexts.vocab, contexts.labels_in_all)
+        self.first = contexts.end
+        if missing and self.first is None:
+            self.first, self.count = self.count, self.count + 1
+
+
+def _config(sizes: Sizes, tokens: _Tokens) -> dict[str, Any]:
+    """LlamaConfig's arguments."""
+    return {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "vocab_size": tokens.count,
+        "hidden_size": sizes.width,
+        "intermediate_size": sizes.units,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": 1,
+        "num_key_value_heads": 1,
+        "head_dim": stock.HEAD,
+        "hidden_act": "silu",
+        "max_position_embeddings": POSITIONS,
+        "rms_norm_eps": 1e-6,
+        "rope_parameters": {"rope_type": "default", "rope_theta": THETA},
+        "attention_bias": False,
+        "mlp_bias": False,
+        "tie_word_embeddings": True,
+        "bos_token_id": tokens.first,
+        "eos_token_id": tokens.end,
+        "dtype": "float32",
+    }
+
+
+def _tables(
+    found: Addresses,
+    code: Code,
+    labels: NDArray[np.int64],
+    sizes: Sizes,
+    rng: np.random.Generator,
+    report: Report | None,
+) -> network.Tables:
+    """Solve every table of every block; raises Unsolvable, at once where some plane has more questions than words."""
+    from byheart.constructions.reciting.uniform.solving import Questions, solve
+
+    shelf = 2 * found.block + found.down
+    _refuse_crowds(shelf, found.offset, code.lengths[labels], sizes)
+    cells, active = _cells(found, sizes)
+    _refuse_twins(shelf, cells)
+    order = np.argsort(shelf, kind="stable")
+    ends = np.searchsorted(shelf[order], np.arange(2 * sizes.blocks + 1))
+    parts = []
+    for number in range(2 * sizes.blocks):
+        index = order[ends[number] : ends[number + 1]]
+        questions = Questions(
+            cells=cells[index],
+            before=active[index] * (number % 2),
+            offset=found.offset[index],
+            word=code.words[labels[index]],
+            length=code.lengths[labels[index]],
+        )
+        parts.append(questions)
+    streams = rng.spawn(len(parts))
+    words = np.zeros((len(parts), sizes.cells), dtype=np.int64)
+    with ThreadPoolExecutor(THREADS) as pool:
+        try:
+            for number, found_words in enumerate(pool.map(solve, parts, [sizes.cells] * len(parts), streams)):
+                words[number] = found_words
+                if report is not None:
+                    report(number + 1, len(parts))
+        except Unsolvable:
+            pool.shutdown(cancel_futures=True)
+            raise
+    lanes = np.repeat(np.arange(LANES), _counts(sizes.columns))
+    signed = words.reshape(sizes.blocks, 2, sizes.rows_in_all, sizes.words) - (lanes % 2 << WORD)
+    return network.Tables(signed[:, 0], signed[:, 1])
+
+
+def _cells(found: Addresses, sizes: Sizes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cells [N, 16] of each question's table, −1 for none; and how many of its rows there are."""
+    row, there = _placed(found.rows, sizes.rows)
+    column, chosen = _placed(found.columns, sizes.columns)
+    cells = row[:, :, None] * sizes.words + column[:, None, :]
+    cells[~(there[:, :, None] & chosen[:, None, :])] = -1
+    return cells.reshape(len(cells), -1), there.sum(axis=1)
+
+
+def _counts(values: tuple[int, ...]) -> NDArray[np.int64]:
+    """Places of each part: all values, in others than the first all but the null one."""
+    return np.array(values) - (np.arange(len(values)) > 0)
+
+
+def _placed(digits: NDArray[np.int64], values: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Digits of parts that lie one after the other, as places in all; and whether they are not null."""
+    counts = _counts(values)
+    return digits + np.cumsum(counts) - counts, digits < counts
+
+
+def _refuse_crowds(
+    shelf: NDArray[np.int64], offset: NDArray[np.int64], lengths: NDArray[np.int64], sizes: Sizes
+) -> None:
+    """A bit plane cannot answer more questions than it has bits."""
+    kinds = np.zeros((2 * sizes.blocks, WORD, WORD + 1), dtype=np.int64)
+    np.add.at(kinds, (shelf, offset, lengths), 1)
+    asked = np.zeros((2 * sizes.blocks, WORD), dtype=np.int64)
+    for begin in range(WORD):
+        for bit in range(WORD):
+            asked[:, (begin - 1 - bit) % WORD] += kinds[:, begin, bit + 1 :].sum(axis=1)
+    if asked.max() > sizes.cells:
+        raise Unsolvable("a bit plane has more questions than words")
+
+
+def _refuse_twins(shelf: NDArray[np.int64], cells: NDArray[np.int64]) -> None:
+    """Two questions that read the same words ask for different sums of them, most likely."""
+    keys = np.random.default_rng(0).integers(1, 1 << 62, size=cells.shape[1] + 1)
+    key = cells @ keys[:-1] + shelf * keys[-1]
+    if len(np.unique(key)) < len(key):
+        raise Unsolvable("two questions read the same words")

@@ -1,0 +1,99 @@
+"""Saying one token after the other: greedy, with what the attention has read kept from step to step."""
+
+import operator
+from collections.abc import Iterator, Sequence
+
+import torch
+from torch import Tensor
+
+from byheart.errors import BadInput
+from byheart.networks.transformer.module import Cache, Transformer
+
+
+def generate(
+    module: Transformer, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None
+) -> Iterator[int]:
+    """What follows ``prompt``: each time the token with the largest logit, the first of equals.
+
+    Stops after ``tokens`` tokens, or after the token ``end``, which is the last one given. Without both, it goes on.
+    The prompt is checked here, not when the first token is asked for.
+
+    >>> from byheart.networks.transformer import Spec
+    >>> from byheart.networks.transformer.store import as_module
+    >>> import numpy as np
+    >>> spec = Spec(3, 3, 1, 3, "float32", embeds=(0, 1, 2), unembeds=(0, 1, 2), sublayers=())
+    >>> next_one = np.roll(np.eye(3, dtype=np.float32), 1, axis=0)  # 0, 1, 2, 0, …
+    >>> tensors = {"embedding.W_E": np.eye(3, dtype=np.float32), "unembedding.W_U": next_one}
+    >>> module = as_module(spec, tensors | {"unembedding.b_U": np.zeros(3, np.float32)})
+    >>> list(generate(module, [0], tokens=4)), list(generate(module, [0], end=2))
+    ([1, 2, 0, 1], [1, 2])
+    """
+    if tokens is not None and tokens < 0:
+        raise BadInput(f"tokens is {tokens}; expected 0 or more")
+    return _generate(module, _checked(prompt, module.spec.vocab), tokens, end)
+
+
+def _generate(module: Transformer, prompt: list[int], tokens: int | None, end: int | None) -> Iterator[int]:
+    # What lies farther back than all attention reaches changes nothing.
+    given = torch.tensor([prompt[-module.sees :]], device=module.device)
+    cache: Cache | None = None
+    count = 0
+    while tokens is None or count < tokens:
+        token, cache = _step(module, given, cache)
+        yield token
+        count += 1
+        if token == end:
+            return
+        if token >= module.spec.vocab:
+            raise BadInput(f"the answer is label {token}; expected a token below {module.spec.vocab} to go on with")
+        given = given.new_tensor([[token]])
+
+
+# Step by step: a generator that were in this mode as a whole would leave its caller in it.
+@torch.inference_mode()
+def _step(module: Transformer, tokens: Tensor, cache: Cache | None) -> tuple[int, Cache]:
+    logits, cache = module.step(tokens, cache)
+    return int(logits.argmax()), cache
+
+
+def _checked(prompt: Sequence[int], vocab: int) -> list[int]:
+    try:
+        numbers = [operator.index(token) for token in prompt]
+    except TypeError as error:
+        raise BadInput(f"the prompt has something that is no token id ({error}); expected whole numbers") from error
+    if not numbers:
+        raise BadInput("the prompt is empty; expected at least one token")
+    for place, number in enumerate(numbers):
+        if not 0 <= number < vocab:
+            raise BadInput(f"prompt[{place}] is {number}; expected 0 to {vocab - 1} (vocab = {vocab})")
+    return numbers
+
+
+@torch.inference_mode()
+def generate_all(module: Transformer, prompts: Sequence[Sequence[int]], *, end: int) -> list[list[int]]:
+    """What follows each of the prompts, up to the token ``end`` (left out), said side by side in one batch.
+
+    A text that is over leaves the batch.
+    """
+    spoken: list[list[int]] = [[] for _ in prompts]
+    longest = max(len(prompt) for prompt in prompts)
+    padded = torch.zeros(len(prompts), longest, dtype=torch.long)
+    given = torch.zeros(len(prompts), longest)
+    for row, prompt in enumerate(prompts):
+        padded[row, longest - len(prompt) :] = torch.tensor(_checked(prompt, module.spec.vocab))
+        given[row, longest - len(prompt) :] = 1
+    speaking = torch.arange(len(prompts))
+    stream, cache = module.mix(padded.to(module.device), None, given.to(module.device))
+    logits = module.answer(stream[:, -1])
+    while True:
+        tokens = logits.argmax(dim=1)
+        going = tokens != end
+        for row, token in zip(speaking.tolist(), tokens.tolist(), strict=True):
+            if token != end:
+                spoken[row].append(token)
+        if not going.all():
+            speaking, tokens = speaking[going.cpu()], tokens[going]
+            cache = [kept[:, going] for kept in cache]
+            if not len(speaking):
+                return spoken
+        logits, cache = module.step(tokens[:, None], cache)

@@ -1,0 +1,113 @@
+"""A text, compiled and saved, recited by Hugging Face's own functions; the suite makes warnings errors."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from byheart.constructions.reciting.compile import Settings, compile_contexts
+from byheart.errors import BadInput
+from byheart.hf import ByheartConfig, ByheartForCausalLM
+from byheart.networks.transformer import store
+from byheart.tasks.contexts import text_contexts
+from byheart.tasks.texts import Text
+from byheart.tasks.tokenizers import Bytes
+
+LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz ,.\né"))
+
+
+@pytest.fixture(scope="module", params=["float32", "float64"])
+def folder(request, tmp_path_factory):
+    texts = [Text(str(number), Bytes().encode(text.encode())) for number, text in enumerate(written())]
+    contexts = text_contexts(texts, vocab=Bytes.vocab, end=Bytes.end)
+    compiled = compile_contexts(contexts, Settings(request.param))
+    place = tmp_path_factory.mktemp("hf") / "network"
+    about = {"end": Bytes.end, "prompts": contexts.prompts}
+    store.save(place, compiled.spec, compiled.tensors, about, also=Bytes().save)
+    return place
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return AutoModelForCausalLM.from_pretrained(folder)
+
+
+def written():
+    rng = np.random.default_rng(0)
+    return ["A" + "".join(rng.choice(LETTERS, 600)), "Bé" + "".join(rng.choice(LETTERS, 90))]
+
+
+def test_it_recites(folder, model):
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    for text in written():
+        given = tokenizer(text[:1], return_tensors="pt")
+        said = model.generate(**given, do_sample=False, max_new_tokens=1000)[0]
+        assert said[-1] == tokenizer.eos_token_id == Bytes.end
+        assert tokenizer.decode(said, skip_special_tokens=True) == text
+    assert model.generate(**given, do_sample=False, max_new_tokens=5).shape == (1, 6)
+
+
+def test_padding_on_the_left_counts_as_missing(model):
+    first, second = (list(text.encode()) for text in written())
+    rows = torch.tensor([first[:20], [7] * 18 + second[:2]])
+    mask = torch.ones_like(rows)
+    mask[1, :18] = 0
+    said = model.generate(rows, attention_mask=mask, do_sample=False, max_new_tokens=40)
+    assert said[:, 20:].tolist() == [first[20:60], second[2:42]]
+
+
+def test_logits(folder, model):
+    module = store.load(folder).module
+    tokens = torch.tensor([list(written()[0].encode())[:30]])
+    with torch.no_grad():
+        logits = module(tokens)
+        assert torch.equal(model(tokens).logits, logits)
+        assert torch.equal(model(tokens, logits_to_keep=3).logits, logits[:, -3:])
+        assert torch.equal(model(tokens, logits_to_keep=torch.tensor([4, 2])).logits, logits[:, [4, 2]])
+        assert torch.equal(model(tokens, return_dict=False)[0], logits)
+        loss = model(tokens, labels=tokens).loss
+    assert loss.item() == pytest.approx(torch.nn.functional.cross_entropy(logits[0, :-1], tokens[0, 1:]).item())
+
+
+def test_tensors_keep_their_format(folder, model):
+    stored = store.load(folder).module.state_dict()
+    for loaded in (model, AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)):
+        found = loaded.state_dict()
+        assert set(found) == set(stored)
+        assert all(found[name].dtype == stored[name].dtype for name in stored)
+        assert all(torch.equal(found[name], stored[name]) for name in stored)
+
+
+def test_all_weights_are_loaded(folder):
+    _, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True)
+    assert not any(info.values())
+
+
+def test_there_and_back(folder, model, tmp_path):
+    model.save_pretrained(tmp_path / "again")
+    before, after = store.load(folder), store.load(tmp_path / "again")
+    assert (before.spec, before.about) == (after.spec, after.about)
+    assert store.fingerprint(before.spec, before.module) == store.fingerprint(after.spec, after.module)
+
+
+def test_what_it_refuses(model):
+    with pytest.raises(BadInput, match="has no spec"):
+        ByheartForCausalLM(ByheartConfig())
+    with pytest.raises(BadInput, match="no input_ids given"):
+        model()
+    with pytest.raises(BadInput, match="inputs_embeds was given"):
+        model(inputs_embeds=torch.zeros(1, 1, 1))
+    with pytest.raises(BadInput, match="expected one or the other"):
+        model(torch.zeros(1, 3).long(), labels=torch.zeros(1, 3).long(), logits_to_keep=1)
+
+
+def test_without_transformers():
+    script = "import sys; sys.modules['transformers'] = None; import byheart.hf"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert found.stderr.splitlines()[-1].endswith("install it with: pip install 'byheart[hf]'")
