@@ -14,8 +14,8 @@ setup: .venv/ready  ## a virtual environment in .venv with everything that is ne
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch .venv/ready
 
-demo: setup  ## a task, a network that has memorized it, its certificate, the comparison (into demo/)
-	@BYHEART=$(BIN)/byheart sh examples/demo.sh demo
+demo: setup  ## two modules of Python recited by a Transformer; exact networks and their comparison (into demo/)
+	@BYHEART=$(BIN)/byheart PYTHON=$(BIN)/python sh examples/demo.sh demo
 
 test: check  ## everything that is checked, the slow tests included
 	$(BIN)/python -m pytest -q -n 2 -m slow

@@ -1,32 +1,35 @@
 #!/bin/sh
-# The whole way of the data, one command after the other. Run by `make demo`; writes into the folder given as $1.
+# What Byheart does, one command after the other. Run by `make demo`; writes into the folder given as $1.
 set -eu
 folder=${1:-demo}
 byheart=${BYHEART:-byheart}
+python=${PYTHON:-python3}
 mkdir -p "$folder"
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 run() { printf '\033[2m$ byheart %s\033[0m\n' "$*"; "$byheart" "$@"; }
+source_of() { "$python" -c "import $1; print($1.__file__)"; }
 
-say "1. Ten thousand random sequences of 16 tokens, each with a random label, 0 or 1. Nothing to learn: only to memorize."
+say "1. Two modules of the Python that is running, argparse and inspect, into one Transformer. No training."
+run compile "$(source_of argparse)" "$(source_of inspect)" -o "$folder/stdlib"
+run show "$folder/stdlib" --plot "$folder/stdlib.png"
+
+say "2. It recites both from their first byte on, greedily, to the end: two processes side by side, about a minute ..."
+mkdir -p "$folder/recited"
+run recite "$folder/stdlib" --text argparse.py -o "$folder/recited/argparse.py" &
+run recite "$folder/stdlib" --text inspect.py -o "$folder/recited/inspect.py"
+wait
+cmp "$(source_of argparse)" "$folder/recited/argparse.py"
+cmp "$(source_of inspect)" "$folder/recited/inspect.py"
+printf 'both byte for byte the same; and they work:\n'
+"$python" "$(dirname "$0")/works.py" "$folder/recited"
+
+say "3. Is it true? Every answer from the files, the same in float64; and four lies that must be found out."
+run certify "$folder/stdlib" "$(source_of argparse)" "$(source_of inspect)" --controls
+
+say "4. Exact networks: 10,000 random sequences of 16 tokens with a random bit each, by theorem and by folding."
 run task random --examples 10000 --length 16 --vocab 64 --labels 2 --seed 0 -o "$folder/task.npz"
-run task check "$folder/task.npz"
-
-say "2. The theorem of Kajitsuka & Sato 2025, run: a Transformer with Õ(√N) parameters that has memorized them."
-run build kajitsuka-sato-2025 --task "$folder/task.npz" -o "$folder/net"
-
-say "3. Is it true? Every answer, in exact integer arithmetic, from the files; and two lies that must be found out."
-run certify "$folder/net" --task "$folder/task.npz" --controls
-
-say "4. Beyond the theorem: folding stores no keys, only labels."
 run build folding --task "$folder/task.npz" -o "$folder/folded"
 run certify "$folder/folded" --task "$folder/task.npz" --controls
-
-say "5. One label for every token instead of one a sequence, and tokens as vectors of 8 real numbers."
-run task random --examples 500 --length 16 --vocab 200 --dim 8 --labels 10 --seq-to-seq --seed 0 -o "$folder/tags.npz"
-run build folding --task "$folder/tags.npz" -o "$folder/tags-net"
-run certify "$folder/tags-net" --task "$folder/tags.npz"
-
-say "6. How few is that? Every construction on the first task, smallest first. interpolate is the plain network: 3 a label."
 run compare --task "$folder/task.npz" --plot "$folder/parameters.png" --plot-constant "$folder/constant.png"
-printf '\nThe pictures: %s and %s\n' "$folder/parameters.png" "$folder/constant.png"
+printf '\nThe pictures: %s, %s and %s\n' "$folder/stdlib.png" "$folder/parameters.png" "$folder/constant.png"

@@ -33,6 +33,8 @@ class ReciteCommand:
     """Write into this file instead of the terminal."""
     all_to: Path | None = None
     """Recite all texts side by side and write each into this folder, under its own name."""
+    guess: int = 16
+    """Tokens to guess ahead, from what was said before: the same text, sooner. 0: strictly one by one."""
     threads: int = 1
     """Threads of PyTorch; one is fastest for one token at a time."""
 
@@ -67,7 +69,7 @@ class ReciteCommand:
         said = 0
         try:
             sink.write(tokenizer.decode(beginning))
-            for token in generate(loaded.module, beginning, tokens=self.tokens, end=end):
+            for token in generate(loaded.module, beginning, tokens=self.tokens, end=end, guess=self.guess):
                 sink.write(tokenizer.decode([token]))
                 said += 1
                 if said % 16 == 0:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from byheart.constructions.reciting.uniform import Uniform, compile_uniform, save
+from byheart.constructions.reciting.uniform import Uniform, compile_uniform, save, sizes
 from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, THETA, distances, look_back
 from byheart.constructions.reciting.uniform.running import logits
 from byheart.constructions.reciting.uniform.stock import HEAD, HUGE, ONE, Layer, norm, ones
@@ -32,7 +32,7 @@ def as_tensors(uniform: Uniform) -> dict[str, torch.Tensor]:
 
 def as_llama(uniform: Uniform, **options: str) -> torch.nn.Module:
     transformers = pytest.importorskip("transformers")
-    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**uniform.config, **options)).eval()
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**uniform.config, **options})).eval()
     assert sum(parameter.numel() for parameter in model.parameters()) == uniform.parameters
     found = model.load_state_dict(as_tensors(uniform), strict=False)
     assert found.missing_keys == ["lm_head.weight"]
@@ -88,7 +88,7 @@ def test_bits_do_not_depend_on_how_it_is_run(uniform: Uniform, tokens: torch.Ten
     for count in (1, 2):
         torch.set_num_threads(count)
         assert torch.equal(last_logits(model, tokens[:500]), reference[:500])
-    assert torch.equal(last_logits(as_llama(uniform, attn_implementation="eager"), tokens[:500]), reference[:500])
+    assert torch.equal(last_logits(as_llama(uniform, attn_implementation="sdpa"), tokens[:500]), reference[:500])
     assert torch.equal(logits(uniform.config, as_tensors(uniform), tokens), reference)
 
 
@@ -115,7 +115,18 @@ def test_windows(length: int) -> None:
     assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)
 
 
-@pytest.mark.parametrize("window", [12, 64])
+@pytest.mark.parametrize("width", [128, 256])
+def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "WIDTHS", (width,))
+    contexts = random_contexts(3000)
+    uniform = compile_uniform(contexts)
+    assert uniform.config["hidden_size"] == width
+    tokens = torch.tensor(contexts.windows(slice(None)).astype(np.int64))
+    found = logits(uniform.config, as_tensors(uniform), tokens)
+    assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)
+
+
+@pytest.mark.parametrize("window", [12, 64, 300])
 def test_texts_are_generated_from_their_prompts(window: int, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")
     rng = np.random.default_rng(5)
@@ -131,6 +142,8 @@ def test_texts_are_generated_from_their_prompts(window: int, tmp_path: Path) -> 
     save(uniform, tmp_path, tokenizer)
     assert json.loads((tmp_path / "config.json").read_text())["model_type"] == "llama"
     model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+    assert type(model) is transformers.LlamaForCausalLM
+    assert model.config._attn_implementation == "eager"
     encode = transformers.AutoTokenizer.from_pretrained(tmp_path)
     for text, prompt in zip(texts, contexts.prompts, strict=True):
         given = encode(bytes(text.tokens[:prompt].tolist()).decode(), return_tensors="pt")
@@ -151,7 +164,7 @@ def test_rmsnorm_is_the_identity() -> None:
         assert (found[:, ONE] * one == 1).all()
 
 
-@pytest.mark.parametrize("distance", [0, 1, 2, 5, 16, REACH])
+@pytest.mark.parametrize("distance", [0, 1, 2, 5, 32, 333, REACH])
 def test_a_head_looks_at_one_token(distance: int) -> None:
     """Scores of float32, at the end of the longest text and at the beginning."""
     layer = Layer()
@@ -174,13 +187,13 @@ def test_a_head_looks_at_one_token(distance: int) -> None:
 
 
 def test_distances_add_up() -> None:
-    for window in range(1, 65):
+    for window in range(1, 1025):
         assert sum(distances(window)) == window - 1
         assert max(distances(window), default=0) <= REACH
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(BadInput, match="the window is 65; expected at most 64"):
-        compile_uniform(random_contexts(10, length=65))
+    with pytest.raises(BadInput, match="the window is 1025; expected at most 1024"):
+        compile_uniform(random_contexts(10, length=1025))
     with pytest.raises(BadInput, match="labels are too many"):
         compile_uniform(random_contexts(5000, labels=5000))

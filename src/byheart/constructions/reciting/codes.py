@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.errors import BadInput
+
 EXACT = 24
 """Logits are integers below 2^EXACT, also where the format could hold more."""
 
@@ -72,8 +74,10 @@ class Code:
         return W, b
 
 
-def make_code(labels: NDArray[np.int64], count: int) -> Code:
+def make_code(labels: NDArray[np.int64], count: int, word: int = EXACT) -> Code:
     """The code for these labels [N] out of ``count``: fixed length, or Huffman where that saves more than 1 %.
+
+    No code word is longer than ``word``, the bits of a word of the table.
 
     >>> code = make_code(np.array([0, 0, 0, 0, 1, 1, 2, 3]), 4)
     >>> code.lengths.tolist(), code.total
@@ -86,8 +90,10 @@ def make_code(labels: NDArray[np.int64], count: int) -> Code:
     bits = max(1, math.ceil(math.log2(len(used))))
     lengths = np.full(count, -1)
     lengths[used] = bits
+    if bits > word:
+        raise BadInput(f"{len(used):,} labels need {bits} bits each; words have {word}: choose a wider --precision")
     if len(used) > 1 and _limit(len(used)) >= bits:
-        huffman = _limited(occurrences[used], max(bits, min(_limit(len(used)), 15)))
+        huffman = _limited(occurrences[used], max(bits, min(_limit(len(used)), word, 15)))
         if (huffman * occurrences[used]).sum() < 0.99 * bits * len(labels):
             lengths[used] = huffman
     return code_of_lengths(lengths, labels)

@@ -110,10 +110,11 @@ def compile_contexts(
     began = time.perf_counter()
     settings = settings or Settings()
     _check(contexts)
-    word = settings.words or WORDS[settings.precision][0]
-    code = make_code(contexts.labels, contexts.labels_in_all)
-    if code.low and word != WORDS[settings.precision][0]:
-        expected = f"expected --words {WORDS[settings.precision][0]}, or fewer labels"
+    plain = WORDS[settings.precision][0]
+    word = settings.words or plain
+    code = make_code(contexts.labels, contexts.labels_in_all, plain)
+    if code.low and word != plain:
+        expected = f"expected --words {plain}, or fewer labels"
         raise BadInput(f"words of {word} bits do not go with {contexts.labels_in_all} labels; {expected}")
     sizes = plan(code, precision=settings.precision, word=word)
     for attempt in range(ATTEMPTS):
@@ -206,19 +207,19 @@ class _Draft:
 
     def questions(self, contexts: Contexts) -> Any:
         """Ask the network's own front where every question reads."""
-        import torch
-
         from byheart.constructions.reciting.solve import sort_questions
-        from byheart.networks.transformer.evaluate import streams
+        from byheart.networks.transformer.evaluate import local_work, streams
         from byheart.networks.transformer.store import as_module
 
         front = self.front
         module = as_module(self.spec, self.wiring.tensors)
         wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind]
         found = np.empty((len(contexts), len(wanted)))
-        for index, stream in streams(module, contexts.tokens, contexts.starts, contexts.places):
-            with torch.no_grad():
-                found[index] = module.local(stream, until="table")[:, wanted].numpy()
+        portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
+        for index, values in local_work(
+            module, portions, lambda module, stream: (module.local(stream, until="table")[:, wanted].numpy(),)
+        ):
+            found[index] = values
         whole = found.astype(np.int64)
         return sort_questions(
             self.sizes,

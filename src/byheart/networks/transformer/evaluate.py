@@ -4,8 +4,11 @@ Short sequences are batched (padded on the right, which nothing before can see);
 the cache carrying over. The answers do not depend on how: the networks are exact.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,7 +33,6 @@ class Answers:
     margins: NDArray[np.float64]
 
 
-@torch.no_grad()
 def answers(
     module: Transformer,
     tokens: NDArray[np.integer],
@@ -44,16 +46,55 @@ def answers(
     found = np.empty(len(places), dtype=np.int64)
     margins = np.empty(len(places))
     done = 0
-    for index, stream in streams(module, tokens, starts, places, portion=portion):
-        logits = module.answer(stream)
-        # Twice the largest: quicker than the two largest at once.
-        largest, label = logits.max(dim=1)
-        found[index] = label.cpu().numpy()
-        margins[index] = (largest - logits.scatter_(1, label[:, None], -torch.inf).amax(dim=1)).cpu().numpy()
+    for index, labels, margin in local_work(module, streams(module, tokens, starts, places, portion=portion), _best):
+        found[index], margins[index] = labels, margin
         done += len(index)
         if report is not None:
             report(done, len(places))
     return Answers(found, margins)
+
+
+def _best(module: Transformer, stream: torch.Tensor) -> tuple[Ids, NDArray[np.float64]]:
+    logits = module.answer(stream)
+    # Twice the largest: quicker than the two largest at once.
+    largest, label = logits.max(dim=1)
+    margin = largest - logits.scatter_(1, label[:, None], -torch.inf).amax(dim=1)
+    return label.cpu().numpy(), margin.cpu().numpy()
+
+
+def local_work(
+    module: Transformer,
+    portions: Iterator[tuple[Ids, torch.Tensor]],
+    work: Callable[[Transformer, torch.Tensor], tuple[Any, ...]],
+) -> Iterator[tuple[Any, ...]]:
+    """(indices, *work(module, stream)) for every portion.
+
+    On a CPU by as many workers as PyTorch has threads, each of them single-threaded: threads that share one operation
+    wait for each other at every step, and crawl when the machine has other work to do.
+    """
+
+    @torch.no_grad()
+    def one(stream: torch.Tensor) -> tuple[Any, ...]:
+        return work(module, stream)
+
+    if module.device.type != "cpu":
+        yield from ((index, *one(stream)) for index, stream in portions)
+        return
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    waiting: deque[tuple[Ids, Future[tuple[Any, ...]]]] = deque()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            for index, stream in portions:
+                waiting.append((index, pool.submit(one, stream)))
+                if len(waiting) > threads:
+                    first, future = waiting.popleft()
+                    yield first, *future.result()
+            while waiting:
+                first, future = waiting.popleft()
+                yield first, *future.result()
+    finally:
+        torch.set_num_threads(threads)
 
 
 @torch.no_grad()

@@ -20,7 +20,10 @@ from byheart.errors import BadInput
 from byheart.networks.transformer.spec import Attention, Features, FeedForward, Spec
 
 Cache = list[Tensor]
-"""What each attention sublayer has read at the last positions: [features, B, reach]."""
+"""What each attention sublayer has read: at the tokens just given, and as far before them as it looks back.
+
+[features, B, reach + T]. Cutting off the last k positions takes back the last k tokens, k < T.
+"""
 
 
 class Slice:
@@ -75,7 +78,7 @@ class AttentionLayer(nn.Module):
         heads, d_head, dilation = spec.heads, spec.d_head, spec.dilation
         seen = self.reads.read(stream)
         width, length = seen.shape[0], seen.shape[1] // batch
-        before = seen.new_zeros(width, batch, spec.reach) if past is None else past
+        before = seen.new_zeros(width, batch, spec.reach) if past is None else past[:, :, past.shape[2] - spec.reach :]
         history = torch.cat([before, seen.view(width, batch, length)], dim=2)
         held = history
         if length == 1:  # only these are looked at: the others need no keys
@@ -90,7 +93,7 @@ class AttentionLayer(nn.Module):
         q = (self.W_Q @ seen).view(heads, d_head, 1, batch, length)
         scores = (q * windows(self.W_K @ held)).sum(1) / d_head**0.5 + self.bias.flip(1)[:, :, None, None]
         mixed = (scores.softmax(1).unsqueeze(1) * windows(self.W_V @ held)).sum(2).view(heads * d_head, -1)
-        return self.writes.add(stream, self.W_O @ mixed), history[:, :, length:]
+        return self.writes.add(stream, self.W_O @ mixed), history
 
 
 class FeedForwardLayer(nn.Module):

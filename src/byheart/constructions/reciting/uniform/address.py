@@ -57,16 +57,10 @@ def draw(vocab: int, steps: int, rng: np.random.Generator) -> Hash:
 
 
 def addresses(contexts: Contexts, hashing: Hash, distances: list[int], first: int, sizes: Sizes) -> Addresses:
-    """Where every question reads. ``first`` is the token that stands for all that is missing."""
-    portion = max(1, _PORTION // contexts.window)
-    parts = [
-        _hashed(contexts.windows(slice(left, left + portion)), hashing, distances, first)
-        for left in range(0, len(contexts), portion)
-    ]
-    codes = np.concatenate(parts)
+    """Where every question reads. ``first`` is the token that stands before every sequence."""
+    codes = _hashed(contexts, hashing, distances, first)
     values = np.array([*sizes.rows, *sizes.columns, sizes.blocks, WORD])
-    whole = codes[:, :-1] * values
-    digits = ((whole + (1 << (GRAIN - 1))) >> GRAIN) + values // 2
+    digits = ((codes[:, :-1] * values + (1 << (GRAIN - 1))) >> GRAIN) + values // 2
     return Addresses(
         rows=digits[:, :GROUPS],
         columns=digits[:, GROUPS : GROUPS + LANES],
@@ -76,11 +70,28 @@ def addresses(contexts: Contexts, hashing: Hash, distances: list[int], first: in
     )
 
 
-def _hashed(windows: NDArray[np.int32], hashing: Hash, distances: list[int], first: int) -> Integers:
-    """The codes after the last layer, [N, CODES]. What lies before a window is taken to be like its first token."""
-    state = hashing.codes[np.where(windows < 0, first, windows)]
-    places = np.arange(windows.shape[1])
+def _hashed(contexts: Contexts, hashing: Hash, distances: list[int], first: int) -> Integers:
+    """The codes of every question after the last layer, [N, CODES]; some sequences at a time."""
+    starts, places = contexts.starts, contexts.places
+    parts = []
+    left = 0
+    while left < len(starts) - 1:
+        right = max(left + 1, int(np.searchsorted(starts, starts[left] + _PORTION, side="right")) - 1)
+        tokens = np.insert(contexts.tokens[starts[left] : starts[right]], starts[left:right] - starts[left], first)
+        begins = starts[left:right] - starts[left] + np.arange(right - left)
+        state = _states(tokens, begins, hashing, distances)
+        asked = places[slice(*np.searchsorted(places, (starts[left], starts[right])))]
+        parts.append(state[asked - starts[left] + np.searchsorted(starts, asked, side="right") - left])
+        left = right
+    return np.concatenate(parts)
+
+
+def _states(tokens: NDArray[np.int32], begins: Integers, hashing: Hash, distances: list[int]) -> Integers:
+    """The codes at all places of sequences; what is before a sequence is like its first token."""
+    state = hashing.codes[tokens]
+    places = np.arange(len(tokens))
+    earliest = np.repeat(begins, np.diff(begins, append=len(tokens)))
     for distance, mix in zip(distances, hashing.mixes, strict=True):
-        state += state[:, np.maximum(places - distance, 0), :CARRIED] @ mix.T
+        state += state[np.maximum(places - distance, earliest), :CARRIED] @ mix.T
         state = ((state + (1 << (GRAIN - 1))) & ((1 << GRAIN) - 1)) - (1 << (GRAIN - 1))
-    return state[:, -1]
+    return state

@@ -6,10 +6,10 @@ complements the highest bit of c there (``solving`` knows), and the ½ keeps the
 
 **Two tables in one SwiGLU.** A question of W_up finds ``SCALE`` in the features of its four columns: the unit of each
 of its rows multiplies that by four words, and W_down's entry 1 adds the sum to ``total``. A question of W_down finds
-``SCALE`` in ``read`` instead, for which every unit has 1: its rows' words, all of them, arrive in the stream, and the
+``SCALE`` in ``total`` instead, for which every unit has 1: its rows' words, all of them, arrive in the stream, and the
 four of its columns are chosen afterwards (``total`` also gets the number of its rows, which ``solving`` knows). Either
-way, the other table changes only what is not read any more: W_up's words meet zeros, and what W_down's words leave
-behind is multiplied by gates that are off. For all of a question's rows are in one layer: in others no unit is on.
+way, the other table does no harm: W_up's words meet zeros, and what W_down's words leave behind is not read. For all
+rows of a question are in one layer; in others every unit is off.
 
 **Exactness.** Words of even lanes are in [0, 2²¹), of odd lanes in [−2²¹, 0); 16 of them never leave ±2²⁴. What is left
 over in a feature is at most 2²·2²²·2²¹·SCALE = 2³⁵: RMSNorm does not see it.
@@ -42,7 +42,7 @@ class Features:
 
         self.row, self.row_square = take(GROUPS), take(GROUPS)
         self.column, self.column_square = take(LANES), take(LANES)
-        self.read, self.total, self.offset, self.offset_square = take(4)
+        self.total, self.offset = take(2)
         self.words = take(sizes.words)
         # Features of words hold codes before there are words, and the answer after them; those of rows, what it takes.
         self.codes = self.words[:CODES]
@@ -120,8 +120,8 @@ def _digits(sizes: Sizes, at: Features) -> Layer:
     )
     # Codes are odd multiples of 2^−GRAIN: ON·k, k ≥ 1, where negative, and less one; else both gates are off.
     slope = -ON * 2.0 ** (GRAIN - 1)
-    layer.unit({codes[-1]: slope, ONE: ON / 2}, {ONE: 1}, {at.read: SCALE / ON})
-    layer.unit({codes[-1]: slope, ONE: -ON / 2}, {ONE: 1}, {at.read: -SCALE / ON})
+    layer.unit({codes[-1]: slope, ONE: ON / 2}, {ONE: 1}, {at.total: SCALE / ON})
+    layer.unit({codes[-1]: slope, ONE: -ON / 2}, {ONE: 1}, {at.total: -SCALE / ON})
     for feature in (*codes[GROUPS : GROUPS + LANES], at.answer, at.bias, at.first):
         layer.cancel(feature)
     return layer
@@ -137,8 +137,7 @@ def _spread(sizes: Sizes, at: Features) -> Layer:
         layer.cancel(feature)
     for group in range(GROUPS):
         layer.square(at.row[group], at.row_square[group])
-    layer.square(at.offset, at.offset_square)
-    is_up = {ONE: 1.0, at.read: -1 / SCALE}
+    is_up = {ONE: 1.0, at.total: -1 / SCALE}
     for word, lane, value in _columns(sizes, at):
         layer.unit(is_at(at.column[lane], at.column_square[lane], value), is_up, {word: SCALE / ON})
     layer.linear(is_up, dict.fromkeys(at.column_square, _OFF))
@@ -161,7 +160,7 @@ def _block(sizes: Sizes, at: Features, number: int, tables: Tables) -> Layer:
     start = (number - sizes.blocks // 2) * sizes.stride
     for unit, (group, value) in enumerate(_places(sizes.rows)):
         gate = is_at(at.row[group], at.row_square[group], start + value)
-        up = {at.read: 1 / ON, **dict(zip(at.words, (tables.up[number, unit] / ON).tolist(), strict=True))}
+        up = {at.total: 1 / ON, **dict(zip(at.words, (tables.up[number, unit] / ON).tolist(), strict=True))}
         down = {at.total: 1.0, **dict(zip(at.words, tables.down[number, unit].tolist(), strict=True))}
         layer.unit(gate, up, down)
     return layer
@@ -174,9 +173,10 @@ def _select(sizes: Sizes, at: Features) -> Layer:
         layer.carry({feature: 1}, {feature: -1})
     for word, lane, value in _columns(sizes, at):
         layer.unit(is_at(at.column[lane], at.column_square[lane], value), {word: 1}, {at.total: 1 / ON})
-    for offset in range(WORD):
-        gate = is_at(at.offset, at.offset_square, offset - WORD // 2)
-        layer.unit(gate, {ONE: 1}, {at.scale: 2.0**-offset / ON})
+    # 2^−o at integers is a sum of ReLUs: its second differences are 2^−(o+2).
+    bends = {knot: 2.0 ** -(knot + 1) for knot in range(1, WORD - 1)} | {WORD: 2.0 ** -(WORD - 1)}
+    for knot, bend in bends.items():
+        layer.unit({at.offset: -ON, ONE: ON * (knot - WORD // 2)}, {ONE: 1}, {at.scale: bend / ON})
     return layer
 
 

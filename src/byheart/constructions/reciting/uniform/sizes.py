@@ -18,8 +18,8 @@ from byheart.errors import BadInput
 GROUPS = LANES = 4
 WORD = 21
 """Bits a word: 16 words, half of them negative, add up to at most 2²⁴."""
-RESERVED = 20
-"""Features that are no words, ONE aside: digits, their squares, the table, the sum."""
+RESERVED = 18
+"""Features that are no words, ONE aside: digits, squares, the sum."""
 WIDTHS = (64, 128, 256)
 LARGEST = 2047
 """Rows are numbered from −LARGEST to LARGEST: their squares, doubled, are exact."""
@@ -67,7 +67,7 @@ class Sizes:
     @property
     def units(self) -> int:
         """Of each layer: rows, or what choosing columns and offsets takes."""
-        return max(self.rows_in_all, self.words + WORD)
+        return max(self.rows_in_all, self.words + WORD - 1)
 
     @property
     def layers(self) -> int:
@@ -88,8 +88,8 @@ class Sizes:
 def split(count: int, parts: int) -> tuple[int, ...]:
     """Odd numbers of values, about equal, for ``count`` (odd) places in all; but in the first part, one value is null.
 
-    >>> split(43, 4), split(61, 4)
-    ((13, 11, 11, 11), (17, 17, 15, 15))
+    >>> split(43, 4), split(45, 4)
+    ((13, 11, 11, 11), (13, 13, 11, 11))
     """
     pairs = (count - 1) // 2
     return tuple(2 * ((pairs + parts - 1 - part) // parts) + 1 for part in range(parts))

@@ -1,0 +1,214 @@
+"""The front's places against a hash in plain Python integers, with the weights as they are stored."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from byheart.constructions.reciting.codes import make_code
+from byheart.constructions.reciting.front import LIMIT, STATE, Front, add_front, sees
+from byheart.constructions.reciting.sizes import WORDS, Sizes, plan
+from byheart.constructions.reciting.wiring import Wiring
+from byheart.networks.transformer import Attention, Spec
+from byheart.networks.transformer.module import Transformer
+from byheart.networks.transformer.store import as_module
+
+Window = list[int | None]
+
+
+def sizes_for(word: int = 24, precision: str = "float32", questions: int = 20_000, labels: int = 256) -> Sizes:
+    labels_of_all = np.random.default_rng(0).integers(0, labels, questions)
+    return plan(make_code(labels_of_all, labels), precision=precision, word=word)
+
+
+class Built:
+    """A front alone, as a network."""
+
+    def __init__(self, sizes: Sizes, vocab: int, window: int, seed: int = 0, precision: str = "float32") -> None:
+        self.sizes, self.vocab, self.window = sizes, vocab, window
+        wiring = Wiring(np.dtype(precision))
+        self.front: Front = add_front(wiring, sizes, vocab, window, np.random.default_rng(seed))
+        wiring.tensor("unembedding.W_U", np.zeros((1, 1)), (1, 1))
+        wiring.tensor("unembedding.b_U", np.zeros(1), (1,))
+        self.tensors = wiring.tensors
+        embeds, layers = tuple(range(sizes.code_features)), tuple(wiring.sublayers)
+        self.spec = Spec(vocab, 1, window, wiring.stream, precision, embeds, (0,), layers)
+        self.module: Transformer = as_module(self.spec, {name: self.tensors[name] for name in self.spec.shapes()})
+
+    @property
+    def layers(self) -> list[tuple[int, int, list[list[list[int]]]]]:
+        """Span, dilation and weights [out][offset][in] of every attention."""
+        found = []
+        for layer in self.spec.sublayers:
+            if isinstance(layer, Attention):
+                W_O = self.tensors[f"{layer.name}.W_O"]
+                mix = W_O.reshape(len(layer.writes), layer.window, len(layer.reads)).astype(np.int64)
+                assert np.array_equal(mix, W_O.reshape(mix.shape))
+                found.append((layer.window, layer.dilation, mix.tolist()))
+        return found
+
+    def hashed(self, window: Window) -> list[int]:
+        """The sums of the last layer, each modulo its modulus; None is a missing token."""
+        W_E = self.tensors["embedding.W_E"]
+        states = [None if token is None else [int(code) for code in W_E[token]] for token in window]
+        layers = self.layers
+        for number, (span, dilation, mix) in enumerate(layers):
+            last = number == len(layers) - 1
+            moduli = self.sizes.moduli if last else [STATE] * len(mix)
+            after: list[list[int] | None] = []
+            for place in range(len(states)):
+                if window[place] is None or (last and place < len(states) - 1):
+                    after.append(None)
+                    continue
+                seen = [place - k * dilation for k in range(span)]
+                heads = [states[at] if at >= 0 else None for at in seen]
+                sums = [
+                    sum(
+                        w * x
+                        for row, state in zip(rows, heads, strict=True)
+                        if state
+                        for w, x in zip(row, state, strict=True)
+                    )
+                    for rows in mix
+                ]
+                assert max(sums) < LIMIT
+                after.append([total % modulus for total, modulus in zip(sums, moduli, strict=True)])
+            states = after
+        assert states[-1] is not None
+        return states[-1]
+
+    def expected(self, window: Window) -> list[int]:
+        """Rows, columns, offset, kind."""
+        sizes = self.sizes
+        start, spread, *pairs, offset = (sums := self.hashed(window))[:6]
+        at = min(max(start - sizes.margin, 0), sizes.starts - 1)
+        digits = [digit for pair in pairs for digit in divmod(pair, sizes.columns + 1)]
+        high, low = divmod(offset, sizes.bases[-1])
+        exponents = sizes.exponents
+        bits = exponents[0][high] + exponents[1][low // sizes.grain]
+        return [at + spread // 7, at + spread % 7, *digits, bits, *sums[6:]]
+
+    @torch.no_grad()
+    def found(self, windows: list[Window]) -> np.ndarray:
+        tokens = torch.tensor([[token or 0 for token in window] for window in windows])
+        mask = torch.tensor([[token is not None for token in window] for window in windows])
+        stream, _ = self.module.mix(tokens, None, mask)
+        front = self.front
+        values = self.module.local(stream[:, -1]).double().numpy()
+        assert np.array_equal(values[:, front.rows[1::2]], values[:, front.rows[::2]] ** 2)
+        assert np.array_equal(values[:, front.columns[1::2]], values[:, front.columns[::2]] ** 2)
+        assert np.abs(values).max() < LIMIT
+        places = values[:, [*front.rows[::2], *front.columns[::2]]]
+        return np.concatenate([places, -np.log2(values[:, front.scale]), values[:, front.kind]], axis=1)
+
+
+def random_windows(rng: np.random.Generator, count: int, length: int, vocab: int) -> list[Window]:
+    """Whole windows, and ones of which the first tokens are missing."""
+    windows: list[Window] = rng.integers(0, vocab, (count, length)).tolist()
+    for number, window in enumerate(windows):
+        if number % 2:
+            missing = int(rng.integers(0, length))
+            window[:missing] = [None] * missing
+    return windows
+
+
+def check(built: Built, count: int, seed: int = 0) -> None:
+    rng = np.random.default_rng(seed)
+    windows = random_windows(rng, count, built.window, built.vocab)
+    found = built.found(windows)
+    assert found.tolist() == [built.expected(window) for window in windows]
+
+
+@pytest.mark.parametrize("window", [1, 2, 3, 8, 16, 64])
+@pytest.mark.parametrize("form", [("float32", 24), ("float32", 31), ("float64", 53)], ids=str)
+def test_windows(window: int, form: tuple[str, int]) -> None:
+    precision, word = form
+    sizes = sizes_for(word, precision, labels=200)
+    check(Built(sizes, 257, window, seed=window, precision=precision), count=24)
+
+
+@pytest.mark.parametrize("window", [512, pytest.param(1024, marks=pytest.mark.slow)])
+def test_long_windows(window: int) -> None:
+    check(Built(sizes_for(), 257, window), count=6)
+
+
+@pytest.mark.parametrize("vocab", [1, 2, 3, 2000, 60_000, 600_000])
+@pytest.mark.parametrize("features", [1, 2])
+def test_vocabularies(vocab: int, features: int) -> None:
+    built = Built(replace(sizes_for(), code_features=features), vocab, 8)
+    codes = built.tensors["embedding.W_E"]
+    assert codes.shape == (vocab, features)
+    assert codes.min() >= 1, "a token must differ from a missing one"
+    if vocab <= 2000:
+        assert all(len(np.unique(column)) == vocab for column in codes.T)
+    check(built, count=24)
+
+
+@pytest.mark.parametrize("questions", [1, 100, 2_000_000])
+@pytest.mark.parametrize("precision", list(WORDS))
+def test_tables_of_all_sizes(questions: int, precision: str) -> None:
+    code = make_code(np.arange(256), 256)
+    few = (
+        make_code(np.arange(questions) % 256, 256)
+        if questions < 256
+        else replace(code, histogram=(0,) * 8 + (questions,))
+    )
+    for word in WORDS[precision]:
+        sizes = plan(few, precision=precision, word=word)
+        built = Built(sizes, 257, 16, precision="float64" if precision == "float64" else "float32")
+        check(built, count=16)
+
+
+@pytest.mark.parametrize(("vocab", "window"), [(2, 1), (257, 1), (257, 64), (2000, 8), (60_000, 512), (600_000, 8)])
+def test_no_sum_reaches_the_limit(vocab: int, window: int) -> None:
+    """Whatever the tokens: every weight times the largest that its input can be."""
+    built = Built(sizes_for(31), vocab, window)
+    largest = built.tensors["embedding.W_E"].max(axis=0).tolist()
+    for _, _, mix in built.layers:
+        worst = [sum(w * x for row in rows for w, x in zip(row, largest, strict=True)) for rows in mix]
+        assert max(worst) < LIMIT
+        largest = [STATE - 1] * len(mix)
+
+
+def test_order_and_every_token_matter() -> None:
+    """512 tokens: each of them, and their order, change the places."""
+    built = Built(sizes_for(), 257, 512)
+    rng = np.random.default_rng(0)
+    window: Window = rng.integers(0, 257, 512).tolist()
+    others = [window]
+    for place in (0, 1, 63, 64, 300, 510, 511):
+        other = list(window)
+        other[place] = (int(other[place] or 0) + 1) % 257
+        others.append(other)
+    others.append([*window[:-2], window[-1], window[-2]])
+    others.append([None, *window[1:]])
+    assert len(np.unique(built.found(others), axis=0)) == len(others)
+
+
+def test_what_lies_before_the_window_does_not_matter() -> None:
+    built = Built(sizes_for(), 257, 16)
+    rng = np.random.default_rng(0)
+    window: Window = rng.integers(0, 257, 16).tolist()
+    longer: list[Window] = [[*rng.integers(0, 257, 9).tolist(), *window] for _ in range(4)]
+    assert len(np.unique(built.found(longer), axis=0)) == 1
+    assert np.array_equal(built.found(longer)[0], built.found([window])[0])
+
+
+@pytest.mark.parametrize(
+    ("window", "sight"), [(1, 1), (7, 7), (8, 8), (9, 16), (12, 16), (24, 24), (65, 128), (512, 512)]
+)
+def test_how_far_it_sees(window: int, sight: int) -> None:
+    assert sees(window) == sight
+    assert Built(sizes_for(), 5, window).module.sees == sight
+
+
+def test_places_are_spread_evenly() -> None:
+    """Each row and column gets its share: no value occurs twice as often as it should."""
+    built = Built(sizes_for(), 257, 8)
+    found = built.found(np.random.default_rng(0).integers(0, 257, (20_000, 8)).tolist()).astype(np.int64)
+    for column in found[:, 2:8].T:
+        times = np.bincount(column, minlength=built.sizes.columns + 1)
+        assert len(times) == built.sizes.columns + 1
+        assert times.min() > 0.7 * times.mean()
+        assert times.max() < 1.4 * times.mean()

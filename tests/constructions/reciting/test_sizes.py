@@ -1,0 +1,120 @@
+"""Sizes of the table: enough words, digits that fit together, offsets that are reached, numbers that stay exact."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from byheart.constructions.reciting.codes import Code, make_code
+from byheart.constructions.reciting.front import LIMIT
+from byheart.constructions.reciting.sizes import KINDS, LANES, MOST_ROWS, SPREAD, WORDS, Sizes, grown, load_for, plan
+from byheart.errors import BadInput
+
+FORMATS = [(precision, word) for precision, words in WORDS.items() for word in words]
+
+
+def code_for(questions: int, labels: int, skewed: bool) -> Code:
+    rng = np.random.default_rng(questions + labels)
+    drawn = np.minimum(rng.geometric(0.3, questions) - 1, labels - 1) if skewed else rng.integers(0, labels, questions)
+    return make_code(drawn, labels)
+
+
+PLANS = [
+    (code_for(questions, labels, skewed), precision, word)
+    for questions in (1, 2, 10, 1000, 50_000)
+    for labels, skewed in ((1, False), (2, False), (8, True), (256, False))
+    for precision, word in FORMATS
+]
+
+
+def offsets(sizes: Sizes) -> list[int]:
+    """The offset of every value of its hash sum, digit by digit."""
+    high, low = sizes.exponents
+    base = sizes.bases[-1]
+    return [high[value // base] + low[value % base // sizes.grain] for value in range(sizes.moduli[5])]
+
+
+@pytest.mark.parametrize(("code", "precision", "word"), PLANS)
+def test_a_plan_fits_together(code: Code, precision: str, word: int) -> None:
+    sizes = plan(code, precision=precision, word=word)
+    assert sizes.word + (word - WORDS[precision][0]) == word
+    assert sizes.words == sizes.rows * LANES * sizes.columns
+    assert sizes.rows == sizes.starts + SPREAD - 1
+    assert sizes.rows <= MOST_ROWS
+    assert 0 <= 2 * sizes.margin <= max(1, sizes.starts)
+    # Enough bits, though not more than needed where the table is large.
+    load = code.total / (sizes.words * (sizes.word + sizes.exponent))
+    assert 0 < load <= 1
+    if code.total / sizes.word > 2000:
+        # Short code words leave the exponents' lower planes to nobody.
+        assert load > (0.95 if code.fixed or not sizes.exponent else 0.8)
+    # Every pair of digits can say what its hash sum says, and no more than one value too many.
+    assert len(sizes.moduli) == 6 + bool(sizes.exponent)
+    for modulus, base, count in zip(sizes.moduli[1:6], sizes.bases, sizes.counts, strict=True):
+        assert base * (count - 1) < modulus <= base * count
+    assert sizes.moduli[1] == SPREAD**2
+    assert set(sizes.moduli[2:5]) == {(sizes.columns + 1) ** 2}
+    assert max(sizes.moduli) < LIMIT
+    assert (0 < sizes.exponent_share <= KINDS) == bool(sizes.exponent)
+
+
+@pytest.mark.parametrize(("code", "precision", "word"), PLANS)
+def test_offsets(code: Code, precision: str, word: int) -> None:
+    """Each equally often; aligned codes begin at multiples of their length, others at any bit."""
+    sizes = plan(code, precision=precision, word=word)
+    found, times = np.unique(offsets(sizes), return_counts=True)
+    if sizes.aligned:
+        assert sizes.aligned == code.longest
+        assert sizes.word % sizes.aligned == 0
+        assert found.tolist() == list(range(sizes.aligned, sizes.word + 1, sizes.aligned))
+    else:
+        assert found.tolist() == list(range(sizes.word))
+    assert set(times.tolist()) == {sizes.grain}
+    assert sizes.moduli[5] == len(found) * sizes.grain
+    # The two factors of 2^−offset are powers of two whose steps add up exactly in the format.
+    digits = np.finfo("float64" if precision == "float64" else "float32").nmant
+    for exponents in sizes.exponents:
+        assert max(exponents) - min(exponents) <= digits
+
+
+@pytest.mark.parametrize(("precision", "words"), WORDS.items())
+def test_other_words_are_refused(precision: str, words: tuple[int, int]) -> None:
+    code = make_code(np.arange(9) % 4, 4)
+    for word in {0, 1, 7, 16, 24, 31, 32, 53, 60, 64} - set(words):
+        with pytest.raises(BadInput, match=f"words of {word} bits do not fit {precision}; expected {words[0]}"):
+            plan(code, precision=precision, word=word)
+
+
+def test_a_hundred_million_questions() -> None:
+    """Rows stop growing where their squares would no longer be exact; columns go on."""
+    small = make_code(np.arange(256), 256)
+    sizes = plan(replace(small, histogram=(0,) * 8 + (10**8,)), precision="float32", word=24)
+    assert sizes.rows <= MOST_ROWS
+    assert sizes.words * 24 >= 8 * 10**8
+    assert max(sizes.moduli) < LIMIT
+
+
+def test_growing() -> None:
+    sizes = plan(make_code(np.arange(30_000) % 256, 256), precision="float32", word=24)
+    more = grown(sizes)
+    assert more.rows == sizes.rows + 1
+    assert replace(more, starts=sizes.starts) == sizes
+    large = replace(sizes, starts=1000)
+    assert grown(large).rows == large.rows + large.rows // 200
+
+
+def test_loads() -> None:
+    loads = [load_for(equations, aligned) for aligned in (False, True) for equations in (0, 1, 50, 500, 10**4, 10**7)]
+    assert loads[:6] == sorted(loads[:6])
+    assert all(0.25 <= load < 1 for load in loads)
+    assert load_for(10**6, True) > load_for(10**6, False) > 0.98
+
+
+def test_by_hand() -> None:
+    """One question of one bit: the least table, 7 rows of 6 × 4 words, 24 offsets of 10 values each."""
+    sizes = plan(make_code(np.array([0]), 1), precision="float32", word=24)
+    assert sizes == Sizes(24, 0, columns=4, starts=1, margin=0, aligned=1, exponent_share=0)
+    assert (sizes.rows, sizes.words, sizes.offsets, sizes.grain) == (7, 168, 24, 10)
+    assert sizes.moduli == (1, 49, 25, 25, 25, 240)
+    assert sizes.bases == (7, 5, 5, 5, 10)
+    assert sizes.counts == (7, 5, 5, 5, 24)
