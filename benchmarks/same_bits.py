@@ -61,8 +61,8 @@ def main() -> int:
             print(
                 f"{device}, {threads} thread(s): {wrong} of {len(whole):,} wrong, "
                 f"{len(whole) / seconds:,.0f} contexts/s; "
-                f"batch 8192 {digest(whole)}, shuffled in 512s the same: {len(found["all"]) == 1}, "
-                f"one by one the same: {len(found["sample"]) == 1}",
+                f"batch 8192 {digest(whole)}, shuffled in 512s the same: {len(found['all']) == 1}, "
+                f"one by one the same: {len(found['sample']) == 1}",
                 flush=True,
             )
     same = all(len(digests) == 1 for digests in found.values())

@@ -6,6 +6,7 @@ In a ``console`` block ``...`` stands for anything, on a line of its own for any
 import doctest
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,8 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
 
 
-def test_the_python_of_the_readme_does_what_it_says() -> None:
+def test_the_python_of_the_readme_does_what_it_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     source = "\n".join(blocks("python"))
     assert ">>>" in source
     examples = doctest.DocTestParser().get_doctest(source, {}, "README.md", "README.md", 0)
@@ -32,6 +34,7 @@ def test_the_python_of_the_readme_does_what_it_says() -> None:
 
 @pytest.mark.slow
 def test_the_commands_of_the_readme_print_what_it_says(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "LICENSE", tmp_path)
     ran = 0
     for block in blocks("console"):
         for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, flags=re.MULTILINE):

@@ -20,6 +20,10 @@ COMMANDS = [
     ["build", "kajitsuka-sato-2025"],
     ["certify"],
     ["compare"],
+    ["compile"],
+    ["recite"],
+    ["edit"],
+    ["show"],
 ]
 
 
@@ -31,12 +35,30 @@ def test_every_help_has_an_example(run: Run, command: list[str]) -> None:
     assert f"byheart {' '.join(command)}" in " ".join(said.out.split())
 
 
-@pytest.mark.parametrize("command", [["build", "vardi-2022"], ["certify"], ["task", "random"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command",
+    [["build", "vardi-2022"], ["certify"], ["task", "random"], ["compile"], ["recite"], ["edit"], ["show"]],
+    ids=" ".join,
+)
 def test_every_option_is_explained(run: Run, command: list[str]) -> None:
     said = " ".join(run(*command, "--help").out.replace("│", " ").split())
     for option in {
         "build": ["--task", "--out", "--seed", "--bits", "--depth", "--json"],
         "certify": ["--controls"],
+        "compile": [
+            "--task",
+            "--out",
+            "--precision",
+            "--words",
+            "--tokenizer",
+            "--vocab",
+            "--window",
+            "--seed",
+            "--json",
+        ],
+        "recite": ["--text", "--prompt", "--tokens", "--out", "--all-to", "--threads"],
+        "edit": ["--set", "--files", "--task", "--out", "--json"],
+        "show": ["--plot", "--json"],
     }.get(command[0], ["--examples"]):
         assert option in said
 
@@ -44,11 +66,13 @@ def test_every_option_is_explained(run: Run, command: list[str]) -> None:
 def test_the_main_help_lists_all_commands(run: Run) -> None:
     said = run("--help")
     assert said.code == 0
-    for command in ("task", "bounds", "build", "certify", "compare"):
+    for command in ("task", "bounds", "build", "certify", "compare", "compile", "recite", "edit", "show"):
         assert command in said.out
 
 
-@pytest.mark.parametrize("command", [[], ["build", "kajitsuka-sato-2025"], ["certify"], ["compare"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "command", [[], ["build", "kajitsuka-sato-2025"], ["certify"], ["compare"], ["compile"], ["show"]], ids=" ".join
+)
 def test_help_loads_nothing_heavy(command: list[str]) -> None:
     script = (
         "import sys\n"

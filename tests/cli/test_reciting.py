@@ -1,0 +1,625 @@
+"""compile, recite, certify, edit, show: with real files, as a user sees them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from byheart.cli.recite import unescaped
+from byheart.networks.transformer import store
+from byheart.tasks import NextToken, load, random_next_token, random_seq_to_seq, save
+
+Run = Callable[..., Any]
+Everything = Callable[[Path], dict[str, bytes]]
+
+HAMLET = b"To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n"
+OTHER = b"To bed, to bed; there's knocking at the gate.\n"
+KEYS = {
+    "examples",
+    "window",
+    "labels",
+    "parameters",
+    "parameters_padded",
+    "bits",
+    "bits_lzma",
+    "bits_per_parameter",
+    "bits_per_parameter_padded",
+    "errors",
+    "seconds",
+}
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Any:
+    """Some commands set PyTorch's threads."""
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def here(work: Path) -> Path:
+    """The folder to be in, with two texts."""
+    (work / "hamlet.txt").write_bytes(HAMLET)
+    (work / "macbeth.txt").write_bytes(OTHER)
+    return work
+
+
+@pytest.fixture
+def one(here: Path, run: Run) -> Path:
+    """A network that recites one text."""
+    assert run("compile", "hamlet.txt", "-o", "net").code == 0
+    return here / "net"
+
+
+@pytest.fixture
+def two(here: Path, run: Run) -> Path:
+    assert run("compile", "hamlet.txt", "macbeth.txt", "-o", "net").code == 0
+    return here / "net"
+
+
+@pytest.fixture
+def facts(here: Path, run: Run) -> Path:
+    """A network that answers the task t.npz."""
+    assert run("compile", "--task", "t.npz", "--window", "3", "-o", "net").code == 0
+    return here / "net"
+
+
+# ── compile ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_compile(here: Path, run: Run) -> None:
+    said = run("compile", "hamlet.txt", "macbeth.txt", "-o", "net")
+    assert said.code == 0
+    assert said.err == ""
+    assert "hamlet.txt, macbeth.txt: " in said.out
+    assert "certified: " in said.out
+    assert "macbeth.txt shares its beginning with another text: begin with at least 'To bed'" in said.out
+    assert "hear it with:  byheart recite net" in said.out
+    assert {path.name for path in (here / "net").iterdir()} == {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "certificate.json",
+    }
+    assert not [path for path in here.iterdir() if path.name.startswith(".")]
+
+
+def test_compile_json(here: Path, run: Run) -> None:
+    found = run("compile", "hamlet.txt", "-o", "net", "--json").json
+    assert set(found) == KEYS
+    assert found["examples"] == len(HAMLET)
+    assert found["labels"] == 257
+    assert found["window"] == 8
+    assert found["errors"] == 0
+    shapes = store.load(here / "net").spec.shapes().values()
+    assert found["parameters"] == sum(int(np.prod(shape)) for shape in shapes)
+    assert found["parameters_padded"] > found["parameters"]
+    assert found["bits_per_parameter"] == found["bits"] / found["parameters"]
+    assert found["bits_per_parameter_padded"] == found["bits"] / found["parameters_padded"]
+    times = np.bincount(np.frombuffer(HAMLET[1:] + b"\x00", np.uint8))
+    times = times[times > 0]
+    assert found["bits"] == pytest.approx(float((times * np.log2(len(HAMLET) / times)).sum()))
+    assert found["bits_lzma"] % 8 == 0
+    assert found["bits_lzma"] > 8 * 32
+    assert json.loads((here / "net" / "certificate.json").read_bytes())["certified"]
+
+
+def test_compile_a_task(here: Path, run: Run) -> None:
+    found = run("compile", "--task", "t.npz", "-o", "net", "--json").json
+    assert set(found) == KEYS
+    assert found["bits_lzma"] is None
+    assert (found["labels"], found["errors"]) == (4, 0)
+    said = run("compile", "--task", "t.npz", "-o", "net")
+    assert said.code == 0
+    assert "t.npz: 20 questions" in said.out
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--precision", "float64"),
+        ("--precision", "bfloat16"),
+        ("--words", "31"),
+        ("--precision", "float64", "--words", "60"),
+        ("--window", "32"),
+        ("--seed", "5"),
+    ],
+    ids=" ".join,
+)
+def test_compile_options(here: Path, run: Run, options: tuple[str, ...]) -> None:
+    found = run("compile", "hamlet.txt", "-o", "net", *options, "--json").json
+    assert found["errors"] == 0
+    loaded = store.load(here / "net")
+    recipe = loaded.about["recipe"]
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    assert recipe["settings"]["precision"] == given.get("--precision", "float32")
+    assert recipe["settings"]["words"] == (int(given["--words"]) if "--words" in given else None)
+    assert recipe["draw"][0] == int(given.get("--seed", 0))
+    assert loaded.spec.window == int(given.get("--window", 8))
+    assert run("recite", "net", "-o", "said.txt").code == 0
+    assert Path("said.txt").read_bytes() == HAMLET
+
+
+def test_compile_with_byte_pairs(here: Path, run: Run) -> None:
+    pytest.importorskip("tokenizers")
+    found = run(
+        "compile", "hamlet.txt", "macbeth.txt", "-o", "net", "--tokenizer", "bpe", "--vocab", 280, "--json"
+    ).json
+    assert found["errors"] == 0
+    assert found["examples"] < len(HAMLET) + len(OTHER)
+    assert run("recite", "net", "--all-to", "said").code == 0
+    assert Path("said/hamlet.txt").read_bytes() == HAMLET
+    assert Path("said/macbeth.txt").read_bytes() == OTHER
+    assert run("certify", "net", "hamlet.txt", "macbeth.txt").code == 0
+
+
+def test_a_network_is_replaced(one: Path, run: Run) -> None:
+    before = (one / "model.safetensors").read_bytes()
+    assert run("compile", "macbeth.txt", "-o", "net").code == 0
+    assert (one / "model.safetensors").read_bytes() != before
+    assert run("certify", "net", "macbeth.txt").code == 0
+
+
+BAD = {
+    "missing.txt": "missing.txt: No such file or directory",
+    "empty.txt": "empty.txt: the file is empty; expected at least one byte",
+    "folder": "folder: Is a directory",
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_files_that_cannot_be_read(here: Path, run: Run, everything: Everything, name: str) -> None:
+    (here / "empty.txt").write_bytes(b"")
+    (here / "folder").mkdir()
+    before = everything(here)
+    assert BAD[name] in run("compile", "hamlet.txt", name, "-o", "net").complaint
+    said = run("compile", name, "-o", "net", "--json")
+    assert said.json == {"error": said.complaint.removeprefix("byheart: ")}
+    assert everything(here) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "expected either text files or --task FILE"),
+        (("hamlet.txt", "--task", "t.npz"), "expected either text files or --task FILE"),
+        (("hamlet.txt", "--window", "0"), "--window is '0'; expected auto or a number of tokens"),
+        (("hamlet.txt", "--window", "some"), "--window is 'some'; expected auto or a number of tokens"),
+        (("hamlet.txt", "--window", "-3"), "--window is '-3'"),
+        (("hamlet.txt", "--window", "1.5"), "--window is '1.5'"),
+        (("hamlet.txt", "--window", "²"), "--window is '²'"),
+        (("hamlet.txt", "--window", "12"), "the window is 12; expected at most 8 or a power of two, such as 16"),
+        (("hamlet.txt", "--window", "2"), "agree on the last 2 tokens, but are followed by"),
+        (("hamlet.txt", "--words", "25"), "words of 25 bits do not fit float32; expected 24 or 31"),
+        (("hamlet.txt", "--words", "0"), "words of 0 bits do not fit float32; expected 24 or 31"),
+        (("hamlet.txt", "--words", "24", "--precision", "float64"), "words of 24 bits do not fit float64"),
+        (("hamlet.txt", "hamlet.txt"), "hamlet.txt: given 2 times; expected each file once"),
+        (("hamlet.txt", "begins.txt"), "begins.txt is the beginning of hamlet.txt"),
+        (("--task", "s.npz"), "s.npz: is a seq-to-seq task; expected next-token"),
+        (("--task", "v.npz"), "the task's tokens are vectors; expected token ids"),
+        (("--task", "missing.npz"), "missing.npz: "),
+        (("--task", "hamlet.txt"), "hamlet.txt"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_compile_refuses(
+    here: Path, run: Run, everything: Everything, arguments: tuple[str, ...], complaint: str
+) -> None:
+    (here / "begins.txt").write_bytes(HAMLET[:20])
+    rng = np.random.default_rng(0)
+    save(random_seq_to_seq(examples=3, length=2, vocab=9, labels=2, rng=rng), here / "s.npz")
+    save(random_next_token(examples=3, length=2, vocab=9, labels=2, dim=2, rng=rng), here / "v.npz")
+    before = everything(here)
+    assert complaint in run("compile", *arguments, "-o", "net").complaint
+    assert everything(here) == before
+
+
+@pytest.mark.parametrize("precision", ["float16", ""])
+def test_formats_that_do_not_exist(here: Path, run: Run, precision: str) -> None:
+    assert run("compile", "hamlet.txt", "-o", "net", "--precision", precision).code == 2
+
+
+def test_a_folder_with_other_things(here: Path, run: Run, everything: Everything) -> None:
+    (here / "net").mkdir()
+    (here / "net" / "thesis.tex").write_text("the only copy")
+    before = everything(here)
+    complaint = run("compile", "hamlet.txt", "-o", "net").complaint
+    assert "net: exists and holds no float Transformer; choose another name or remove it" in complaint
+    assert "hamlet.txt" in run("compile", "macbeth.txt", "-o", "hamlet.txt").complaint
+    assert everything(here) == before
+
+
+def test_a_file_that_is_too_large(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused before it is read: it has 300 MB, all of them holes."""
+    (here / "large.txt").touch()
+    os.truncate(here / "large.txt", 300 * 10**6)
+    sizes = {"SC_PHYS_PAGES": 2**21, "SC_PAGE_SIZE": 2**12}
+    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    complaint = run("compile", "large.txt", "-o", "net").complaint
+    assert "286 MiB of text would take about 140 GiB of memory to compile; this machine has 8 GiB" in complaint
+    assert "split the text into several models" in complaint
+    assert not (here / "net").exists()
+
+
+# ── recite ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_recite(one: Path, run: Run) -> None:
+    said = run("recite", "net")
+    assert said.code == 0
+    assert said.out.encode() == HAMLET
+    assert f"{len(HAMLET)} tokens in " in said.err
+
+
+def test_recite_some(one: Path, run: Run) -> None:
+    assert run("recite", "net", "--tokens", 12).out.encode() == HAMLET[:13]
+    assert run("recite", "net", "--tokens", 0).out.encode() == HAMLET[:1]
+    assert run("recite", "net", "--tokens", 10**6).out.encode() == HAMLET
+    assert run("recite", "net", "--prompt", "question:\\n", "--tokens", 7).out == "question:\nWhether"
+    assert run("recite", "net", "--prompt", HAMLET[:50].decode()).out.encode() == HAMLET
+
+
+def test_recite_into_files(two: Path, run: Run) -> None:
+    said = run("recite", "net", "--text", "macbeth.txt", "-o", "said.txt")
+    assert (said.code, said.out) == (0, "")
+    assert Path("said.txt").read_bytes() == OTHER
+    assert run("recite", "net", "--all-to", "new/said").code == 0
+    assert {path.name: path.read_bytes() for path in Path("new/said").iterdir()} == {
+        "hamlet.txt": HAMLET,
+        "macbeth.txt": OTHER,
+    }
+
+
+def test_recite_bytes(here: Path, run: Run) -> None:
+    data = bytes(range(256)) + b"\xff\x00\xff"
+    (here / "data.bin").write_bytes(data)
+    assert run("compile", "data.bin", "-o", "net").code == 0
+    assert run("recite", "net", "-o", "said.bin").code == 0
+    assert Path("said.bin").read_bytes() == data
+    assert run("recite", "net", "--prompt", "\\xff\\x00", "--tokens", 1, "-o", "said.bin").code == 0
+    assert Path("said.bin").read_bytes() == b"\xff\x00\xff"
+
+
+def test_files_of_the_same_name(here: Path, run: Run) -> None:
+    """One must not overwrite the other."""
+    for name, content in (("a", HAMLET), ("b", OTHER)):
+        (here / name).mkdir()
+        (here / name / "same.txt").write_bytes(content)
+    assert run("compile", "a/same.txt", "b/same.txt", "-o", "net").code == 0
+    assert run("recite", "net", "--text", "b/same.txt").out.encode() == OTHER
+    assert run("recite", "net", "--all-to", "said").code == 0
+    contents = {path.read_bytes() for path in Path("said").rglob("*") if path.is_file()}
+    assert contents == {HAMLET, OTHER}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("net", "--text", "lear.txt"), "--text is 'lear.txt'; expected one of hamlet.txt, macbeth.txt"),
+        (("net", "--prompt", ""), "--prompt is empty; expected at least one token"),
+        (("net", "--tokens", "-1"), "tokens is -1; expected 0 or more"),
+        (("nowhere",), "nowhere/config.json: no such file; expected a folder with a network"),
+        (("net", "-o", "no/such/folder"), "no/such/folder: No such file or directory"),
+        (("hamlet.txt",), "hamlet.txt/config.json"),
+    ],
+)
+def test_recite_refuses(
+    two: Path, here: Path, run: Run, everything: Everything, arguments: tuple[str, ...], complaint: str
+) -> None:
+    before = everything(here)
+    assert complaint in run("recite", *arguments).complaint
+    assert everything(here) == before
+
+
+def test_refusals_destroy_nothing(one: Path, run: Run) -> None:
+    Path("kept.txt").write_text("kept")
+    assert run("recite", "net", "--tokens", "-1", "-o", "kept.txt").code == 2
+    assert Path("kept.txt").read_text() == "kept"
+
+
+def test_tasks_are_not_recited(facts: Path, run: Run) -> None:
+    assert "net: knows answers to a task, not texts" in run("recite", "net").complaint
+    assert run("recite", "net", "--tokens", 3).code == 2
+    assert run("recite", "net", "--tokens", 3, "--all-to", "said").code == 2
+
+
+def test_an_exact_network_is_not_recited(network: Path, run: Run) -> None:
+    assert "this is an exact network" in run("recite", "net").complaint
+
+
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("", b""),
+        ("plain", b"plain"),
+        (r"\n\t\r\\", b"\n\t\r\\"),
+        (r"\x41\xfF", b"A\xff"),
+        (r"\x4", rb"\x4"),
+        (r"\xZZ\q", rb"\xZZ\q"),
+        ("\\", b"\\"),
+        (r"\\n", rb"\n"),
+        ("é\n", "é\n".encode()),
+    ],
+)
+def test_escapes(text: str, data: bytes) -> None:
+    assert unescaped(text) == data
+
+
+# ── certify ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_certify(two: Path, run: Run) -> None:
+    said = run("certify", "net", "hamlet.txt", "macbeth.txt")
+    assert said.code == 0
+    assert "certified: 128 of 128 answers right, float32, exhaustive; the same logits in float64" in said.out
+    found = run("certify", "net", "hamlet.txt", "macbeth.txt", "--json").json
+    assert found["certified"]
+    assert (found["checked"], found["errors"], found["counterexample"]) == (128, 0, None)
+    assert json.loads((two / "certificate.json").read_bytes()) == found | {"seconds": pytest.approx(0, abs=60)}
+    assert run("certify", "net", "hamlet.txt", "macbeth.txt", "--recheck").code == 0
+
+
+def test_certify_a_task(facts: Path, run: Run) -> None:
+    said = run("certify", "net", "--task", "t.npz", "--json")
+    assert said.code == 0
+    assert said.json["checked"] == 20
+    task = load("t.npz")
+    wrong = task.labels.copy()
+    wrong[7] = (wrong[7] + 1) % 4
+    save(task.with_labels(wrong), "wrong.npz")
+    said = run("certify", "net", "--task", "wrong.npz", "-o", "c.json")
+    assert said.code == 1
+    assert "not certified: 19 of 20 answers right" in said.out
+    assert f"first wrong answer: example 7: expected {wrong[7]}, got {task.labels[7]}" in said.out
+
+
+def test_the_wrong_file(one: Path, run: Run) -> None:
+    said = run("certify", "net", "macbeth.txt", "-o", "c.json")
+    assert said.code == 1
+    assert "not certified: " in said.out
+    assert "first wrong answer: example " in said.out
+    found = run("certify", "net", "macbeth.txt", "-o", "c.json", "--json")
+    assert found.code == 1
+    assert not found.json["certified"]
+    assert found.json["counterexample"]["example"] > 0, "both texts begin alike"
+    assert found.json["errors"] > 10
+
+
+def test_changed_weights(one: Path, run: Run) -> None:
+    from safetensors.torch import load_file, save_file
+
+    tensors = load_file(one / "model.safetensors")
+    tensors["table.W_out"] = tensors["table.W_out"].flip(2).contiguous()
+    save_file(tensors, one / "model.safetensors", metadata={"format": "pt"})
+    complaint = run("certify", "net", "hamlet.txt", "--recheck").complaint
+    assert "net/certificate.json: is about other weights" in complaint
+    said = run("certify", "net", "hamlet.txt", "--json")
+    assert said.code == 1
+    assert said.json["errors"] > len(HAMLET) / 2
+
+
+def test_a_certificate_about_another_text(one: Path, run: Run) -> None:
+    assert "is about other task" in run("certify", "net", "macbeth.txt", "--recheck").complaint
+
+
+def test_controls(here: Path, run: Run) -> None:
+    (here / "long.txt").write_bytes(np.random.default_rng(0).bytes(600))
+    assert run("compile", "long.txt", "-o", "net").code == 0
+    said = run("certify", "net", "long.txt", "--controls", "--json")
+    assert said.code == 0
+    names = {"shuffled labels", "shuffled words", "words off by one", "swapped tokens"}
+    assert {lie["name"] for lie in said.json["controls"]} == names
+    assert all(lie["found"] for lie in said.json["controls"])
+    said = run("certify", "net", "long.txt", "--controls")
+    assert said.out.count("found out") == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ((), "expected the files that the network was compiled from, or --task"),
+        (("missing.txt",), "missing.txt: No such file or directory"),
+        (("hamlet.txt", "--threads", "0"), "--threads is 0; expected at least 1"),
+    ],
+)
+def test_certify_refuses(one: Path, run: Run, arguments: tuple[str, ...], complaint: str) -> None:
+    before = (one / "certificate.json").read_bytes()
+    assert complaint in run("certify", "net", *arguments).complaint
+    assert (one / "certificate.json").read_bytes() == before
+
+
+def test_certify_needs_the_task(facts: Path, run: Run) -> None:
+    assert "net: was compiled from a task; give it with --task" in run("certify", "net", "hamlet.txt").complaint
+
+
+def test_a_task_with_unknown_tokens(facts: Path, run: Run) -> None:
+    """The network knows 30 tokens."""
+    save(NextToken(tokens=[[0, 1, 30]], labels=[0]), "unknown.npz")
+    assert "30" in run("certify", "net", "--task", "unknown.npz").complaint
+
+
+def test_an_exact_network_has_no_texts(network: Path, run: Run) -> None:
+    Path("hamlet.txt").write_bytes(HAMLET)
+    complaint = run("certify", "net", "hamlet.txt").complaint
+    assert "net: is an exact network; expected --task FILE and no texts" in complaint
+
+
+# ── edit ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_edit(one: Path, run: Run) -> None:
+    old = store.load(one)
+    said = run("edit", "net", "--set", "nobler=s", "--json")
+    assert said.code == 0
+    found = said.json
+    assert set(found) == {"was", "is", "before", "after", "same_front", "words_changed"}
+    assert (found["was"], found["is"], found["same_front"]) == (ord(" "), ord("s"), True)
+    assert found["before"]["certified"]
+    assert found["after"]["certified"]
+    assert found["before"]["weights"] != found["after"]["weights"]
+    new = store.load(one)
+    assert 0 < found["words_changed"] <= old.about["recipe"]["sizes"]["columns"] * 6 * 100
+    different = [
+        name
+        for name, tensor in old.module.state_dict().items()
+        if not torch.equal(tensor, new.module.state_dict()[name])
+    ]
+    assert different == ["table.W_out"]
+    assert run("recite", "net", "--prompt", "nobler", "--tokens", 1).out == "noblers"
+    assert run("recite", "net", "--tokens", 60).out.encode()[:59] == HAMLET[:59]
+    assert run("certify", "net", "hamlet.txt").code == 0, "the edit is known to the folder"
+
+
+def test_edit_elsewhere(one: Path, here: Path, run: Run, everything: Everything) -> None:
+    before = everything(one)
+    said = run("edit", "net", "--set", "nobler=s", "--files", "hamlet.txt", "-o", "other")
+    assert said.code == 0
+    assert "before: 85 of 85 answers right" in said.out
+    assert "was 32, is 115;" in said.out
+    assert "after: certified, 85 of 85 answers right" in said.out
+    assert everything(one) == before
+    assert run("certify", "other", "hamlet.txt").code == 0
+
+
+@pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
+def test_how_many_words_change(here: Path, run: Run, precision: str) -> None:
+    assert run("compile", "hamlet.txt", "-o", "net", "--precision", precision).code == 0
+    tensor = dict(store.load(here / "net").module.named_parameters())["table.W_out"]
+    found = run("edit", "net", "--set", "nobler=s", "--json").json
+    changed = dict(store.load(here / "net").module.named_parameters())["table.W_out"] != tensor
+    assert found["words_changed"] == int(changed.sum())
+
+
+def test_edit_twice(one: Path, run: Run) -> None:
+    assert run("edit", "net", "--set", "nobler=s").code == 0
+    complaint = run("edit", "net", "--set", "mind=e").complaint
+    assert "the network was edited before" in complaint
+    assert run("edit", "net", "--set", "mind=e", "--files", "hamlet.txt").code == 0
+    assert run("recite", "net", "--prompt", "mind", "--tokens", 1).out == "minde"
+    assert run("recite", "net", "--prompt", "nobler", "--tokens", 1).out == "noblers"
+    assert run("edit", "net", "--set", "nobler=\\x20", "--files", "hamlet.txt").code == 0
+    edits = store.load(one).about["edits"]
+    assert [edit["label"] for edit in edits] == [ord("e"), ord(" ")]
+    assert run("certify", "net", "hamlet.txt").code == 0
+
+
+def test_edit_a_new_token(one: Path, run: Run) -> None:
+    said = run("edit", "net", "--set", "suffer=Z")
+    assert said.code == 0
+    assert "compiled anew" in said.out
+    assert run("recite", "net", "--prompt", "suffer", "--tokens", 1).out == "sufferZ"
+    assert run("certify", "net", "hamlet.txt").code == 0
+
+
+def test_edit_a_task(facts: Path, run: Run) -> None:
+    task = load("t.npz")
+    context, label = ",".join(map(str, task.tokens[3])), (int(task.labels[3]) + 1) % 4
+    assert "give it with --task" in run("edit", "net", "--set", f"{context}={label}").complaint
+    found = run("edit", "net", "--set", f"{context}={label}", "--task", "t.npz", "--json").json
+    assert (found["was"], found["is"]) == (int(task.labels[3]), label)
+    assert run("certify", "net", "--task", "t.npz").code == 0
+    changed = task.labels.copy()
+    changed[3] = label
+    tokens = torch.tensor(task.tokens)
+    assert store.load(facts).module(tokens)[:, -1].argmax(dim=1).tolist() == changed.tolist()
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ("be=x", "'be' occurs 2 times; expected once: give more of it"),
+        ("knocking=x", "'knocking' occurs 0 times; expected once: nothing was changed"),
+        ("nobler", "--set is 'nobler'; expected CONTEXT=TOKEN"),
+        ("=x", "--set is '=x'; expected CONTEXT=TOKEN"),
+        ("nobler=", "--set is 'nobler='; expected CONTEXT=TOKEN"),
+        ("nobler=xy", "'xy' is 2 tokens; expected one"),
+        ("nobler=é", "'é' is 2 tokens; expected one"),
+    ],
+)
+def test_edit_refuses(one: Path, run: Run, everything: Everything, change: str, complaint: str) -> None:
+    before = everything(one)
+    assert complaint in run("edit", "net", "--set", change).complaint
+    assert everything(one) == before
+
+
+def test_edit_with_an_equals_sign(one: Path, run: Run) -> None:
+    assert run("edit", "net", "--set", "nobler==", "-o", "other").code == 0
+    assert run("recite", "other", "--prompt", "nobler", "--tokens", 1).out == "nobler="
+
+
+def test_edit_against_the_wrong_file(one: Path, run: Run, everything: Everything) -> None:
+    before = everything(one)
+    complaint = run("edit", "net", "--set", "knocking=x", "--files", "macbeth.txt").complaint
+    assert "net: does not answer all questions of the given texts; example " in complaint
+    assert everything(one) == before
+
+
+def test_an_edited_network_and_a_shorter_file(one: Path, run: Run) -> None:
+    """The edited question does not exist there: said in one line, not in a traceback."""
+    assert run("edit", "net", "--set", "suffer=s").code == 0
+    Path("short.txt").write_bytes(b"xyz")
+    said = run("certify", "net", "short.txt", "-o", "c.json")
+    assert said.code in (1, 2)
+    assert said.code == 1 or said.complaint
+
+
+def test_an_edited_network_stops(here: Path, run: Run) -> None:
+    """After the edit it goes round in circles: reciting must end all the same."""
+    (here / "letters.txt").write_bytes(b"abcdefgh")
+    assert run("compile", "letters.txt", "-o", "net").code == 0
+    assert run("edit", "net", "--set", "c=a").code == 0
+    for options in (["-o", "said.txt"], ["--all-to", "said"]):
+        script = f"from byheart.cli.main import main; main(['recite', 'net', *{options}])"
+        try:
+            done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=10, check=False)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"recite {options} does not end")
+        assert done.returncode == 0
+
+
+# ── show ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_show(one: Path, run: Run) -> None:
+    found = run("compile", "hamlet.txt", "-o", "net", "--json").json
+    said = run("show", "net", "--json")
+    assert said.code == 0
+    assert set(said.json) == {"parameters", "facts", "parts"}
+    assert said.json["parameters"] == found["parameters"]
+    assert sum(part["parameters"] for part in said.json["parts"]) == found["parameters"]
+    said = run("show", "net")
+    assert "words of the table" in said.out
+    assert f"{found['parameters']:,} parameters" in said.out
+    assert "bits a parameter" in said.out
+
+
+@pytest.mark.parametrize("name", ["p.png", "p.svg"])
+def test_show_draws(one: Path, run: Run, name: str) -> None:
+    said = run("show", "net", "--plot", name)
+    assert said.code == 0
+    assert f"drew {name}" in said.out
+    assert Path(name).stat().st_size > 2000
+
+
+def test_show_an_exact_network(network: Path, run: Run) -> None:
+    said = run("show", "net", "--json")
+    assert said.code == 0
+    assert sum(part["parameters"] for part in said.json["parts"]) == said.json["parameters"]
+
+
+def test_show_refuses(one: Path, run: Run) -> None:
+    assert "nowhere/config.json: no such file" in run("show", "nowhere").complaint
+    said = run("show", "net", "--plot", "p.gif", "--json")
+    assert set(said.json) == {"error"}
+    assert "p.gif: expected a picture's name, .png or .svg" in said.complaint
+    assert "no/such/p.png: No such file or directory" in run("show", "net", "--plot", "no/such/p.png").complaint
