@@ -6,9 +6,11 @@ whether they did.
 """
 
 import copy
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -54,6 +56,10 @@ def certify_transformer(
             again.found.margins, checked.found.margins
         )
         method += "; the same logits in float64" if same else "; float64 gives OTHER logits: not exact"
+    return _certificate(verdict, method, fingerprint(module.spec, module), contexts)
+
+
+def _certificate(verdict: Verdict, method: str, weights: str, contexts: Contexts) -> Certificate:
     return Certificate(
         certified=verdict.certified,
         statement="The label's logit is the largest, for every question.",
@@ -63,10 +69,24 @@ def certify_transformer(
         errors=verdict.errors,
         smallest_margin=verdict.margin,
         counterexample=verdict.counterexample,
-        weights=fingerprint(module.spec, module),
+        weights=weights,
         task=contexts.fingerprint,
-        versions=versions("byheart", "numpy", "torch"),
+        versions=versions("byheart", "numpy", "torch", "transformers"),
         seconds=verdict.seconds,
+    )
+
+
+def certify_stock(folder: Path, contexts: Contexts, *, report: Report | None = None) -> Certificate:
+    """Check every answer of a stock Llama, run by Hugging Face's own code."""
+    from byheart.networks.transformer import stock
+
+    start = time.perf_counter()
+    loaded = stock.load(folder)
+    found = stock.answers(loaded, len(contexts), contexts.windows, contexts.window, report)
+    verdict = _verdict(found, contexts.labels, time.perf_counter() - start)
+    weights = hashlib.sha256((folder / "config.json").read_bytes() + (folder / "model.safetensors").read_bytes())
+    return _certificate(
+        verdict, "float32, exhaustive, by transformers' LlamaForCausalLM", weights.hexdigest(), contexts
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, steps
-from byheart.cli.show import is_float
+from byheart.cli.show import kind_of
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class CertifyCommand:
 
         if self.threads < 1:
             raise BadInput(f"--threads is {self.threads}; expected at least 1")
-        if is_float(self.network):
-            return self._float()
+        if (kind := kind_of(self.network)) != "exact":
+            return self._float() if kind == "float" else self._llama()
         if self.task is None or self.files:
             raise BadInput(f"{self.network}: is an exact network; expected --task FILE and no texts")
         network, task = store.load(self.network), load(self.task)
@@ -83,7 +83,7 @@ class CertifyCommand:
         torch.set_num_threads(max(self.threads, torch.get_num_threads()))
         loaded = store.load(self.network)
         with status("reading", quiet=self.json):
-            contexts, _ = questions_of(self.network, loaded, self.files, self.task)
+            contexts, _ = questions_of(self.network, loaded.about, self.files, self.task, window=loaded.spec.window)
         path = self.out or self.network / "certificate.json"
         with steps("checking", quiet=self.json) as report:
             certificate = certify_transformer(loaded.module, contexts, report=report)
@@ -99,6 +99,24 @@ class CertifyCommand:
             with status("telling lies", quiet=self.json):
                 lies = controls(loaded.module, contexts, np.random.default_rng(self.seed))
         return self._tell(certificate, lies, path, kept=False)
+
+    def _llama(self) -> int:
+        """The same for a stock Llama."""
+        from byheart.certificates import write
+        from byheart.certificates.floats import certify_stock
+        from byheart.cli.questions import questions_of
+        from byheart.networks.transformer import stock
+
+        if self.controls or self.recheck:
+            raise BadInput("--controls and --recheck are for Byheart's own networks; this is a stock Llama")
+        about = stock.load(self.network).about
+        with status("reading", quiet=self.json):
+            contexts, _ = questions_of(self.network, about, self.files, self.task)
+        path = self.out or self.network / "certificate.json"
+        with steps("checking", quiet=self.json) as report:
+            certificate = certify_stock(self.network, contexts, report=report)
+        write(certificate, path)
+        return self._tell(certificate, [], path, kept=False)
 
     def _check(self, network: "Network", task: "Task", path: Path) -> "Certificate":
         from byheart.certificates import certify, recheck

@@ -78,7 +78,9 @@ class EditCommand:
         from byheart.cli.questions import questions_of
 
         with status("reading", quiet=self.json):
-            return questions_of(self.network, loaded, self.files, self.task, recite=True)
+            return questions_of(
+                self.network, loaded.about, self.files, self.task, window=loaded.spec.window, loaded=loaded
+            )
 
     def _change(self, contexts: "Contexts", tokenizer: Any) -> tuple[int, int]:
         """Where, and which label."""

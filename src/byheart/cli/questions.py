@@ -1,7 +1,7 @@
 """The questions of a compiled folder, from its files, its task, or from its own mouth."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from byheart.errors import BadInput
 
@@ -13,15 +13,24 @@ if TYPE_CHECKING:
 
 
 def questions_of(
-    folder: Path, loaded: "Loaded", files: tuple[Path, ...], task: Path | None, *, recite: bool = False
+    folder: Path,
+    about: dict[str, Any],
+    files: tuple[Path, ...],
+    task: Path | None,
+    *,
+    window: int | None = None,
+    loaded: "Loaded | None" = None,
 ) -> tuple["Contexts", "Tokenizer | None"]:
-    """The questions, edits applied, and the tokenizer if there is one."""
+    """The questions, edits applied, and the tokenizer if there is one.
+
+    Without files and task, ``loaded`` recites its texts, if it is given.
+    """
     from byheart.constructions.reciting.texts import folder_contexts, with_edits
     from byheart.tasks import NextToken, load, tokenizers
     from byheart.tasks.contexts import task_contexts
     from byheart.tasks.texts import read_texts
 
-    about, window = loaded.about, loaded.spec.window
+    window = about["window"] if window is None else window
     if task is not None:
         given = load(task)
         if not isinstance(given, NextToken):
@@ -30,9 +39,12 @@ def questions_of(
     if not about.get("texts"):
         raise BadInput(f"{folder}: was compiled from a task; give it with --task")
     tokenizer = tokenizers.load(folder)
-    if not files and not recite:
+    if files:
+        texts = read_texts(files, tokenizer)
+    elif loaded is not None:
+        texts = _recited(loaded)
+    else:
         raise BadInput("expected the files that the network was compiled from, or --task")
-    texts = read_texts(files, tokenizer) if files else _recited(loaded)
     return folder_contexts(about, window, texts, tokenizer.vocab, tokenizer.end), tokenizer
 
 

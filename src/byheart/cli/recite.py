@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE
+from byheart.cli.show import kind_of
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
+    from byheart.networks.transformer.stock import Stock
     from byheart.networks.transformer.store import Loaded
     from byheart.tasks.tokenizers import Tokenizer
 
@@ -42,10 +44,10 @@ class ReciteCommand:
         """Load, recite, say how fast."""
         import torch
 
-        from byheart.networks.transformer import store
+        from byheart.networks.transformer import stock, store
 
         torch.set_num_threads(max(1, self.threads))
-        loaded = store.load(self.network)
+        loaded = stock.load(self.network) if kind_of(self.network) == "llama" else store.load(self.network)
         if self.tokens is None and loaded.about.get("end") is None:
             raise BadInput(
                 f"{self.network}: knows answers to a task, not texts; expected --tokens and a text, or ask it"
@@ -60,16 +62,22 @@ class ReciteCommand:
         sys.stderr.write(f"{said:,} tokens in {seconds:.1f} s, {said / max(seconds, 1e-9):,.0f} a second\n")
         return DONE
 
-    def _one(self, loaded: "Loaded", tokenizer: "Tokenizer") -> int:
+    def _said(self, loaded: "Loaded | Stock", beginning: list[int]) -> Iterator[int]:
+        from byheart.networks.transformer import stock
         from byheart.networks.transformer.generate import generate
 
         end = loaded.about.get("end")
+        if isinstance(loaded, stock.Stock):
+            return stock.generate(loaded, beginning, tokens=self.tokens, end=end)
+        return generate(loaded.module, beginning, tokens=self.tokens, end=end, guess=self.guess)
+
+    def _one(self, loaded: "Loaded | Stock", tokenizer: "Tokenizer") -> int:
         beginning = self._beginning(loaded, tokenizer)
         sink = sys.stdout.buffer if self.out is None else self.out.open("wb")
         said = 0
         try:
             sink.write(tokenizer.decode(beginning))
-            for token in generate(loaded.module, beginning, tokens=self.tokens, end=end, guess=self.guess):
+            for token in self._said(loaded, beginning):
                 sink.write(tokenizer.decode([token]))
                 said += 1
                 if said % 16 == 0:
@@ -81,10 +89,13 @@ class ReciteCommand:
             sink.flush()
         return said
 
-    def _all(self, loaded: "Loaded", tokenizer: "Tokenizer") -> int:
+    def _all(self, loaded: "Loaded | Stock", tokenizer: "Tokenizer") -> int:
         from byheart.networks.transformer.generate import generate_all
+        from byheart.networks.transformer.store import Loaded
 
         assert self.all_to is not None
+        if not isinstance(loaded, Loaded):
+            raise BadInput("--all-to is for Byheart's own networks; a stock Llama recites one --text at a time")
         texts = loaded.about["texts"]
         if not texts:
             raise BadInput(f"{self.network}: holds no texts; it was compiled from a task")
@@ -97,7 +108,7 @@ class ReciteCommand:
             said += len(tokens)
         return said
 
-    def _beginning(self, loaded: "Loaded", tokenizer: "Tokenizer") -> list[int]:
+    def _beginning(self, loaded: "Loaded | Stock", tokenizer: "Tokenizer") -> list[int]:
         if self.prompt is not None:
             tokens = [int(token) for token in tokenizer.encode(unescaped(self.prompt))]
             if not tokens:

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tyro.conf import Positional
 
@@ -28,9 +28,10 @@ class ShowCommand:
         """Load, count, print, draw."""
         from byheart.report.parts import draw_parts, parts_of
 
-        reciting = is_float(self.network)
-        account, facts = _float_account(self.network) if reciting else _exact_account(self.network)
-        parts = parts_of(account, reciting=reciting)
+        kind = kind_of(self.network)
+        accounts = {"exact": _exact_account, "float": _float_account, "llama": _llama_account}
+        account, facts = accounts[kind](self.network)
+        parts = parts_of(account, reciting=kind == "float")
         if self.json:
             rows = [{"part": p.name, "parameters": p.parameters, "nonzero": p.nonzero} for p in parts]
             print_json({"parameters": account.dense, "facts": facts, "parts": rows})
@@ -43,13 +44,14 @@ class ShowCommand:
         return DONE
 
 
-def is_float(folder: Path) -> bool:
-    """Whether the folder holds a float Transformer, going by its config.json (and without importing PyTorch)."""
+def kind_of(folder: Path) -> Literal["exact", "float", "llama"]:
+    """What a folder holds, going by its config.json (and without importing PyTorch); exact if that is unreadable."""
     try:
         config = json.loads((folder / "config.json").read_bytes())
     except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and config.get("model_type") == "byheart"
+        return "exact"
+    kind = config.get("model_type") if isinstance(config, dict) else None
+    return "float" if kind == "byheart" else "llama" if kind == "llama" else "exact"
 
 
 def _float_account(folder: Path) -> "tuple[Account, dict[str, str]]":
@@ -62,6 +64,23 @@ def _float_account(folder: Path) -> "tuple[Account, dict[str, str]]":
     if "bits" in loaded.about:
         facts["bits"] = f"{loaded.about['bits'] / account.dense:.1f} bits a parameter"
     return account, facts
+
+
+def _llama_account(folder: Path) -> "tuple[Account, dict[str, str]]":
+    """The tensors of a stock Llama, by their last names: q_proj, gate_proj, …"""
+    import numpy as np
+    from safetensors.numpy import load_file
+
+    from byheart.networks.account import Account, Item
+
+    items = []
+    for name, tensor in load_file(folder / "model.safetensors").items():
+        own = name.removesuffix(".weight").rsplit(".", maxsplit=1)[-1]
+        free = len(np.setdiff1d(tensor, [-1, 0, 1]))
+        nonzero = int(np.count_nonzero(tensor))
+        items.append(Item(own, tensor.shape, tensor.size, nonzero, free, 32, 32 * tensor.size))
+    account = Account(tuple(items), depth=0, width=0)
+    return account, {"parameters": f"{account.dense:,} parameters", "kind": "a stock Llama"}
 
 
 def _dtype(tensor: object) -> object:

@@ -29,12 +29,7 @@ class Recital:
 
     def about(self) -> dict[str, Any]:
         """What config.json says: the texts by name, length and the tokens to begin with."""
-        contexts = self.compiled.contexts
-        texts = []
-        for index, name in enumerate(self.names):
-            start, stop = contexts.starts[index : index + 2].tolist()
-            prompt = contexts.tokens[start : start + contexts.prompts[index]].tolist()
-            texts.append({"name": name, "tokens": stop - start, "prompt": prompt})
+        texts = beginnings(self.compiled.contexts, self.names)
         return {**self.compiled.about(), "texts": texts, "edits": list(self.edits)}
 
     def save(self, folder: Path | str) -> None:
@@ -43,6 +38,16 @@ class Recital:
 
         also = None if self.tokenizer is None else self.tokenizer.save
         store.save(Path(folder), self.compiled.spec, self.compiled.tensors, self.about(), also=also)
+
+
+def beginnings(contexts: Contexts, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Name, length and prompt of every text."""
+    texts = []
+    for index, name in enumerate(names):
+        start, stop = contexts.starts[index : index + 2].tolist()
+        prompt = contexts.tokens[start : start + contexts.prompts[index]].tolist()
+        texts.append({"name": name, "tokens": stop - start, "prompt": prompt})
+    return texts
 
 
 def compile_text(
@@ -70,7 +75,8 @@ def compile_text(
             raise BadInput(f"{name}: the text is empty; expected at least one byte")
     chosen = _tokenizer(tokenizer, tuple(data.values()), vocab)
     read = [Text(name, chosen.encode(content)) for name, content in data.items()]
-    return _compile(read, chosen, window, settings, seed, report)
+    contexts = text_contexts(read, vocab=chosen.vocab, end=chosen.end, window=window)
+    return Recital(compile_contexts(contexts, settings, seed=seed, report=report), chosen, tuple(data))
 
 
 def compile_files(
@@ -84,9 +90,19 @@ def compile_files(
     report: Report | None = None,
 ) -> Recital:
     """The same for files; refuses, before reading, what would not fit into the machine's memory."""
+    contexts, chosen, names = file_contexts(paths, tokenizer=tokenizer, vocab=vocab, window=window)
+    return Recital(compile_contexts(contexts, settings, seed=seed, report=report), chosen, names)
+
+
+def file_contexts(
+    paths: Sequence[Path], *, tokenizer: TokenizerName = "bytes", vocab: int = 1024, window: int | None = None
+) -> tuple[Contexts, Bytes | BytePairs, tuple[str, ...]]:
+    """The questions of some files, their tokenizer, and the names of the texts."""
     _check_memory(paths, tokenizer)
     chosen = _tokenizer(tokenizer, read_files(paths) if tokenizer == "bpe" else (), vocab)
-    return _compile(read_texts(paths, chosen), chosen, window, settings, seed, report)
+    texts = read_texts(paths, chosen)
+    contexts = text_contexts(texts, vocab=chosen.vocab, end=chosen.end, window=window)
+    return contexts, chosen, tuple(text.name for text in texts)
 
 
 def compile_task(
@@ -132,19 +148,6 @@ def with_edits(contexts: Contexts, edits: Sequence[Mapping[str, int]]) -> Contex
         prompts=contexts.prompts,
         end=contexts.end,
     )
-
-
-def _compile(
-    texts: Sequence[Text],
-    tokenizer: Bytes | BytePairs,
-    window: int | None,
-    settings: Settings | None,
-    seed: int,
-    report: Report | None,
-) -> Recital:
-    contexts = text_contexts(texts, vocab=tokenizer.vocab, end=tokenizer.end, window=window)
-    compiled = compile_contexts(contexts, settings, seed=seed, report=report)
-    return Recital(compiled, tokenizer, tuple(text.name for text in texts))
 
 
 def _tokenizer(name: TokenizerName, texts: Sequence[bytes], vocab: int) -> Bytes | BytePairs:

@@ -76,7 +76,7 @@ def save(
         "spec": spec.as_json(),
     }
     text = json.dumps(config, indent=1, ensure_ascii=False) + "\n"
-    with _replacing(Path(folder)) as new:
+    with replacing(Path(folder)) as new:
         (new / CONFIG).write_text(text, encoding="utf-8")
         save_file(stored, new / WEIGHTS, metadata={"format": "pt"})  # transformers asks for this mark
         if also is not None:
@@ -183,9 +183,12 @@ def _read_config(folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
-    """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error."""
-    if folder.exists() and not is_transformer(folder) and (not folder.is_dir() or any(folder.iterdir())):
+def replacing(folder: Path, holds_one: Callable[[Path], bool] = is_transformer) -> Iterator[Path]:
+    """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error.
+
+    ``folder`` may exist if it is empty or already holds a network of the same kind.
+    """
+    if folder.exists() and not holds_one(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise BadInput(f"{folder}: exists and holds no float Transformer; choose another name or remove it")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)

@@ -5,29 +5,37 @@ from pathlib import Path
 from typing import Any
 
 from byheart.constructions.reciting.uniform.compile import Uniform
-from byheart.errors import BadInput
 from byheart.tasks.tokenizers import CONFIG, END_NAME, TOKENIZER, Tokenizer
 
 
-def save(uniform: Uniform, folder: Path, tokenizer: Tokenizer | None = None) -> None:
+def save(
+    uniform: Uniform, folder: Path, tokenizer: Tokenizer | None = None, *, about: dict[str, Any] | None = None
+) -> None:
     """Write ``config.json``, ``generation_config.json``, ``model.safetensors`` and the tokenizer's files.
 
-    The tokenizer puts the network's first token before every text.
+    The tokenizer puts the network's first token before every text. ``about`` is kept in config.json.
     """
     from safetensors.numpy import save_file
 
+    from byheart.networks.transformer.store import replacing
+
     ends = {"bos_token_id": uniform.first, "eos_token_id": uniform.config["eos_token_id"]}
     generation = {**ends, "pad_token_id": ends["eos_token_id"], "do_sample": False}
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        _write(folder / "config.json", uniform.config)
-        _write(folder / "generation_config.json", generation)
-        save_file(uniform.tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    with replacing(folder, _holds_llama) as new:
+        _write(new / "config.json", {**uniform.config, "about": about or {}})
+        _write(new / "generation_config.json", generation)
+        save_file(uniform.tensors, new / "model.safetensors", metadata={"format": "pt"})
         if tokenizer is not None:
-            tokenizer.save(folder)
-            _begin_with(folder, tokenizer.end)
-    except OSError as error:
-        raise BadInput(f"{folder}: cannot be written: {error.strerror or error}") from error
+            tokenizer.save(new)
+            _begin_with(new, tokenizer.end)
+
+
+def _holds_llama(folder: Path) -> bool:
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("model_type") == "llama"
 
 
 def _begin_with(folder: Path, first: int) -> None:
