@@ -18,13 +18,15 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from byheart.certificates.floats import judge_transformer
+from byheart.certificates.floats import certify_stock, judge_transformer
 from byheart.constructions.reciting import Recital, Settings, compile_files, compile_task
+from byheart.constructions.reciting.uniform import compile_uniform, save
 from byheart.networks.transformer import store
 from byheart.networks.transformer.evaluate import answers
 from byheart.networks.transformer.generate import generate
 from byheart.report.bits import Bar, draw_bits
 from byheart.tasks import NextToken, random_next_token
+from byheart.tasks.contexts import task_contexts
 
 OUT = Console(highlight=False, width=140)
 RESULTS = Path(__file__).parent / "results"
@@ -119,6 +121,29 @@ def trained() -> list[Bar]:
     ]
 
 
+def stock_llama() -> list[Bar]:
+    """The uniform layout; 10⁵ questions are checked here, 10⁶ by `benchmarks/stock_check.py` on a GPU."""
+    columns = ("N", "parameters", "bits/parameter", "layers", "load", "compiled in", "errors")
+    rows = table("Stock Llama (uniform layout, d_model 64), random labels as above", *columns)
+    bars = []
+    for N in (100_000, 1_000_000):
+        contexts = task_contexts(task_of(N), 8)
+        uniform = compile_uniform(contexts)
+        ratio = contexts.order0_bits / uniform.parameters
+        errors = "–"
+        if N == 100_000:
+            with TemporaryDirectory() as folder:
+                save(uniform, Path(folder) / "llama")
+                certificate = certify_stock(Path(folder) / "llama", contexts)
+            errors = f"{certificate.errors} of {certificate.checked:,}"
+        layers, seconds = uniform.config["num_hidden_layers"], f"{uniform.seconds:.1f} s"
+        numbers = (f"{uniform.parameters:,}", f"{ratio:.2f}", str(layers), f"{uniform.load:.3f}")
+        rows.add_row(f"{N:,}", *numbers, seconds, errors)
+        bars.append(Bar(f"stock Llama, compiled, N = {N:,}", ratio, "stock"))
+    OUT.print(rows, "")
+    return bars
+
+
 def growth() -> None:
     """Compile time against N: it should be linear."""
     rows = table("Compile time, float32, 24-bit words", "N", "seconds", "µs a question")
@@ -169,7 +194,7 @@ def texts() -> None:
     OUT.print(rows, "")
 
 
-SECTIONS = (capacity, trained, growth, speed, texts)
+SECTIONS = (capacity, stock_llama, trained, growth, speed, texts)
 
 
 def main() -> None:

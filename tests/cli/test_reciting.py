@@ -578,14 +578,14 @@ def test_an_edited_network_stops(here: Path, run: Run, monkeypatch: pytest.Monke
     (here / "letters.txt").write_bytes(b"abcdefgh")
     assert run("compile", "letters.txt", "-o", "net").code == 0
     assert run("edit", "net", "--set", "c=a").code == 0
-    step, steps = Transformer.step, itertools.count()
+    mix, steps = Transformer.mix, itertools.count()
 
     def counted(*arguments: Any) -> Any:
         if next(steps) > 1000:
             pytest.fail("reciting eight letters does not end")
-        return step(*arguments)
+        return mix(*arguments)
 
-    monkeypatch.setattr(Transformer, "step", counted)
+    monkeypatch.setattr(Transformer, "mix", counted)
     for options in (("-o", "said.txt"), ("--all-to", "said")):
         said = run("recite", "net", *options)
         assert said.code == 0 or said.complaint

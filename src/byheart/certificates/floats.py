@@ -82,7 +82,7 @@ def certify_stock(folder: Path, contexts: Contexts, *, report: Report | None = N
 
     start = time.perf_counter()
     loaded = stock.load(folder)
-    found = stock.answers(loaded, len(contexts), contexts.windows, contexts.window, report)
+    found = stock.answers(loaded, contexts.tokens, contexts.starts, contexts.places, contexts.window, report)
     verdict = _verdict(found, contexts.labels, time.perf_counter() - start)
     weights = hashlib.sha256((folder / "config.json").read_bytes() + (folder / "model.safetensors").read_bytes())
     return _certificate(

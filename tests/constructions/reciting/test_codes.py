@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.constructions.reciting.codes import Code, _limited, code_of_lengths, make_code
+from byheart.errors import BadInput
 
 
 def huffman_bits(weights: list[int]) -> int:
@@ -203,3 +204,16 @@ def test_share_of_the_exponents_balances_the_planes() -> None:
     share = code.exponent_share(7, 24)
     assert share * 256 == pytest.approx((8 * 256 - share * 7 * 256) / 24)
     assert share == pytest.approx(8 / 31)
+
+
+def test_no_code_word_is_longer_than_a_word() -> None:
+    """Frequencies that halve want 12 bits; words of 8 have 8. More than 2⁸ labels do not go at all."""
+    labels = labels_of([1 << k for k in range(12)])
+    assert make_code(labels, 12).longest > 8
+    short = make_code(labels, 12, 8)
+    assert short.longest == 8
+    check_code(short, labels)
+    check_lines(short)
+    assert make_code(np.arange(256), 256, 8).longest == 8
+    with pytest.raises(BadInput, match="257 labels need 9 bits each; words have 8"):
+        make_code(np.arange(257), 257, 8)

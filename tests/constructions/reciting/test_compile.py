@@ -94,8 +94,8 @@ def test_thousands_of_questions(sizes: tuple[int, int, int, int, str], precision
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("examples", [1, 2, 3, 10, 100, 1000, 3000])
-@pytest.mark.parametrize("labels", [1, 2, 3, 10, 256, 300])
+@pytest.mark.parametrize("examples", [1, 3, 100, 3000])
+@pytest.mark.parametrize("labels", [1, 3, 10, 300])
 @pytest.mark.parametrize(("length", "vocab"), [(1, 3000), (2, 200), (5, 60), (12, 20)])
 def test_many_tasks(examples: int, labels: int, length: int, vocab: int, tmp_path: Path) -> None:
     shapes = itertools.cycle(["uniform", "skewed", "neighbours"])

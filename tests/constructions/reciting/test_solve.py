@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.constructions.reciting.codes import Code, make_code
-from byheart.constructions.reciting.sizes import KINDS, LANES, SPREAD, Sizes, Unsolvable, grown, plan
+from byheart.constructions.reciting.sizes import KINDS, LANES, SPREAD, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.solve import Questions, solve, sort_questions
 
 FORMATS = [("float32", 24), ("float32", 31), ("float64", 53), ("float64", 60), ("bfloat16", 8), ("bfloat16", 15)]
@@ -61,7 +61,7 @@ class Asked:
 
 
 def solved(labels: np.ndarray, count: int, precision: str, word: int, seed: int) -> tuple[Asked, np.ndarray]:
-    code = make_code(labels, count)
+    code = make_code(labels, count, WORDS[precision][0])
     sizes = plan(code, precision=precision, word=word)
     for attempt in range(20):
         rng = np.random.default_rng([seed, attempt])

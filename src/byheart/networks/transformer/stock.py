@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,9 @@ from numpy.typing import NDArray
 from byheart.errors import BadInput
 from byheart.networks.transformer.evaluate import Answers
 
-Windows = NDArray[np.int32]
-PORTION = 1 << 14
-"""Tokens that are read at once."""
+Ids = NDArray[np.int64]
+PORTION, PIECE = 1 << 14, 1 << 10
+"""Tokens that are read at once: of several sequences, and of one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,23 +52,52 @@ def load(folder: Path) -> Stock:
 @torch.inference_mode()
 def answers(
     stock: Stock,
-    count: int,
-    windows: Callable[[slice], Windows],
+    tokens: NDArray[np.integer],
+    starts: Ids,
+    places: Ids,
     window: int,
     report: Callable[[int, int], None] | None = None,
 ) -> Answers:
-    """Labels and margins of ``count`` contexts, whose windows [k, window] ``windows`` gives, −1 for missing tokens."""
-    found, margins = np.empty(count, dtype=np.int64), np.empty(count)
-    size = max(1, PORTION // (window + 1))
-    for start in range(0, count, size):
-        part = slice(start, min(start + size, count))
-        tokens, mask = _given(windows(part), stock.first)
-        logits = stock.model(tokens, attention_mask=mask, logits_to_keep=1).logits[:, 0]
+    """What the model answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``.
+
+    Sequences of one length are batched. Long ones are read piece by piece, each with the ``window`` tokens before it:
+    nothing farther back can change an answer.
+    """
+    found, margins = np.empty(len(places), dtype=np.int64), np.empty(len(places))
+    lengths, done = np.diff(starts), 0
+    whole = len(starts) > 2 and int(lengths.min()) == int(lengths.max()) <= PIECE
+    parts = _batches(lengths, starts) if whole else _pieces(starts, window)
+    for begins, length, before in parts:
+        rows = tokens[begins[:, None] + np.arange(-before, length)].astype(np.int64)
+        first = stock.first is not None and (whole or int(begins[0]) in starts)
+        given = np.pad(rows, ((0, 0), (int(first), 0)), constant_values=stock.first or 0)
+        a, b = np.searchsorted(places, (begins[0], begins[-1] + length))
+        row = np.searchsorted(begins, places[a:b], side="right") - 1
+        column = places[a:b] - begins[row] + before + first
+        logits = stock.model(torch.from_numpy(given)).logits[torch.from_numpy(row), torch.from_numpy(column)]
         two = logits.topk(2, dim=1)
-        found[part], margins[part] = two.indices[:, 0].numpy(), (two.values[:, 0] - two.values[:, 1]).numpy()
+        found[a:b], margins[a:b] = two.indices[:, 0].numpy(), (two.values[:, 0] - two.values[:, 1]).numpy()
+        done += int(b - a)
         if report is not None:
-            report(part.stop, count)
+            report(done, len(places))
     return Answers(found, margins)
+
+
+Part = tuple[Ids, int, int]
+"""Where rows of tokens begin, how many follow, and how many before them are read as well."""
+
+
+def _batches(lengths: Ids, starts: Ids) -> Iterator[Part]:
+    length = int(lengths[0])
+    size = max(1, PORTION // length)
+    for first in range(0, len(lengths), size):
+        yield starts[first : min(first + size, len(lengths))], length, 0
+
+
+def _pieces(starts: Ids, window: int) -> Iterator[Part]:
+    for start, stop in pairwise(starts.tolist()):
+        for begin in range(start, stop, PIECE):
+            yield np.array([begin]), min(PIECE, stop - begin), min(window, begin - start)
 
 
 @torch.inference_mode()
@@ -84,16 +114,3 @@ def generate(stock: Stock, prompt: list[int], *, tokens: int | None, end: int | 
         if token == end:
             return
         given = [token]
-
-
-def _given(windows: Windows, first: int | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens and mask: the first token stands before the window, or where it begins; what lies before is masked."""
-    rows = np.pad(windows.astype(np.int64), ((0, 0), (1, 0)), constant_values=-1)
-    begins = (rows >= 0).argmax(axis=1)
-    mask = (rows >= 0).astype(np.int64)
-    rows[rows < 0] = 0
-    if first is not None:
-        short = begins > 1
-        rows[short, begins[short] - 1] = first
-        mask[short, begins[short] - 1] = 1
-    return torch.from_numpy(rows), torch.from_numpy(mask)
