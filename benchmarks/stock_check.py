@@ -43,7 +43,8 @@ def main() -> int:
     parameters = sum(parameter.numel() for parameter in model.parameters())
     print(
         f"{type(model).__name__} on {options.device}: {wrong} of {options.examples:,} wrong, "
-        f"smallest margin {least:g}, {seconds:.1f} s; {parameters:,} parameters, {8 * options.examples / parameters:.2f} bits a parameter"
+        f"smallest margin {least:g}, {seconds:.1f} s; "
+        f"{parameters:,} parameters, {8 * options.examples / parameters:.2f} bits a parameter"
     )
     return 0 if wrong == 0 else 1
 

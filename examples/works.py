@@ -9,7 +9,8 @@ from types import ModuleType
 def recited(name: str, folder: Path) -> ModuleType:
     """The module in ``folder``, not the interpreter's own."""
     spec = importlib.util.spec_from_file_location(f"recited_{name}", folder / f"{name}.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
