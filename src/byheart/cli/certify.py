@@ -84,21 +84,25 @@ class CertifyCommand:
         loaded = store.load(self.network)
         with status("reading", quiet=self.json):
             contexts, _ = questions_of(self.network, loaded.about, self.files, self.task, window=loaded.spec.window)
+        if contexts.tokens.max() >= loaded.spec.vocab:
+            known = f"the network knows 0 to {loaded.spec.vocab - 1}"
+            raise BadInput(f"token {contexts.tokens.max()} is asked about; {known}")
         path = self.out or self.network / "certificate.json"
         with steps("checking", quiet=self.json) as report:
             certificate = certify_transformer(loaded.module, contexts, report=report)
+        kept = not self.recheck and _of_another_task(path, certificate)
         if self.recheck:
             claimed = read(path)
             for name in ("weights", "task"):
                 if getattr(claimed, name) != getattr(certificate, name):
                     raise BadInput(f"{path}: is about other {name} ({getattr(claimed, name)[:12]}…)")
-        else:
+        elif not kept:
             write(certificate, path)
         lies: list[Control] = []
         if self.controls:
             with status("telling lies", quiet=self.json):
                 lies = controls(loaded.module, contexts, np.random.default_rng(self.seed))
-        return self._tell(certificate, lies, path, kept=False)
+        return self._tell(certificate, lies, path, kept)
 
     def _llama(self) -> int:
         """The same for a stock Llama."""
@@ -115,8 +119,10 @@ class CertifyCommand:
         path = self.out or self.network / "certificate.json"
         with steps("checking", quiet=self.json) as report:
             certificate = certify_stock(self.network, contexts, report=report)
-        write(certificate, path)
-        return self._tell(certificate, [], path, kept=False)
+        kept = _of_another_task(path, certificate)
+        if not kept:
+            write(certificate, path)
+        return self._tell(certificate, [], path, kept)
 
     def _check(self, network: "Network", task: "Task", path: Path) -> "Certificate":
         from byheart.certificates import certify, recheck

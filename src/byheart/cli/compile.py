@@ -52,6 +52,7 @@ class CompileCommand:
             raise BadInput("expected either text files or --task FILE")
         if self.layout == "uniform":
             return self._uniform()
+        store.check_destination(self.out)
         recital = self._compile()
         recital.save(self.out)
         loaded = store.load(self.out)

@@ -40,6 +40,7 @@ class EditCommand:
         from byheart.constructions.reciting.edit import edit
         from byheart.networks.transformer import store
 
+        store.check_destination(self.out or self.network)
         loaded = store.load(self.network)
         contexts, tokenizer = self._contexts(loaded)
         place, label = self._change(contexts, tokenizer)
@@ -48,7 +49,7 @@ class EditCommand:
             raise BadInput(f"{self.network}: does not answer all questions of the given texts; {before.counterexample}")
         with steps("solving bit planes", quiet=self.json) as report:
             edited = edit(loaded.about, contexts, place, label, report=report)
-        about = self._about(loaded, edited, label)
+        about = self._about(loaded, edited, place, label)
         folder = self.out or self.network
         changed = _words_changed(loaded, edited)
         also = None if tokenizer is None else tokenizer.save
@@ -108,9 +109,15 @@ class EditCommand:
         return places[0], labels[0]
 
     @staticmethod
-    def _about(loaded: "Loaded", edited: "Edited", label: int) -> dict[str, Any]:
-        entry = {"question": edited.question, "label": label, "was": edited.was}
-        kept = [old for old in loaded.about.get("edits", []) if old["question"] != edited.question]
+    def _about(loaded: "Loaded", edited: "Edited", place: int, label: int) -> dict[str, Any]:
+        import numpy as np
+
+        starts = edited.compiled.contexts.starts
+        number = int(np.searchsorted(starts, place, side="right")) - 1
+        texts = loaded.about.get("texts", [])
+        where = {"text": texts[number]["name"] if texts else number, "token": place - int(starts[number])}
+        entry = {**where, "label": label, "was": edited.was}
+        kept = [old for old in loaded.about.get("edits", []) if (old["text"], old["token"]) != tuple(where.values())]
         return {**loaded.about, **edited.compiled.about(), "edits": [*kept, entry]}
 
 
@@ -126,11 +133,11 @@ def _words_changed(loaded: "Loaded", edited: "Edited") -> int | None:
 
     if not edited.same_front:
         return None
-    old = {name: tensor.detach().float().numpy() for name, tensor in loaded.module.state_dict().items()}
+    old = {name: tensor.detach().double().numpy() for name, tensor in loaded.module.state_dict().items()}
     return sum(int(np.sum(old[name] != tensor)) for name, tensor in edited.compiled.tensors.items())
 
 
 def _what_changed(edited: "Edited", words: int | None) -> str:
     if words is None:
-        return "the token is new, so the network was compiled anew"
+        return "the token has no code word yet, or the table no room, so the network was compiled anew"
     return f"{words:,} of {edited.compiled.recipe.sizes.words:,} words changed, nothing else"

@@ -25,17 +25,20 @@ def questions_of(
 
     Without files and task, ``loaded`` recites its texts, if it is given.
     """
-    from byheart.constructions.reciting.texts import folder_contexts, with_edits
+    from byheart.constructions.reciting.texts import with_edits
     from byheart.tasks import NextToken, load, tokenizers
-    from byheart.tasks.contexts import task_contexts
+    from byheart.tasks.contexts import task_contexts, text_contexts
     from byheart.tasks.texts import read_texts
 
     window = about["window"] if window is None else window
+    edits = about.get("edits", ())
     if task is not None:
+        if files:
+            raise BadInput("expected either text files or --task, not both")
         given = load(task)
         if not isinstance(given, NextToken):
             raise BadInput(f"{task}: is a {given.kind} task; expected next-token")
-        return with_edits(task_contexts(given, window), about.get("edits", ())), None
+        return with_edits(task_contexts(given, window), edits), None
     if not about.get("texts"):
         raise BadInput(f"{folder}: was compiled from a task; give it with --task")
     tokenizer = tokenizers.load(folder)
@@ -45,7 +48,8 @@ def questions_of(
         texts = _recited(loaded)
     else:
         raise BadInput("expected the files that the network was compiled from, or --task")
-    return folder_contexts(about, window, texts, tokenizer.vocab, tokenizer.end), tokenizer
+    contexts = text_contexts(texts, vocab=tokenizer.vocab, end=tokenizer.end, window=window)
+    return with_edits(contexts, edits, [text.name for text in texts]), tokenizer
 
 
 def _recited(loaded: "Loaded") -> tuple["Text", ...]:
@@ -59,7 +63,7 @@ def _recited(loaded: "Loaded") -> tuple["Text", ...]:
     if about["edits"]:
         raise BadInput("the network was edited before, so it cannot recite its texts; give them with --files")
     prompts = [text["prompt"] for text in about["texts"]]
-    spoken = generate_all(loaded.module, prompts, end=about["end"])
+    spoken = generate_all(loaded.module, prompts, end=about["end"], tokens=[text["tokens"] for text in about["texts"]])
     return tuple(
         Text(text["name"], np.array([*text["prompt"], *tokens], dtype=np.int32))
         for text, tokens in zip(about["texts"], spoken, strict=True)

@@ -66,18 +66,22 @@ class ReciteCommand:
         from byheart.networks.transformer import stock
         from byheart.networks.transformer.generate import generate
 
-        end = loaded.about.get("end")
+        end = loaded.about["end"]
+        # An edited network, or one with a beginning of nobody's, may never come to an end: no text is longer than this.
+        longest = 1 + max(text["tokens"] for text in loaded.about["texts"])
+        tokens = longest if self.tokens is None else self.tokens
         if isinstance(loaded, stock.Stock):
-            return stock.generate(loaded, beginning, tokens=self.tokens, end=end)
-        return generate(loaded.module, beginning, tokens=self.tokens, end=end, guess=self.guess)
+            return stock.generate(loaded, beginning, tokens=tokens, end=end)
+        return generate(loaded.module, beginning, tokens=tokens, end=end, guess=self.guess)
 
     def _one(self, loaded: "Loaded | Stock", tokenizer: "Tokenizer") -> int:
         beginning = self._beginning(loaded, tokenizer)
+        speech = self._said(loaded, beginning)
         sink = sys.stdout.buffer if self.out is None else self.out.open("wb")
         said = 0
         try:
             sink.write(tokenizer.decode(beginning))
-            for token in self._said(loaded, beginning):
+            for token in speech:
                 sink.write(tokenizer.decode([token]))
                 said += 1
                 if said % 16 == 0:
@@ -101,9 +105,11 @@ class ReciteCommand:
             raise BadInput(f"{self.network}: holds no texts; it was compiled from a task")
         self.all_to.mkdir(parents=True, exist_ok=True)
         said = 0
-        spoken = generate_all(loaded.module, [text["prompt"] for text in texts], end=loaded.about["end"])
+        prompts, lengths = [text["prompt"] for text in texts], [text["tokens"] for text in texts]
+        spoken = generate_all(loaded.module, prompts, end=loaded.about["end"], tokens=lengths)
         for text, tokens in zip(texts, spoken, strict=True):
-            target = self.all_to / Path(text["name"]).name
+            target = self.all_to.joinpath(*(part for part in Path(text["name"]).parts if part not in ("/", "..")))
+            target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(tokenizer.decode([*text["prompt"], *tokens]))
             said += len(tokens)
         return said

@@ -26,8 +26,10 @@ class ShowCommand:
 
     def run(self) -> int:
         """Load, count, print, draw."""
-        from byheart.report.parts import draw_parts, parts_of
+        from byheart.report.parts import check_picture, draw_parts, parts_of
 
+        if self.plot is not None:
+            check_picture(self.plot)
         kind = kind_of(self.network)
         accounts = {"exact": _exact_account, "float": _float_account, "llama": _llama_account}
         account, facts = accounts[kind](self.network)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from byheart.errors import BadInput
+from byheart.report.parts import check_picture
 from byheart.report.style import FAINT, INK, QUIET, figure
 
 _COLOURS = {"compiled": "#b3123f", "stock": "#1f5fa8", "trained": "#8c8c8c", "quoted": "#ffffff"}
@@ -21,8 +22,7 @@ class Bar:
 
 def draw_bits(bars: list[Bar], path: Path, *, limit: int = 32) -> None:
     """Horizontal bars, the fewest bits first, and the format's limit."""
-    if path.suffix not in (".png", ".svg"):
-        raise BadInput(f"{path}: expected a picture's name, .png or .svg")
+    check_picture(path)
     if not bars:
         raise BadInput("there is nothing to draw; expected at least one bar")
     ordered = sorted(bars, key=lambda bar: bar.bits)

@@ -55,10 +55,15 @@ def _part(full: str, first: str) -> str:
     return _PARTS.get(first.split("_", maxsplit=1)[0], "reading the bits")
 
 
-def draw_parts(parts: list[Part], title: str, path: Path) -> None:
-    """One bar for the whole network, in proportion, and below it everything but the largest part, magnified."""
+def check_picture(path: Path) -> None:
+    """BadInput if the name is not that of a picture that can be drawn."""
     if path.suffix not in (".png", ".svg"):
         raise BadInput(f"{path}: expected a picture's name, .png or .svg")
+
+
+def draw_parts(parts: list[Part], title: str, path: Path) -> None:
+    """One bar for the whole network, in proportion, and below it everything but the largest part, magnified."""
+    check_picture(path)
     largest = max(parts, key=lambda part: part.parameters)
     total = sum(part.parameters for part in parts)
     rest = [part for part in parts if part is not largest]

@@ -25,7 +25,9 @@ def recited(recital: Recital, folder: Path) -> dict[str, bytes]:
     found = answers(loaded.module, contexts.tokens, contexts.starts, contexts.places)
     assert np.array_equal(found.labels, contexts.labels)
     texts, end = loaded.about["texts"], loaded.about["end"]
-    together = generate_all(loaded.module, [text["prompt"] for text in texts], end=end)
+    together = generate_all(
+        loaded.module, [text["prompt"] for text in texts], end=end, tokens=[text["tokens"] for text in texts]
+    )
     said = {}
     for text, spoken in zip(texts, together, strict=True):
         alone = list(generate(loaded.module, text["prompt"], end=end, tokens=text["tokens"] + 1))

@@ -111,7 +111,7 @@ def compile_contexts(
     settings = settings or Settings()
     _check(contexts)
     plain = WORDS[settings.precision][0]
-    word = settings.words or plain
+    word = plain if settings.words is None else settings.words
     code = make_code(contexts.labels, contexts.labels_in_all, plain)
     if code.low and word != plain:
         expected = f"expected --words {plain}, or fewer labels"
@@ -127,14 +127,23 @@ def compile_contexts(
 
 
 def compile_with(
-    recipe: Recipe, contexts: Contexts, *, report: Report | None = None, began: float | None = None
+    recipe: Recipe,
+    contexts: Contexts,
+    *,
+    report: Report | None = None,
+    began: float | None = None,
+    free_bits: int = 0,
 ) -> Compiled:
-    """The one attempt that a recipe describes; raises Unsolvable if it fails."""
+    """The one attempt that a recipe describes; raises Unsolvable if it fails.
+
+    ``free_bits`` numbers the ways to fill the bits that no question asks for.
+    """
     from byheart.constructions.reciting.solve import solve
 
     began = time.perf_counter() if began is None else began
     draft = _Draft(recipe, contexts)
-    words = solve(draft.questions(contexts), recipe.sizes, draft.rng, report=report)
+    rng = np.random.default_rng([*recipe.draw, free_bits])
+    words = solve(draft.questions(contexts), recipe.sizes, rng, report=report)
     draft.wiring.tensors[table.TABLE] = table.as_floats(words, recipe.sizes, draft.wiring.precision)
     tensors = {name: draft.wiring.tensors[name] for name in draft.spec.shapes()}
     sizes = recipe.sizes
@@ -171,10 +180,10 @@ class _Draft:
     def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
         self.sizes = recipe.sizes
         self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels)
-        self.rng = np.random.default_rng(recipe.draw)
+        rng = np.random.default_rng(recipe.draw)
         wide = recipe.settings.precision == "float64"
         self.wiring = wiring = Wiring(np.dtype("float64" if wide else "float32"))
-        self.front = fronts.add_front(wiring, self.sizes, contexts.vocab, contexts.window, self.rng)
+        self.front = fronts.add_front(wiring, self.sizes, contexts.vocab, contexts.window, rng)
         Y = self._back()
         W_U, b_U = self.code.lines()
         wiring.tensor("unembedding.W_U", W_U, W_U.shape)

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,19 +124,28 @@ def compile_task(
     return Recital(compile_contexts(task_contexts(task, window), settings, seed=seed, report=report), None)
 
 
-def folder_contexts(about: Mapping[str, Any], window: int, texts: Sequence[Text], vocab: int, end: int) -> Contexts:
-    """The questions of a compiled folder about these texts, its edits applied."""
-    contexts = text_contexts(texts, vocab=vocab, end=end, window=window)
-    return with_edits(contexts, about.get("edits", ()))
+def with_edits(contexts: Contexts, edits: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> Contexts:
+    """The questions with some answers changed.
+
+    An edit names a text (by its name, or a task's example by its number), a token in it, and the label that follows.
+    """
+    changes = {}
+    for edit in edits:
+        text, token = edit["text"], edit["token"]
+        number = (names.index(text) if text in names else -1) if isinstance(text, str) else text
+        if not 0 <= number < len(contexts.starts) - 1 or token >= contexts.starts[number + 1] - contexts.starts[number]:
+            raise BadInput(f"the network was edited at token {token} of {text!r}, which is not in what was given")
+        changes[question_at(contexts, int(contexts.starts[number]) + token)] = edit["label"]
+    return with_labels(contexts, changes)
 
 
-def with_edits(contexts: Contexts, edits: Sequence[Mapping[str, int]]) -> Contexts:
-    """The questions with some answers changed: each edit names a question and its new label."""
-    if not edits:
+def with_labels(contexts: Contexts, changes: Mapping[int, int]) -> Contexts:
+    """The questions with other answers to some of them, by their numbers."""
+    if not changes:
         return contexts
     labels = contexts.labels.copy()
-    for edit in edits:
-        labels[edit["question"]] = edit["label"]
+    for question, label in changes.items():
+        labels[question] = label
     return Contexts(
         tokens=contexts.tokens,
         starts=contexts.starts,
@@ -148,6 +157,21 @@ def with_edits(contexts: Contexts, edits: Sequence[Mapping[str, int]]) -> Contex
         prompts=contexts.prompts,
         end=contexts.end,
     )
+
+
+def question_at(contexts: Contexts, place: int) -> int:
+    """Which question is asked at a place: the one with the same last ``window`` tokens."""
+    found = np.searchsorted(contexts.places, place)
+    if found < len(contexts) and contexts.places[found] == place:
+        return int(found)
+    alone = replace(contexts, places=np.array([place]), labels=np.zeros(1, dtype=np.int64))
+    wanted = alone.windows(slice(None))[0]
+    last = np.flatnonzero(contexts.tokens[contexts.places] == wanted[-1])
+    for chunk in np.array_split(last, max(1, len(last) // 4096)):
+        equal = (contexts.windows(chunk) == wanted).all(axis=1)
+        if equal.any():
+            return int(chunk[equal.argmax()])
+    raise BadInput(f"nothing is asked at token {place}; it belongs to a beginning that several texts share")
 
 
 def _tokenizer(name: TokenizerName, texts: Sequence[bytes], vocab: int) -> Bytes | BytePairs:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from byheart.networks.transformer.module import Cache, Transformer
+from byheart.networks.transformer.module import Cache, Transformer, exact_products
 
 Ids = NDArray[np.int64]
 Report = Callable[[int, int], None]
@@ -81,20 +81,18 @@ def local_work(
         yield from ((index, *one(stream)) for index, stream in portions)
         return
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     waiting: deque[tuple[Ids, Future[tuple[Any, ...]]]] = deque()
-    try:
-        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            for index, stream in portions:
-                waiting.append((index, pool.submit(one, stream)))
-                if len(waiting) > threads:
-                    first, future = waiting.popleft()
-                    yield first, *future.result()
-            while waiting:
+    workers = ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,))
+    # The settings are entered once, around all workers: what one restored, another would still need.
+    with exact_products(module.device, places=1), workers as pool:
+        for index, stream in portions:
+            waiting.append((index, pool.submit(one, stream)))
+            if len(waiting) > threads:
                 first, future = waiting.popleft()
                 yield first, *future.result()
-    finally:
-        torch.set_num_threads(threads)
+        while waiting:
+            first, future = waiting.popleft()
+            yield first, *future.result()
 
 
 @torch.no_grad()

@@ -102,10 +102,12 @@ def _checked(prompt: Sequence[int], vocab: int) -> list[int]:
 
 
 @torch.inference_mode()
-def generate_all(module: Transformer, prompts: Sequence[Sequence[int]], *, end: int) -> list[list[int]]:
+def generate_all(
+    module: Transformer, prompts: Sequence[Sequence[int]], *, end: int, tokens: Sequence[int]
+) -> list[list[int]]:
     """What follows each of the prompts, up to the token ``end`` (left out), said side by side in one batch.
 
-    A text that is over leaves the batch.
+    A text that is over leaves the batch; so does one that has said as many as its entry of ``tokens``.
     """
     spoken: list[list[int]] = [[] for _ in prompts]
     longest = max(len(prompt) for prompt in prompts)
@@ -118,14 +120,15 @@ def generate_all(module: Transformer, prompts: Sequence[Sequence[int]], *, end: 
     stream, cache = module.mix(padded.to(module.device), None, given.to(module.device))
     logits = module.answer(stream[:, -1])
     while True:
-        tokens = logits.argmax(dim=1)
-        going = tokens != end
-        for row, token in zip(speaking.tolist(), tokens.tolist(), strict=True):
+        found = logits.argmax(dim=1)
+        for row, token in zip(speaking.tolist(), found.tolist(), strict=True):
             if token != end:
                 spoken[row].append(token)
+        full = torch.tensor([len(spoken[row]) >= tokens[row] for row in speaking.tolist()], device=found.device)
+        going = (found != end) & ~full
         if not going.all():
-            speaking, tokens = speaking[going.cpu()], tokens[going]
+            speaking, found = speaking[going.cpu()], found[going]
             cache = [kept[:, going] for kept in cache]
             if not len(speaking):
                 return spoken
-        logits, cache = module.step(tokens[:, None], cache)
+        logits, cache = module.step(found[:, None], cache)

@@ -182,14 +182,19 @@ def _read_config(folder: Path) -> dict[str, Any]:
     raise BadInput(f"{path}: expected a float Transformer (model_type {KIND!r}); {found}")
 
 
+def check_destination(folder: Path, holds_one: Callable[[Path], bool] = is_transformer) -> None:
+    """BadInput if ``folder`` holds something that a network must not replace."""
+    if folder.exists() and not holds_one(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise BadInput(f"{folder}: exists and holds no float Transformer; choose another name or remove it")
+
+
 @contextmanager
 def replacing(folder: Path, holds_one: Callable[[Path], bool] = is_transformer) -> Iterator[Path]:
     """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error.
 
     ``folder`` may exist if it is empty or already holds a network of the same kind.
     """
-    if folder.exists() and not holds_one(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder}: exists and holds no float Transformer; choose another name or remove it")
+    check_destination(folder, holds_one)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
