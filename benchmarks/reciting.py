@@ -146,6 +146,7 @@ def stock_llama() -> list[Bar]:
 
 def growth() -> None:
     """Compile time against N: it should be linear."""
+    compile_task(task_of(1000))
     rows = table("Compile time, float32, 24-bit words", "N", "seconds", "µs a question")
     points = []
     for N in (10_000, 30_000, 100_000, 300_000, 1_000_000):

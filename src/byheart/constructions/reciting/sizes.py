@@ -20,6 +20,8 @@ SPREAD = 7
 KINDS = 1 << 10
 MOST_ROWS = 1 << 11
 """(r − i)² ± ½ must be exact in float32."""
+MOST_COLUMNS = 64
+"""More would save a few parameters, but widen the band, and solving would take longer than in proportion."""
 WORDS = {"float32": (24, 31), "float64": (53, 60), "bfloat16": (8, 15)}
 """Bits a word: integers alone, and with the exponent."""
 
@@ -138,7 +140,7 @@ def _columns(words: int) -> int:
         rows = _rows(words, columns)
         return rows * (6 + LANES * columns) + 34 * columns
 
-    return max(min(range(4, 512), key=cost), math.ceil(words / (LANES * (MOST_ROWS - SPREAD))))
+    return max(min(range(4, MOST_COLUMNS + 1), key=cost), math.ceil(words / (LANES * (MOST_ROWS - SPREAD))))
 
 
 def _rows(words: int, columns: int) -> int:
