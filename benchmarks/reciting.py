@@ -161,7 +161,7 @@ def growth() -> None:
 def speed() -> None:
     """Tokens a second at N = 100,000: one by one with the cache, and teacher-forced in batches."""
     rows = table(
-        "Reading at N = 100,000, CPU", "network", "one by one, 1 thread", "batched, 1 thread", "batched, 2 threads"
+        "Reading at N = 100,000, CPU", "network", "one by one, 1 thread", "batched, 1 worker", "batched, 2 workers"
     )
     task = task_of(100_000)
     for words in (24, 31):

@@ -21,7 +21,7 @@ from byheart.tasks.contexts import Contexts
 Precision = Literal["float32", "float64", "bfloat16"]
 Report = Callable[[int, int], None]
 ATTEMPTS = 40
-BYTES_A_QUESTION = 500
+BYTES_A_QUESTION = 1200
 """Memory that compiling takes, all in all, for every question (measured at a million)."""
 
 
