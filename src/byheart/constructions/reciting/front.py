@@ -72,11 +72,14 @@ def _hash(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.
     state = wiring.features(dims)
     spans = _spans(window)
     for index, (span, dilation) in enumerate(spans):
-        moduli = np.array(sizes.moduli if index == len(spans) - 1 else [STATE] * STATES)
+        final = index == len(spans) - 1
+        moduli = np.array(sizes.moduli if final else [STATE] * STATES)
         terms = span * len(state) * largest
-        weights = np.clip(RADIX**2 * moduli // terms, LEAST_WEIGHT, WEIGHT)
-        weights[1] = 1
-        weights = np.minimum(weights, (LIMIT - 1) // terms)
+        least = np.full(len(moduli), LEAST_WEIGHT)
+        if final:
+            # The spread has few values. Its sum needs no order, and unweighted takes no more steps than the others.
+            least[1] = 1
+        weights = np.minimum(np.clip(RADIX**2 * moduli // terms, least, WEIGHT), (LIMIT - 1) // terms)
         out = wiring.features(len(moduli))
         mix = rng.integers(1, weights[:, None, None] + 1, size=(len(out), span, len(state))).astype(np.float64)
         wiring.attention(f"hash_{index}", state, out, dilation, mix)
