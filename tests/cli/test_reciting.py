@@ -246,7 +246,7 @@ def test_a_file_that_is_too_large(here: Path, run: Run, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
     monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
     complaint = run("compile", "large.txt", "-o", "net").complaint
-    assert "286 MiB of text would take about 140 GiB of memory to compile; this machine has 8 GiB" in complaint
+    assert "286 MiB of text would take about 335 GiB of memory to compile; this machine has 8 GiB" in complaint
     assert "split the text into several models" in complaint
     assert not (here / "net").exists()
 

@@ -57,6 +57,7 @@ def test_one_text(text: bytes, tmp_path: Path) -> None:
     assert recited(recital, tmp_path / "net") == {"text": text}
 
 
+@pytest.mark.slow
 def test_a_thousand_times_the_same(tmp_path: Path) -> None:
     """The window must reach from the end to the beginning."""
     recital = compile_text("a" * 1000)

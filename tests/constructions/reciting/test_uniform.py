@@ -76,6 +76,7 @@ def test_llama_gives_every_answer(contexts: Contexts, uniform: Uniform, tokens: 
     assert torch.equal(found, found.round())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("threads")
 def test_bits_do_not_depend_on_how_it_is_run(uniform: Uniform, tokens: torch.Tensor) -> None:
     model = as_llama(uniform)
@@ -115,6 +116,7 @@ def test_windows(length: int) -> None:
     assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [128, 256])
 def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sizes, "WIDTHS", (width,))
@@ -126,6 +128,7 @@ def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("window", [12, 64, 300])
 def test_texts_are_generated_from_their_prompts(window: int, tmp_path: Path) -> None:
     transformers = pytest.importorskip("transformers")

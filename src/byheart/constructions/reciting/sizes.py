@@ -107,7 +107,7 @@ def plan(code: Code, *, precision: str, word: int, code_features: int = 1) -> Si
     >>> import numpy as np
     >>> sizes = plan(make_code(np.arange(30_000) % 256, 256), precision="float32", word=24)
     >>> sizes.words, sizes.rows, sizes.columns, sizes.offsets
-    (10260, 90, 19, 3)
+    (10200, 100, 17, 3)
     """
     plain, packed = WORDS[precision]
     if word not in (plain, packed):

@@ -66,7 +66,7 @@ def compile_text(
 
     >>> recital = compile_text("To be, or not to be, that is the question.")
     >>> recital.compiled.contexts.window, len(recital.compiled.contexts)
-    (16, 42)
+    (8, 42)
     """
     named = texts if isinstance(texts, Mapping) else {"text": texts}
     data = {name: text.encode() if isinstance(text, str) else text for name, text in named.items()}
