@@ -18,8 +18,8 @@ LANES = 6
 SPREAD = 7
 """Row − start takes this many values, in each half."""
 KINDS = 1 << 10
-MOST_ROWS = 1 << 11
-"""(r − i)² ± ½ must be exact in float32."""
+MOST_ROWS = 1900
+"""(r − i)² ± ½ must be exact in float32, in any order: 2·r² < 2²³, with room for a table to grow."""
 MOST_COLUMNS = 64
 """More would save a few parameters, but widen the band, and solving would take longer than in proportion."""
 WORDS = {"float32": (24, 31), "float64": (53, 60), "bfloat16": (8, 15)}
