@@ -18,7 +18,7 @@ LANES = 6
 SPREAD = 7
 """Row − start takes this many values, in each half."""
 KINDS = 1 << 10
-MOST_ROWS = 1900
+MOST_ROWS = 2000
 """(r − i)² ± ½ must be exact in float32, in any order: 2·r² < 2²³, with room for a table to grow."""
 MOST_COLUMNS = 64
 """More would save a few parameters, but widen the band, and solving would take longer than in proportion."""
