@@ -179,7 +179,10 @@ class CompileCommand:
         right = f"{number(certificate.checked - certificate.errors)} of {number(certificate.checked)}"
         verdict = "[bold green]certified[/]" if certificate.certified else "[bold red]not certified[/]"
         out.print(f"{verdict}: {right} answers right, {certificate.method}, {certificate.seconds:.1f} s")
-        out.print(f"saved in {self.out}; hear it with:  byheart recite {self.out}", style="dim", markup=False)
+        then = f"hear it with:  byheart recite {self.out}"
+        if self.task is not None:
+            then = f"check it again with:  byheart certify {self.out} --task {self.task}"
+        out.print(f"saved in {self.out}; {then}", style="dim", markup=False)
 
     def _print_prompts(self, recital: "Recital") -> None:
         prompts = recital.compiled.contexts.prompts
