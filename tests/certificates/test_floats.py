@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+import byheart
 from byheart.certificates import Certificate, read, write
 from byheart.certificates.floats import certify_transformer, controls, judge_transformer
 from byheart.constructions.reciting import Compiled, Settings, compile_task, compile_text
+from byheart.errors import BadInput
 from byheart.networks.transformer import FeedForward, Spec, store
-from byheart.tasks import NextToken, random_next_token
+from byheart.tasks import NextToken, SeqToSeq, random_next_token
 from byheart.tasks.contexts import Contexts, task_contexts
 
 QUESTIONS, LABELS = 800, 16
@@ -196,3 +198,16 @@ def test_inexact_logits_are_noticed() -> None:
     certificate = certify_transformer(module, task_contexts(task))
     assert certificate.certified
     assert certificate.method == "float32, exhaustive; float64 gives OTHER logits: not exact"
+
+
+def test_a_folder_is_certified_by_the_same_function(tmp_path: Path) -> None:
+    """``byheart.certify`` knows what a folder holds."""
+    rng = np.random.default_rng(5)
+    task = random_next_token(examples=200, length=4, vocab=20, labels=7, rng=rng)
+    compile_task(task).save(tmp_path / "net")
+    assert byheart.certify(tmp_path / "net", task).certified
+    wrong = byheart.certify(tmp_path / "net", task.with_labels((task.labels + 1) % 7))
+    assert not wrong.certified
+    assert wrong.counterexample is not None
+    with pytest.raises(BadInput, match="next-token"):
+        byheart.certify(tmp_path / "net", SeqToSeq(tokens=[[0, 1]], labels=[[0, 1]]))

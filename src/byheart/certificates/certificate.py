@@ -55,6 +55,8 @@ def certify(
 ) -> Certificate:
     """Check every answer of ``network`` (a folder is loaded afresh) to ``task``, exactly.
 
+    A folder may also hold a float Transformer that was compiled from the task.
+
     >>> from byheart.networks import Affine, FeedForward, integers
     >>> from byheart.tasks import NextToken
     >>> double = FeedForward((Affine(W=integers([[2]]), b=integers([0])),))
@@ -66,6 +68,8 @@ def certify(
     example 1: expected 3, got 2
     """
     if not isinstance(network, Network):
+        if _is_float(Path(network)):
+            return _certify_float(Path(network), task, report)
         network = store.load(Path(network))
     verdict = judge(network, task, evaluator=evaluator, threads=threads, report=report)
     asked = "position" if network.outputs == "every" else "sequence"
@@ -83,6 +87,27 @@ def certify(
         versions=versions("byheart", "numpy", "numba", "python-flint"),
         seconds=verdict.seconds,
     )
+
+
+def _is_float(folder: Path) -> bool:
+    """Going by config.json alone: exact networks are checked without PyTorch."""
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("model_type") == "byheart"
+
+
+def _certify_float(folder: Path, task: Task, report: Callable[[int, int], None] | None) -> Certificate:
+    from byheart.certificates.floats import certify_transformer
+    from byheart.networks.transformer.store import load
+    from byheart.tasks import NextToken
+    from byheart.tasks.contexts import task_contexts
+
+    if not isinstance(task, NextToken):
+        raise BadInput(f"a float Transformer answers next-token tasks; the task is {task.kind}")
+    loaded = load(folder)
+    return certify_transformer(loaded.module, task_contexts(task, loaded.spec.window), report=report)
 
 
 def write(certificate: Certificate, path: Path) -> None:
