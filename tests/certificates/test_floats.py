@@ -200,6 +200,23 @@ def test_inexact_logits_are_noticed() -> None:
     assert certificate.method == "float32, exhaustive; float64 gives OTHER logits: not exact"
 
 
+def test_inexact_logits_of_other_labels_are_noticed() -> None:
+    """Neither the label nor the margin depends on the third label's logit; it is compared all the same."""
+    ffn = FeedForward("third", "relu", reads=(0,), writes=(1,), units=1, bias=False)
+    spec = Spec(2, 3, 1, 2, "float32", embeds=(0,), unembeds=(0, 1), sublayers=(ffn,))
+    tensors = {
+        "embedding.W_E": [[1], [3]],
+        "third.W_in": [[[1 / 3]]],
+        "third.W_out": [[[1 / 7]]],
+        "unembedding.W_U": [[0, 0], [1, 0], [0, 1]],
+        "unembedding.b_U": [2, 0, -100],
+    }
+    module = store.as_module(spec, {name: np.array(tensor, np.float32) for name, tensor in tensors.items()})
+    certificate = certify_transformer(module, task_contexts(NextToken(tokens=[[0], [1]], labels=[0, 1], label_count=3)))
+    assert certificate.smallest_margin == 1
+    assert certificate.method == "float32, exhaustive; float64 gives OTHER logits: not exact"
+
+
 def test_a_folder_is_certified_by_the_same_function(tmp_path: Path) -> None:
     """``byheart.certify`` knows what a folder holds."""
     rng = np.random.default_rng(5)

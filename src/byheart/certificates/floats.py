@@ -1,8 +1,8 @@
 """Certificates for float Transformers: every question, asked of the saved weights.
 
 A label is right if its logit is the largest, strictly. Where the weights are float32 (or shorter) everything is done
-again in float64: if every step was exact, as it is meant to be, all logits agree, bit for bit; the certificate says
-whether they did.
+again in float64: if every step was exact, as it is meant to be, all logits of all questions agree, bit for bit; the
+certificate says whether they did (64-bit fingerprints of their bits are compared).
 """
 
 import copy
@@ -45,7 +45,7 @@ def judge_transformer(module: Transformer, contexts: Contexts, *, report: Report
     """Ask every question."""
     start = time.perf_counter()
     found = answers(module, contexts.tokens, contexts.starts, contexts.places, report=report)
-    return Checked(_verdict(found, contexts.labels, time.perf_counter() - start), found)
+    return Checked(_verdict(found.labels, found.margins, contexts.labels, time.perf_counter() - start), found)
 
 
 def certify_transformer(
@@ -56,9 +56,7 @@ def certify_transformer(
     verdict, method = checked.verdict, f"{module.spec.precision}, exhaustive"
     if twice and module.spec.precision != "float64":
         again = judge_transformer(_doubled(module), contexts, report=report)
-        same = np.array_equal(again.found.labels, checked.found.labels) and np.array_equal(
-            again.found.margins, checked.found.margins
-        )
+        same = np.array_equal(again.found.prints, checked.found.prints)
         method += "; the same logits in float64" if same else "; float64 gives OTHER logits: not exact"
     return _certificate(verdict, method, fingerprint(module.spec, module), contexts)
 
@@ -87,7 +85,7 @@ def certify_stock(folder: Path, contexts: Contexts, *, report: Report | None = N
     start = time.perf_counter()
     loaded = stock.load(folder)
     found = stock.answers(loaded, contexts.tokens, contexts.starts, contexts.places, contexts.window, report)
-    verdict = _verdict(found, contexts.labels, time.perf_counter() - start)
+    verdict = _verdict(found.labels, found.margins, contexts.labels, time.perf_counter() - start)
     weights = hashlib.sha256((folder / "config.json").read_bytes() + (folder / "model.safetensors").read_bytes())
     return _certificate(
         verdict, "float32, exhaustive, by transformers' LlamaForCausalLM", weights.hexdigest(), contexts
@@ -106,13 +104,15 @@ def controls(module: Transformer, contexts: Contexts, rng: np.random.Generator) 
     ]
 
 
-def _verdict(found: Answers, labels: NDArray[np.int64], seconds: float) -> Verdict:
-    wrong = np.flatnonzero((found.labels != labels) | (found.margins <= 0))
+def _verdict(
+    found: NDArray[np.int64], margins: NDArray[np.float64], labels: NDArray[np.int64], seconds: float
+) -> Verdict:
+    wrong = np.flatnonzero((found != labels) | (margins <= 0))
     example = None
     if len(wrong):
         first = int(wrong[0])
-        example = Counterexample(first, None, int(labels[first]), str(found.labels[first]))
-    margin = float(found.margins.min()) if not len(wrong) else None
+        example = Counterexample(first, None, int(labels[first]), str(found[first]))
+    margin = float(margins.min()) if not len(wrong) else None
     return Verdict(not len(wrong), len(labels), len(wrong), margin, example, seconds)
 
 
@@ -130,7 +130,9 @@ def _shuffled_labels(module: Transformer, contexts: Contexts, rng: np.random.Gen
     lie = rng.permutation(contexts.labels)
     while possible and np.array_equal(lie, contexts.labels):
         lie = rng.permutation(contexts.labels)
-    return _control("shuffled labels", _verdict(checked.found, lie, checked.verdict.seconds), possible)
+    return _control(
+        "shuffled labels", _verdict(checked.found.labels, checked.found.margins, lie, checked.verdict.seconds), possible
+    )
 
 
 def _other_words(
@@ -170,7 +172,7 @@ def _swapped_tokens(module: Transformer, contexts: Contexts, rng: np.random.Gene
     windows[:, -2:] = windows[:, :-3:-1]
     start = time.perf_counter()
     found = np.concatenate([_ask(module, part) for part in np.array_split(windows, max(1, windows.size >> 18))])
-    verdict = _verdict(Answers(found, np.ones(len(found))), labels, time.perf_counter() - start)
+    verdict = _verdict(found, np.ones(len(found)), labels, time.perf_counter() - start)
     return _control("swapped tokens", verdict, len(labels) >= FEW and _many(contexts))
 
 

@@ -31,6 +31,8 @@ class Answers:
 
     labels: Ids
     margins: NDArray[np.float64]
+    prints: NDArray[np.int64]
+    """A fingerprint of all logits of a place, by their values: the same in float32 and float64 if they are."""
 
 
 def answers(
@@ -44,22 +46,37 @@ def answers(
 ) -> Answers:
     """What the network answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``."""
     found = np.empty(len(places), dtype=np.int64)
-    margins = np.empty(len(places))
+    margins, marks = np.empty(len(places)), np.empty(len(places), dtype=np.int64)
     done = 0
-    for index, labels, margin in local_work(module, streams(module, tokens, starts, places, portion=portion), _best):
-        found[index], margins[index] = labels, margin
+    portions = streams(module, tokens, starts, places, portion=portion)
+    for index, labels, margin, values in local_work(module, portions, _best):
+        found[index], margins[index], marks[index] = labels, margin, values
         done += len(index)
         if report is not None:
             report(done, len(places))
-    return Answers(found, margins)
+    return Answers(found, margins, marks)
 
 
-def _best(module: Transformer, stream: torch.Tensor) -> tuple[Ids, NDArray[np.float64]]:
+def _best(module: Transformer, stream: torch.Tensor) -> tuple[Ids, NDArray[np.float64], NDArray[np.int64]]:
     logits = module.answer(stream)
+    values = prints(logits).cpu().numpy()
     # Twice the largest: quicker than the two largest at once.
     largest, label = logits.max(dim=1)
     margin = largest - logits.scatter_(1, label[:, None], -torch.inf).amax(dim=1)
-    return label.cpu().numpy(), margin.cpu().numpy()
+    return label.cpu().numpy(), margin.cpu().numpy(), values
+
+
+def prints(logits: torch.Tensor) -> torch.Tensor:
+    """int64 [M]: the bits of each row of logits [M, C], as float64, times random odd numbers, added up modulo 2⁶⁴.
+
+    >>> one, other = torch.tensor([[1.0, 2.0]]), torch.tensor([[2.0, 1.0]])
+    >>> bool(prints(one) == prints(one.double())), bool(prints(one) == prints(other))
+    (True, False)
+    """
+    generator = torch.Generator().manual_seed(0)
+    odd = torch.randint(-(2**62), 2**62, (logits.shape[1],), generator=generator).to(logits.device) * 2 + 1
+    # Adding 0 makes one zero of the two.
+    return ((logits.double() + 0.0).view(torch.int64) * odd).sum(dim=1)
 
 
 def local_work(

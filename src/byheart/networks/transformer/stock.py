@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.networks.transformer.evaluate import Answers
+from byheart.networks.transformer.evaluate import Answers, prints
 
 Ids = NDArray[np.int64]
 PORTION, PIECE = 1 << 14, 1 << 10
@@ -64,6 +64,7 @@ def answers(
     nothing farther back can change an answer.
     """
     found, margins = np.empty(len(places), dtype=np.int64), np.empty(len(places))
+    marks = np.empty(len(places), dtype=np.int64)
     lengths, done = np.diff(starts), 0
     whole = len(starts) > 2 and int(lengths.min()) == int(lengths.max()) <= PIECE
     parts = _batches(lengths, starts) if whole else _pieces(starts, window)
@@ -77,10 +78,11 @@ def answers(
         logits = stock.model(torch.from_numpy(given)).logits[torch.from_numpy(row), torch.from_numpy(column)]
         two = logits.topk(2, dim=1)
         found[a:b], margins[a:b] = two.indices[:, 0].numpy(), (two.values[:, 0] - two.values[:, 1]).numpy()
+        marks[a:b] = prints(logits).numpy()
         done += int(b - a)
         if report is not None:
             report(done, len(places))
-    return Answers(found, margins)
+    return Answers(found, margins, marks)
 
 
 Part = tuple[Ids, int, int]
