@@ -73,14 +73,12 @@ class CertifyCommand:
     def _float(self) -> int:
         """The same for a float Transformer, against its texts or its task."""
         import numpy as np
-        import torch
 
         from byheart.certificates import read, write
         from byheart.certificates.floats import certify_transformer, controls
         from byheart.cli.questions import questions_of
         from byheart.networks.transformer import store
 
-        torch.set_num_threads(max(self.threads, torch.get_num_threads()))
         loaded = store.load(self.network)
         with status("reading", quiet=self.json):
             contexts, _ = questions_of(self.network, loaded.about, self.files, self.task, window=loaded.spec.window)

@@ -45,9 +45,7 @@ class Front:
     scale: Features
     """E = 2^−offset."""
     kind: Features
-    """A number below ``Sizes.kinds``; questions below the share of the exponents read those first."""
-    width: int
-    """Features that the front uses."""
+    """A number below ``KINDS``; questions below the share of the exponents read those first."""
 
 
 def add_front(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.Generator) -> Front:
@@ -60,7 +58,7 @@ def add_front(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.ran
     factors = _scales(wiring, sizes, (high[4], pairs[4]))
     rows, squares, scale = _squares(wiring, (high[0], pairs[0]), columns, factors)
     lanes = tuple(feature for pair in zip(columns, squares[2:], strict=True) for feature in pair)
-    return Front((rows[0], squares[0], rows[1], squares[1]), lanes, scale, kind, wiring.stream)
+    return Front((rows[0], squares[0], rows[1], squares[1]), lanes, scale, kind)
 
 
 def _hash(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.Generator) -> Features:

@@ -100,7 +100,7 @@ class Sizes:
         return [self._offset_base * k for k in range(count)], list(range(self._offset_base))
 
 
-def plan(code: Code, *, precision: str, word: int, code_features: int = 1) -> Sizes:
+def plan(code: Code, *, precision: str, word: int) -> Sizes:
     """Sizes for all bits of the code, at the load that usually can be solved.
 
     >>> from byheart.constructions.reciting.codes import make_code
@@ -120,7 +120,7 @@ def plan(code: Code, *, precision: str, word: int, code_features: int = 1) -> Si
     columns = _columns(words)
     rows = _rows(words, columns)
     starts = rows - SPREAD + 1
-    return Sizes(plain, exponent, columns, starts, min(3, starts // 8), aligned, share, code_features)
+    return Sizes(plain, exponent, columns, starts, min(3, starts // 8), aligned, share)
 
 
 def load_for(equations: float, aligned: bool) -> float:

@@ -19,7 +19,6 @@ from byheart.constructions.reciting.sizes import LANES, SPREAD, Sizes, Unsolvabl
 from byheart.networks.kernels import jit
 
 Report = Callable[[int, int], None]
-AHEAD = 2
 _MOST_DEPENDENT = 6
 
 

@@ -25,12 +25,11 @@ class Recital:
     compiled: Compiled
     tokenizer: Bytes | BytePairs | None
     names: tuple[str, ...] = ()
-    edits: tuple[dict[str, int], ...] = ()
 
     def about(self) -> dict[str, Any]:
         """What config.json says: the texts by name, length and the tokens to begin with."""
         texts = beginnings(self.compiled.contexts, self.names)
-        return {**self.compiled.about(), "texts": texts, "edits": list(self.edits)}
+        return {**self.compiled.about(), "texts": texts, "edits": []}
 
     def save(self, folder: Path | str) -> None:
         """Write the network, and its tokenizer if it has one, to ``folder``, whole or not at all."""

@@ -4,7 +4,6 @@ Comparisons are saturated sigmoids: σ(SHARP·x) is exactly 1 for x ≥ ½ and e
 float64, on any machine: exp(−2048) is 0 and exp(2048) is infinite in both.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,8 +80,3 @@ class Wiring:
         layer = Attention(name, reads, writes, window, dilation, heads=window, d_head=width)
         W_V = np.tile(np.eye(width), (window, 1))
         self.add(layer, W_V=W_V, W_O=mix.reshape(out, -1), bias=np.where(np.eye(window) > 0, 0.0, -1e4))
-
-
-def pick(features: Features, indices: Sequence[int]) -> Features:
-    """Some of the features, in a given order."""
-    return tuple(features[index] for index in indices)
