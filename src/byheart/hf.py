@@ -19,9 +19,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from byheart.errors import BadInput
+from byheart.networks.folders import FLOAT
 from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.spec import Spec
-from byheart.networks.transformer.store import KIND
 
 try:
     from transformers import (
@@ -39,7 +39,7 @@ except ImportError as error:
 class ByheartConfig(PretrainedConfig):
     """What config.json holds: ``spec`` describes the network, ``about`` what it has memorized."""
 
-    model_type = KIND
+    model_type = FLOAT
 
     def __init__(self, spec: dict[str, Any] | None = None, about: dict[str, Any] | None = None, **kwargs: Any) -> None:
         super().__init__(**{"tie_word_embeddings": False, **kwargs})
@@ -112,5 +112,5 @@ class ByheartForCausalLM(PreTrainedModel, GenerationMixin):
         """Nothing is drawn: what a folder does not give stays 0."""
 
 
-AutoConfig.register(KIND, ByheartConfig, exist_ok=True)
+AutoConfig.register(FLOAT, ByheartConfig, exist_ok=True)
 AutoModelForCausalLM.register(ByheartConfig, ByheartForCausalLM, exist_ok=True)

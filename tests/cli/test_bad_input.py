@@ -207,7 +207,7 @@ def test_a_folder_that_is_no_network_is_not_touched(work: Path, run: Run, everyt
     before = everything(work)
     for folder in ("thesis", "model", "t.npz"):
         complaint = run(*BUILD, "t.npz", "-o", folder).complaint
-        assert f"{folder}: exists and is not a network folder" in complaint
+        assert f"{folder}: exists and holds no exact network" in complaint
     assert everything(work) == before
 
 

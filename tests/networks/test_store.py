@@ -320,7 +320,7 @@ def test_what_is_no_network_is_not_overwritten(tmp_path):
     (tmp_path / "file").write_bytes(b"text")
     before = state(tmp_path)
     for name in ("photos", "file"):
-        with pytest.raises(BadInput, match=f"{name}: exists and is not a network folder"):
+        with pytest.raises(BadInput, match=f"{name}: exists and holds no exact network"):
             store.save(example(), tmp_path / name)
     assert state(tmp_path) == before
 
@@ -331,7 +331,7 @@ def test_the_config_of_another_program_is_not_overwritten(tmp_path, config):
     (tmp_path / "gpt2" / "config.json").write_text(config)
     (tmp_path / "gpt2" / "weights.bin").write_bytes(b"precious")
     before = state(tmp_path)
-    with pytest.raises(BadInput, match="is not a network folder"):
+    with pytest.raises(BadInput, match="holds no exact network"):
         store.save(example(), tmp_path / "gpt2")
     assert state(tmp_path) == before
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from byheart.certificates.verdict import Counterexample, Evaluator, judge
 from byheart.errors import BadInput
 from byheart.networks import Network, store
+from byheart.networks.folders import kind_of
 from byheart.tasks import Task
 
 FORMAT = "byheart-certificate-1"
@@ -68,7 +69,7 @@ def certify(
     example 1: expected 3, got 2
     """
     if not isinstance(network, Network):
-        if _is_float(Path(network)):
+        if kind_of(Path(network)) == "float":
             return _certify_float(Path(network), task, report)
         network = store.load(Path(network))
     verdict = judge(network, task, evaluator=evaluator, threads=threads, report=report)
@@ -87,15 +88,6 @@ def certify(
         versions=versions("byheart", "numpy", "numba", "python-flint"),
         seconds=verdict.seconds,
     )
-
-
-def _is_float(folder: Path) -> bool:
-    """Going by config.json alone: exact networks are checked without PyTorch."""
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and config.get("model_type") == "byheart"
 
 
 def _certify_float(folder: Path, task: Task, report: Callable[[int, int], None] | None) -> Certificate:

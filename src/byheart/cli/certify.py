@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, steps
-from byheart.cli.show import kind_of
 from byheart.errors import BadInput
+from byheart.networks.folders import kind_of
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
@@ -48,7 +48,7 @@ class CertifyCommand:
 
         if self.threads < 1:
             raise BadInput(f"--threads is {self.threads}; expected at least 1")
-        if (kind := kind_of(self.network)) != "exact":
+        if (kind := kind_of(self.network)) in ("float", "llama"):
             return self._float() if kind == "float" else self._llama()
         if self.task is None or self.files:
             raise BadInput(f"{self.network}: is an exact network; expected --task FILE and no texts")

@@ -8,6 +8,7 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table
 from byheart.errors import BadInput
+from byheart.networks.folders import check_destination
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate
@@ -52,7 +53,7 @@ class CompileCommand:
             raise BadInput("expected either text files or --task FILE")
         if self.layout == "uniform":
             return self._uniform()
-        store.check_destination(self.out)
+        check_destination(self.out, "float")
         recital = self._compile()
         recital.save(self.out)
         loaded = store.load(self.out)
@@ -78,6 +79,7 @@ class CompileCommand:
 
         if self.precision != "float32" or self.words not in (None, 24):
             raise BadInput("--layout uniform is for float32 and 24-bit words; leave --precision and --words away")
+        check_destination(self.out, "llama")
         tokenizer: Tokenizer | None = None
         names: tuple[str, ...] = ()
         with steps("solving tables", quiet=self.json) as report:

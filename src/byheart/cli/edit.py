@@ -9,6 +9,7 @@ from tyro.conf import Positional, arg
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, steps
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput
+from byheart.networks.folders import check_destination
 
 if TYPE_CHECKING:
     from byheart.constructions.reciting.edit import Edited
@@ -40,7 +41,7 @@ class EditCommand:
         from byheart.constructions.reciting.edit import edit
         from byheart.networks.transformer import store
 
-        store.check_destination(self.out or self.network)
+        check_destination(self.out or self.network, "float")
         loaded = store.load(self.network)
         contexts, tokenizer = self._contexts(loaded)
         place, label = self._change(contexts, tokenizer)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE
-from byheart.cli.show import kind_of
 from byheart.errors import BadInput
+from byheart.networks.folders import kind_of
 
 if TYPE_CHECKING:
     from byheart.networks.transformer.stock import Stock

@@ -1,13 +1,13 @@
 """``byheart show DIR``: where the parameters are."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from tyro.conf import Positional
 
 from byheart.cli.output import DONE, Json, console, number, print_json, table
+from byheart.networks.folders import kind_of
 
 if TYPE_CHECKING:
     from byheart.networks.account import Account
@@ -31,8 +31,8 @@ class ShowCommand:
         if self.plot is not None:
             check_picture(self.plot)
         kind = kind_of(self.network)
-        accounts = {"exact": _exact_account, "float": _float_account, "llama": _llama_account}
-        account, facts = accounts[kind](self.network)
+        accounts = {"float": _float_account, "llama": _llama_account}
+        account, facts = accounts.get(kind or "exact", _exact_account)(self.network)
         parts = parts_of(account, reciting=kind == "float")
         if self.json:
             rows = [{"part": p.name, "parameters": p.parameters, "nonzero": p.nonzero} for p in parts]
@@ -44,16 +44,6 @@ class ShowCommand:
             if not self.json:
                 console().print(f"drew {self.plot}", markup=False)
         return DONE
-
-
-def kind_of(folder: Path) -> Literal["exact", "float", "llama"]:
-    """What a folder holds, going by its config.json (and without importing PyTorch); exact if that is unreadable."""
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError):
-        return "exact"
-    kind = config.get("model_type") if isinstance(config, dict) else None
-    return "float" if kind == "byheart" else "llama" if kind == "llama" else "exact"
 
 
 def _float_account(folder: Path) -> "tuple[Account, dict[str, str]]":

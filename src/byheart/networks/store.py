@@ -10,9 +10,6 @@ A folder is written beside its destination and renamed, so it is there whole or 
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from math import prod
 from pathlib import Path
@@ -24,6 +21,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from byheart.errors import BadInput
+from byheart.networks.folders import EXACT, replacing
 from byheart.networks.integers import Integers, integers
 from byheart.networks.layers import (
     Affine,
@@ -39,7 +37,7 @@ from byheart.networks.layers import (
     UniformAttention,
 )
 
-FORMAT = "byheart-exact-1"
+FORMAT = EXACT
 _KINDS: dict[str, type[Layer]] = {
     kind.__name__: kind
     for kind in (Embedding, Positions, FeedForward, Residual, UniformAttention, HardmaxAttention, Flatten)
@@ -94,41 +92,10 @@ def unpack(arrays: dict[str, NDArray[Any]], shapes: list[tuple[int, ...]]) -> li
 
 def save(network: Network, folder: Path, about: dict[str, object] | None = None) -> None:
     """Write ``network`` to ``folder`` (new, or one that holds a network); ``about`` is kept in config.json."""
-    folder = Path(folder)
-    if folder.exists() and not _may_be_replaced(folder):
-        raise BadInput(f"{folder}: exists and is not a network folder; choose another name or remove it")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadInput(f"{folder}: cannot be written ({error.strerror})") from error
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    aside = temporary.with_name(temporary.name + "-old")
-    try:
-        save_file(pack([tensor for _, tensor in network.tensors()]), temporary / "model.safetensors")
+    with replacing(Path(folder), "exact") as new:
+        save_file(pack([tensor for _, tensor in network.tensors()]), new / "model.safetensors")
         text = json.dumps({"format": FORMAT, "about": about or {}, "network": _describe(network)}, indent=1)
-        (temporary / "config.json").write_text(text + "\n", encoding="utf-8")
-        temporary.chmod(0o755)
-        if folder.exists():
-            os.replace(folder, aside)
-        try:
-            os.replace(temporary, folder)
-        except OSError:
-            if aside.exists():
-                os.replace(aside, folder)
-            raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        shutil.rmtree(aside, ignore_errors=True)
-
-
-def _may_be_replaced(folder: Path) -> bool:
-    """An empty folder, or one that holds a network of ours."""
-    if not folder.is_dir():
-        return False
-    try:
-        return not any(folder.iterdir()) or bool(_read_config(folder))
-    except BadInput:
-        return False
+        (new / "config.json").write_text(text + "\n", encoding="utf-8")
 
 
 def load(folder: Path) -> Network:

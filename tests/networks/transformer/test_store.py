@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from byheart.errors import BadInput
 from byheart.networks import Affine, FeedForward, Network, integers
 from byheart.networks import store as exact
+from byheart.networks.folders import kind_of
 from byheart.networks.transformer import store
 
 from .small import drawn, hand_built
@@ -177,13 +178,13 @@ def test_damage(folder, damage):
 def test_exact_networks_are_something_else(tmp_path, folder):
     network = Network((FeedForward((Affine(integers([[1]]), integers([0])),)),), "tokens", "last", 1)
     exact.save(network, tmp_path / "exact")
-    assert not store.is_transformer(tmp_path / "exact")
-    assert store.is_transformer(folder)
-    assert not store.is_transformer(tmp_path)
-    assert not store.is_transformer(tmp_path / "nowhere")
+    assert kind_of(tmp_path / "exact") == "exact"
+    assert kind_of(folder) == "float"
+    assert kind_of(tmp_path) is None
+    assert kind_of(tmp_path / "nowhere") is None
     with pytest.raises(BadInput, match=r"expected a float Transformer .*; this is an exact network"):
         store.load(tmp_path / "exact")
     with pytest.raises(BadInput, match="holds no float Transformer"):
         store.save(tmp_path / "exact", *hand_built(), {})
-    with pytest.raises(BadInput, match="not a network folder"):
+    with pytest.raises(BadInput, match="holds no exact network"):
         exact.save(network, folder)

@@ -9,11 +9,7 @@ loading, and what does not fit together is refused.
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,12 +20,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from byheart.errors import BadInput
+from byheart.networks.folders import FLOAT, replacing
 from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.spec import Attention, Spec
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
-KIND = "byheart"
-"""``model_type`` in config.json, by which such a folder is known."""
 PRECISIONS = ("float32", "float64")
 
 Tensors = Mapping[str, np.ndarray[Any, Any]]
@@ -67,7 +62,7 @@ def save(
     stored = _as_stored(spec, tensors)
     Transformer(spec).load(stored)  # what could not be loaded is not written
     config = {
-        "model_type": KIND,
+        "model_type": FLOAT,
         "architectures": ["ByheartForCausalLM"],
         "dtype": spec.precision,
         "vocab_size": spec.vocab,
@@ -76,7 +71,7 @@ def save(
         "spec": spec.as_json(),
     }
     text = json.dumps(config, indent=1, ensure_ascii=False) + "\n"
-    with replacing(Path(folder)) as new:
+    with replacing(Path(folder), "float") as new:
         (new / CONFIG).write_text(text, encoding="utf-8")
         save_file(stored, new / WEIGHTS, metadata={"format": "pt"})  # transformers asks for this mark
         if also is not None:
@@ -107,14 +102,6 @@ def load(folder: Path) -> Loaded:
         return Loaded(Transformer(spec).load(tensors).eval(), spec, about)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
-
-
-def is_transformer(folder: Path) -> bool:
-    """Whether ``folder`` holds a float Transformer of Byheart, whole or damaged, going by its config.json."""
-    try:
-        return bool(_read_config(Path(folder)))
-    except BadInput:
-        return False
 
 
 def fingerprint(spec: Spec, network: Tensors | Transformer) -> str:
@@ -175,43 +162,8 @@ def _read_config(folder: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: cannot be read ({error.strerror or error})") from error
     except (ValueError, RecursionError) as error:
         raise BadInput(f"{path}: not valid JSON ({error})") from error
-    if isinstance(config, dict) and config.get("model_type") == KIND:
+    if isinstance(config, dict) and config.get("model_type") == FLOAT:
         return config
     exact = isinstance(config, dict) and str(config.get("format")).startswith("byheart-exact")
     found = "this is an exact network" if exact else "this is something else"
-    raise BadInput(f"{path}: expected a float Transformer (model_type {KIND!r}); {found}")
-
-
-def check_destination(folder: Path, holds_one: Callable[[Path], bool] = is_transformer) -> None:
-    """BadInput if ``folder`` holds something that a network must not replace."""
-    if folder.exists() and not holds_one(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder}: exists and holds no float Transformer; choose another name or remove it")
-
-
-@contextmanager
-def replacing(folder: Path, holds_one: Callable[[Path], bool] = is_transformer) -> Iterator[Path]:
-    """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error.
-
-    ``folder`` may exist if it is empty or already holds a network of the same kind.
-    """
-    check_destination(folder, holds_one)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise BadInput(f"{folder}: cannot be written ({error.strerror})") from error
-    aside = new.with_name(new.name + "-old")
-    try:
-        yield new
-        new.chmod(0o755)
-        if folder.exists():
-            os.replace(folder, aside)
-        try:
-            os.replace(new, folder)
-        except OSError:
-            if aside.exists():
-                os.replace(aside, folder)
-            raise
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(aside, ignore_errors=True)
+    raise BadInput(f"{path}: expected a float Transformer (model_type {FLOAT!r}); {found}")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from byheart.constructions.reciting.uniform.compile import Uniform
+from byheart.networks.folders import replacing
 from byheart.tasks.tokenizers import CONFIG, END_NAME, TOKENIZER, Tokenizer
 
 
@@ -17,25 +18,15 @@ def save(
     """
     from safetensors.numpy import save_file
 
-    from byheart.networks.transformer.store import replacing
-
     ends = {"bos_token_id": uniform.first, "eos_token_id": uniform.config["eos_token_id"]}
     generation = {**ends, "pad_token_id": ends["eos_token_id"], "do_sample": False}
-    with replacing(folder, _holds_llama) as new:
+    with replacing(folder, "llama") as new:
         _write(new / "config.json", {**uniform.config, "about": about or {}})
         _write(new / "generation_config.json", generation)
         save_file(uniform.tensors, new / "model.safetensors", metadata={"format": "pt"})
         if tokenizer is not None:
             tokenizer.save(new)
             _begin_with(new, tokenizer.end)
-
-
-def _holds_llama(folder: Path) -> bool:
-    try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and config.get("model_type") == "llama"
 
 
 def _begin_with(folder: Path, first: int) -> None:
