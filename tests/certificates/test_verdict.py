@@ -73,7 +73,7 @@ def test_wrong_kinds_are_refused() -> None:
         judge(line(1, 0), SeqToSeq(tokens=[[0]], labels=[[0]]))
     with pytest.raises(BadInput, match="the network answers seq-to-seq tasks; the task is next-token"):
         judge(line(1, 0, outputs="every"), NextToken(tokens=[[0]], labels=[0]))
-    with pytest.raises(BadInput, match=r"needs labels; the task asks for distributions \(next-token-distribution\)"):
+    with pytest.raises(BadInput, match=r"answers next-token and seq-to-seq tasks; the task is next-token-distribution"):
         judge(line(1, 0), NextTokenDistribution(tokens=[[0]], probabilities=[[1.0]]))
     with pytest.raises(BadInput, match="the network reads tokens; the task has vectors"):
         judge(line(1, 0), NextToken(vectors=[[[0.0]]], labels=[0]))

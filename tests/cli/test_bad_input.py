@@ -68,7 +68,7 @@ BAD_TASKS = {
     "labels.jsonl": "labels.jsonl:3: labels[1] is 2; expected 0 to 1",
     "t.txt": "t.txt: unknown extension '.txt'; expected .npz or .jsonl",
     "folder.npz": "folder.npz: Is a directory",
-    "distribution.npz": "interpolate memorizes labels; the task asks for distributions",
+    "distribution.npz": "interpolate memorizes labels of sequences; the task is next-token-distribution",
 }
 
 
@@ -164,7 +164,7 @@ def test_tokens_and_vectors(network: Path, work: Path, run: Run, everything: Eve
         "v.npz": "the network reads tokens; the task has vectors",
         "short.npz": "the network reads sequences of 3 tokens; the task's have 2",
         "unknown.npz": "the network knows 30 tokens; the task has token id 30",
-        "distribution.npz": "needs labels; the task asks for distributions",
+        "distribution.npz": "answers next-token and seq-to-seq tasks; the task is next-token-distribution",
     }.items():
         assert complaint in run("certify", "net", "--task", task).complaint
         assert complaint in run("certify", "net", "--task", task, "--json").json["error"]

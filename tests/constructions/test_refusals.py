@@ -62,7 +62,7 @@ def test_zero_and_minus_zero_are_equal(name: str) -> None:
 @pytest.mark.parametrize("name", CONSTRUCTIONS)
 def test_distributions(name: str) -> None:
     task = NextTokenDistribution(tokens=[[0], [1]], probabilities=[[0.5, 0.5], [1.0, 0.0]])
-    with pytest.raises(BadInput, match=f"{name} memorizes labels; the task asks for distributions"):
+    with pytest.raises(BadInput, match=f"{name} memorizes labels of sequences; the task is next-token-distribution"):
         build(name, task)
 
 

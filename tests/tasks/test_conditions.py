@@ -9,14 +9,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from byheart.errors import BadInput
 from byheart.tasks import (
     NextToken,
     NextTokenDistribution,
+    QueryTargets,
     Separation,
     SeqToSeq,
     Twins,
     conflict,
     permuted_twins,
+    random_distribution,
     random_next_token,
     separation,
     token_ids,
@@ -248,3 +251,20 @@ def test_positions_settle_conflicts():
     assert conflict(NextToken(tokens=[[0, 1], [1, 0]], labels=[0, 1]), positions=True) is None
     # The same token in different multisets may have different labels.
     assert conflict(SeqToSeq(tokens=[[0, 1], [0, 2]], labels=[[0, 1], [1, 1]]), positions=False) is None
+
+
+def test_queries_are_told_apart_and_the_order_of_a_context_is_not():
+    contexts = [[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]]
+    same = QueryTargets(contexts=contexts, queries=[[1.0, 2.0], [1.0, 2.0], [2.0, 1.0]], targets=[0.5, 0.25, 3.0])
+    assert str(conflict(same, positions=True)) == (
+        "example 0 and example 1 are equal sequences with equal queries: asked for target 0.5 and target 0.25"
+    )
+    assert conflict(same.with_answers([0.5, 0.5, 3.0]), positions=False) is None
+
+
+def test_every_sequence_is_every_sequence():
+    rng = np.random.default_rng(0)
+    task = random_distribution(examples=9, length=2, vocab=3, shape="every", rng=rng)
+    assert len({tuple(row) for row in task.tokens.tolist()}) == 9
+    with pytest.raises(BadInput, match=r"examples is 8; expected 3\^2 = 9, every sequence there is"):
+        random_distribution(examples=8, length=2, vocab=3, shape="every", rng=rng)

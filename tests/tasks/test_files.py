@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from byheart.errors import BadInput
-from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, load, save
+from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq, load, save
 
 TASK = NextToken(tokens=[[0, 1, 2], [3, 3, 0]], labels=[1, 0], label_count=10, vocab=200)
 EXTENSIONS = ["npz", "jsonl"]
@@ -26,12 +26,41 @@ def tasks(draw):
         inputs = {"vectors": draw(hnp.arrays(np.float64, (examples, length, dim), elements=finite))}
     kind = draw(st.sampled_from([NextToken, SeqToSeq, NextTokenDistribution]))
     if kind is NextTokenDistribution:
-        weights = draw(hnp.arrays(np.float64, (examples, 3), elements=st.floats(0.1, 1)))
-        return kind(**inputs, probabilities=weights / weights.sum(axis=1, keepdims=True))
+        drawn = draw(hnp.arrays(np.float64, (examples, 3), elements=st.floats(0.1, 1)))
+        weights = drawn[:, 0] / drawn[:, 0].sum() if draw(st.booleans()) else None
+        return kind(**inputs, probabilities=drawn / drawn.sum(axis=1, keepdims=True), weights=weights)
     shape = (examples, length) if kind is SeqToSeq else (examples,)
     largest = 2**63 - 2
     labels = draw(hnp.arrays(np.int64, shape, elements=st.integers(0, largest)))
     return kind(**inputs, labels=labels, label_count=largest + 1)
+
+
+@st.composite
+def query_tasks(draw):
+    examples, length, dim = (draw(st.integers(1, 4)) for _ in range(3))
+    finite = st.floats(allow_nan=False, allow_infinity=False)
+    shape = draw(st.sampled_from([(length, dim), (examples, length, dim)]))
+    contexts = draw(hnp.arrays(np.float64, shape, elements=finite))
+    queries = draw(hnp.arrays(np.float64, (examples, dim), elements=finite))
+    if draw(st.booleans()):
+        targets = draw(hnp.arrays(np.float64, examples, elements=finite))
+        return QueryTargets(contexts=contexts, queries=queries, targets=targets)
+    labels = draw(hnp.arrays(np.int64, examples, elements=st.integers(0, 9)))
+    return QueryLabels(contexts=contexts, queries=queries, labels=labels, label_count=10)
+
+
+@pytest.mark.parametrize("extension", EXTENSIONS)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(task=query_tasks())
+def test_round_trip_of_queries(task, extension, tmp_path):
+    path = tmp_path / f"task.{extension}"
+    save(task, path)
+    again = load(path)
+    assert type(again) is type(task)
+    assert again == task
+    assert again.shared == task.shared
+    assert again.queries.tobytes() == task.queries.tobytes()
+    assert again.contexts.tobytes() == task.contexts.tobytes()
 
 
 @pytest.mark.parametrize("extension", EXTENSIONS)
@@ -120,14 +149,35 @@ NPZ = {"tokens": [[0, 1]], "labels": [2]}
     [
         (
             NPZ | {"extra": 1},
-            "unknown array 'extra'; expected only tokens, vectors, labels, probabilities, label_count, vocab, kind",
+            "unknown array 'extra'; expected only tokens, vectors, contexts, labels, probabilities, targets, queries, "
+            "weights, label_count, vocab, kind",
         ),
-        ({"labels": [2]}, "none of the arrays tokens and vectors found; expected one of them"),
-        (NPZ | {"vectors": [[[1.0]]]}, "2 of the arrays tokens and vectors found; expected one of them"),
-        ({"tokens": [[0]]}, "none of the arrays labels and probabilities found; expected one of them"),
+        ({"labels": [2]}, "none of the arrays tokens and vectors and contexts found; expected one of them"),
+        (NPZ | {"vectors": [[[1.0]]]}, "2 of the arrays tokens and vectors and contexts found; expected one of them"),
+        ({"tokens": [[0]]}, "none of the arrays labels and probabilities and targets found; expected one of them"),
         (
             NPZ | {"kind": "next-word"},
-            "kind is 'next-word'; expected one of next-token, seq-to-seq, next-token-distribution",
+            "kind is 'next-word'; expected one of next-token, seq-to-seq, next-token-distribution, query-labels, "
+            "query-targets",
+        ),
+        (NPZ | {"queries": [[1.0]]}, "there is an array 'queries' but none called 'contexts'; they go together"),
+        (NPZ | {"weights": [1.0]}, "there is an array 'weights' but none called 'probabilities'; they go together"),
+        (
+            {"contexts": [[1.0]], "labels": [2]},
+            "the arrays contexts, labels do not make a query-labels task: QueryLabels.__init__() missing 1 required "
+            "keyword-only argument: 'queries'",
+        ),
+        (
+            {"contexts": [[1.0]], "queries": [[1.0, 2.0]], "labels": [2]},
+            "contexts has shape (1, 1) and queries (1, 2); expected [1, n, 2], or [n, 2] for a context that all share",
+        ),
+        (
+            NPZ | {"kind": "query-labels"},
+            "kind is query-labels and there is an array 'tokens'; the two do not go together",
+        ),
+        (
+            {"tokens": [[0]], "probabilities": [[0.5, 0.5]], "weights": [0.5]},
+            "weights sum to 0.5; expected 1 (within 1e-9)",
         ),
         (
             NPZ | {"kind": "next-token-distribution"},
@@ -178,7 +228,8 @@ def test_a_damaged_byte_is_refused_or_harmless(tmp_path, place, value, extension
 
 
 LINE = '{"tokens": [0, 1], "label": 2}'
-KINDS = "next-token, seq-to-seq, next-token-distribution"
+KINDS = "next-token, seq-to-seq, next-token-distribution, query-labels, query-targets"
+QUERY = '{"context": [[1, 0], [0, 1]], "query": [1, 2], "target": 0.5}'
 
 
 @pytest.mark.parametrize(
@@ -194,7 +245,19 @@ KINDS = "next-token, seq-to-seq, next-token-distribution"
         (f'{{"task": []}}\n{LINE}', ":1", f"task is []; expected one of {KINDS}"),
         (f'{{"task": "next-token", "n": 1}}\n{LINE}', ":1", "unknown key 'n'; expected only task, label_count, vocab"),
         (f'{{"task": "next-token", "vocab": "a"}}\n{LINE}', "", "vocab is 'a'; expected an integer"),
-        ('{"tokens": [0]}', ":1", "no answer; expected one of the keys label, labels, probabilities"),
+        ('{"tokens": [0]}', ":1", "no answer; expected one of the keys label, labels, probabilities, target"),
+        (
+            f'{QUERY}\n{{"query": [1, 2], "target": 1}}',
+            ":2",
+            "found the keys query, target; expected context and query and target",
+        ),
+        (f'{{"task": "query-targets", "vocab": 2}}\n{QUERY}', ":1", "unknown key 'vocab'; expected only task, context"),
+        (
+            '{"task": "query-targets", "context": [[1, 0], [0, 1e999]]}\n{"query": [1, 2], "target": 1}',
+            ":1",
+            "contexts[1, 1] is inf; expected finite numbers",
+        ),
+        ('{"query": [1, 2], "target": 1}', ":1", "found the keys query, target; expected context and query and target"),
         (f'{{"task": "seq-to-seq"}}\n{LINE}', ":2", "found the keys label, tokens; expected tokens and labels"),
         ('{"label": 0}', ":1", "found the keys label; expected tokens and label"),
         (f'{LINE}\n{{"vectors": [[1]], "label": 0}}', ":2", "found the keys label, vectors; expected tokens and label"),

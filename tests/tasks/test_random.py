@@ -160,7 +160,7 @@ SIZES = {"examples": 4, "length": 2, "vocab": 9, "labels": 2}
         ({"labels": 0}, "labels is 0; expected at least 1"),
         ({"dim": 0}, "dim is 0; expected at least 1"),
         ({"vocab": None}, "vocab is None; expected a number, or a dim to draw every token afresh as a vector"),
-        ({"shape": "round"}, "shape is 'round'; expected one of uniform, skewed, neighbours"),
+        ({"shape": "round"}, "shape is 'round'; expected one of uniform, skewed, neighbours, every"),
         (
             {"vocab": None, "dim": 2, "shape": "skewed"},
             "shape is 'skewed' and vocab is None; expected uniform or neighbours where every token is fresh",

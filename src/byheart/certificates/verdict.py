@@ -59,7 +59,7 @@ def judge(
     ``report`` is called with the numbers of examples that are done and that there are.
     """
     if not isinstance(task, NextToken | SeqToSeq):
-        raise BadInput(f"an exact certificate needs labels; the task asks for distributions ({task.kind})")
+        raise BadInput(f"an exact network answers next-token and seq-to-seq tasks; the task is {task.kind}")
     wanted = "last" if isinstance(task, NextToken) else "every"
     if network.outputs != wanted:
         answers = {"last": "next-token", "every": "seq-to-seq"}[network.outputs]

@@ -14,12 +14,14 @@ from typing import Literal
 
 from byheart.errors import BadInput
 
-Kind = Literal["exact", "float", "llama"]
+Kind = Literal["exact", "softmax", "float", "llama"]
 EXACT = "byheart-exact-1"
 """The ``format`` of an exact network."""
+SOFTMAX = "byheart-softmax-1"
+"""The ``format`` of a one-layer softmax network."""
 FLOAT = "byheart"
 """The ``model_type`` of a float Transformer of ours."""
-_NAMES = {"exact": "exact network", "float": "float Transformer", "llama": "Llama"}
+_NAMES = {"exact": "exact network", "softmax": "softmax network", "float": "float Transformer", "llama": "Llama"}
 
 
 def kind_of(folder: Path) -> Kind | None:
@@ -30,10 +32,8 @@ def kind_of(folder: Path) -> Kind | None:
         return None
     if not isinstance(config, dict):
         return None
-    if config.get("format") == EXACT:
-        return "exact"
-    kinds: dict[object, Kind] = {FLOAT: "float", "llama": "llama"}
-    name = config.get("model_type")
+    kinds: dict[str, Kind] = {EXACT: "exact", SOFTMAX: "softmax", FLOAT: "float", "llama": "llama"}
+    name = config.get("format", config.get("model_type"))
     return kinds.get(name) if isinstance(name, str) else None
 
 

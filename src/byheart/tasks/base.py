@@ -23,9 +23,9 @@ class Task:
     """
 
     kind: ClassVar[str]
-    """What is asked for: ``"next-token"``, ``"seq-to-seq"`` or ``"next-token-distribution"``."""
+    """What is asked for: ``"next-token"``, ``"seq-to-seq"``, …"""
     answers_name: ClassVar[str]
-    """The field that holds the answers: ``"labels"`` or ``"probabilities"``."""
+    """The field that holds the answers: ``"labels"``, ``"probabilities"`` or ``"targets"``."""
     tokens: Ids | None
     """int64 [N, n]: token ids in [0, ``vocab``), or ``None`` if tokens are vectors."""
     vectors: Floats | None
@@ -52,6 +52,11 @@ class Task:
         answers: npt.NDArray[Any] = getattr(self, self.answers_name)
         return answers
 
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that the task consists of, by name: what files hold, and what the fingerprint is taken over."""
+        return {self.inputs_name: self.inputs, self.answers_name: self.answers}
+
     def with_answers(self, answers: npt.ArrayLike) -> Self:
         """The same sequences with other answers out of the same ``label_count``."""
         changes: dict[str, Any] = {self.answers_name: answers}
@@ -66,11 +71,11 @@ class Task:
     @cached_property
     def fingerprint(self) -> str:
         """A sha256 over everything the task consists of: equal tasks share it, whatever file they came from."""
-        parts = {self.inputs_name: self.inputs, self.answers_name: self.answers}
-        shapes = {name: part.shape for name, part in parts.items()}
+        arrays = self.arrays
+        shapes = {name: array.shape for name, array in arrays.items()}
         digest = hashlib.sha256(json.dumps([self.kind, shapes, self.label_count, self.vocab]).encode())
-        for part in parts.values():
-            digest.update(part.astype(part.dtype.newbyteorder("<"), copy=False).ravel().data)
+        for array in arrays.values():
+            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).ravel().data)
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:

@@ -22,14 +22,14 @@ _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 
 class BadEntry(BadInput):
-    """Bad input at one entry of an array; ``example`` says in which example, for readers that know its line.
+    """Bad input at one entry of an array; ``name`` and ``example`` say where, for readers that know its line.
 
     >>> str(BadEntry("tokens", (3, 2), "is -1; expected 0 or more"))
     'tokens[3, 2] is -1; expected 0 or more'
     """
 
     def __init__(self, name: str, index: tuple[int, ...], problem: str) -> None:
-        self.example = index[0]
+        self.name, self.example = name, index[0]
         super().__init__(f"{name}[{', '.join(map(str, index))}] {problem}")
 
 
@@ -116,6 +116,20 @@ def distributions(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
     if wrong.any():
         row = int(wrong.argmax())
         raise BadEntry(name, (row,), f"sums to {sums[row].item()}; expected 1 (within 1e-9)")
+    return array
+
+
+def distribution(name: str, values: npt.ArrayLike, size: int) -> Floats:
+    """``values`` as one probability distribution, float64 [``size``], up to 1e-9.
+
+    >>> distribution("weights", [0.5, 0.75], 2)
+    Traceback (most recent call last):
+    byheart.errors.BadInput: weights sum to 1.25; expected 1 (within 1e-9)
+    """
+    array = floats(name, values, (size,))
+    _refuse(name, array, array < 0, "expected 0 or more")
+    if abs(array.sum() - 1) > 1e-9:
+        raise BadInput(f"{name} sum to {array.sum().item()}; expected 1 (within 1e-9)")
     return array
 
 

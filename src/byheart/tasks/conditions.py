@@ -1,7 +1,8 @@
 """Whether a task can be memorized at all: sequences that some network cannot tell apart, and what they ask for.
 
 A network with positions tells sequences apart that differ anywhere. A permutation-equivariant one sees a sequence as a
-multiset of tokens, and a token of it as that token in that multiset.
+multiset of tokens, and a token of it as that token in that multiset. A query beside a context is told apart from the
+context's tokens, whose order never matters.
 """
 
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import numpy as np
 
 from byheart.tasks.checks import Ids
 from byheart.tasks.distinct import distinct, first_positions
+from byheart.tasks.query import QueryTargets, QueryTask
 from byheart.tasks.separated import Separation, separation
 from byheart.tasks.task import NextTokenDistribution, SeqToSeq, Task
 
@@ -48,6 +50,8 @@ class Conflict:
     """The two answers in words."""
     positions: bool
     """Whether the order of the tokens told the two places apart, had it differed."""
+    queries: bool = False
+    """Whether there are queries beside the sequences, which are equal too."""
 
     def __str__(self) -> str:
         first, second = (
@@ -55,7 +59,7 @@ class Conflict:
             for place in (self.first, self.second)
         )
         what = "equal tokens in equal sequences" if len(self.first) == 2 else "equal sequences"
-        order = "" if self.positions else " up to order"
+        order = " with equal queries" if self.queries else "" if self.positions else " up to order"
         return f"{first} and {second} are {what}{order}: asked for {self.asked[0]} and {self.asked[1]}"
 
 
@@ -109,9 +113,11 @@ def conflict(task: Task, *, positions: bool) -> Conflict | None:
         return None
     second, column = divmod(int(wrong.argmax()), answers.shape[1])
     first = int(alike[second])
-    words = "probability {} of token " + str(column) if isinstance(task, NextTokenDistribution) else "label {}"
+    words = "target {}" if isinstance(task, QueryTargets) else "label {}"
+    if isinstance(task, NextTokenDistribution):
+        words = "probability {} of token " + str(column)
     asked = (words.format(answers[first, column]), words.format(answers[second, column]))
-    return Conflict((first,), (second,), asked, positions)
+    return Conflict((first,), (second,), asked, positions, queries=isinstance(task, QueryTask))
 
 
 def _conflict_of_tokens(task: SeqToSeq, alike: Ids, positions: bool) -> Conflict | None:
@@ -129,6 +135,9 @@ def _conflict_of_tokens(task: SeqToSeq, alike: Ids, positions: bool) -> Conflict
 def _alike(task: Task, *, positions: bool) -> Ids:
     """int64 [N]: for each example the first that is equal to it, or, without ``positions``, a permutation of it."""
     sequences = _comparable(task)
+    if isinstance(task, QueryTask):
+        queries = distinct(task.queries).ids[:, None]
+        return distinct(np.hstack([np.sort(sequences, axis=1), queries])).representatives
     return distinct(sequences if positions else np.sort(sequences, axis=1)).representatives
 
 

@@ -5,7 +5,9 @@ A next-token task reads::
     {"task": "next-token", "label_count": 10, "vocab": 200}
     {"tokens": [17, 3, 99], "label": 3}
 
-Sequence-to-sequence tasks have ``labels``, distributions ``probabilities``; ``vectors`` may stand for ``tokens``.
+Sequence-to-sequence tasks have ``labels``, distributions ``probabilities`` and maybe a ``weight``; ``vectors`` may stand
+for ``tokens``. Tasks of contexts and queries have a ``context``, a ``query`` and a ``label`` or a ``target``; a context
+that all examples share stands in the header instead.
 """
 
 import json
@@ -16,24 +18,49 @@ from reprlib import repr as shortened
 from typing import Any, BinaryIO, NoReturn
 
 from byheart.errors import BadInput
+from byheart.tasks.base import Task
 from byheart.tasks.checks import EXACT_IN_FLOAT64, BadEntry
-from byheart.tasks.task import KINDS, NextToken, NextTokenDistribution, SeqToSeq, Task
+from byheart.tasks.kinds import KINDS
+from byheart.tasks.query import QueryLabels, QueryTargets, QueryTask
+from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq
 
-ANSWER_KEYS = {NextToken.kind: "label", SeqToSeq.kind: "labels", NextTokenDistribution.kind: "probabilities"}
-DEPTHS = {"tokens": 1, "vectors": 2, "label": 0, "labels": 1, "probabilities": 1}
+ANSWER_KEYS = {
+    NextToken.kind: "label",
+    SeqToSeq.kind: "labels",
+    NextTokenDistribution.kind: "probabilities",
+    QueryLabels.kind: "label",
+    QueryTargets.kind: "target",
+}
+SINGULAR = {"contexts": "context", "queries": "query", "weights": "weight"}
+"""What one example's part of an array is called, where that differs; answers have :data:`ANSWER_KEYS`."""
+DEPTHS = {"tokens": 1, "vectors": 2, "label": 0, "labels": 1, "probabilities": 1, "weight": 0}
+DEPTHS |= {"context": 2, "query": 1, "target": 0}
 SIZES = ("label_count", "vocab")
-REAL = ("vectors", "probabilities")
+REAL = ("vectors", "probabilities", "weight", "context", "query", "target")
 
 Object = dict[str, Any]
 
 
 def write(task: Task, file: BinaryIO) -> None:
     """Write ``task`` to a file that is open for writing bytes. Floats are written so that they come back exactly."""
-    header = {"task": task.kind, "label_count": task.label_count, "vocab": task.vocab}
+    header: Object = {"task": task.kind}
+    arrays = task.arrays
+    if isinstance(task, QueryTask):
+        if isinstance(task, QueryLabels):
+            header["label_count"] = task.label_count
+        if task.shared:
+            header["context"] = arrays.pop("contexts").tolist()
+    else:
+        header |= {"label_count": task.label_count, "vocab": task.vocab}
     file.write(f"{json.dumps(header)}\n".encode())
-    for sequence, answer in zip(task.inputs, task.answers, strict=True):
-        example = {task.inputs_name: sequence.tolist(), ANSWER_KEYS[task.kind]: answer.tolist()}
+    keys = [_key(task.kind, name) for name in arrays]
+    for rows in zip(*arrays.values(), strict=True):
+        example = {key: row.tolist() for key, row in zip(keys, rows, strict=True)}
         file.write(f"{json.dumps(example)}\n".encode())
+
+
+def _key(kind: str, name: str) -> str:
+    return ANSWER_KEYS[kind] if name == KINDS[kind].answers_name else SINGULAR.get(name, name)
 
 
 def read(file: BinaryIO, path: Path) -> Task:
@@ -49,18 +76,29 @@ def read(file: BinaryIO, path: Path) -> Task:
     lines, examples = zip(*numbered, strict=True)
     with _at(f"{path}:{lines[0]}"):
         kind = header["task"] if header else _likely_kind(examples[0])
-    inputs = "vectors" if "vectors" in examples[0] else "tokens"
-    answers = ANSWER_KEYS[kind]
-    _check_examples(numbered, (inputs, answers), path)
+    names = _array_names(kind, examples[0], shared="context" in header)
+    _check_examples(numbered, tuple(_key(kind, name) for name in names), path)
     fields: Object = {name: header[name] for name in SIZES if name in header}
-    fields[inputs] = [example[inputs] for example in examples]
-    fields[KINDS[kind].answers_name] = [example[answers] for example in examples]
+    fields |= {name: [example[_key(kind, name)] for example in examples] for name in names}
+    if "context" in header:
+        fields["contexts"] = header["context"]
     try:
         return KINDS[kind](**fields)
     except BadEntry as error:
-        raise BadInput(f"{path}:{lines[error.example]}: {error}") from error
+        line = number if "context" in header and error.name == "contexts" else lines[error.example]
+        raise BadInput(f"{path}:{line}: {error}") from error
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
+
+
+def _array_names(kind: str, example: Object, *, shared: bool) -> list[str]:
+    """The arrays that the examples make up, going by the first of them."""
+    if issubclass(KINDS[kind], QueryTask):
+        names = ["queries"] if shared else ["contexts", "queries"]
+    else:
+        names = ["vectors" if "vectors" in example else "tokens"]
+    names.append(KINDS[kind].answers_name)
+    return [*names, "weights"] if kind == NextTokenDistribution.kind and "weight" in example else names
 
 
 @contextmanager
@@ -100,18 +138,23 @@ def _refuse_constant(name: str) -> NoReturn:
 def _check_header(header: Object) -> None:
     if header["task"] not in list(KINDS):
         raise BadInput(f"task is {shortened(header['task'])}; expected one of {', '.join(KINDS)}")
-    if unknown := sorted(header.keys() - {"task", *SIZES}):
-        raise BadInput(f"unknown key {unknown[0]!r}; expected only task, {', '.join(SIZES)}")
+    sizes: tuple[str, ...] = SIZES
+    if issubclass(KINDS[header["task"]], QueryTask):
+        sizes = ("label_count", "context") if header["task"] == QueryLabels.kind else ("context",)
+    if unknown := sorted(header.keys() - {"task", *sizes}):
+        raise BadInput(f"unknown key {unknown[0]!r}; expected only task, {', '.join(sizes)}")
+    if "context" in header:
+        _shape("context", header["context"], DEPTHS["context"])
 
 
 def _likely_kind(example: Object) -> str:
     for kind, key in ANSWER_KEYS.items():
-        if key in example:
+        if key in example and ("query" in example) == issubclass(KINDS[kind], QueryTask):
             return kind
-    raise BadInput(f"no answer; expected one of the keys {', '.join(ANSWER_KEYS.values())}")
+    raise BadInput(f"no answer; expected one of the keys {', '.join(dict.fromkeys(ANSWER_KEYS.values()))}")
 
 
-def _check_examples(numbered: list[tuple[int, Object]], keys: tuple[str, str], path: Path) -> None:
+def _check_examples(numbered: list[tuple[int, Object]], keys: tuple[str, ...], path: Path) -> None:
     """See to it that all examples have just these keys, and lists of numbers of one shape under each."""
     expected: dict[str, tuple[int, ...]] = {}
     for number, example in numbered:

@@ -13,10 +13,15 @@ import numpy.typing as npt
 from numpy.lib.npyio import NpzFile
 
 from byheart.errors import BadInput
-from byheart.tasks.task import KINDS, NextToken, NextTokenDistribution, SeqToSeq, Task
+from byheart.tasks.base import Task
+from byheart.tasks.kinds import KINDS
+from byheart.tasks.query import QueryLabels, QueryTargets, QueryTask
+from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq
 
-INPUTS = ("tokens", "vectors")
-ANSWERS = ("labels", "probabilities")
+INPUTS = ("tokens", "vectors", "contexts")
+ANSWERS = ("labels", "probabilities", "targets")
+ALSO = {"contexts": "queries", "probabilities": "weights"}
+"""What else may stand beside an array."""
 SIZES = ("label_count", "vocab")
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -24,13 +29,10 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 def write(task: Task, file: BinaryIO) -> None:
     """Write ``task`` to a file that is open for writing bytes."""
-    arrays: dict[str, npt.ArrayLike] = {
-        "kind": task.kind,
-        "label_count": task.label_count,
-        "vocab": task.vocab,
-        task.inputs_name: task.inputs,
-        task.answers_name: task.answers,
-    }
+    sizes = {} if isinstance(task, QueryTask) else {"vocab": task.vocab}
+    if "labels" in task.arrays or sizes:
+        sizes = {"label_count": task.label_count, **sizes}
+    arrays: dict[str, npt.ArrayLike] = {"kind": task.kind, **sizes, **task.arrays}
     np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
 
 
@@ -41,7 +43,7 @@ def read(file: BinaryIO, path: Path) -> Task:
     """
     arrays = _arrays(file, path)
     try:
-        known = (*INPUTS, *ANSWERS, *SIZES, "kind")
+        known = (*INPUTS, *ANSWERS, *ALSO.values(), *SIZES, "kind")
         if unknown := sorted(set(arrays) - set(known)):
             raise BadInput(f"unknown array {unknown[0]!r}; expected only {', '.join(known)}")
         inputs = _one_of(INPUTS, arrays)
@@ -49,11 +51,26 @@ def read(file: BinaryIO, path: Path) -> Task:
         kind = _kind(arrays) if "kind" in arrays else _likely_kind(arrays)
         if answers != KINDS[kind].answers_name:
             raise BadInput(f"kind is {kind} and there is an array {answers!r}; expected {KINDS[kind].answers_name!r}")
+        if (inputs == "contexts") != issubclass(KINDS[kind], QueryTask):
+            raise BadInput(f"kind is {kind} and there is an array {inputs!r}; the two do not go together")
         fields: dict[str, Any] = {name: _scalar(name, arrays) for name in SIZES if name in arrays}
-        fields |= {inputs: arrays[inputs], answers: arrays[answers]}
-        return KINDS[kind](**fields)
+        fields |= {name: arrays[name] for name in (inputs, answers)}
+        for beside, name in ALSO.items():
+            if name in arrays:
+                if beside not in fields:
+                    raise BadInput(f"there is an array {name!r} but none called {beside!r}; they go together")
+                fields[name] = arrays[name]
+        return _made(kind, fields)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
+
+
+def _made(kind: str, fields: dict[str, Any]) -> Task:
+    try:
+        return KINDS[kind](**fields)
+    except TypeError as error:
+        # The names were checked; what is left is one that this kind does not have, or lacks.
+        raise BadInput(f"the arrays {', '.join(fields)} do not make a {kind} task: {error}") from error
 
 
 def _arrays(file: BinaryIO, path: Path) -> Arrays:
@@ -101,6 +118,8 @@ def _kind(arrays: Arrays) -> str:
 
 
 def _likely_kind(arrays: Arrays) -> str:
+    if "contexts" in arrays:
+        return QueryTargets.kind if "targets" in arrays else QueryLabels.kind
     if "probabilities" in arrays:
         return NextTokenDistribution.kind
-    return NextToken.kind if arrays["labels"].ndim == 1 else SeqToSeq.kind
+    return NextToken.kind if arrays.get("labels", np.zeros(1)).ndim == 1 else SeqToSeq.kind

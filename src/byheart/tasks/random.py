@@ -1,7 +1,8 @@
 """Random tasks: the ones that worst-case capacity is measured on.
 
 Every generated task can be memorized by a permutation-equivariant network: no two sequences are permutations of each
-other, and equal tokens of one sequence ask for equal labels.
+other, and equal tokens of one sequence ask for equal labels. The shape "every" is the exception: all ω^n sequences, for
+networks that know positions.
 """
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from byheart.errors import BadInput
 from byheart.tasks.checks import Floats, Ids, count
 from byheart.tasks.distinct import first_positions
+from byheart.tasks.query import QueryLabels, QueryTargets
 from byheart.tasks.sequences import Shape, distinct_sequences
 from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq
 
@@ -86,6 +88,29 @@ def random_distribution(
     if dim is None:
         return NextTokenDistribution(tokens=ids, probabilities=probabilities)
     return NextTokenDistribution(vectors=_vectors(ids, dim, rng), probabilities=probabilities)
+
+
+def random_queries(
+    *, examples: int, length: int, dim: int, labels: int | None, shared: bool = False, rng: np.random.Generator
+) -> QueryLabels | QueryTargets:
+    """Contexts and queries as in the experiments of Mahdavi et al. 2024: all entries uniform on [0, 1].
+
+    With ``labels`` None the answers are real numbers, uniform on [0, 1]. ``shared``: one context for all examples.
+
+    >>> rng = np.random.default_rng(0)
+    >>> random_queries(examples=10, length=4, dim=8, labels=100, rng=rng)
+    QueryLabels(Size(examples=10, length=4, labels=100, vocab=40, dim=8))
+    >>> random_queries(examples=10, length=4, dim=8, labels=None, shared=True, rng=rng)
+    QueryTargets(Size(examples=10, length=4, labels=1, vocab=4, dim=8))
+    """
+    for name, size in (("examples", examples), ("length", length), ("dim", dim)):
+        count(name, size)
+    contexts = rng.random((length, dim) if shared else (examples, length, dim))
+    queries = rng.random((examples, dim))
+    if labels is None:
+        return QueryTargets(contexts=contexts, queries=queries, targets=rng.random(examples))
+    answers = rng.integers(count("labels", labels), size=examples)
+    return QueryLabels(contexts=contexts, queries=queries, labels=answers, label_count=labels)
 
 
 def _sequences(

@@ -1,7 +1,7 @@
 """Random token-id sequences of several shapes, no two of them permutations of each other."""
 
 from collections.abc import Callable
-from itertools import chain, combinations_with_replacement
+from itertools import chain, combinations_with_replacement, product
 from math import comb
 from typing import Literal, get_args
 
@@ -11,8 +11,9 @@ from byheart.errors import BadInput
 from byheart.tasks.checks import Ids
 from byheart.tasks.distinct import distinct
 
-Shape = Literal["uniform", "skewed", "neighbours"]
-"""How tokens are drawn: alike, by Zipf's law, or as small changes of a base sequence (the hard case)."""
+Shape = Literal["uniform", "skewed", "neighbours", "every"]
+"""How tokens are drawn: alike, by Zipf's law, as small changes of a base sequence (the hard case), or not at all: every
+sequence there is, in every order."""
 
 ROUNDS_IN_SHAPE = 6
 
@@ -29,6 +30,8 @@ def distinct_sequences(*, examples: int, length: int, vocab: int, shape: Shape, 
     """
     if shape not in get_args(Shape):
         raise BadInput(f"shape is {shape!r}; expected one of {', '.join(get_args(Shape))}")
+    if shape == "every":
+        return _every_sequence(examples, length, vocab)
     available = comb(vocab + length - 1, length)
     if available < examples:
         raise BadInput(
@@ -46,6 +49,13 @@ def distinct_sequences(*, examples: int, length: int, vocab: int, shape: Shape, 
         )
         rounds += 1
     return sequences
+
+
+def _every_sequence(examples: int, length: int, vocab: int) -> Ids:
+    """All ω^n sequences, in lexical order: they differ as sequences, not as multisets."""
+    if examples != vocab**length:
+        raise BadInput(f"examples is {examples}; expected {vocab}^{length} = {vocab**length}, every sequence there is")
+    return np.array(list(product(range(vocab), repeat=length)), dtype=np.int64)
 
 
 def later_twins(sequences: Ids) -> Ids:

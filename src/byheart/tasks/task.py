@@ -1,16 +1,16 @@
 """A task: sequences, and what a network that has memorized them must answer to each."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.tasks.base import Task
-from byheart.tasks.checks import Floats, Ids, below, distributions, integers
+from byheart.tasks.checks import Floats, Ids, below, distribution, distributions, integers
 
-__all__ = ["KINDS", "NextToken", "NextTokenDistribution", "SeqToSeq", "Task", "shuffled"]
+__all__ = ["NextToken", "NextTokenDistribution", "SeqToSeq", "Task", "shuffled"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -74,7 +74,8 @@ class SeqToSeq(_Labelled):
 class NextTokenDistribution(Task):
     """A distribution over the next token for each sequence: ``probabilities`` is float64 [N, C].
 
-    Where tokens are ids the distributions are over them, C = ω. Where they are vectors, C is free.
+    Where tokens are ids the distributions are over them, C = ω. Where they are vectors, C is free. ``weights`` says how
+    likely each sequence is itself; without, all are equally likely.
 
     >>> NextTokenDistribution(tokens=[[0, 1]], probabilities=[[0.25, 0.75, 0.0]])
     NextTokenDistribution(Size(examples=1, length=2, labels=3, vocab=3, dim=None))
@@ -84,11 +85,14 @@ class NextTokenDistribution(Task):
     answers_name = "probabilities"
     probabilities: Floats
     """float64 [N, C]: rows that sum to 1, within 1e-9."""
+    weights: Floats | None
+    """float64 [N]: the sequences' own probabilities, which sum to 1 within 1e-9; ``None`` if all are the same."""
 
     def __init__(
         self,
         *,
         probabilities: npt.ArrayLike,
+        weights: npt.ArrayLike | None = None,
         tokens: npt.ArrayLike | None = None,
         vectors: npt.ArrayLike | None = None,
         label_count: int | None = None,
@@ -104,15 +108,27 @@ class NextTokenDistribution(Task):
         for name, given in (("label_count", label_count), ("vocab", vocab if vectors is None else None)):
             if given is not None and given != columns:
                 raise BadInput(f"{name} is {given}; expected {columns}, the number of columns of probabilities")
-        self._set(probabilities=checked, label_count=columns)
+        self._set(
+            probabilities=checked,
+            label_count=columns,
+            weights=None if weights is None else distribution("weights", weights, examples),
+        )
 
+    @property
+    def likelihoods(self) -> Floats:
+        """float64 [N]: ``weights``, or 1/N for every sequence.
 
-KINDS: dict[str, type[NextToken] | type[SeqToSeq] | type[NextTokenDistribution]] = {
-    NextToken.kind: NextToken,
-    SeqToSeq.kind: SeqToSeq,
-    NextTokenDistribution.kind: NextTokenDistribution,
-}
-"""The tasks by what they are called."""
+        >>> NextTokenDistribution(tokens=[[0], [1]], probabilities=[[0.5, 0.5], [1, 0]]).likelihoods
+        array([0.5, 0.5])
+        """
+        examples = len(self.probabilities)
+        return np.full(examples, 1 / examples) if self.weights is None else self.weights
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that the task consists of, by name."""
+        return super().arrays | ({} if self.weights is None else {"weights": self.weights})
+
 
 _AnyTask = TypeVar("_AnyTask", bound=Task)
 

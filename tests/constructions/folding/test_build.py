@@ -386,9 +386,9 @@ def test_equal_tokens_of_one_sequence() -> None:
 
 def test_distributions() -> None:
     task = NextTokenDistribution(tokens=[[0], [1]], probabilities=[[0.5, 0.5], [1.0, 0.0]])
-    with pytest.raises(BadInput, match="folding memorizes labels; the task asks for distributions"):
+    with pytest.raises(BadInput, match="folding memorizes labels of sequences; the task is next-token-distribution"):
         build("folding", task)
-    with pytest.raises(BadInput, match="folding memorizes labels; the task asks for distributions"):
+    with pytest.raises(BadInput, match="folding memorizes labels of sequences; the task is next-token-distribution"):
         FOLDING.plan_task(task, Settings(), 0)
 
 
