@@ -1,0 +1,189 @@
+"""Next-token distributions out of texts: the empirical setting of Madden, Fox & Thrampoulidis 2024.
+
+Every window of n tokens and the token after it count. Equal windows are one context; how often each token follows it,
+divided by how often it occurs, is its distribution p_t, and its share of all occurrences its weight π_t. A model that
+answers with q_t has the training loss Σ_t π_t (H(p_t) + KL(p_t ‖ q_t)), so no model goes below
+:func:`entropy_bound`, and one that has memorized the distributions reaches it.
+
+- Exact: counts are integers; probabilities and weights are their ratios, rounded once to float64.
+- Not checked here: that the texts differ. A text that is given twice counts twice.
+- Most probabilities are 0: few tokens follow a long context. Softmax reaches them only in the limit.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.errors import BadInput
+from byheart.tasks.checks import Floats, Ids, count, distribution, distributions
+from byheart.tasks.distinct import distinct
+from byheart.tasks.task import NextTokenDistribution
+
+OTHER = "<other>"
+"""What stands for all words outside of a vocabulary; :func:`words` never makes it."""
+
+_WORD = re.compile(r"\w+|[^\w\s]")
+
+
+def words(text: str) -> list[str]:
+    """The words and punctuation marks of ``text``: runs of letters, digits and underscores, and single other signs.
+
+    >>> words("It's 3.5 μm, isn_t it?")
+    ['It', "'", 's', '3', '.', '5', 'μm', ',', 'isn_t', 'it', '?']
+    """
+    return _WORD.findall(text)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Words by their ids; the last id stands for all other words.
+
+    >>> Vocabulary(("the", "cat", OTHER)).encode(["the", "dog", "cat"])
+    array([0, 2, 1])
+    """
+
+    words: tuple[str, ...]
+    """The word of each id, :data:`OTHER` last."""
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    @property
+    def other(self) -> int:
+        """The id of all words that have none of their own."""
+        return len(self.words) - 1
+
+    def encode(self, tokens: Iterable[str]) -> Ids:
+        """The ids of ``tokens``: int64 [T]."""
+        return np.array([self._ids.get(token, self.other) for token in tokens], np.int64)
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {word: number for number, word in enumerate(self.words[:-1])}
+
+
+def vocabulary(tokens: Iterable[str], size: int) -> Vocabulary:
+    """The ``size`` − 1 most frequent of ``tokens``, of equally frequent ones the first, and :data:`OTHER`.
+
+    >>> vocabulary(words("a rose is a rose is a rose."), 4).words
+    ('a', 'rose', 'is', '<other>')
+    >>> vocabulary(["a", "b", "a"], 4)
+    Traceback (most recent call last):
+    byheart.errors.BadInput: vocab is 4; expected at most 3: the texts have 2 different words, and one id is for others
+    """
+    found = Counter(token for token in tokens if token != OTHER)
+    if count("vocab", size) > len(found) + 1:
+        raise BadInput(
+            f"vocab is {size}; expected at most {len(found) + 1}: "
+            f"the texts have {len(found)} different words, and one id is for others"
+        )
+    return Vocabulary((*(word for word, _ in found.most_common(size - 1)), OTHER))
+
+
+@dataclass(frozen=True, eq=False)
+class Corpus:
+    """N distinct contexts of n tokens, the most frequent first, and what follows each."""
+
+    tokens: Ids
+    """int64 [N, n]: the contexts, ids in [0, ω)."""
+    counts: Ids
+    """int64 [N, ω]: how often each token follows each context."""
+    probabilities: Floats
+    """float64 [N, ω]: the counts divided by their sums; rows sum to 1."""
+    weights: Floats
+    """float64 [N]: how often each context occurs, divided by how often all N do."""
+    words: tuple[str, ...]
+    """The word of each of the ω ids, :data:`OTHER` last."""
+
+    def __post_init__(self) -> None:
+        for array in (self.tokens, self.counts, self.probabilities, self.weights):
+            array.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def task(self) -> NextTokenDistribution:
+        """The contexts with their distributions and weights, as a task."""
+        return NextTokenDistribution(tokens=self.tokens, probabilities=self.probabilities, weights=self.weights)
+
+
+def corpus_distribution(texts: Sequence[str], *, length: int, vocab: int, examples: int | None = None) -> Corpus:
+    """What follows each context of ``length`` words in ``texts``; ids are a :func:`vocabulary` of size ``vocab``.
+
+    Windows do not cross from one text into the next. ``examples`` is how many of the most frequent contexts are kept
+    (``None``: all), of equally frequent ones the first. Two arrays of N × ω entries come back.
+
+    >>> corpus = corpus_distribution(["a rose is a rose is a rose."], length=2, vocab=5, examples=2)
+    >>> corpus.tokens.tolist(), corpus.words
+    ([[0, 1], [1, 2]], ('a', 'rose', 'is', '.', '<other>'))
+    >>> corpus.counts.tolist(), corpus.weights.tolist()
+    ([[0, 0, 2, 1, 0], [2, 0, 0, 0, 0]], [0.6, 0.4])
+    >>> corpus_distribution(["a rose is a rose."], length=2, vocab=3, examples=9)
+    Traceback (most recent call last):
+    byheart.errors.BadInput: examples is 9; expected at most 3, the number of contexts of length 2 in the texts
+    """
+    parts = [words(text) for text in texts]
+    chosen = vocabulary((word for part in parts for word in part), vocab)
+    windows = _windows([chosen.encode(part) for part in parts], count("length", length))
+    contexts = distinct(windows[:, :-1])
+    occurrences = np.bincount(contexts.ids)
+    kept = np.argsort(-occurrences, kind="stable")[: _examples(examples, len(occurrences), length)]
+    counts = _followers(contexts.ids, windows[:, -1], kept, len(chosen))
+    often = occurrences[kept]
+    return Corpus(
+        tokens=windows[contexts.first[kept], :-1],
+        counts=counts,
+        probabilities=counts / often[:, None],
+        weights=often / often.sum(),
+        words=chosen.words,
+    )
+
+
+def entropy_bound(probabilities: npt.ArrayLike, weights: npt.ArrayLike) -> float:
+    """Σ_t π_t H(p_t) in nats, below which no training loss gets; ``probabilities`` [N, C], ``weights`` [N].
+
+    >>> round(entropy_bound([[0.5, 0.5], [1.0, 0.0]], [0.25, 0.75]), 6)  # ln(2) / 4
+    0.173287
+    """
+    rows = distributions("probabilities", probabilities, shape=("N", "C"))
+    shares = distribution("weights", weights, len(rows))
+    logs = np.log(rows, where=rows > 0, out=np.zeros_like(rows))
+    return float(0 - shares @ (rows * logs).sum(axis=1))
+
+
+def _windows(texts: Sequence[Ids], length: int) -> Ids:
+    """All windows of ``length`` tokens and the token after each, text by text: int64 [M, ``length`` + 1]."""
+    longest = max(map(len, texts), default=0)
+    if longest <= length:
+        expected = f"at least {length + 1}, a context of length {length} and the next word"
+        raise BadInput(f"the longest text has {longest} words; expected {expected}")
+    views = [np.lib.stride_tricks.sliding_window_view(ids, length + 1) for ids in texts if len(ids) > length]
+    return np.concatenate(views)
+
+
+def _examples(examples: int | None, found: int, length: int) -> int:
+    if examples is None:
+        return found
+    if count("examples", examples) > found:
+        raise BadInput(
+            f"examples is {examples}; expected at most {found}, the number of contexts of length {length} in the texts"
+        )
+    return examples
+
+
+def _followers(contexts: Ids, following: Ids, kept: Ids, vocab: int) -> Ids:
+    """How often each token follows each of the ``kept`` contexts [N]: int64 [N, ``vocab``].
+
+    ``contexts`` [M] is the context at each place and ``following`` [M] the token after it.
+    """
+    rows = np.full(contexts.max() + 1, -1)
+    rows[kept] = np.arange(len(kept))
+    places = rows[contexts]
+    seen = places >= 0
+    cells = np.bincount(places[seen] * vocab + following[seen], minlength=len(kept) * vocab)
+    return cells.reshape(len(kept), vocab)

