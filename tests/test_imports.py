@@ -16,7 +16,7 @@ ALLOWED = {
     "cli": ROOMS,
     "report": {"certificates", "constructions", "bounds", "networks", "tasks"},
     "certificates": {"networks", "tasks"},
-    "constructions": {"networks", "tasks"},
+    "constructions": {"bounds", "networks", "tasks"},
     "lab": {"networks", "tasks"},
     "bounds": set(),
     "networks": set(),

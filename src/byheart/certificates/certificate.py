@@ -15,8 +15,10 @@ from pathlib import Path
 
 from byheart.certificates.verdict import Counterexample, Evaluator, judge
 from byheart.errors import BadInput
-from byheart.networks import Network, store
+from byheart.networks import store
 from byheart.networks.folders import kind_of
+from byheart.networks.kinds import AnyNetwork, fingerprint, load
+from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import Task
 
 FORMAT = "byheart-certificate-1"
@@ -25,7 +27,11 @@ FILE = "certificate.json"
 
 @dataclass(frozen=True)
 class Certificate:
-    """The statement and what it rests on. ``checked`` counts answers, ``examples`` sequences."""
+    """The statement and what it rests on.
+
+    ``checked`` counts answers, ``examples`` sequences, ``errors`` answers that are wrong and ``undecided`` those that
+    could not be decided with the bits allowed; ``found`` says in words what else was found.
+    """
 
     certified: bool
     statement: str
@@ -39,6 +45,8 @@ class Certificate:
     task: str
     versions: dict[str, str]
     seconds: float
+    undecided: int = 0
+    found: str = ""
     format: str = FORMAT
 
     def as_json(self) -> dict[str, object]:
@@ -47,18 +55,20 @@ class Certificate:
 
 
 def certify(
-    network: Network | Path | str,
+    network: AnyNetwork | Path | str,
     task: Task,
     *,
     evaluator: Evaluator = "limbs",
     threads: int = 1,
+    tolerance: float | None = None,
     report: Callable[[int, int], None] | None = None,
 ) -> Certificate:
     """Check every answer of ``network`` (a folder is loaded afresh) to ``task``, exactly.
 
-    A folder may also hold a float Transformer that was compiled from the task.
+    A softmax network's outputs are enclosed in balls; ``tolerance`` is how far targets may be off. A folder may also
+    hold a float Transformer that was compiled from the task.
 
-    >>> from byheart.networks import Affine, FeedForward, integers
+    >>> from byheart.networks import Affine, FeedForward, Network, integers
     >>> from byheart.tasks import NextToken
     >>> double = FeedForward((Affine(W=integers([[2]]), b=integers([0])),))
     >>> network = Network((double,), inputs="tokens", outputs="last", length=1)
@@ -68,10 +78,14 @@ def certify(
     >>> print(certify(network, task.with_labels([0, 3, 4])).counterexample)
     example 1: expected 3, got 2
     """
-    if not isinstance(network, Network):
+    if isinstance(network, Path | str):
         if kind_of(Path(network)) == "float":
             return _certify_float(Path(network), task, report)
-        network = store.load(Path(network))
+        network = load(Path(network))
+    if isinstance(network, SoftmaxNetwork):
+        from byheart.certificates.balls import TOLERANCE, certify_softmax
+
+        return certify_softmax(network, task, tolerance=TOLERANCE if tolerance is None else tolerance, report=report)
     verdict = judge(network, task, evaluator=evaluator, threads=threads, report=report)
     asked = "position" if network.outputs == "every" else "sequence"
     return Certificate(
@@ -92,13 +106,13 @@ def certify(
 
 def _certify_float(folder: Path, task: Task, report: Callable[[int, int], None] | None) -> Certificate:
     from byheart.certificates.floats import certify_transformer
-    from byheart.networks.transformer.store import load
+    from byheart.networks.transformer.store import load as load_transformer
     from byheart.tasks import NextToken
     from byheart.tasks.contexts import task_contexts
 
     if not isinstance(task, NextToken):
         raise BadInput(f"a float Transformer answers next-token tasks; the task is {task.kind}")
-    loaded = load(folder)
+    loaded = load_transformer(folder)
     return certify_transformer(loaded.module, task_contexts(task, loaded.spec.window), report=report)
 
 
@@ -136,23 +150,24 @@ def read(path: Path) -> Certificate:
 
 def recheck(
     path: Path,
-    network: Network | Path | str,
+    network: AnyNetwork | Path | str,
     task: Task,
     *,
     evaluator: Evaluator = "limbs",
     threads: int = 1,
+    tolerance: float | None = None,
     report: Callable[[int, int], None] | None = None,
 ) -> Certificate:
     """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else."""
     claimed = read(path)
     if claimed.task != task.fingerprint:
         raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {task.fingerprint[:12]}…")
-    if not isinstance(network, Network):
-        network = store.load(Path(network))
-    found = store.fingerprint(network)
+    if isinstance(network, Path | str):
+        network = load(Path(network))
+    found = fingerprint(network)
     if claimed.weights != found:
         raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {found[:12]}…")
-    return certify(network, task, evaluator=evaluator, threads=threads, report=report)
+    return certify(network, task, evaluator=evaluator, threads=threads, tolerance=tolerance, report=report)
 
 
 def versions(*packages: str) -> dict[str, str]:

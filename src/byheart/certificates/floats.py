@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from byheart.certificates.certificate import Certificate, versions
 from byheart.certificates.controls import Control
 from byheart.certificates.verdict import Counterexample, Verdict
+from byheart.networks.transformer import stock
 from byheart.networks.transformer.evaluate import Answers, answers
 from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.store import fingerprint
@@ -61,7 +62,7 @@ def certify_transformer(
     return _certificate(verdict, method, fingerprint(module.spec, module), contexts)
 
 
-def _certificate(verdict: Verdict, method: str, weights: str, contexts: Contexts) -> Certificate:
+def _certificate(verdict: Verdict, method: str, weights: str, contexts: Contexts, *run_by: str) -> Certificate:
     return Certificate(
         certified=verdict.certified,
         statement="The label's logit is the largest, for every question.",
@@ -73,23 +74,27 @@ def _certificate(verdict: Verdict, method: str, weights: str, contexts: Contexts
         counterexample=verdict.counterexample,
         weights=weights,
         task=contexts.fingerprint,
-        versions=versions("byheart", "numpy", "torch", "transformers"),
+        versions=versions("byheart", "numpy", "torch", *run_by),
         seconds=verdict.seconds,
     )
 
 
-def certify_stock(folder: Path, contexts: Contexts, *, report: Report | None = None) -> Certificate:
-    """Check every answer of a stock Llama, run by Hugging Face's own code."""
-    from byheart.networks.transformer import stock
-
+def certify_stock(
+    folder: Path, contexts: Contexts, loaded: stock.Stock | None = None, *, report: Report | None = None
+) -> Certificate:
+    """Check every answer of a stock Llama in ``folder`` (``loaded`` already, or loaded now), run by transformers."""
     start = time.perf_counter()
-    loaded = stock.load(folder)
+    loaded = stock.load(folder) if loaded is None else loaded
     found = stock.answers(loaded, contexts.tokens, contexts.starts, contexts.places, contexts.window, report)
     verdict = _verdict(found.labels, found.margins, contexts.labels, time.perf_counter() - start)
-    weights = hashlib.sha256((folder / "config.json").read_bytes() + (folder / "model.safetensors").read_bytes())
-    return _certificate(
-        verdict, "float32, exhaustive, by transformers' LlamaForCausalLM", weights.hexdigest(), contexts
-    )
+    method = "float32, exhaustive, by transformers' LlamaForCausalLM"
+    return _certificate(verdict, method, fingerprint_of_stock(folder), contexts, "transformers")
+
+
+def fingerprint_of_stock(folder: Path) -> str:
+    """SHA-256 over the files of a stock Llama."""
+    files = (folder / "config.json").read_bytes() + (folder / "model.safetensors").read_bytes()
+    return hashlib.sha256(files).hexdigest()
 
 
 def controls(module: Transformer, contexts: Contexts, rng: np.random.Generator) -> list[Control]:

@@ -26,7 +26,7 @@ class Counterexample:
 
     example: int
     position: int | None
-    expected: int
+    expected: int | float | str
     got: str
 
     def __str__(self) -> str:

@@ -2,12 +2,27 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 from tyro.conf import OmitArgPrefixes, arg, subcommand
 
 from byheart.cli.output import DONE, Json, console, number, print_json, steps, table, with_example
-from byheart.constructions import CONSTRUCTIONS, Built, folding, interpolate, kajitsuka_sato_2025, vardi_2022
+from byheart.constructions import (
+    CONSTRUCTIONS,
+    Built,
+    dana_2025,
+    folding,
+    interpolate,
+    kajitsuka_sato_2025,
+    madden_2024,
+    mahdavi_2024,
+    vardi_2022,
+)
+from byheart.constructions.hypotheses import BeyondCapacity
+from byheart.errors import BadInput
+
+if TYPE_CHECKING:
+    from byheart.tasks import Task
 
 Settings = TypeVar("Settings")
 
@@ -29,13 +44,16 @@ class Build(Generic[Settings]):
     def run(self) -> int:
         """Build, save, and print the account."""
         from byheart.constructions import build
-        from byheart.networks import store
+        from byheart.networks import kinds
         from byheart.tasks import load
 
         name = next(c.name for c in CONSTRUCTIONS.values() if c.settings is type(self.settings))
         task = load(self.task)
         with steps(f"building {name}", quiet=self.json) as report:
-            built = build(name, task, seed=self.seed, settings=self.settings, report=report)
+            try:
+                built = build(name, task, seed=self.seed, settings=self.settings, report=report)
+            except BeyondCapacity as refusal:
+                raise BadInput(f"{refusal}{_proved(refusal, task)}") from refusal
             about = {
                 "construction": name,
                 "settings": asdict(self.settings),  # type: ignore[call-overload]
@@ -43,9 +61,10 @@ class Build(Generic[Settings]):
                 "task": task.fingerprint,
                 "chosen": built.chosen,
             }
-            store.save(built.network, self.out, about)
+            kinds.save(built.network, self.out, about)
         if self.json:
-            print_json({"construction": name, "account": built.account.as_json(), "seconds": built.seconds})
+            account = built.account.as_json()
+            print_json({"construction": name, "account": account, "chosen": built.chosen, "seconds": built.seconds})
         else:
             _print(built, self.out, self.task)
         return DONE
@@ -79,9 +98,28 @@ def _print(built: Built, folder: Path, task: Path) -> None:
     out.print(rows)
     total = f"{number(account.total_bits)} bits in all, {number(account.free)} different free entries"
     if built.chosen:
-        out.print("chosen: " + ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in built.chosen.items()))
+        words = (f"{key.replace('_', ' ')} {_word(value)}" for key, value in built.chosen.items())
+        out.print("chosen: " + ", ".join(words), markup=False)
     out.print(f"depth {number(account.depth)}, width {number(account.width)}, {total}")
     out.print(f"saved in {folder}; check it with:  byheart certify {folder} --task {task}", style="dim", markup=False)
+
+
+def _word(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _proved(refusal: BeyondCapacity, task: "Task") -> str:
+    """For real targets over a shared context: the proof that the attention does not matter, as a sentence."""
+    from byheart.certificates.features import prove_out_of_reach
+    from byheart.tasks import QueryTargets
+
+    if not isinstance(task, QueryTargets) or not task.shared:
+        return ""
+    heads, length = len(refusal.network.W_Q), task.size.length
+    if task.size.examples <= heads * (length - 1) + 1:
+        return ""
+    found = prove_out_of_reach(refusal.network, task)
+    return "" if found is None else f". Impossible with this attention: {found}"
 
 
 def _about(name: str, flags: str = "") -> str:
@@ -92,6 +130,9 @@ _KAJITSUKA_SATO = subcommand("kajitsuka-sato-2025", description=_about("kajitsuk
 _VARDI = subcommand("vardi-2022", description=_about("vardi-2022", " --bits 53"))
 _INTERPOLATE = subcommand("interpolate", description=_about("interpolate"))
 _FOLDING = subcommand("folding", description=_about("folding"))
+_MAHDAVI = subcommand("mahdavi-2024", description=_about("mahdavi-2024", " --heads 20 --way generic"))
+_DANA = subcommand("dana-2025", description=_about("dana-2025", " --model-dim 10 --heads 20"))
+_MADDEN = subcommand("madden-2024", description=_about("madden-2024"))
 
 
 @dataclass(frozen=True)
@@ -102,7 +143,10 @@ class BuildCommand:
         Annotated[Build[folding.Settings], _FOLDING]
         | Annotated[Build[kajitsuka_sato_2025.Settings], _KAJITSUKA_SATO]
         | Annotated[Build[vardi_2022.Settings], _VARDI]
-        | Annotated[Build[interpolate.Settings], _INTERPOLATE],
+        | Annotated[Build[interpolate.Settings], _INTERPOLATE]
+        | Annotated[Build[mahdavi_2024.Settings], _MAHDAVI]
+        | Annotated[Build[dana_2025.Settings], _DANA]
+        | Annotated[Build[madden_2024.Settings], _MADDEN],
         arg(name=""),
     ]
 

@@ -1,5 +1,6 @@
 """``byheart certify NETWORK --task FILE``, ``byheart certify NETWORK FILE…``: is it true?"""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,8 +13,16 @@ from byheart.networks.folders import kind_of
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
-    from byheart.networks import Network
-    from byheart.tasks import Task
+
+
+@dataclass(frozen=True)
+class _Subject:
+    """What is to be checked, by its fingerprints; how; and which lies can be told about it."""
+
+    weights: str
+    task: str
+    certify: "Callable[[Callable[[int, int], None] | None], Certificate]"
+    controls: "Callable[[], list[Control]]"
 
 
 @dataclass(frozen=True)
@@ -29,36 +38,41 @@ class CertifyCommand:
     recheck: bool = False
     """Check an existing certificate again: it must be about these weights and this task."""
     controls: bool = False
-    """Also tell two lies (shuffled labels, a flipped bit), which must be found out."""
+    """Also tell lies (shuffled labels, a flipped bit, a nudged weight, …), which must be found out."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Where the certificate is (default: certificate.json in the network folder)."""
     evaluator: Literal["limbs", "flint"] = "limbs"
     """limbs: compiled, fast. flint: python-flint's rationals, slow, independent."""
     threads: int = 1
     """Threads for the fast evaluator."""
+    tolerance: float | None = None
+    """Softmax networks: how far targets may be off, or nats above the entropy of the data (default 1e-6)."""
     seed: int = 0
     """Seed of the controls."""
     json: Json = False
 
     def run(self) -> int:
-        """Load both, check, write, print."""
-        from byheart.certificates import write
-        from byheart.networks import store
-        from byheart.tasks import load
+        """Load, check, write, print."""
+        from byheart.certificates import read, write
 
         if self.threads < 1:
             raise BadInput(f"--threads is {self.threads}; expected at least 1")
-        if (kind := kind_of(self.network)) in ("float", "llama"):
-            return self._float() if kind == "float" else self._llama()
-        if self.task is None or self.files:
-            raise BadInput(f"{self.network}: is an exact network; expected --task FILE and no texts")
-        network, task = store.load(self.network), load(self.task)
+        kind = kind_of(self.network)
+        if self.tolerance is not None and kind != "softmax":
+            raise BadInput("--tolerance is for softmax networks, whose answers are real numbers")
+        subject = self._transformer(kind) if kind in ("float", "llama") else self._network()
         path = self.out or self.network / "certificate.json"
-        certificate = self._check(network, task, path)
+        if self.recheck:
+            _same(read(path), subject, path)
+        with steps("checking", quiet=self.json) as report:
+            certificate = subject.certify(report)
         kept = not self.recheck and _of_another_task(path, certificate)
         if not self.recheck and not kept:
             write(certificate, path)
-        lies = self._lies(network, task) if self.controls else []
+        lies: list[Control] = []
+        if self.controls:
+            with status("telling lies", quiet=self.json):
+                lies = subject.controls()
         return self._tell(certificate, lies, path, kept)
 
     def _tell(self, certificate: "Certificate", lies: "list[Control]", path: Path, kept: bool) -> int:
@@ -70,76 +84,67 @@ class CertifyCommand:
             console().print(self._last_line(path, kept), style="dim", markup=False)
         return DONE if certificate.certified and all(lie.found is not False for lie in lies) else NOT_TRUE
 
-    def _float(self) -> int:
-        """The same for a float Transformer, against its texts or its task."""
+    def _network(self) -> "_Subject":
+        """An exact or a softmax network, against its task."""
         import numpy as np
 
-        from byheart.certificates import read, write
-        from byheart.certificates.floats import certify_transformer, controls
-        from byheart.cli.questions import questions_of
-        from byheart.networks.transformer import store
+        from byheart.certificates import balls, certify, flipped_bit, shuffled_labels
+        from byheart.networks import Network, kinds
+        from byheart.tasks import NextToken, SeqToSeq, load
 
+        if self.task is None or self.files:
+            what = "a softmax network" if kind_of(self.network) == "softmax" else "an exact network"
+            raise BadInput(f"{self.network}: is {what}; expected --task FILE and no texts")
+        network, task, rng = kinds.load(self.network), load(self.task), np.random.default_rng(self.seed)
+        tolerance = balls.TOLERANCE if self.tolerance is None else self.tolerance
+
+        def lies() -> "list[Control]":
+            if not isinstance(network, Network):
+                return balls.controls(network, task, rng, tolerance=tolerance)
+            assert isinstance(task, NextToken | SeqToSeq)
+            return [control(network, task, rng, self.evaluator) for control in (shuffled_labels, flipped_bit)]
+
+        return _Subject(
+            kinds.fingerprint(network),
+            task.fingerprint,
+            lambda report: certify(
+                network, task, evaluator=self.evaluator, threads=self.threads, tolerance=tolerance, report=report
+            ),
+            lies,
+        )
+
+    def _transformer(self, kind: str | None) -> "_Subject":
+        """A float Transformer or a stock Llama, against its texts or its task."""
+        import numpy as np
+
+        from byheart.certificates import floats
+        from byheart.cli.questions import questions_of
+        from byheart.networks.transformer import stock, store
+
+        if kind == "llama":
+            if self.controls:
+                raise BadInput("--controls are for Byheart's own networks; this is a stock Llama")
+            llama = stock.load(self.network)
+            with status("reading", quiet=self.json):
+                asked, _ = questions_of(self.network, llama.about, self.files, self.task)
+            return _Subject(
+                floats.fingerprint_of_stock(self.network),
+                asked.fingerprint,
+                lambda report: floats.certify_stock(self.network, asked, llama, report=report),
+                list,
+            )
         loaded = store.load(self.network)
         with status("reading", quiet=self.json):
             contexts, _ = questions_of(self.network, loaded.about, self.files, self.task, window=loaded.spec.window)
         if contexts.tokens.max() >= loaded.spec.vocab:
             known = f"the network knows 0 to {loaded.spec.vocab - 1}"
             raise BadInput(f"token {contexts.tokens.max()} is asked about; {known}")
-        path = self.out or self.network / "certificate.json"
-        with steps("checking", quiet=self.json) as report:
-            certificate = certify_transformer(loaded.module, contexts, report=report)
-        kept = not self.recheck and _of_another_task(path, certificate)
-        if self.recheck:
-            claimed = read(path)
-            for name in ("weights", "task"):
-                if getattr(claimed, name) != getattr(certificate, name):
-                    raise BadInput(f"{path}: is about other {name} ({getattr(claimed, name)[:12]}…)")
-        elif not kept:
-            write(certificate, path)
-        lies: list[Control] = []
-        if self.controls:
-            with status("telling lies", quiet=self.json):
-                lies = controls(loaded.module, contexts, np.random.default_rng(self.seed))
-        return self._tell(certificate, lies, path, kept)
-
-    def _llama(self) -> int:
-        """The same for a stock Llama."""
-        from byheart.certificates import write
-        from byheart.certificates.floats import certify_stock
-        from byheart.cli.questions import questions_of
-        from byheart.networks.transformer import stock
-
-        if self.controls or self.recheck:
-            raise BadInput("--controls and --recheck are for Byheart's own networks; this is a stock Llama")
-        about = stock.load(self.network).about
-        with status("reading", quiet=self.json):
-            contexts, _ = questions_of(self.network, about, self.files, self.task)
-        path = self.out or self.network / "certificate.json"
-        with steps("checking", quiet=self.json) as report:
-            certificate = certify_stock(self.network, contexts, report=report)
-        kept = _of_another_task(path, certificate)
-        if not kept:
-            write(certificate, path)
-        return self._tell(certificate, [], path, kept)
-
-    def _check(self, network: "Network", task: "Task", path: Path) -> "Certificate":
-        from byheart.certificates import certify, recheck
-
-        with steps("checking", quiet=self.json) as report:
-            if self.recheck:
-                return recheck(path, network, task, evaluator=self.evaluator, threads=self.threads, report=report)
-            return certify(network, task, evaluator=self.evaluator, threads=self.threads, report=report)
-
-    def _lies(self, network: "Network", task: "Task") -> "list[Control]":
-        import numpy as np
-
-        from byheart.certificates import flipped_bit, shuffled_labels
-        from byheart.tasks import NextToken, SeqToSeq
-
-        assert isinstance(task, NextToken | SeqToSeq)
-        rng = np.random.default_rng(self.seed)
-        with status("telling lies", quiet=self.json):
-            return [control(network, task, rng, self.evaluator) for control in (shuffled_labels, flipped_bit)]
+        return _Subject(
+            store.fingerprint(loaded.spec, loaded.module),
+            contexts.fingerprint,
+            lambda report: floats.certify_transformer(loaded.module, contexts, report=report),
+            lambda: floats.controls(loaded.module, contexts, np.random.default_rng(self.seed)),
+        )
 
     def _print(self, certificate: "Certificate", lies: "list[Control]") -> None:
         from rich.markup import escape
@@ -147,7 +152,9 @@ class CertifyCommand:
         out = console()
         verdict = "[bold green]certified[/]" if certificate.certified else "[bold red]not certified[/]"
         right = f"{number(certificate.checked - certificate.errors)} of {number(certificate.checked)} answers right"
-        out.print(f"{verdict}: {right}, {certificate.method}, {certificate.seconds:.1f} s")
+        found = f", {certificate.found}" if certificate.found else ""
+        doubt = f", {number(certificate.undecided)} undecided" if certificate.undecided else ""
+        out.print(f"{verdict}: {right}{doubt}{found}, {certificate.method}, {certificate.seconds:.1f} s")
         if certificate.counterexample is not None:
             out.print(f"first wrong answer: {certificate.counterexample}", markup=False)
         for lie in lies:
@@ -161,6 +168,14 @@ class CertifyCommand:
             return f"{path} was checked again: the same weights, the same task"
         what = f"--task {self.task}" if self.task is not None else " ".join(map(str, self.files))
         return f"wrote {path}; check it again with:  byheart certify {self.network} {what} --recheck"
+
+
+def _same(claimed: "Certificate", subject: _Subject, path: Path) -> None:
+    """BadInput unless a certificate is about these weights and this task."""
+    if claimed.task != subject.task:
+        raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {subject.task[:12]}…")
+    if claimed.weights != subject.weights:
+        raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {subject.weights[:12]}…")
 
 
 def _of_another_task(path: Path, certificate: "Certificate") -> bool:

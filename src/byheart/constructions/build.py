@@ -7,11 +7,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from byheart.constructions import folding, interpolate, kajitsuka_sato_2025, vardi_2022
+from byheart.constructions import (
+    dana_2025,
+    folding,
+    interpolate,
+    kajitsuka_sato_2025,
+    madden_2024,
+    mahdavi_2024,
+    vardi_2022,
+)
 from byheart.constructions.demand import Setting, worst_demand
 from byheart.constructions.plan import Plan
 from byheart.errors import BadInput
-from byheart.networks import Account, Network, count
+from byheart.networks import Account
+from byheart.networks.kinds import AnyNetwork, count
 from byheart.size import Size
 from byheart.tasks import Task
 
@@ -27,11 +36,11 @@ class Construction:
     summary: str
     settings: type[Any]
     settings_for: tuple[Setting, ...]
-    """The settings of the theory ("next-token", "seq-to-seq") that it covers."""
+    """The settings of the theory ("next-token", "seq-to-seq") that it covers at any size of a task."""
     plan_task: Callable[[Task, Any, int], Plan]
     """The plan for a task; the number is how often the construction had to grow (0 unless it says otherwise)."""
     plan_size: Callable[[Size, Setting, Any], Plan]
-    build: Callable[[Task, Any, np.random.Generator, Report | None], tuple[Network, dict[str, object]]]
+    build: Callable[[Task, Any, np.random.Generator, Report | None], tuple[AnyNetwork, dict[str, object]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,10 +49,15 @@ class Built:
 
     construction: str
     settings: Any
-    network: Network
+    network: AnyNetwork
     account: Account
     seconds: float
     chosen: dict[str, object] = field(default_factory=dict)
+
+
+def _no_plan(size: Size, setting: Setting, _: object) -> Plan:
+    """For constructions that need more of a task than its size."""
+    raise BadInput(f"no plan for {setting} tasks of {size.examples} examples")
 
 
 _BOTH: tuple[Setting, ...] = ("next-token", "seq-to-seq")
@@ -85,6 +99,33 @@ CONSTRUCTIONS: dict[str, Construction] = {
             lambda task, s, growth: folding.plan(folding.demand(task, s), growth),
             lambda size, setting, s: folding.plan(folding.worst_demand(size, setting, s)),
             folding.build,
+        ),
+        Construction(
+            mahdavi_2024.NAME,
+            "one attention layer on contexts with queries: H(min(n, d_h) − 1) + 1 examples (Mahdavi et al. 2024)",
+            mahdavi_2024.Settings,
+            (),
+            lambda task, s, _: mahdavi_2024.plan(mahdavi_2024.sizes(task, s)),
+            _no_plan,
+            lambda task, s, rng, _: mahdavi_2024.build(task, s, rng),
+        ),
+        Construction(
+            dana_2025.NAME,
+            "attention alone, any context length: H·d_h + d associations, or distributions (Dana et al. 2025)",
+            dana_2025.Settings,
+            ("next-token",),
+            lambda task, s, _: dana_2025.plan(dana_2025.demand(task, s), s),
+            lambda size, _, s: dana_2025.plan(dana_2025.worst_demand(size), s),
+            lambda task, s, rng, _: dana_2025.build(task, s, rng),
+        ),
+        Construction(
+            madden_2024.NAME,
+            "one decoder layer with N units: any N next-token distributions, ωN parameters (Madden et al. 2024)",
+            madden_2024.Settings,
+            (),
+            lambda task, s, _: madden_2024.plan(madden_2024.demand(task), s),
+            _no_plan,
+            lambda task, s, rng, _: madden_2024.build(task, s, rng),
         ),
     )
 }

@@ -1,6 +1,7 @@
 """What a construction demands of a task, checked before it starts: it refuses with the hypothesis and the example."""
 
 from byheart.errors import BadInput
+from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import NextToken, SeqToSeq, Task, conflict
 
 
@@ -19,3 +20,11 @@ def consistent(name: str, task: Task, *, positions: bool) -> NextToken | SeqToSe
         hint = "" if positions or conflict(task, positions=True) is not None else "; --positions makes order matter"
         raise BadInput(f"{name} cannot memorize this task: {found}{hint}")
     return task
+
+
+class BeyondCapacity(BadInput):
+    """More examples than the features of a network tell apart; ``network`` has the attention, and values of zero."""
+
+    def __init__(self, message: str, network: SoftmaxNetwork, rank: int) -> None:
+        super().__init__(message)
+        self.network, self.rank = network, rank

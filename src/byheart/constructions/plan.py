@@ -28,7 +28,7 @@ class Plan:
     @property
     def embedding(self) -> int:
         """Entries of token embedding tables."""
-        return sum(prod(shape) for name, shape in self.tensors if "embedding" in name)
+        return sum(prod(shape) for name, shape in self.tensors if name.startswith("embedding"))
 
     def agrees_with(self, account: Account) -> bool:
         """Whether the account of a built network has exactly these tensors, this depth and this width."""

@@ -70,7 +70,7 @@ class Account:
     @property
     def embedding(self) -> int:
         """Entries of token embedding tables, which some authors do not count."""
-        return sum(item.dense for item in self.items if "embedding" in item.name)
+        return sum(item.dense for item in self.items if item.name.startswith("embedding"))
 
     def as_json(self) -> dict[str, object]:
         """The account as the object that ``--json`` prints."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from byheart.certificates import certify
 from byheart.constructions import CONSTRUCTIONS, build
 from byheart.errors import BadInput
-from byheart.networks import store
+from byheart.networks import kinds
 from byheart.tasks import Task
 
 
@@ -52,7 +52,7 @@ def _one(name: str, task: Task, seed: int, positions: bool) -> Compared:
     chosen = settings(positions=positions) if "positions" in settings.__dataclass_fields__ else settings()
     built = build(name, task, seed=seed, settings=chosen)
     with tempfile.TemporaryDirectory() as folder:
-        store.save(built.network, Path(folder) / "network")
+        kinds.save(built.network, Path(folder) / "network")
         start = time.perf_counter()
         certificate = certify(Path(folder) / "network", task)
         seconds = time.perf_counter() - start

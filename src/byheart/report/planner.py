@@ -39,13 +39,17 @@ def planned(size: Size, setting: Setting, *, positions: bool = False) -> list[Pl
 
     >>> size = Size(examples=10_000, length=32, labels=2, vocab=1000)
     >>> [p.construction for p in planned(size, "next-token")]
-    ['folding', 'kajitsuka-sato-2025', 'vardi-2022', 'interpolate']
+    ['folding', 'kajitsuka-sato-2025', 'vardi-2022', 'interpolate', 'dana-2025']
     """
     rows = []
     for construction in CONSTRUCTIONS.values():
         if setting in construction.settings_for:
             names = {field for field in construction.settings.__dataclass_fields__ if field == "positions"}
-            plan = construction.plan_size(size, setting, construction.settings(**dict.fromkeys(names, positions)))
+            settings = construction.settings(**dict.fromkeys(names, positions))
+            try:
+                plan = construction.plan_size(size, setting, settings)
+            except BadInput:  # the construction is for other sizes
+                continue
             rows.append(Planned(construction.name, plan.dense, plan.embedding, plan.depth, plan.width))
     return sorted(rows, key=lambda row: row.parameters - row.embedding)
 

@@ -5,9 +5,9 @@ A next-token task reads::
     {"task": "next-token", "label_count": 10, "vocab": 200}
     {"tokens": [17, 3, 99], "label": 3}
 
-Sequence-to-sequence tasks have ``labels``, distributions ``probabilities`` and maybe a ``weight``; ``vectors`` may stand
-for ``tokens``. Tasks of contexts and queries have a ``context``, a ``query`` and a ``label`` or a ``target``; a context
-that all examples share stands in the header instead.
+Sequence-to-sequence tasks have ``labels``, distributions ``probabilities`` and maybe a ``weight``; ``vectors`` may
+stand for ``tokens``. Tasks of contexts and queries have a ``context``, a ``query`` and a ``label`` or a ``target``; a
+context that all examples share stands in the header instead.
 """
 
 import json

@@ -73,6 +73,24 @@ def enclose(
             report(min(start + CHUNK, len(sequences)), len(sequences))
 
 
+def enclose_features(network: SoftmaxNetwork, inputs: Inputs, *, bits: int) -> Matrix:
+    """What the values of a network on queries are multiplied with, one row an example, as a matrix of balls.
+
+    With a context that all share, the heads' weights, H(n − 1) + 1 columns: as every head's weights sum to one, the
+    last of them is left out in all heads but the first, which spans the same. Else the heads' averages, H·d columns.
+    """
+    check_inputs(network, inputs)
+    sequences, queries = inputs
+    assert queries is not None
+    rows = []
+    with precision(bits):
+        layer = _Layer(network, _shared(sequences, queries))
+        for start in range(0, len(sequences), CHUNK):
+            chosen = slice(start, start + CHUNK)
+            rows += layer.features(sequences[chosen], queries[chosen])
+        return stacked(rows)
+
+
 def _shared(sequences: npt.NDArray[Any], queries: Floats | None) -> Floats | None:
     """The context [n, d] that all examples have, if it is one array repeated."""
     return sequences[0] if queries is not None and sequences.strides[0] == 0 else None
@@ -86,23 +104,37 @@ class _Layer:
         heads = range(len(network.W_Q))
         # [d, d] a head, transposed: asked · product gives the direction that tokens are compared with.
         self.products = [matrix(network.W_Q[h]) * matrix(network.W_K[h]).transpose() for h in heads]
-        self.values = [matrix(network.W_V[h]) * matrix(network.W_O[h]) for h in heads]
+        values = [matrix(network.W_V[h]) * matrix(network.W_O[h]) for h in heads]
         self.W_in = None if network.W_in is None else matrix(network.W_in)
         self.b_in = None if network.b_in is None else matrix(network.b_in[None]).entries()
         self.W_U = None if network.W_U is None else matrix(network.W_U)
         self.shared = None if shared is None else matrix(shared)
+        # All heads' values below each other, so that the heads are added up by one product.
         if self.shared is not None:
-            self.shared_values = [self.shared * value for value in self.values]
+            values = [self.shared * value for value in values]
+        self.values = stacked([row for value in values for row in value.table()])
 
     def on_queries(self, contexts: Floats, queries: Floats) -> list[list[Ball]]:
-        asked = matrix(queries)
-        directions = [asked * product for product in self.products]
+        directions = self._directions(matrix(queries))
         if self.shared is not None:
-            scores = [direction * self.shared.transpose() for direction in directions]
-            weights = [_softmax_rows(score) for score in scores]
-            mixed = [weight * value for weight, value in zip(weights, self.shared_values, strict=True)]
-            return self._after(_total(mixed))
+            tables = [weights.table() for weights in self._shared_weights(directions)]
+            rows = [[x for table in tables for x in table[index]] for index in range(len(queries))]
+            return self._after(stacked(rows) * self.values)
         return self._after(self._own([matrix(context) for context in contexts], directions))
+
+    def features(self, contexts: Floats, queries: Floats) -> list[list[Ball]]:
+        directions = self._directions(matrix(queries))
+        if self.shared is None:
+            return list(self._averages([matrix(context) for context in contexts], directions))
+        first, *others = (weights.table() for weights in self._shared_weights(directions))
+        return [[*row, *(x for table in others for x in table[index][:-1])] for index, row in enumerate(first)]
+
+    def _directions(self, asked: Matrix) -> list[Matrix]:
+        return [asked * product for product in self.products]
+
+    def _shared_weights(self, directions: list[Matrix]) -> list[Matrix]:
+        assert self.shared is not None
+        return [_softmax_rows(direction * self.shared.transpose()) for direction in directions]
 
     def on_tokens(self, tokens: npt.NDArray[np.int64]) -> list[list[Ball]]:
         network = self.network
@@ -110,32 +142,32 @@ class _Layer:
         assert network.W_pos is not None
         positions = matrix(network.W_pos)
         contexts = [matrix(network.W_E[row]) + positions for row in tokens]
-        asked = _stacked([context.table()[-1] for context in contexts])
-        z = self._own(contexts, [asked * product for product in self.products])
+        asked = stacked([context.table()[-1] for context in contexts])
+        z = self._own(contexts, self._directions(asked))
         return self._after(z + asked if network.skip else z)
 
-    def _own(self, contexts: list[Matrix], directions: list[Matrix]) -> Matrix:
-        """z for examples with contexts of their own; ``directions``: one [examples, d] a head."""
+    def _averages(self, contexts: list[Matrix], directions: list[Matrix]) -> Iterator[list[Ball]]:
+        """The heads' averages [H·d] for examples with contexts of their own; ``directions``: [examples, d] a head."""
         tables = [direction.table() for direction in directions]
-        rows = []
         for example, context in enumerate(contexts):
-            asked = _stacked([table[example] for table in tables])
-            averages = (_softmax_rows(asked * context.transpose()) * context).table()
-            mixed = [_stacked([average]) * value for average, value in zip(averages, self.values, strict=True)]
-            rows.append(_total(mixed).entries())
-        return _stacked(rows)
+            asked = stacked([table[example] for table in tables])
+            yield (_softmax_rows(asked * context.transpose()) * context).entries()
+
+    def _own(self, contexts: list[Matrix], directions: list[Matrix]) -> Matrix:
+        """z [examples, k] for examples with contexts of their own."""
+        return stacked(list(self._averages(contexts, directions))) * self.values
 
     def _after(self, z: Matrix) -> list[list[Ball]]:
         if self.W_in is not None:
             assert self.b_in is not None
             raised = (z * self.W_in).table()
-            z = _stacked([[(x + b).tanh() for x, b in zip(row, self.b_in, strict=True)] for row in raised])
+            z = stacked([[(x + b).tanh() for x, b in zip(row, self.b_in, strict=True)] for row in raised])
         rows: list[list[Ball]] = (z if self.W_U is None else z * self.W_U).table()
         return rows
 
 
 def _softmax_rows(scores: Matrix) -> Matrix:
-    return _stacked([softmax(row) for row in scores.table()])
+    return stacked([softmax(row) for row in scores.table()])
 
 
 def softmax(scores: list[Ball]) -> list[Ball]:
@@ -146,11 +178,19 @@ def softmax(scores: list[Ball]) -> list[Ball]:
     return [value / total for value in raised]
 
 
-def _stacked(rows: list[list[Ball]]) -> Matrix:
+def stacked(rows: list[list[Ball]]) -> Matrix:
+    """Rows of balls as a matrix."""
     from flint import arb_mat
 
     return arb_mat(rows)
 
 
-def _total(matrices: list[Matrix]) -> Matrix:
-    return sum(matrices[1:], matrices[0])
+def residual(network: SoftmaxNetwork, inputs: Inputs, wanted: Floats, *, bits: int = 128) -> Floats:
+    """What is missing of ``wanted`` [N, k]: wanted − output, subtracted before it is rounded to float64."""
+    rows = (row for rows in enclose(network, inputs, bits=bits) for row in rows)
+    with precision(bits):
+        missing = [
+            [float(w - x) for w, x in zip(asked, row, strict=True)]
+            for asked, row in zip(wanted.tolist(), rows, strict=True)
+        ]
+    return np.array(missing, dtype=np.float64)

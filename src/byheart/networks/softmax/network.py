@@ -16,8 +16,8 @@ dana-2025      token ids         d → d_h → d, with skip                     
 madden-2024    token ids         d → d_h → d                                W_in, W_U
 =============  ================  =========================================  ============
 
-The numbers that a float64 evaluation (:func:`evaluate`) gives are approximate. What they are exactly, up to a radius that
-is known, :mod:`byheart.networks.softmax.balls` says.
+The numbers that a float64 evaluation (:func:`evaluate`) gives are approximate. What they are exactly, up to a radius
+that is known, :mod:`byheart.networks.softmax.balls` says.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A softmax network on disk: a folder with ``config.json`` and ``model.safetensors``; nothing in it executes on loading."""
+"""A softmax network on disk: ``config.json`` and ``model.safetensors``; nothing in the folder executes on loading."""
 
 import hashlib
 import json

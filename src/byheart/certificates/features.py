@@ -1,0 +1,137 @@
+"""How far attention goes before its values are chosen: ranks proved, and targets proved out of reach.
+
+Let Φ ∈ R^{N×F} be the features of a softmax network on queries: its outputs are Φ V, with V the values. All of Φ is
+enclosed in balls, from the saved weights (:func:`~byheart.networks.softmax.balls.enclose_features`).
+
+**Rank.** If ‖I − Φ R‖ < 1 for some matrix R, then Φ R is regular and Φ has rank N: any targets can be reached. R is a
+float64 pseudo-inverse; nothing is assumed of it. Where the condition number is beyond float64 and Φ is square, it is
+proved regular by solving with it in more and more bits. A minor of Φ is an analytic function of the weights, so that
+one choice of full rank means: on this data almost every choice has it.
+
+**Out of reach.** With one context for all examples Φ has F = H(n − 1) + 1 columns, whatever the attention. Take F + 1
+examples; the first F rows regular, there is exactly one λ with λ_F = 1 and Σ_t λ_t Φ_t = 0, and it is enclosed. So Σ_t
+λ_t output_t = 0 for *all* values; targets with Σ_t λ_t target_t ≠ 0 cannot be reached with this attention, by any.
+(As F does not depend on the attention, for each of them almost all targets are out of reach. An attention that is
+itself fitted to the targets is not ruled out.)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.certificates.balls import MOST_BITS, inputs_of
+from byheart.errors import BadInput
+from byheart.networks.softmax import SoftmaxNetwork
+from byheart.networks.softmax.balls import Ball, Matrix, enclose_features, matrix, precision, stacked
+from byheart.tasks import QueryTargets, QueryTask
+
+FEWEST_BITS = 64
+
+
+@dataclass(frozen=True)
+class FullRank:
+    """Φ has rank N: proved, with so many bits; ``by`` says how."""
+
+    rank: int
+    bits: int
+    by: str
+
+    def __str__(self) -> str:
+        return f"rank {self.rank}, proved in ball arithmetic ({self.by}, {self.bits} bits)"
+
+
+@dataclass(frozen=True)
+class OutOfReach:
+    """λ·outputs = 0 whatever the values are, and λ·targets lies between ``low`` and ``high``, not around 0."""
+
+    examples: int
+    low: float
+    high: float
+    bits: int
+
+    def __str__(self) -> str:
+        return (
+            f"whatever the values are, one combination of the outputs of the first {self.examples} examples is 0, "
+            f"and of their targets it is {self.low:.6g} (proved in ball arithmetic, {self.bits} bits)"
+        )
+
+
+def prove_rank(network: SoftmaxNetwork, task: QueryTask, *, most_bits: int = MOST_BITS) -> FullRank | None:
+    """A proof that the features of all examples are independent, or None if none was found.
+
+    >>> one = np.ones((1, 1, 1))
+    >>> network = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
+    >>> print(prove_rank(network, QueryTargets(contexts=[[0.0], [1.0]], queries=[[0.0], [1.0]], targets=[0, 1])))
+    rank 2, proved in ball arithmetic (approximate inverse, 64 bits)
+    >>> prove_rank(network, QueryTargets(contexts=[[0.0], [1.0]], queries=[[0.0], [0.0]], targets=[0, 1])) is None
+    True
+    """
+    inputs = inputs_of(task)
+    features = enclose_features(network, inputs, bits=FEWEST_BITS)
+    rows, columns = features.nrows(), features.ncols()
+    if rows > columns:
+        return None
+    inverse = _pseudo_inverse(features)
+    with precision(FEWEST_BITS):
+        if inverse is not None and _close_to_one(features * matrix(inverse)):
+            return FullRank(rows, FEWEST_BITS, "approximate inverse")
+    bits = 2 * FEWEST_BITS
+    while rows == columns and bits <= most_bits:
+        if _solved(enclose_features(network, inputs, bits=bits), [1.0] * rows, bits) is not None:
+            return FullRank(rows, bits, "regular")
+        bits *= 2
+    return None
+
+
+def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits: int = MOST_BITS) -> OutOfReach | None:
+    """A proof that no values reach the targets with this attention, or None if none was found."""
+    if not task.shared:
+        raise BadInput("the examples have contexts of their own; expected one that all share")
+    heads, length = len(network.W_Q), task.size.length
+    columns = heads * (length - 1) + 1
+    if task.size.examples <= columns:
+        raise BadInput(f"the task has {task.size.examples} examples; expected more than H(n − 1) + 1 = {columns}")
+    few = columns + 1
+    vectors, queries = inputs_of(task)
+    assert queries is not None
+    bits = 2 * FEWEST_BITS
+    while bits <= most_bits:
+        features = enclose_features(network, (vectors[:few], queries[:few]), bits=bits)
+        with precision(bits):
+            rows = features.table()
+            combination = _solved(stacked(rows[:columns]).transpose(), [-x for x in rows[columns]], bits)
+            if combination is not None:
+                targets = task.targets[:few].tolist()
+                found = sum((x * y for x, y in zip(combination, targets, strict=False)), targets[columns])
+                if found > 0 or found < 0:
+                    return OutOfReach(few, float(found.lower()), float(found.upper()), bits)
+        bits *= 2
+    return None
+
+
+def _solved(square: Matrix, wanted: list[Ball], bits: int) -> list[Ball] | None:
+    """The solution's balls, which also prove the matrix regular; None if it could not be shown to be."""
+    with precision(bits):
+        try:
+            solution: list[Ball] = square.solve(stacked([[x] for x in wanted])).entries()
+        except ZeroDivisionError:
+            return None
+    return solution
+
+
+def _pseudo_inverse(features: Matrix) -> NDArray[np.float64] | None:
+    middle = np.array([float(x) for x in features.entries()]).reshape(features.nrows(), features.ncols())
+    try:
+        return np.asarray(np.linalg.pinv(middle, rcond=1e-15), np.float64)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _close_to_one(product: Matrix) -> bool:
+    """Whether ‖I − product‖ < 1, the largest row sum of magnitudes."""
+    for index, row in enumerate(product.table()):
+        row[index] -= 1
+        if not sum((abs(x) for x in row[1:]), abs(row[0])) < 1:
+            return False
+    return True

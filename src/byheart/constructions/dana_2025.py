@@ -1,0 +1,350 @@
+"""Dana, Pydi & Chevaleyre 2025: attention alone memorizes H·d_h + d associations, for contexts of any length.
+
+The model: T(t_1…t_n) = W_Uᵀ(x_n + Σ_h W_Oʰᵀ W_Vʰᵀ Aʰ), x_s = W_E[t_s] + W_pos[s], Aʰ the average that head h takes. Our
+letters: their N is our ω, their S our n, their T₀ our N.
+
+**Associations** (their Corollary 1). Draw embeddings x′, query-key products and values W_V′ at random, d_h ≤ d. The
+features F_t = [x′_n; W_V′¹A¹; …; W_V′ᴴAᴴ] ∈ R^{d + H·d_h} of N ≤ d + H·d_h contexts are independent for almost every
+draw, so Σ F_t W = target_t has a solution W. The skip connection, which adds x_n as it is, costs nothing: let M be the
+block of W that x′_n is multiplied with. With x = x′M, that is
+
+    W_E = W_E′M,  W_pos = W_pos′M,  W_Q = M⁻¹W_Q′,  W_K = M⁻¹W_K′,  W_V = M⁻¹W_V′,  W_Oʰ = the block of head h,
+
+all scores, weights and values are what they were, and x_n itself is the first part of the answer. Exactly, if M is
+regular; for that the targets have to span R^d.
+
+*Targets.* The rows of W_U are unit vectors, for d = 2 points on a circle; a context that asks for token y gets a random
+multiple, between 1 and 2, of row y, and a little noise: y's logit stays the largest (‖noise‖ < ‖Δ‖/8, Δ the smallest
+difference of rows, moves a gap of at least ‖Δ‖²/2 by at most ‖Δ‖²/8), and the targets span R^d whatever is asked for.
+
+**Distributions** (their Theorem 1). No network of dimension d beats the best *sequence encoder*, logits of rank d
+(:mod:`byheart.constructions.encoder`). Its encodings are the targets, on the likeliest contexts, as many as it takes
+for a probability of 1 − ε; what the network says of the others is whatever comes out. The excess over the encoder is
+theirs, bounded in the paper by C·ε·‖WE‖₂ + γ; every term is measured (:func:`terms`).
+
+Two hypotheses beyond the paper's, which its count needs: contexts end in at least d different tokens (else d in the
+capacity is their number), and n ≥ 2. Checked: the rank, in floating point, and with it both. Whether the answers are
+right the certificate says, from the saved weights.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.bounds.dana_2025 import capacity
+from byheart.constructions.encoder import Encoder, best_encoder, divergence
+from byheart.constructions.hypotheses import BeyondCapacity
+from byheart.constructions.linear import Factored, check_system, factor
+from byheart.constructions.plan import Plan
+from byheart.errors import BadInput
+from byheart.networks.softmax import SoftmaxNetwork, evaluate
+from byheart.networks.softmax.network import attention, embedded
+from byheart.size import Size
+from byheart.tasks import NextToken, NextTokenDistribution, Task, conflict
+from byheart.tasks.distinct import distinct
+
+Floats = npt.NDArray[np.float64]
+Ids = npt.NDArray[np.int64]
+NAME = "dana-2025"
+SHARPNESS = (4.0, 8.0, 16.0)
+"""Spreads of the scores that random heads are tried with; the best conditioned features are taken."""
+SINGULAR = 1e9
+"""A change of basis with a condition number beyond this is not used."""
+ATTEMPTS = 8
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The sizes of the network."""
+
+    model_dim: int | None = None
+    """d: dimension of the stream. None: 2 for labels, the fewest parameters; ω − 1 for distributions, where none is
+    out of reach."""
+    head_dim: int | None = None
+    """d_h ≤ d; None: d."""
+    heads: int | None = None
+    """H; None: the fewest with which all contexts (or 1 − epsilon of them) are held."""
+    epsilon: float = 0.0
+    """ε: distributions only; the probability of the contexts that may be left out."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the size of the network depends on."""
+
+    size: Size
+    held: int
+    """Contexts whose answers are exact: all different ones, or the likeliest."""
+    last_tokens: int
+    """Different tokens that these end in."""
+    distributions: bool = False
+
+
+def demand(task: Task, settings: Settings) -> Demand:
+    """Count what ``task`` demands; BadInput if it is none for this construction."""
+    return _demand(task, _held(task, settings))
+
+
+def _demand(task: Task, kept: Ids) -> Demand:
+    assert task.tokens is not None
+    last_tokens = len(np.unique(task.tokens[kept, -1]))
+    return Demand(task.size, len(kept), last_tokens, isinstance(task, NextTokenDistribution))
+
+
+def worst_demand(size: Size) -> Demand:
+    """The hardest labelled task of a size: every context counts, and all end in one token."""
+    if size.dim is not None:
+        raise BadInput(f"{NAME} reads token ids; the tokens are vectors of dimension {size.dim}")
+    return Demand(size, size.examples, 1)
+
+
+def plan(demand: Demand, settings: Settings) -> Plan:
+    """Every tensor's shape: d(n + ω + C + 4 d_h H) entries."""
+    size, (d, d_h, H) = demand.size, _dimensions(demand, settings)
+    tensors: list[tuple[str, tuple[int, ...]]] = [
+        ("embedding.W_E", (size.vocab, d)),
+        ("positions.W_pos", (size.length, d)),
+    ]
+    tensors += [(f"attention.{name}", (H, d, d_h)) for name in ("W_Q", "W_K", "W_V")]
+    tensors += [("attention.W_O", (H, d_h, d)), ("unembedding.W_U", (d, size.labels))]
+    return Plan(tuple(tensors), depth=3, width=max(d, size.labels))
+
+
+def _dimensions(demand: Demand, settings: Settings) -> tuple[int, int, int]:
+    """d, d_h and H."""
+    d = settings.model_dim
+    if d is None:
+        d = max(1, demand.size.labels - 1) if demand.distributions else 2
+    if d < 1 or (d < 2 and demand.size.labels > 2):
+        raise BadInput(f"model_dim is {d}; expected at least 2: on a line argmax tells only two tokens apart")
+    d_h = d if settings.head_dim is None else settings.head_dim
+    if not 1 <= d_h <= d:
+        raise BadInput(f"head_dim is {d_h}; expected 1 ≤ d_h ≤ d = {d}: more than d gains nothing")
+    if not 0 <= settings.epsilon < 1:
+        raise BadInput(f"epsilon is {settings.epsilon}; expected 0 ≤ ε < 1")
+    H = settings.heads
+    if H is None:
+        H = max(1, -(-(demand.held - min(d, demand.last_tokens)) // d_h))
+    if H < 1:
+        raise BadInput(f"heads is {H}; expected at least 1: without attention only the last token is seen")
+    return d, d_h, H
+
+
+def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[SoftmaxNetwork, dict[str, object]]:
+    """The network, and what was chosen; for distributions every term of the bound as well."""
+    kept = _held(task, settings)
+    assert task.tokens is not None
+    needs, tokens = _demand(task, kept), task.tokens[kept]
+    d, d_h, H = _dimensions(needs, settings)
+    check_system(NAME, len(kept))
+    encoder: Encoder | None = None
+    if isinstance(task, NextTokenDistribution):
+        encoder = best_encoder(task.probabilities, task.likelihoods, d, rng=rng)
+        W_U, targets = encoder.W_U, encoder.encodings[kept]
+    else:
+        assert isinstance(task, NextToken)
+        W_U, targets = _labels_as_targets(task.labels[kept], task.label_count, d, rng)
+    for _ in range(ATTEMPTS):
+        drawn, factored = _best_draw(tokens, needs.size, (d, d_h, H), W_U, rng)
+        if factored.rank < len(kept):
+            raise BeyondCapacity(_beyond(needs, (d, d_h, H), factored.rank), drawn, factored.rank)
+        network, basis = _rebased(drawn, factored, targets, rng)
+        if network is not None:
+            break
+    else:
+        raise BadInput(f"{NAME}: no regular change of basis in {ATTEMPTS} draws; take another --model-dim or --seed")
+    chosen: dict[str, object] = {"heads": H, "head_dim": d_h, "held": len(kept), "rank": factored.rank}
+    chosen |= {"condition": _short(factored.condition), "basis_condition": _short(basis)}
+    if encoder is not None:
+        assert isinstance(task, NextTokenDistribution)
+        chosen |= terms(network, task, encoder, kept).as_json()
+    return network, chosen
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.3g}")
+
+
+def _held(task: Task, settings: Settings) -> Ids:
+    """The examples whose answers will be exact: one of each different context, the likeliest ones up to 1 − ε."""
+    if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
+        kinds = "next-token and next-token-distribution tasks over token ids"
+        raise BadInput(f"{NAME} memorizes {kinds}; the task is {task.kind}" + (", of vectors" * (task.tokens is None)))
+    clash = conflict(task, positions=True)
+    if clash is not None:
+        raise BadInput(f"{NAME} cannot memorize this task: {clash}")
+    found = distinct(task.tokens)
+    if isinstance(task, NextToken):
+        if settings.epsilon:
+            raise BadInput(f"epsilon is {settings.epsilon}; expected 0: leaving contexts out is for distributions")
+        return found.first
+    likelihoods = np.bincount(found.ids, weights=task.likelihoods)
+    order = np.argsort(-likelihoods, kind="stable")
+    enough = int(np.searchsorted(np.cumsum(likelihoods[order]), 1 - settings.epsilon - 1e-12)) + 1
+    kept: Ids = np.sort(found.first[order[: min(enough, len(order))]])
+    return kept
+
+
+def _labels_as_targets(labels: Ids, label_count: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """W_U [d, C] and the targets [N, d] of these labels."""
+    if d == 2:
+        angles = 2 * np.pi * np.arange(label_count) / label_count
+        rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    elif d == 1:
+        rows = np.array([[1.0], [-1.0]])[:label_count]
+    else:
+        rows = rng.standard_normal((label_count, d))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    noise = rng.standard_normal((len(labels), d))
+    noise *= _smallest_difference(rows) / 8 / np.linalg.norm(noise, axis=1, keepdims=True)
+    targets: Floats = rows[labels] * rng.uniform(1, 2, (len(labels), 1)) + noise
+    return rows.T.copy(), targets
+
+
+def _smallest_difference(rows: Floats) -> float:
+    """The smallest distance of two rows; 1 if there is one row."""
+    products = rows @ rows.T
+    np.fill_diagonal(products, -1.0)
+    return float(np.sqrt(max(2 - 2 * products.max(), 1e-12))) if len(rows) > 1 else 1.0
+
+
+def _best_draw(
+    tokens: Ids, size: Size, dimensions: tuple[int, int, int], W_U: Floats, rng: np.random.Generator
+) -> tuple[SoftmaxNetwork, Factored]:
+    best: tuple[SoftmaxNetwork, Factored] | None = None
+    for sharpness in SHARPNESS:
+        drawn = _draw(tokens, size, dimensions, W_U, sharpness, rng)
+        factored = factor(features(drawn, tokens))
+        if best is None or (-factored.rank, factored.condition) < (-best[1].rank, best[1].condition):
+            best = drawn, factored
+    assert best is not None
+    return best
+
+
+def _draw(
+    tokens: Ids, size: Size, dimensions: tuple[int, int, int], W_U: Floats, sharpness: float, rng: np.random.Generator
+) -> SoftmaxNetwork:
+    """The primed network: everything at random, W_O zero; scores spread by ``sharpness`` in each head."""
+    d, d_h, H = dimensions
+    network = SoftmaxNetwork(
+        W_E=rng.standard_normal((size.vocab, d)),
+        W_pos=rng.standard_normal((size.length, d)),
+        W_Q=rng.standard_normal((H, d, d_h)),
+        W_K=rng.standard_normal((H, d, d_h)),
+        W_V=rng.standard_normal((H, d, d_h)) / np.sqrt(d),
+        W_O=np.zeros((H, d_h, d)),
+        W_U=W_U,
+        skip=True,
+    )
+    vectors, asked = embedded(network, (tokens, None))
+    scores = np.einsum("hdk,hek,te->thd", network.W_K, network.W_Q, asked, optimize=True) @ vectors.transpose(0, 2, 1)
+    spread = scores.std(axis=2).mean(axis=0)
+    scale = np.where(spread > 0, sharpness / np.where(spread > 0, spread, 1), 1)
+    return network.with_tensor("W_Q", network.W_Q * scale[:, None, None])
+
+
+def features(network: SoftmaxNetwork, tokens: Ids) -> Floats:
+    """F [N, d + H·d_h]: the last token's vector beside the heads' values."""
+    vectors, asked = embedded(network, (tokens, None))
+    averages = attention(network, vectors, asked) @ vectors
+    values = np.einsum("thd,hdk->thk", averages, network.W_V)
+    return np.hstack([asked, values.reshape(len(tokens), -1)])
+
+
+def _rebased(
+    drawn: SoftmaxNetwork, factored: Factored, targets: Floats, rng: np.random.Generator
+) -> tuple[SoftmaxNetwork | None, float]:
+    """The network with W solved for and the skip connection's block M made a change of basis, None if M is singular."""
+    H, d, d_h = drawn.W_V.shape
+    W = factored.solve(_spanning(targets, drawn, rng))
+    if np.linalg.cond(W[:d]) > SINGULAR:
+        W = W + factored.invisible(np.abs(W).max() * rng.standard_normal(W.shape))
+    M, condition = W[:d], float(np.linalg.cond(W[:d]))
+    if condition > SINGULAR:
+        return None, condition
+    assert drawn.W_E is not None
+    assert drawn.W_pos is not None
+    W_Q, W_K, W_V = (np.asarray(np.linalg.solve(M, W), np.float64) for W in (drawn.W_Q, drawn.W_K, drawn.W_V))
+    network = SoftmaxNetwork(
+        W_E=drawn.W_E @ M,
+        W_pos=drawn.W_pos @ M,
+        W_Q=W_Q,
+        W_K=W_K,
+        W_V=W_V,
+        W_O=W[d:].reshape(H, d_h, d),
+        W_U=drawn.W_U,
+        skip=True,
+    )
+    return network, condition
+
+
+def _spanning(targets: Floats, drawn: SoftmaxNetwork, rng: np.random.Generator) -> Floats:
+    """The targets, and, where they do not span R^d, something that W_U does not see added to them."""
+    d = targets.shape[1]
+    if np.linalg.matrix_rank(targets) == d:
+        return targets
+    assert drawn.W_U is not None
+    left, singular, _ = np.linalg.svd(drawn.W_U)
+    unseen = left[:, int((singular > 1e-12 * singular[0]).sum()) :]
+    size = max(1.0, float(np.abs(targets).max()))
+    added: Floats = size * rng.standard_normal((len(targets), unseen.shape[1])) @ unseen.T
+    return targets + added
+
+
+def _beyond(demand: Demand, dimensions: tuple[int, int, int], rank: int) -> str:
+    d, d_h, H = dimensions
+    why = f"H·d_h + d = {capacity(H, d_h, d)}"
+    if demand.last_tokens < d:
+        why += f", less {d - demand.last_tokens} as the contexts end in {demand.last_tokens} different tokens only"
+    if demand.size.length == 1:
+        why = "with one token in a context a head only repeats it"
+    return (
+        f"{NAME}: the features of the {demand.held} contexts have rank {rank}; expected {demand.held}. What H = {H} "
+        f"heads of d_h = {d_h} in d = {d} hold: {why}. Take more heads or a larger model_dim"
+    )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms of the bound on a distribution's divergence, as they are measured (in nats)."""
+
+    divergence: float
+    """Σ_t π_t KL(p_t ‖ T_t) of the network, over all contexts."""
+    encoder: float
+    """The same of the best sequence encoder that was found: no network of this dimension is known to do better."""
+    encoder_gap: float
+    """γ: with its unembedding no encodings at all are better than ``encoder`` by more than this."""
+    left_out: float
+    """ε: the probability of the contexts that were left out."""
+    norm: float
+    """‖WE‖₂, the largest singular value of the encoder's logits."""
+
+    @property
+    def excess(self) -> float:
+        """What the network loses on the encoder."""
+        return self.divergence - self.encoder
+
+    @property
+    def constant(self) -> float | None:
+        """C in excess = C·ε·‖WE‖₂, None where nothing was left out."""
+        return self.excess / (self.left_out * self.norm) if self.left_out > 0 and self.norm > 0 else None
+
+    def as_json(self) -> dict[str, object]:
+        """The terms by name."""
+        names = ("divergence", "encoder", "encoder_gap", "left_out", "norm", "excess", "constant")
+        return {name: None if (value := getattr(self, name)) is None else float(f"{value:.6g}") for name in names}
+
+
+def terms(network: SoftmaxNetwork, task: NextTokenDistribution, encoder: Encoder, held: Ids) -> Terms:
+    """Measure every term of the bound, in float64."""
+    assert task.tokens is not None
+    outside = ~np.isin(distinct(task.tokens).representatives, held)
+    logits = evaluate(network, (task.tokens, None))
+    return Terms(
+        divergence=divergence(logits, task.probabilities, task.likelihoods),
+        encoder=encoder.divergence,
+        encoder_gap=encoder.encodings_gap,
+        left_out=float(task.likelihoods[outside].sum()),
+        norm=encoder.norm,
+    )

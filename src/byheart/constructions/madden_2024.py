@@ -1,0 +1,160 @@
+"""Madden, Fox & Thrampoulidis 2024: one decoder layer interpolates N next-token distributions with O(ωN) parameters.
+
+The model: z = W_Oᵀ W_Vᵀ Σ_s softmax_s(x_nᵀ W_Q W_Kᵀ x_s) x_s, one head, no skip connection; then N units
+tanh(W_inᵀ z + b_in) and W_U. Letters: their n is our N, their ζ our ω.
+
+1. *Attention is injective*: for almost all weights, z differs for any two different contexts
+   (:mod:`byheart.bounds.madden_2024` has the argument, in dimension one). Drawn; the widest smallest gap out of a few
+   draws is taken, along one direction if d > 1; a gap of zero is refused.
+2. *The units are independent*: sort the contexts by z. Unit i has its threshold between the i-th and the one before,
+   and is so steep that it is ±1 to rounding on all of them: the N × N matrix of units is −1 above the diagonal and +1
+   on and below it, with an inverse whose entries are ±½ on two diagonals and in a corner.
+3. *One solve* gives W_U with logits log p_t, for all N contexts. Zero probabilities, which softmax reaches only in the
+   limit, are asked for as ``floor``: with ω tokens that costs at most ω·floor nats.
+
+With d = 1 these are ωN + 2N + ω + n + 4 parameters, all that the bound counts; any model needs at least N(ω − 1).
+Checked: that contexts with different distributions differ, and that z does, in floating point. How near the loss comes
+to the entropy of the data the certificate says, from the saved weights.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.bounds.madden_2024 import needed
+from byheart.constructions.linear import check_system
+from byheart.constructions.plan import Plan
+from byheart.errors import BadInput
+from byheart.networks.softmax import SoftmaxNetwork
+from byheart.networks.softmax.network import attention, embedded
+from byheart.size import Size
+from byheart.tasks import NextTokenDistribution, Task, conflict
+from byheart.tasks.distinct import distinct
+
+Floats = npt.NDArray[np.float64]
+Ids = npt.NDArray[np.int64]
+NAME = "madden-2024"
+DRAWS = 64
+STEEP = 40.0
+"""A unit's argument at the contexts next to its threshold: tanh 20 is 1 to float64's last bit."""
+CLOSE = 1e-11
+"""A smaller gap between two z, relative to their range, is lost in the rounding of float64."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The sizes of the network, and what stands for zero."""
+
+    model_dim: int = 1
+    """d: dimension of the stream."""
+    head_dim: int | None = None
+    """d_h ≤ d; None: d."""
+    floor: float = 1e-12
+    """What zero probabilities are asked for as; at most 1e-3."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What the size of the network depends on."""
+
+    size: Size
+    contexts: int
+    """Different contexts."""
+
+
+def demand(task: Task) -> Demand:
+    """Count what ``task`` demands."""
+    tokens = _checked(task).tokens
+    assert tokens is not None
+    return Demand(task.size, len(distinct(tokens).first))
+
+
+def plan(demand: Demand, settings: Settings) -> Plan:
+    """Every tensor's shape."""
+    d, d_h = _dimensions(settings)
+    size, N = demand.size, demand.contexts
+    tensors: list[tuple[str, tuple[int, ...]]] = [
+        ("embedding.W_E", (size.vocab, d)),
+        ("positions.W_pos", (size.length, d)),
+    ]
+    tensors += [(f"attention.{name}", (1, d, d_h)) for name in ("W_Q", "W_K", "W_V")]
+    tensors += [("attention.W_O", (1, d_h, d)), ("units.W_in", (d, N)), ("units.b_in", (N,))]
+    tensors += [("unembedding.W_U", (N, size.labels))]
+    return Plan(tuple(tensors), depth=4, width=max(d, N, size.labels))
+
+
+def _dimensions(settings: Settings) -> tuple[int, int]:
+    d = settings.model_dim
+    d_h = d if settings.head_dim is None else settings.head_dim
+    if not 1 <= d_h <= d:
+        raise BadInput(f"model_dim is {d} and head_dim {d_h}; expected 1 ≤ d_h ≤ d")
+    if not 0 < settings.floor <= 1e-3:
+        raise BadInput(f"floor is {settings.floor}; expected more than 0 and at most 1e-3")
+    return d, d_h
+
+
+def _checked(task: Task) -> NextTokenDistribution:
+    if not isinstance(task, NextTokenDistribution) or task.tokens is None:
+        raise BadInput(f"{NAME} memorizes next-token distributions over token ids; the task is {task.kind}")
+    clash = conflict(task, positions=True)
+    if clash is not None:
+        raise BadInput(f"{NAME} cannot memorize this task: {clash}")
+    return task
+
+
+def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[SoftmaxNetwork, dict[str, object]]:
+    """The network, and what was chosen."""
+    d, d_h = _dimensions(settings)
+    checked = _checked(task)
+    assert checked.tokens is not None
+    kept = distinct(checked.tokens).first
+    check_system(NAME, len(kept))
+    drawn, direction, numbers, gap = _injective(checked.tokens[kept], task.size, (d, d_h), rng)
+    if gap < CLOSE:
+        raise BadInput(f"{NAME}: in {DRAWS} draws attention left two contexts {gap:.2g} apart; take a larger model_dim")
+    thresholds, slopes = _units(numbers)
+    hidden = np.tanh(np.outer(numbers, slopes) - thresholds * slopes)
+    logits = np.log(np.maximum(checked.probabilities[kept], settings.floor))
+    inverse = np.linalg.inv(hidden)
+    W_U = inverse @ logits
+    W_U += inverse @ (logits - hidden @ W_U)
+    network = replace(drawn, W_in=np.outer(direction, slopes), b_in=-thresholds * slopes, W_U=W_U)
+    condition = float(np.linalg.norm(hidden, 1) * np.linalg.norm(inverse, 1))
+    chosen: dict[str, object] = {"contexts": len(kept), "smallest_gap": float(f"{gap:.3g}")}
+    chosen |= {"condition": float(f"{condition:.3g}"), "needed_by_any_model": needed(len(kept), task.size.labels)}
+    return network, chosen
+
+
+def _injective(
+    tokens: Ids, size: Size, dimensions: tuple[int, int], rng: np.random.Generator
+) -> tuple[SoftmaxNetwork, Floats, Floats, float]:
+    """A head, a direction [d], the contexts' z along it [N], and their smallest gap over their range: the best draw."""
+    d, d_h = dimensions
+    best: tuple[SoftmaxNetwork, Floats, Floats, float] | None = None
+    for _ in range(DRAWS):
+        network = SoftmaxNetwork(
+            W_E=rng.standard_normal((size.vocab, d)),
+            W_pos=rng.standard_normal((size.length, d)),
+            W_Q=rng.standard_normal((1, d, d_h)) / (d * np.sqrt(d_h)),  # scores of size 1, so that no token wins
+            W_K=rng.standard_normal((1, d, d_h)),
+            W_V=rng.standard_normal((1, d, d_h)),
+            W_O=rng.standard_normal((1, d_h, d)),
+        )
+        vectors, asked = embedded(network, (tokens, None))
+        z = (attention(network, vectors, asked) @ vectors)[:, 0] @ network.W_V[0] @ network.W_O[0]
+        direction = np.ones(1) if d == 1 else rng.standard_normal(d)
+        numbers = z @ direction
+        ordered = np.sort(numbers)
+        gap = float(np.diff(ordered).min() / (ordered[-1] - ordered[0])) if len(tokens) > 1 else 1.0
+        if best is None or gap > best[3]:
+            best = network, direction, numbers, gap
+    assert best is not None
+    return best
+
+
+def _units(numbers: Floats) -> tuple[Floats, Floats]:
+    """Thresholds and slopes [N]: one unit below all numbers, and one between each pair of neighbours."""
+    ordered = np.sort(numbers)
+    gaps = np.concatenate([[1.0], np.diff(ordered)])
+    return ordered - gaps / 2, STEEP / gaps

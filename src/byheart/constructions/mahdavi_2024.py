@@ -1,0 +1,249 @@
+"""Mahdavi, Liao & Thrampoulidis 2024: one multi-head attention layer memorizes contexts with queries.
+
+Statement (their Theorem 1): let an example be a context E_t ∈ R^{n×d} and a query e_t ∈ R^d, n < d, r = min(n, d_h). If
+every context has rank n and every n queries are independent, H heads fit any N = H(r − 1) + 1 real targets.
+
+Letters: their T is our N. Head h gives example t the weights aʰ_t = softmax(E_t W_Kʰ W_Qʰᵀ e_t) ∈ R^n and the average
+E_tᵀ aʰ_t ∈ R^d; the output is Σ_h (E_tᵀ aʰ_t)ᵀ W_Vʰ W_Oʰ. Two ways:
+
+- ``saturated``, the proof's own. Example 0 is left over; each head *holds* the next r − 1 examples. On all others it
+  saturates: one token gets all the weight (:func:`~byheart.constructions.heads.saturating_head`, where the weights are
+  justified). Let B be the examples held before head h and example 0; by induction their features, of the heads before,
+  have rank |B|. A held example's features so far are a combination Σ_b α_b of those, and what the new head adds to its
+  rank is its weights less Σ_b α_b times the saturated ones: a point inside the simplex less one on an edge, r − 1 of
+  them, independent for almost every choice of the scores. So the rank grows by r − 1.
+- ``generic``: random query-key products. The features' minors are analytic functions of the weights; if one choice has
+  full rank, almost all have. This goes beyond the theorem: with a shared context the features are a head's n weights,
+  which sum to one, so the rank is at most H(n − 1) + 1, *and this is reached for d_h < n as well* (the softmax is not
+  linear); with contexts of their own it is at most H·d, reached too.
+
+Then one linear system (:mod:`byheart.constructions.linear`) gives the values. Labels are asked for as points on a
+circle, (cos 2πy/C, sin 2πy/C), and a W_U with the same points reads them: two outputs, d_v = 2.
+
+Checked: the hypotheses (``saturated``), that no question is asked twice with two answers, and the rank, in floating
+point. That the answers are right is not this module's to say: the certificate does, from the saved weights, and
+:mod:`byheart.certificates.features` proves the rank. Not checked: that *every* n queries are independent (NP-hard); the
+subsets that the construction uses are.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed
+from byheart.constructions.heads import random_head, saturating_head
+from byheart.constructions.hypotheses import BeyondCapacity
+from byheart.constructions.linear import Factored, check_system, factor, refine
+from byheart.constructions.plan import Plan
+from byheart.errors import BadInput
+from byheart.networks.softmax import SoftmaxNetwork
+from byheart.networks.softmax.balls import residual
+from byheart.networks.softmax.network import attention
+from byheart.size import Size
+from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task, conflict
+from byheart.tasks.ranks import context_ranks
+
+Floats = npt.NDArray[np.float64]
+NAME = "mahdavi-2024"
+SHARPNESS = (2.0, 4.0, 8.0)
+"""Spreads of the scores that random heads are tried with; the best conditioned features are taken."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How many heads of which dimension, and how their attention is chosen."""
+
+    heads: int | None = None
+    """H; None: the fewest that the way promises to be enough."""
+    head_dim: int | None = None
+    """d_h; None: n, beyond which the theorem gains nothing (at most d)."""
+    way: Literal["saturated", "generic"] = "saturated"
+    """saturated: the proof's own, one group of examples a head. generic: random heads, as far as the rank goes."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a task and the settings come to."""
+
+    examples: int
+    length: int
+    dim: int
+    heads: int
+    head_dim: int
+    outputs: int
+    labels: int | None
+    """C, or None for real targets, which need no unembedding."""
+
+
+def sizes(task: Task, settings: Settings) -> Sizes:
+    """The sizes of the network for ``task``; BadInput if the settings do not fit it."""
+    if not isinstance(task, QueryTask):
+        raise BadInput(f"{NAME} memorizes contexts with queries (query-labels, query-targets); the task is {task.kind}")
+    return sizes_for(task.size, settings, shared=task.shared, targets=isinstance(task, QueryTargets))
+
+
+def sizes_for(size: Size, settings: Settings, *, shared: bool, targets: bool) -> Sizes:
+    """The same from a task's size alone."""
+    N, n, d = size.examples, size.length, size.dim
+    assert d is not None
+    d_h = settings.head_dim if settings.head_dim is not None else min(n, d)
+    if not 1 <= d_h <= d:
+        raise BadInput(f"head_dim is {d_h}; expected 1 ≤ d_h ≤ d = {d}: more than d gains nothing")
+    H = settings.heads
+    if H is None:
+        H = _fewest_heads(N, n, d, d_h, settings.way, shared)
+    if H < 1:
+        raise BadInput(f"heads is {H}; expected at least 1")
+    return Sizes(N, n, d, H, d_h, outputs=1 if targets else 2, labels=None if targets else size.labels)
+
+
+def _fewest_heads(N: int, n: int, d: int, d_h: int, way: str, shared: bool) -> int:
+    if way == "saturated":
+        return heads_needed(N, n, d_h)
+    if not shared:
+        return max(1, -(-N // d))
+    return heads_needed(N, n, n)
+
+
+def plan(sizes: Sizes) -> Plan:
+    """Every tensor's shape: H(2 d d_h + d k + k²) entries for k outputs, and k·C to read labels."""
+    H, d, k = sizes.heads, sizes.dim, sizes.outputs
+    tensors = [("attention.W_Q", (H, d, sizes.head_dim)), ("attention.W_K", (H, d, sizes.head_dim))]
+    tensors += [("attention.W_V", (H, d, k)), ("attention.W_O", (H, k, k))]
+    width = max(d, k)
+    if sizes.labels is None:
+        return Plan(tuple(tensors), depth=1, width=width)
+    return Plan((*tensors, ("unembedding.W_U", (k, sizes.labels))), depth=2, width=max(width, sizes.labels))
+
+
+def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[SoftmaxNetwork, dict[str, object]]:
+    """The network, and what was chosen: rank, condition number and residual."""
+    known = sizes(task, settings)
+    assert isinstance(task, QueryTask)
+    _check_task(task, known, settings)
+    check_system(NAME, known.examples)
+    network, factored = _best_attention(task, known, settings, rng)
+    if factored.rank < known.examples:
+        raise BeyondCapacity(_beyond(task, known, settings, factored.rank), network, factored.rank)
+    wanted, W_U = _wanted(task)
+    assert task.vectors is not None
+    inputs = (task.vectors, task.queries)
+    values, missing = refine(
+        factored, wanted, lambda values: residual(_with_values(network, values, task), inputs, wanted)
+    )
+    finished = _with_values(network, values, task)
+    chosen: dict[str, object] = {"way": settings.way, "heads": known.heads, "head_dim": known.head_dim}
+    chosen |= {
+        "rank": factored.rank,
+        "condition": float(f"{factored.condition:.3g}"),
+        "residual": float(f"{missing:.2g}"),
+    }
+    return finished if W_U is None else finished.with_tensor("W_U", W_U), chosen
+
+
+def _check_task(task: QueryTask, sizes: Sizes, settings: Settings) -> None:
+    clash = conflict(task, positions=False)
+    if clash is not None:
+        raise BadInput(f"{NAME} cannot memorize this task: {clash}")
+    if settings.way == "generic":
+        return
+    if sizes.length >= sizes.dim:
+        raise BadInput(
+            f"{NAME} ({settings.way}) needs n < d; got n = {sizes.length}, d = {sizes.dim}; try --way generic"
+        )
+    promised = capacity(sizes.heads, sizes.length, sizes.head_dim)
+    if sizes.examples > promised:
+        need = heads_needed(sizes.examples, sizes.length, sizes.head_dim)
+        raise BadInput(
+            f"{NAME} (saturated) promises H(min(n, d_h) − 1) + 1 = {promised} examples; the task has {sizes.examples}: "
+            f"take --heads {need}, or --way generic, which goes as far as the rank does"
+        )
+    ranks = np.atleast_1d(context_ranks(task.contexts).ranks)
+    if (ranks < sizes.length).any():
+        poor = int((ranks < sizes.length).argmax())
+        which = "the shared context" if task.shared else f"the context of example {poor}"
+        raise BadInput(
+            f"{which} has rank {ranks[poor]}; {NAME} needs rank n = {sizes.length}: its tokens are dependent"
+        )
+    _, first, counts = np.unique(task.queries, axis=0, return_index=True, return_counts=True)
+    if (counts > 1).any() and sizes.length > 1:
+        one = int(first[(counts > 1).argmax()])
+        twins = np.flatnonzero((task.queries == task.queries[one]).all(axis=1))[:2]
+        raise BadInput(
+            f"examples {twins[0]} and {twins[1]} have the same query; {NAME} needs every n queries independent"
+        )
+
+
+def _best_attention(
+    task: QueryTask, sizes: Sizes, settings: Settings, rng: np.random.Generator
+) -> tuple[SoftmaxNetwork, Factored]:
+    """The attention with the best conditioned features out of a few, its values still zero."""
+    best: tuple[SoftmaxNetwork, Factored] | None = None
+    for sharpness in SHARPNESS:
+        network = _attention(task, sizes, settings, sharpness, rng)
+        factored = factor(features(network, task))
+        if best is None or (-factored.rank, factored.condition) < (-best[1].rank, best[1].condition):
+            best = network, factored
+    assert best is not None
+    return best
+
+
+def _attention(
+    task: QueryTask, sizes: Sizes, settings: Settings, sharpness: float, rng: np.random.Generator
+) -> SoftmaxNetwork:
+    contexts, queries, d_h = task.contexts, task.queries, sizes.head_dim
+    if settings.way == "generic":
+        heads = [random_head(contexts, queries, d_h, sharpness, rng) for _ in range(sizes.heads)]
+    else:
+        free = min(sizes.length, d_h) - 1
+        groups = [np.arange(1 + h * free, min(1 + (h + 1) * free, sizes.examples)) for h in range(sizes.heads)]
+        heads = [saturating_head(contexts, queries, group, d_h, rng) for group in groups]
+    k = sizes.outputs
+    return SoftmaxNetwork(
+        W_Q=np.stack([W_Q for W_Q, _ in heads]),
+        W_K=np.stack([W_K for _, W_K in heads]),
+        W_V=np.zeros((sizes.heads, sizes.dim, k)),
+        W_O=np.tile(np.eye(k), (sizes.heads, 1, 1)),
+    )
+
+
+def features(network: SoftmaxNetwork, task: QueryTask) -> Floats:
+    """Φ [N, F]: the heads' weights side by side for a shared context (F = H·n), else their averages (F = H·d)."""
+    assert task.vectors is not None
+    weights = attention(network, task.vectors, task.queries)
+    found = weights if task.shared else weights @ task.vectors
+    return found.reshape(len(found), -1)
+
+
+def _with_values(network: SoftmaxNetwork, values: Floats, task: QueryTask) -> SoftmaxNetwork:
+    """The network whose heads give the features these values [F, k]: W_Vʰ is their block, or, shared, E⁺ times it."""
+    heads, dim, k = network.W_V.shape
+    if not task.shared:
+        return network.with_tensor("W_V", values.reshape(heads, dim, k))
+    # E has full row rank n, so E W_V = block is solvable.
+    blocks = values.reshape(heads, -1, k)
+    return network.with_tensor("W_V", np.linalg.pinv(task.contexts) @ blocks)
+
+
+def _wanted(task: QueryTask) -> tuple[Floats, Floats | None]:
+    """What is asked of the outputs, [N, k], and the W_U that reads labels off them."""
+    if isinstance(task, QueryTargets):
+        return task.targets[:, None], None
+    assert isinstance(task, QueryLabels)
+    angles = 2 * np.pi * np.arange(task.label_count) / task.label_count
+    circle = np.stack([np.cos(angles), np.sin(angles)])
+    return circle.T[task.labels], circle
+
+
+def _beyond(task: QueryTask, sizes: Sizes, settings: Settings, rank: int) -> str:
+    if task.shared:
+        limit = f"H(n − 1) + 1 = {feature_rank(sizes.heads, sizes.length)}"
+        why = "a head's n weights sum to one"
+    else:
+        limit, why = f"H·d = {sizes.heads * sizes.dim}", "a head's average has d coordinates"
+    return (
+        f"{NAME} ({settings.way}): the features of the {sizes.examples} examples have rank {rank}; expected "
+        f"{sizes.examples}. With {sizes.heads} heads no attention gives more than {limit}: {why}. Take more heads"
+    )
