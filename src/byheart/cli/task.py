@@ -1,12 +1,18 @@
-"""``byheart task random | show | check``."""
+"""``byheart task random | text | embed | show | check``."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg, subcommand
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, table, with_example
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, table, with_example
+from byheart.errors import BadInput
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from byheart.tasks import Task
 
 
 @dataclass(frozen=True)
@@ -29,8 +35,12 @@ class Random:
     """One label for every token instead of one for the sequence."""
     distribution: bool = False
     """A distribution over the next token instead of a label."""
-    shape: Literal["uniform", "skewed", "neighbours"] = "uniform"
-    """Tokens uniform, Zipf-distributed, or sequences that differ in one or two tokens only."""
+    query: Literal["none", "own", "shared"] = "none"
+    """A query beside each sequence of vectors (with --dim): contexts of their own, or one that all share."""
+    real: bool = False
+    """Real numbers instead of labels as answers (with --query)."""
+    shape: Literal["uniform", "skewed", "neighbours", "every"] = "uniform"
+    """Tokens uniform, Zipf-distributed, sequences that differ in one or two tokens only, or all ω^n sequences."""
     seed: int = 0
     """Seed of the generator."""
     json: Json = False
@@ -39,12 +49,13 @@ class Random:
         """Draw and save."""
         import numpy as np
 
-        from byheart.errors import BadInput
-        from byheart.tasks import Task, random_distribution, random_next_token, random_seq_to_seq, save
+        from byheart.tasks import Task, random_distribution, random_next_token, random_seq_to_seq
 
-        if self.seed < 0:
-            raise BadInput(f"seed is {self.seed}; expected 0 or more")
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(_seed(self.seed))
+        if self.query != "none":
+            return self._query(rng)
+        if self.real:
+            raise BadInput("--real is for queries; expected --query own or --query shared beside it")
         sizes = {"examples": self.examples, "length": self.length, "dim": self.dim, "shape": self.shape}
         task: Task
         if self.distribution:
@@ -54,9 +65,85 @@ class Random:
         else:
             make = random_seq_to_seq if self.seq_to_seq else random_next_token
             task = make(vocab=self.vocab, labels=self.labels, rng=rng, **sizes)  # type: ignore[arg-type]
-        save(task, self.out)
-        _describe(task, self.out, self.json)
-        return DONE
+        return _keep(task, self.out, self.json)
+
+    def _query(self, rng: "np.random.Generator") -> int:
+        from byheart.tasks import random_queries
+
+        if self.dim is None or self.seq_to_seq or self.distribution or self.shape != "uniform":
+            raise BadInput("--query needs a --dim and excludes --seq-to-seq, --distribution and --shape")
+        labels, shared = None if self.real else self.labels, self.query == "shared"
+        task = random_queries(
+            examples=self.examples, length=self.length, dim=self.dim, labels=labels, shared=shared, rng=rng
+        )
+        return _keep(task, self.out, self.json)
+
+
+@dataclass(frozen=True)
+class Text:
+    """Next-token distributions out of texts: every context of n words, and how often which word follows it."""
+
+    files: Positional[tuple[Path, ...]]
+    """Text files; a form feed separates texts, and no context reaches from one into the next."""
+    out: Annotated[Path, arg(aliases=["-o"])]
+    """File to write: .npz or .jsonl."""
+    length: int = 8
+    """n: words in a context."""
+    vocab: int = 500
+    """ω: the most frequent words, and one token for all others."""
+    examples: int | None = None
+    """N: the most frequent contexts; None: all."""
+    json: Json = False
+
+    def run(self) -> int:
+        """Count and save."""
+        from byheart.tasks.corpus import corpus_distribution
+
+        corpus = corpus_distribution(_texts(self.files), length=self.length, vocab=self.vocab, examples=self.examples)
+        return _keep(corpus.task(), self.out, self.json)
+
+
+@dataclass(frozen=True)
+class Embed:
+    """Real token vectors: contexts of texts and the token after each as its query, as a sentence model sees them."""
+
+    files: Positional[tuple[Path, ...]]
+    """Text files; a form feed separates texts."""
+    out: Annotated[Path, arg(aliases=["-o"])]
+    """File to write: .npz or .jsonl."""
+    length: int = 16
+    """n: tokens in a context."""
+    examples: int = 200
+    """N: contexts, spread evenly over the texts."""
+    layer: Literal["static", "positioned", "contextual"] = "contextual"
+    """Vectors of the embedding table, with positions, or of the last layer."""
+    labels: int = 10
+    """C: the answers are random labels out of so many."""
+    real: bool = False
+    """Random real numbers instead of labels as answers."""
+    seed: int = 0
+    """Seed of the answers."""
+    json: Json = False
+
+    def run(self) -> int:
+        """Read, embed and save."""
+        import numpy as np
+
+        from byheart.tasks import QueryLabels, QueryTargets
+        from byheart.tasks.checks import count
+        from byheart.tasks.embeddings import token_vectors
+
+        rng = np.random.default_rng(_seed(self.seed))
+        with status("reading with the sentence model", quiet=self.json):
+            found = token_vectors(_texts(self.files), length=self.length, layer=self.layer, examples=self.examples)
+        if self.real:
+            targets = rng.random(len(found))
+            return _keep(
+                QueryTargets(contexts=found.vectors, queries=found.queries, targets=targets), self.out, self.json
+            )
+        labels = rng.integers(count("labels", self.labels), size=len(found))
+        task = QueryLabels(contexts=found.vectors, queries=found.queries, labels=labels, label_count=self.labels)
+        return _keep(task, self.out, self.json)
 
 
 @dataclass(frozen=True)
@@ -77,19 +164,23 @@ class Show:
 
 @dataclass(frozen=True)
 class Check:
-    """Hold a task against the theorems' conditions: separation, permuted twins, consistency."""
+    """Hold a task against the theorems' conditions: separation, permuted twins, consistency; or a theorem's own."""
 
     file: Positional[Path]
     """Task file (.npz or .jsonl)."""
+    theorem: Literal["mahdavi-2024", "dana-2025", "madden-2024", "kajitsuka-sato-2025"] | None = None
+    """One theorem: a verdict on each of its hypotheses."""
     positions: bool = False
     """Judge for networks with positional codes, where order matters."""
     json: Json = False
 
     def run(self) -> int:
-        """Load and check; exit code 1 if the task asks for two answers to one question."""
+        """Load and check; exit code 1 if the task asks for two answers to one question, or a hypothesis fails."""
         from byheart.tasks import conflict, load, permuted_twins, separation
 
         task = load(self.file)
+        if self.theorem is not None:
+            return self._theorem(task)
         apart, twins, clash = separation(task), permuted_twins(task), conflict(task, positions=self.positions)
         if self.json:
             delta = apart.delta if apart.closest is not None else None
@@ -112,13 +203,52 @@ class Check:
         console().print(verdicts)
         return DONE if clash is None else NOT_TRUE
 
+    def _theorem(self, task: "Task") -> int:
+        from byheart.tasks.theorems import check_theorem
 
-def _describe(task: object, path: Path, as_json: bool) -> None:
-    from dataclasses import asdict
+        assert self.theorem is not None
+        with status(f"checking the hypotheses of {self.theorem}", quiet=self.json):
+            found = check_theorem(self.theorem, task)
+        failed = any(hypothesis.verdict == "fails" and hypothesis.needed for hypothesis in found)
+        if self.json:
+            print_json({"theorem": self.theorem, "fails": failed, "hypotheses": [asdict(row) for row in found]})
+            return NOT_TRUE if failed else DONE
+        colours = {"holds": "green", "fails": "red", "undecided": "yellow"}
+        verdicts = table(f"{self.file}: the hypotheses of {self.theorem}", "hypothesis", "verdict", "found")
+        for row in found:
+            name = row.name if row.needed else f"(not needed) {row.name}"
+            verdicts.add_row(name, f"[{colours[row.verdict]}]{row.verdict}[/]", row.found)
+        console().print(verdicts)
+        return NOT_TRUE if failed else DONE
 
-    from byheart.tasks import Task
 
-    assert isinstance(task, Task)
+def _seed(seed: int) -> int:
+    if seed < 0:
+        raise BadInput(f"seed is {seed}; expected 0 or more")
+    return seed
+
+
+def _texts(files: tuple[Path, ...]) -> list[str]:
+    if not files:
+        raise BadInput("no files; expected one or more texts")
+    texts = []
+    for file in files:
+        try:
+            texts += file.read_text(encoding="utf-8").split("\f")
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{file}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+    return texts
+
+
+def _keep(task: "Task", path: Path, as_json: bool) -> int:
+    from byheart.tasks import save
+
+    save(task, path)
+    _describe(task, path, as_json)
+    return DONE
+
+
+def _describe(task: "Task", path: Path, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(path), "task": task.kind, "size": asdict(task.size), "fingerprint": task.fingerprint})
         return
@@ -136,7 +266,18 @@ _RANDOM = with_example(
     "byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz",
 )
 _SHOW = with_example("Say what a task file holds.", "byheart task show t.npz")
-_CHECK = with_example("Hold a task against the theorems' conditions.", "byheart task check t.npz")
+_CHECK = with_example(
+    "Hold a task against the theorems' conditions, or against one theorem's hypotheses.",
+    "byheart task check t.npz    or:  byheart task check q.npz --theorem mahdavi-2024",
+)
+_TEXT = with_example(
+    "Next-token distributions out of texts.",
+    "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o t.npz",
+)
+_EMBED = with_example(
+    "Real token vectors: contexts of texts with the token after each as the query (extra: embeddings).",
+    "byheart task embed book.txt --length 16 --examples 200 -o q.npz",
+)
 
 
 @dataclass(frozen=True)
@@ -145,6 +286,8 @@ class TaskCommand:
 
     command: Annotated[
         Annotated[Random, subcommand("random", description=_RANDOM)]
+        | Annotated[Text, subcommand("text", description=_TEXT)]
+        | Annotated[Embed, subcommand("embed", description=_EMBED)]
         | Annotated[Show, subcommand("show", description=_SHOW)]
         | Annotated[Check, subcommand("check", description=_CHECK)],
         arg(name=""),

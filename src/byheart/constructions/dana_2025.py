@@ -19,8 +19,9 @@ difference of rows, moves a gap of at least ‖Δ‖²/2 by at most ‖Δ‖²/8
 
 **Distributions** (their Theorem 1). No network of dimension d beats the best *sequence encoder*, logits of rank d
 (:mod:`byheart.constructions.encoder`). Its encodings are the targets, on the likeliest contexts, as many as it takes
-for a probability of 1 − ε; what the network says of the others is whatever comes out. The excess over the encoder is
-theirs, bounded in the paper by C·ε·‖WE‖₂ + γ; every term is measured (:func:`terms`).
+for a probability of 1 − ε. Where heads are left, the others are brought as near to theirs as least squares can; where
+not, what the network says of them is whatever comes out. The excess over the encoder is theirs, bounded in the paper by
+C·ε·‖WE‖₂ + γ; every term is measured (:func:`terms`).
 
 Two hypotheses beyond the paper's, which its count needs: contexts end in at least d different tokens (else d in the
 capacity is their number), and n ≥ 2. Checked: the rank, in floating point, and with it both. Whether the answers are
@@ -52,6 +53,8 @@ SHARPNESS = (4.0, 8.0, 16.0)
 SINGULAR = 1e9
 """A change of basis with a condition number beyond this is not used."""
 ATTEMPTS = 8
+TAME = 1e-4
+"""Left-out contexts are not moved along directions that take larger weights than 1/TAME."""
 
 
 @dataclass(frozen=True)
@@ -136,12 +139,15 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Sof
     kept = _held(task, settings)
     assert task.tokens is not None
     needs, tokens = _demand(task, kept), task.tokens[kept]
+    others = np.setdiff1d(distinct(task.tokens).first, kept)
+    rest = task.tokens[others], np.zeros((0, 0))
     d, d_h, H = _dimensions(needs, settings)
     check_system(NAME, len(kept))
     encoder: Encoder | None = None
     if isinstance(task, NextTokenDistribution):
         encoder = best_encoder(task.probabilities, task.likelihoods, d, rng=rng)
         W_U, targets = encoder.W_U, encoder.encodings[kept]
+        rest = task.tokens[others], encoder.encodings[others]
     else:
         assert isinstance(task, NextToken)
         W_U, targets = _labels_as_targets(task.labels[kept], task.label_count, d, rng)
@@ -149,7 +155,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Sof
         drawn, factored = _best_draw(tokens, needs.size, (d, d_h, H), W_U, rng)
         if factored.rank < len(kept):
             raise BeyondCapacity(_beyond(needs, (d, d_h, H), factored.rank), drawn, factored.rank)
-        network, basis = _rebased(drawn, factored, targets, rng)
+        network, basis = _rebased(drawn, factored, targets, rest, rng)
         if network is not None:
             break
     else:
@@ -253,11 +259,16 @@ def features(network: SoftmaxNetwork, tokens: Ids) -> Floats:
 
 
 def _rebased(
-    drawn: SoftmaxNetwork, factored: Factored, targets: Floats, rng: np.random.Generator
+    drawn: SoftmaxNetwork, factored: Factored, targets: Floats, rest: tuple[Ids, Floats], rng: np.random.Generator
 ) -> tuple[SoftmaxNetwork | None, float]:
-    """The network with W solved for and the skip connection's block M made a change of basis, None if M is singular."""
+    """The network with W solved for and the skip connection's block M made a change of basis, None if M is singular.
+
+    ``rest``: the contexts that were left out, and what they ask for.
+    """
     H, d, d_h = drawn.W_V.shape
     W = factored.solve(_spanning(targets, drawn, rng))
+    if len(rest[0]) and factored.rank < len(W):
+        W = W + _towards(features(drawn, rest[0]), rest[1], W, factored)
     if np.linalg.cond(W[:d]) > SINGULAR:
         W = W + factored.invisible(np.abs(W).max() * rng.standard_normal(W.shape))
     M, condition = W[:d], float(np.linalg.cond(W[:d]))
@@ -277,6 +288,15 @@ def _rebased(
         skip=True,
     )
     return network, condition
+
+
+def _towards(others: Floats, wanted: Floats, W: Floats, factored: Factored) -> Floats:
+    """What to add to W so that no held context changes, and features ``others`` come nearest to ``wanted``."""
+    free = factored.invisible(others.T).T
+    left, singular, right = np.linalg.svd(free, full_matrices=False)
+    firm = singular > TAME * np.linalg.norm(others, 2)
+    added: Floats = right[firm].T @ ((left[:, firm].T @ (wanted - others @ W)) / singular[firm, None])
+    return added
 
 
 def _spanning(targets: Floats, drawn: SoftmaxNetwork, rng: np.random.Generator) -> Floats:

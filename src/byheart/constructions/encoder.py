@@ -46,6 +46,8 @@ Report = Callable[[int, int], None]
 
 FLOOR = 1e-15
 START_FLOOR = 1e-6
+TINY = 1e-9
+"""With a probability below, all cold starts go through all ridges."""
 RIDGES = tuple(10.0**-k for k in range(3, 11))
 ROUGHLY = (1e-5, 60)
 """Gradient at which to stop and most steps, for all ridges but the last."""
@@ -127,9 +129,9 @@ def best_encoder(
 ) -> Encoder:
     """The best encoder of dimension ``dim`` found, for probabilities [N, ω] and weights [N].
 
-    Two starts are at the truncated SVD of the weighted, centred log-probabilities: with the last ρ at once, and through
-    all from 10⁻³ down. ``restarts`` more are at random planes, in turn one way and the other. ``report`` is called with
-    (starts done, starts in all).
+    Two starts are at the truncated SVD of the weighted, centred log-probabilities: through all ρ from 10⁻³ down, and with
+    the last at once. ``restarts`` more are at random planes, in turn one way and the other. (With probabilities below
+    1e-9 all go the first way.) ``report`` is called with (starts done, starts in all).
 
     >>> P = np.eye(3) * 0.7 + 0.1
     >>> best = best_encoder(P, [1 / 3] * 3, dim=2, rng=np.random.default_rng(0))
@@ -471,9 +473,10 @@ def _best(
     closed = _closed_form(task, dim)
     if closed is not None:
         return _encoder(task, closed, dim, ())
-    svd, last = _svd_plane(task, dim), RIDGES[-1:]
-    starts = [*((W, last) for W in warm), (svd, last), (svd, RIDGES)]
-    starts += [(_plane(rng.standard_normal(svd.shape)), RIDGES if k % 2 else last) for k in range(restarts)]
+    last, ways = RIDGES[-1:], [RIDGES] if task.P.min() < TINY else [RIDGES, RIDGES[-1:]]
+    svd = _svd_plane(task, dim)
+    starts = [*((W, last) for W in warm), *((svd, way) for way in ways)]
+    starts += [(_plane(rng.standard_normal(svd.shape)), ways[k % len(ways)]) for k in range(restarts)]
     ends = []
     for done, (W, ridges) in enumerate(starts, 1):
         ends.append(_follow(task, W, ridges))
