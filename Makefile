@@ -31,6 +31,7 @@ fast: setup  ## the fast tests alone
 
 bench: setup  ## the figures that the README names, measured on this machine
 	$(BIN)/python benchmarks/bench.py
+	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/reciting.py --plot docs/bits.png
 
 clean:  ## remove what the other targets made

@@ -13,8 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from tables import OUT, table
 
 from byheart.certificates import certify, judge
 from byheart.constructions import build, vardi_2022
@@ -22,24 +21,12 @@ from byheart.networks import Network, reference, store
 from byheart.networks.evaluate import evaluate
 from byheart.tasks import NextToken, random_next_token, random_seq_to_seq
 
-OUT = Console(highlight=False, width=120)
-
 
 def timed(work: Callable[[], object]) -> float:
     """Seconds that ``work`` takes."""
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
-
-
-def table(title: str, *columns: str) -> Table:
-    """An empty table whose columns are aligned to the right, but for the first."""
-    result = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
-    )
-    for index, name in enumerate(columns):
-        result.add_column(name, justify="right" if index else "left")
-    return result
 
 
 def points(examples: int, labels: int = 2) -> NextToken:

@@ -15,8 +15,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from rich.console import Console
-from rich.table import Table
+from tables import OUT, table
 
 from byheart.certificates.floats import certify_stock, judge_transformer
 from byheart.constructions.reciting import Recital, Settings, compile_files, compile_task
@@ -28,19 +27,8 @@ from byheart.report.bits import Bar, draw_bits
 from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.contexts import task_contexts
 
-OUT = Console(highlight=False, width=140)
 RESULTS = Path(__file__).parent / "results"
 LIMITS = {"float32": 32, "float64": 64, "bfloat16": 16}
-
-
-def table(title: str, *columns: str) -> Table:
-    """An empty table whose columns are aligned to the right, but for the first."""
-    result = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0)
-    )
-    for index, name in enumerate(columns):
-        result.add_column(name, justify="right" if index else "left")
-    return result
 
 
 def task_of(N: int, labels: int = 256) -> NextToken:

@@ -129,9 +129,9 @@ def best_encoder(
 ) -> Encoder:
     """The best encoder of dimension ``dim`` found, for probabilities [N, ω] and weights [N].
 
-    Two starts are at the truncated SVD of the weighted, centred log-probabilities: through all ρ from 10⁻³ down, and with
-    the last at once. ``restarts`` more are at random planes, in turn one way and the other. (With probabilities below
-    1e-9 all go the first way.) ``report`` is called with (starts done, starts in all).
+    Two starts are at the truncated SVD of the weighted, centred log-probabilities: through all ρ from 10⁻³ down, and
+    with the last at once. ``restarts`` more are at random planes, in turn one way and the other. (With probabilities
+    below 1e-9 all go the first way.) ``report`` is called with (starts done, starts in all).
 
     >>> P = np.eye(3) * 0.7 + 0.1
     >>> best = best_encoder(P, [1 / 3] * 3, dim=2, rng=np.random.default_rng(0))
