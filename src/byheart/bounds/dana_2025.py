@@ -11,6 +11,12 @@ while the log-ratios log p(i)/p(ω) of N arbitrary distributions form an arbitra
 interpolation needs d ≥ min(N, ω − 1), and the unembedding alone has ω · min(N, ω − 1) entries. For N ≥ ω − 1 this is
 their "every distribution iff d ≥ ω − 1".
 
+**Almost look-up tables** (their Theorem 2, derived here): every context t has a token y_t of probability 1 − η_t. There
+are ω vectors u_i ∈ {±1}^d/√d with |u_i·u_j| ≤ c = C/2, C = √(32 log(ω + 1)/d): by Hoeffding and a union bound random
+signs fail with probability at most ω²·e^{−dc²/2} ≤ ω²/(ω + 1)⁴. With the logits λ u_i·u_{y_t}, λ at y_t and at most λc
+elsewhere, KL ≤ η_t λ(1 + c) + log(1 + (ω − 1)e^{−λ(1 − c)}) − H(p_t); averaged, and at the best λ, this is
+:func:`almost_lookup`, h(ρ) + ρ log(ω − 1) − H with ρ = η(1 + c)/(1 − c): Fano's inequality with a larger error.
+
 - Letters: their N is our ω (dictionary), their S our n (context length), their T₀ our N (associations).
 - Exact: both numbers, for dense matrices without biases.
 - Two hypotheses that sizes do not show: the last token's embedding is the same in all contexts that end in one token,
@@ -18,6 +24,8 @@ their "every distribution iff d ≥ ω − 1".
   to their number. And with S = 1 every head repeats the embedding, hence n ≥ 2.
 - Not checked here: these, and that the contexts differ.
 """
+
+import math
 
 from byheart.bounds.bound import Bound
 from byheart.errors import BadInput
@@ -73,6 +81,36 @@ def needed_by_distributions(examples: int, vocab: int) -> int:
     2450
     """
     return vocab * bottleneck_dim(examples, vocab)
+
+
+def coherence(vocab: int, dim: int) -> float:
+    """c = ½√(32 log(ω + 1)/d): ω unit vectors with inner products within ±c exist; 1 or more says nothing.
+
+    >>> round(coherence(vocab=1000, dim=400), 4)
+    0.3717
+    """
+    return math.sqrt(8 * math.log(vocab + 1) / dim)
+
+
+def almost_lookup(vocab: int, dim: int, miss: float, entropy: float) -> float:
+    """Some sequence encoder of dimension d has at most this divergence, in nats: h(ρ) + ρ log(ω − 1) − H.
+
+    ``miss`` is the mean of 1 − max p_t over the contexts, η, and ``entropy`` that of the entropy of p_t, H. Where c ≥ 1
+    or ρ ≥ 1 − 1/ω it is what the uniform answer has, log ω − H.
+
+    >>> round(almost_lookup(vocab=1000, dim=400, miss=0.01, entropy=0.1), 3)
+    0.156
+    """
+    if vocab < 2 or dim < 1:
+        raise BadInput(f"vocab is {vocab} and dim is {dim}; expected at least 2 and 1")
+    if not 0 <= miss <= 1 or entropy < 0:
+        raise BadInput(f"miss is {miss} and entropy {entropy}; expected 0 ≤ miss ≤ 1 and an entropy of 0 or more")
+    c = coherence(vocab, dim)
+    rho = miss * (1 + c) / (1 - c) if c < 1 else 1.0
+    if rho >= 1 - 1 / vocab:
+        return math.log(vocab) - entropy
+    h = -rho * math.log(rho) - (1 - rho) * math.log1p(-rho) if rho > 0 else 0.0
+    return h + rho * math.log(vocab - 1) - entropy
 
 
 PAPER = "Dana, Pydi & Chevaleyre 2025"

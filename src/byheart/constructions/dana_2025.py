@@ -334,7 +334,9 @@ class Terms:
     encoder: float
     """The same of the best sequence encoder that was found: no network of this dimension is known to do better."""
     encoder_gap: float
-    """γ: with its unembedding no encodings at all are better than ``encoder`` by more than this."""
+    """γ: with its unembedding no encodings, and with its encodings no unembedding, are better by more than this."""
+    encoder_lower: float
+    """Proved: no encoder of this dimension, and so no network, has a smaller divergence. Weak, but a theorem."""
     left_out: float
     """ε: the probability of the contexts that were left out."""
     norm: float
@@ -352,7 +354,7 @@ class Terms:
 
     def as_json(self) -> dict[str, object]:
         """The terms by name."""
-        names = ("divergence", "encoder", "encoder_gap", "left_out", "norm", "excess", "constant")
+        names = ("divergence", "encoder", "encoder_gap", "encoder_lower", "left_out", "norm", "excess", "constant")
         return {name: None if (value := getattr(self, name)) is None else float(f"{value:.6g}") for name in names}
 
 
@@ -364,7 +366,8 @@ def terms(network: SoftmaxNetwork, task: NextTokenDistribution, encoder: Encoder
     return Terms(
         divergence=divergence(logits, task.probabilities, task.likelihoods),
         encoder=encoder.divergence,
-        encoder_gap=encoder.encodings_gap,
+        encoder_gap=max(encoder.encodings_gap, encoder.unembedding_gap),
+        encoder_lower=encoder.lower,
         left_out=float(task.likelihoods[outside].sum()),
         norm=encoder.norm,
     )
