@@ -185,7 +185,7 @@ def real_vectors() -> None:
                 return
             task = QueryTargets(contexts=found.vectors, queries=found.queries, targets=rng.random(len(found)))
             told = check_theorem("mahdavi-2024", task)
-            rows.add_row(layer, str(length), *(f"{h.verdict}: {h.found}" for h in told[1:]))
+            rows.add_row(layer, str(length), *(f"{h.verdict}: {h.found.split(';')[0]}" for h in told[1:]))
     OUT.print(rows, "")
 
 

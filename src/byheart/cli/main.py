@@ -53,8 +53,8 @@ _EDIT = with_example(
     "byheart edit book --set 'Call me Ishmael=!'",
 )
 _SHOW = with_example(
-    "Show where a network's parameters are.",
-    "byheart show book --plot parameters.png",
+    "Show where a network's parameters are; with --task, which head of a softmax network holds which example.",
+    "byheart show book --plot parameters.png    or:  byheart show net --task q.npz --plot heads.png",
 )
 Command = (
     Annotated[TaskCommand, subcommand("task", description=_TASK)]

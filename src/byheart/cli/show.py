@@ -1,4 +1,4 @@
-"""``byheart show DIR``: where the parameters are."""
+"""``byheart show DIR``: where the parameters are; with a task, which head holds which example."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from tyro.conf import Positional
 
 from byheart.cli.output import DONE, Json, console, number, print_json, table
+from byheart.errors import BadInput
 from byheart.networks.folders import kind_of
 
 if TYPE_CHECKING:
     from byheart.networks.account import Account
     from byheart.report.parts import Part
+    from byheart.report.saturation import Saturation
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,10 @@ class ShowCommand:
 
     network: Positional[Path]
     """Network folder."""
+    task: Path | None = None
+    """Softmax networks: the task that was memorized, to show which head holds which example."""
     plot: Path | None = None
-    """Draw them into this picture (.png or .svg)."""
+    """Draw it into this picture (.png or .svg): the parameters, or with --task the heads."""
     json: Json = False
 
     def run(self) -> int:
@@ -31,19 +35,46 @@ class ShowCommand:
         if self.plot is not None:
             check_picture(self.plot)
         kind = kind_of(self.network)
+        if self.task is not None and kind != "softmax":
+            raise BadInput(f"{self.network}: --task shows the heads of a softmax network; this is none")
         accounts = {"float": _float_account, "llama": _llama_account}
         account, facts = accounts.get(kind or "exact", _exact_account)(self.network)
         parts = parts_of(account, reciting=kind == "float")
+        heads = None if self.task is None else _heads(self.network, self.task)
         if self.json:
             rows = [{"part": p.name, "parameters": p.parameters, "nonzero": p.nonzero} for p in parts]
-            print_json({"parameters": account.dense, "facts": facts, "parts": rows})
+            held = {} if heads is None else {"held": heads.held.tolist(), "saturated": heads.share}
+            print_json({"parameters": account.dense, "facts": facts, "parts": rows, **held})
         else:
             _print(self.network, account, parts, facts)
+            if heads is not None:
+                _print_heads(heads)
         if self.plot is not None:
-            draw_parts(parts, f"{self.network.name}: {', '.join(facts.values())}", self.plot)
+            title = f"{self.network.name}: {', '.join(facts.values())}"
+            if heads is None:
+                draw_parts(parts, title, self.plot)
+            else:
+                from byheart.report.saturation import draw_saturation
+
+                draw_saturation(heads, title, self.plot)
             if not self.json:
                 console().print(f"drew {self.plot}", markup=False)
         return DONE
+
+
+def _heads(folder: Path, task: Path) -> "Saturation":
+    from byheart.certificates.balls import inputs_of
+    from byheart.networks import softmax
+    from byheart.report.saturation import saturation_of
+    from byheart.tasks import load
+
+    return saturation_of(softmax.load(folder).network, inputs_of(load(task)))
+
+
+def _print_heads(heads: "Saturation") -> None:
+    from byheart.report.saturation import caption
+
+    console().print(caption(heads), markup=False)
 
 
 def _float_account(folder: Path) -> "tuple[Account, dict[str, str]]":
@@ -83,10 +114,10 @@ def _dtype(tensor: object) -> object:
 
 
 def _exact_account(folder: Path) -> "tuple[Account, dict[str, str]]":
-    from byheart.networks import store
-    from byheart.networks.account import count
+    """An exact network's, or a softmax network's."""
+    from byheart.networks import kinds
 
-    account = count(store.load(folder))
+    account = kinds.count(kinds.load(folder))
     return account, {"parameters": f"{account.dense:,} parameters", "bits": f"at most {account.max_bits} bits an entry"}
 
 

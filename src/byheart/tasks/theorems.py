@@ -90,7 +90,7 @@ def _independent(name: str, vectors: Floats, k: int, *, needed: bool = True) -> 
     k = min(k, len(vectors))
     known = kruskal(vectors, wanted=k)
     verdict = known.verdict(k)
-    proved = f"every {known.lower} are, proved by {known.lower_by}; of {k}: " if verdict.answer == "undecided" else ""
+    proved = f"every {known.lower}: {known.lower_by}; every {k}: " if verdict.answer == "undecided" else ""
     return Hypothesis(name, verdict.answer, f"{proved}{verdict.why}", needed)
 
 
