@@ -32,4 +32,15 @@ run task random --examples 10000 --length 16 --vocab 64 --labels 2 --seed 0 -o "
 run build folding --task "$folder/task.npz" -o "$folder/folded"
 run certify "$folder/folded" --task "$folder/task.npz" --controls
 run compare --task "$folder/task.npz" --plot "$folder/parameters.png" --plot-constant "$folder/constant.png"
-printf '\nThe pictures: %s, %s and %s\n' "$folder/stdlib.png" "$folder/parameters.png" "$folder/constant.png"
+
+say "5. Attention alone: 621 = H(n − 1) + 1 real targets in one layer of 20 heads, every output enclosed in balls."
+run task random --query shared --real --examples 621 --length 32 --dim 64 -o "$folder/queries.npz"
+run build mahdavi-2024 --task "$folder/queries.npz" --heads 20 -o "$folder/heads"
+run certify "$folder/heads" --task "$folder/queries.npz" --controls
+run show "$folder/heads" --task "$folder/queries.npz" --plot "$folder/heads.png"
+"$python" "$(dirname "$0")/docstrings.py" "$folder/docstrings.txt"
+run task text "$folder/docstrings.txt" --length 8 --vocab 500 --examples 1000 -o "$folder/docstrings.npz"
+run build madden-2024 --task "$folder/docstrings.npz" -o "$folder/decoder"
+run certify "$folder/decoder" --task "$folder/docstrings.npz"
+
+printf '\nThe pictures: stdlib.png, parameters.png, constant.png and heads.png in %s\n' "$folder"

