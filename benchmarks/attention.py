@@ -53,7 +53,7 @@ def mahdavi() -> None:
     """Real targets, every output enclosed; the rank of the features proved."""
     rows = table(
         "mahdavi-2024: d = 64, n = 32, H = 20, real targets, tolerance 1e-6",
-        *("context", "way", "d_h", "promised", "N", "parameters", "3N", "condition", "largest error", "certified"),
+        *("context", "way", "d_h", "promised", "N", "parameters", "3N", "condition", "errors at most", "certified"),
         *("rank", "built in", "certified in"),
     )
     cases: list[tuple[bool, str, int, int]] = [(True, "saturated", 32, 621), (True, "generic", 32, 621)]
@@ -67,7 +67,7 @@ def mahdavi() -> None:
         rows.add_row(
             *("shared" if shared else "own", way, str(head_dim), f"{capacity(20, 32, head_dim)}", f"{N:,}"),
             *(f"{built.account.dense:,}", f"{3 * N:,}", f"{built.chosen['condition']:.1e}"),
-            *(certificate.found.removeprefix("largest error "), "yes" if certificate.certified else "NO"),
+            *(certificate.found.removeprefix("errors at most "), "yes" if certificate.certified else "NO"),
             *("not proved" if proof is None else f"{proof.rank:,}", f"{built.seconds:.1f} s", f"{seconds:.1f} s"),
         )
     OUT.print(rows, "")

@@ -7,9 +7,11 @@ from hypothesis import strategies as st
 
 from byheart.certificates import flipped_bit, judge, shuffled_labels
 from byheart.certificates.controls import flip_random_bit
-from byheart.constructions import CONSTRUCTIONS, build
+from byheart.constructions import build
 from byheart.networks import Affine, FeedForward, Network, integers
 from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq
+
+from ..exact import EXACT
 
 NEXT_TOKEN = random_next_token(examples=40, length=3, vocab=30, labels=2, rng=np.random.default_rng(0))
 SEQ_TO_SEQ = random_seq_to_seq(examples=20, length=3, vocab=30, labels=5, rng=np.random.default_rng(0))
@@ -58,7 +60,7 @@ def test_one_bit_of_one_weight(seed: int) -> None:
     assert place == f"{name}[{index}] bit {bit}"
 
 
-@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("seed", range(4))
 def test_flipped_bits_are_found(name: str, seed: int) -> None:
     network = build(name, NEXT_TOKEN).network

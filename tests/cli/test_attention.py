@@ -56,7 +56,7 @@ def test_the_whole_way_of_mahdavi(queries: Path, run: Run) -> None:
     assert "way saturated, heads 4, head dim 4, rank 13" in said.out
     said = run("certify", "net", "--task", "q.npz", "--controls")
     assert said.code == 0
-    assert said.out.startswith("certified: 13 of 13 answers right, largest error ")
+    assert said.out.startswith("certified: 13 of 13 answers right, errors at most ")
     assert "ball arithmetic, exhaustive, 64 bits" in said.out
     assert "control, shuffled answers: found out" in said.out
     assert "control, nudged weight: found out" in said.out

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from byheart.constructions import CONSTRUCTIONS
-from byheart.networks import count, store
-from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, load, save
+from byheart.networks import count, kinds, softmax, store
+from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, load, random_distribution, random_queries, save
+
+from ..exact import EXACT, SOFTMAX
 
 Run = Callable[..., Any]
 ACCOUNT = {"dense", "nonzero", "free", "max_bits", "total_bits", "depth", "width", "items"}
@@ -106,7 +108,7 @@ def test_task_check_all_tokens_equal_is_json(work: Path, run: Run) -> None:
 # build
 
 
-@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@pytest.mark.parametrize("name", EXACT)
 def test_build(work: Path, run: Run, name: str) -> None:
     said = run("build", name, "--task", "t.npz", "-o", "net")
     assert (said.code, said.err) == (0, "")
@@ -120,19 +122,70 @@ def test_build(work: Path, run: Run, name: str) -> None:
     assert about["seed"] == 0
 
 
-@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@pytest.mark.parametrize("name", EXACT)
 def test_build_json(work: Path, run: Run, name: str) -> None:
     said = run("build", name, "--task", "t.npz", "-o", "net", "--seed", 3, "--json")
     assert (said.code, said.err) == (0, "")
     found = said.json
-    assert set(found) == {"construction", "account", "seconds"}
+    assert set(found) == {"construction", "account", "chosen", "seconds"}
     assert found["construction"] == name
+    assert found["chosen"] == store.about(work / "net")["chosen"]
     assert found["seconds"] > 0
     account = found["account"]
     assert set(account) == ACCOUNT
     assert all(set(item) == ITEM for item in account["items"])
     assert account["dense"] == sum(item["dense"] for item in account["items"])
     assert account == json.loads(json.dumps(count(store.load(work / "net")).as_json()))
+
+
+def task_for(name: str, work: Path) -> Path:
+    """A small task in a file that the softmax construction ``name`` is for."""
+    rng, path = np.random.default_rng(1), work / "softmax.npz"
+    task = {
+        "mahdavi-2024": random_queries(examples=5, length=3, dim=5, labels=None, rng=rng),
+        "dana-2025": load(work / "t.npz"),
+        "madden-2024": random_distribution(examples=6, length=2, vocab=4, rng=rng),
+    }[name]
+    save(task, path)
+    return path
+
+
+@pytest.mark.parametrize("name", SOFTMAX)
+def test_build_and_certify_softmax_networks(work: Path, run: Run, name: str) -> None:
+    task = task_for(name, work)
+    said = run("build", name, "--task", task, "-o", "net")
+    assert (said.code, said.err) == (0, "")
+    network = kinds.load(work / "net")
+    assert isinstance(network, softmax.SoftmaxNetwork)
+    assert f"{kinds.count(network).dense:,}" in said.out
+    assert "chosen: " in said.out
+    about = softmax.load(work / "net").about
+    assert set(about) == {"construction", "settings", "seed", "task", "chosen"}
+    assert (about["construction"], about["task"], about["seed"]) == (name, load(task).fingerprint, 0)
+    said = run("certify", "net", "--task", task)
+    assert (said.code, said.err) == (0, "")
+    examples = load(task).size.examples
+    assert f"certified: {examples} of {examples} answers right" in said.out
+    assert "ball arithmetic, exhaustive, " in said.out
+    assert run("certify", "net", "--task", task, "--recheck").code == 0
+
+
+@pytest.mark.parametrize("name", SOFTMAX)
+def test_build_json_of_softmax_networks(work: Path, run: Run, name: str) -> None:
+    task = task_for(name, work)
+    found = run("build", name, "--task", task, "-o", "net", "--seed", 3, "--json").json
+    assert set(found) == {"construction", "account", "chosen", "seconds"}
+    assert found["construction"] == name
+    assert found["chosen"]
+    loaded = softmax.load(work / "net")
+    assert found["chosen"] == loaded.about["chosen"]
+    assert found["account"] == json.loads(json.dumps(kinds.count(loaded.network).as_json()))
+    assert set(found["account"]) == ACCOUNT
+    certificate = run("certify", "net", "--task", task, "--controls", "--json").json
+    assert [control["name"] for control in certificate["controls"]] == ["shuffled answers", "nudged weight"]
+    assert certificate["controls"][0]["found"] is True
+    assert certificate["controls"][1]["found"] in (True, None)
+    assert (certificate["certified"], certificate["undecided"]) == (True, 0)
 
 
 def test_build_settings(work: Path, run: Run) -> None:
@@ -209,7 +262,7 @@ def test_certify_controls(network: Path, run: Run) -> None:
     assert all(control["found"] for control in found["controls"])
 
 
-@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@pytest.mark.parametrize("name", [*EXACT, "dana-2025"])
 def test_controls_do_not_fail_where_there_is_no_lie_to_tell(work: Path, run: Run, name: str) -> None:
     """Equal labels cannot be shuffled into a lie. What is certified stays certified: exit code 0."""
     save(NextToken(tokens=[[0, 1], [2, 2]], labels=[1, 1]), "same.npz")
@@ -274,8 +327,8 @@ def test_seq_to_seq_names_the_position(work: Path, run: Run) -> None:
 def test_bounds(run: Run) -> None:
     said = run("bounds", "--examples", 1000, "--length", 4, "--labels", 2, "--vocab", 50)
     assert (said.code, said.err) == (0, "")
-    for name in CONSTRUCTIONS:
-        assert name in said.out
+    printed = {name for name in CONSTRUCTIONS if name in said.out}
+    assert printed == {*EXACT, "dana-2025"}, "the others have no plan for a size alone"
     assert "Smallest" in said.out
 
 
@@ -303,7 +356,9 @@ def test_compare(work: Path, run: Run) -> None:
     assert (said.code, said.err) == (0, "")
     for name in CONSTRUCTIONS:
         assert name in said.out
-    assert said.out.count("yes") == len(CONSTRUCTIONS)
+    assert said.out.count("yes") == len([*EXACT, "dana-2025"])
+    for name in ("mahdavi-2024", "madden-2024"):
+        assert f"refused: {name} memorizes" in " ".join(said.out.split())
 
 
 def test_compare_json_and_plot(work: Path, run: Run) -> None:
@@ -313,7 +368,8 @@ def test_compare_json_and_plot(work: Path, run: Run) -> None:
     assert set(found) == {"size", "task", "rows"}
     assert found["task"] == load("t.npz").fingerprint
     assert {row["construction"] for row in found["rows"]} == set(CONSTRUCTIONS)
-    assert all(row["certified"] for row in found["rows"])
+    certified = {row["construction"]: row["certified"] for row in found["rows"]}
+    assert certified == dict.fromkeys([*EXACT, "dana-2025"], True) | {"mahdavi-2024": None, "madden-2024": None}
     assert (work / "p.png").stat().st_size > 10_000
 
 
@@ -323,8 +379,11 @@ def test_compare_shows_refusals(work: Path, run: Run) -> None:
     assert said.code == 0
     assert "refused: vardi-2022 memorizes points" in " ".join(said.out.split())
     rows = run("compare", "--task", "s.npz", "--json").json["rows"]
-    assert rows[-1]["parameters"] is None
-    assert "memorizes points" in rows[-1]["note"]
+    refused = {row["construction"]: row["note"] for row in rows if row["parameters"] is None}
+    assert [row["construction"] for row in rows[-4:]] == list(refused)
+    assert set(refused) == {"vardi-2022", *SOFTMAX}
+    assert "memorizes points" in refused["vardi-2022"]
+    assert all(refused[name].endswith("the task is seq-to-seq") for name in SOFTMAX)
 
 
 # the whole way, in processes of their own

@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from byheart.constructions import CONSTRUCTIONS
+
+from ..exact import EXACT, SOFTMAX
+
 Run = Callable[..., Any]
 COMMANDS = [
     ["task"],
@@ -18,6 +22,10 @@ COMMANDS = [
     ["build", "interpolate"],
     ["build", "vardi-2022"],
     ["build", "kajitsuka-sato-2025"],
+    ["build", "folding"],
+    ["build", "mahdavi-2024"],
+    ["build", "dana-2025"],
+    ["build", "madden-2024"],
     ["certify"],
     ["compare"],
     ["compile"],
@@ -63,6 +71,11 @@ def test_every_option_is_explained(run: Run, command: list[str]) -> None:
         assert option in said
 
 
+def test_the_help_of_build_lists_all_constructions(run: Run) -> None:
+    said = run("build", "--help")
+    assert {name for name in CONSTRUCTIONS if name in said.out} == {*EXACT, *SOFTMAX}
+
+
 def test_the_main_help_lists_all_commands(run: Run) -> None:
     said = run("--help")
     assert said.code == 0
@@ -71,7 +84,9 @@ def test_the_main_help_lists_all_commands(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["build", "kajitsuka-sato-2025"], ["certify"], ["compare"], ["compile"], ["show"]], ids=" ".join
+    "command",
+    [[], ["build", "kajitsuka-sato-2025"], ["build", "mahdavi-2024"], ["certify"], ["compare"], ["compile"], ["show"]],
+    ids=" ".join,
 )
 def test_help_loads_nothing_heavy(command: list[str]) -> None:
     script = (

@@ -8,7 +8,9 @@ import pytest
 from byheart.certificates import judge
 from byheart.constructions import CONSTRUCTIONS, build, interpolate, kajitsuka_sato_2025, vardi_2022
 from byheart.errors import BadInput
-from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq
+from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq
+
+from ..exact import EXACT, SOFTMAX
 
 TRANSFORMERS = ["interpolate", "kajitsuka-sato-2025", "folding"]
 TWINS = NextToken(tokens=[[9, 9], [0, 1], [5, 5], [1, 0]], labels=[0, 1, 0, 0])
@@ -43,7 +45,7 @@ def test_equal_tokens_of_one_sequence(name: str) -> None:
         build(name, task)
 
 
-@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("positions", [False, True])
 def test_conflicting_duplicates(name: str, positions: bool) -> None:
     """Nothing helps: no hint at positions."""
@@ -53,16 +55,48 @@ def test_conflicting_duplicates(name: str, positions: bool) -> None:
         build(name, task, settings=settings)
 
 
-@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@pytest.mark.parametrize("name", EXACT)
 def test_zero_and_minus_zero_are_equal(name: str) -> None:
     with pytest.raises(BadInput, match="example 0 and example 1 are equal sequences"):
         build(name, NextToken(vectors=[[[0.0]], [[-0.0]]], labels=[0, 1]))
 
 
-@pytest.mark.parametrize("name", CONSTRUCTIONS)
+@pytest.mark.parametrize("name", EXACT)
 def test_distributions(name: str) -> None:
     task = NextTokenDistribution(tokens=[[0], [1]], probabilities=[[0.5, 0.5], [1.0, 0.0]])
     with pytest.raises(BadInput, match=f"{name} memorizes labels of sequences; the task is next-token-distribution"):
+        build(name, task)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_queries(name: str) -> None:
+    asked = {"contexts": [[0.0], [1.0]], "queries": [[0.0], [1.0]]}
+    for task in (QueryLabels(**asked, labels=[0, 1]), QueryTargets(**asked, targets=[0.5, 1])):
+        with pytest.raises(BadInput, match=f"^{name} memorizes labels of sequences; the task is {task.kind}$"):
+            build(name, task)
+
+
+def test_sequences_are_not_for_softmax_networks_of_other_tasks() -> None:
+    reads = {
+        "mahdavi-2024": "contexts with queries (query-labels, query-targets)",
+        "madden-2024": "next-token distributions over token ids",
+    }
+    for task in (TWINS, SeqToSeq(tokens=[[0, 1]], labels=[[0, 1]])):
+        for name, what in reads.items():
+            with pytest.raises(BadInput, match=f"^{re.escape(f'{name} memorizes {what}; the task is {task.kind}')}$"):
+                build(name, task)
+
+
+@pytest.mark.parametrize("name", SOFTMAX)
+def test_conflicts_are_named_by_softmax_constructions(name: str) -> None:
+    """Equal sequences, or an equal query to an equal context, with two answers: the two examples are named."""
+    tokens = [[0, 1], [2, 2], [0, 1]]
+    task = {
+        "mahdavi-2024": QueryTargets(contexts=np.eye(2, 3), queries=np.eye(3)[[0, 1, 0]], targets=[0, 0, 1]),
+        "dana-2025": NextToken(tokens=tokens, labels=[0, 0, 1]),
+        "madden-2024": NextTokenDistribution(tokens=tokens, probabilities=[[1, 0, 0], [1, 0, 0], [0, 1, 0]]),
+    }[name]
+    with pytest.raises(BadInput, match=rf"^{name} cannot memorize this task: example 0 and example 2 "):
         build(name, task)
 
 

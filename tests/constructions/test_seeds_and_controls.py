@@ -8,23 +8,50 @@ import pytest
 
 from byheart.certificates import flipped_bit, judge, shuffled_labels
 from byheart.constructions import CONSTRUCTIONS, build
-from byheart.networks import store
-from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq, shuffled
+from byheart.networks import Network, kinds, store
+from byheart.networks.softmax import SoftmaxNetwork
+from byheart.tasks import (
+    NextToken,
+    SeqToSeq,
+    Task,
+    random_distribution,
+    random_next_token,
+    random_queries,
+    random_seq_to_seq,
+    shuffled,
+)
+
+from ..exact import EXACT, SOFTMAX
 
 IDS = random_next_token(examples=30, length=3, vocab=20, labels=4, rng=np.random.default_rng(0))
 VECTORS = random_next_token(examples=30, length=3, vocab=20, labels=4, dim=2, rng=np.random.default_rng(1))
 TOKENS = random_seq_to_seq(examples=30, length=3, vocab=20, labels=4, rng=np.random.default_rng(2))
 CASES = [
     pytest.param(name, task, id=f"{name}-{kind}")
-    for name, construction in CONSTRUCTIONS.items()
+    for name in EXACT
     for kind, task in {"ids": IDS, "vectors": VECTORS, "seq-to-seq": TOKENS}.items()
-    if task.kind in construction.settings_for
+    if task.kind in CONSTRUCTIONS[name].settings_for
+]
+QUERIES = random_queries(examples=7, length=3, dim=5, labels=None, rng=np.random.default_rng(3))
+DISTRIBUTIONS = random_distribution(examples=7, length=3, vocab=4, rng=np.random.default_rng(4))
+SOFTMAX_CASES = [
+    pytest.param("mahdavi-2024", QUERIES, id="mahdavi-2024-queries"),
+    pytest.param("dana-2025", IDS, id="dana-2025-ids"),
+    pytest.param("dana-2025", DISTRIBUTIONS, id="dana-2025-distributions"),
+    pytest.param("madden-2024", DISTRIBUTIONS, id="madden-2024-distributions"),
 ]
 
 
-@pytest.mark.parametrize(("name", "task"), CASES)
-def test_the_seed_decides(name: str, task: NextToken | SeqToSeq) -> None:
-    one, again, other = (store.fingerprint(build(name, task, seed=seed).network) for seed in (3, 3, 4))
+def test_every_construction_is_tested_as_what_it_builds() -> None:
+    """Exact ones and softmax ones are all that there are, and each builds what its list says."""
+    assert [*EXACT, *SOFTMAX] == list(CONSTRUCTIONS)
+    built = {case.values[0]: type(build(*case.values).network) for case in [*CASES, *SOFTMAX_CASES]}
+    assert built == dict.fromkeys(EXACT, Network) | dict.fromkeys(SOFTMAX, SoftmaxNetwork)
+
+
+@pytest.mark.parametrize(("name", "task"), [*CASES, *SOFTMAX_CASES])
+def test_the_seed_decides(name: str, task: Task) -> None:
+    one, again, other = (kinds.fingerprint(build(name, task, seed=seed).network) for seed in (3, 3, 4))
     assert one == again
     assert one != other
 

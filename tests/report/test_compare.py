@@ -4,9 +4,23 @@ import numpy as np
 
 from byheart.constructions import CONSTRUCTIONS, build
 from byheart.report.compare import compare
-from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq
+from byheart.tasks import (
+    NextToken,
+    SeqToSeq,
+    random_distribution,
+    random_next_token,
+    random_queries,
+    random_seq_to_seq,
+)
+
+from ..exact import EXACT
 
 TASK = random_next_token(examples=60, length=3, vocab=30, labels=4, rng=np.random.default_rng(0))
+OTHER_TASKS = {
+    "mahdavi-2024": "mahdavi-2024 memorizes contexts with queries (query-labels, query-targets)",
+    "madden-2024": "madden-2024 memorizes next-token distributions over token ids",
+}
+"""What the constructions that are not for labels of sequences say to them."""
 
 
 def test_all_rows() -> None:
@@ -14,9 +28,15 @@ def test_all_rows() -> None:
     rows = compare(TASK, seed=5, report=heard.append)
     assert heard == list(CONSTRUCTIONS)
     assert {row.construction for row in rows} == set(CONSTRUCTIONS)
-    compared = [row.parameters - row.embedding for row in rows]
+    built, refused = rows[:-2], rows[-2:]
+    assert {row.construction for row in built} == {*EXACT, "dana-2025"}
+    assert {row.construction: row.note for row in refused} == {
+        name: f"{what}; the task is next-token" for name, what in OTHER_TASKS.items()
+    }
+    assert [(row.parameters, row.certified) for row in refused] == [(None, None)] * 2
+    compared = [row.parameters - row.embedding for row in built]
     assert compared == sorted(compared)
-    for row in rows:
+    for row in built:
         account = build(row.construction, TASK, seed=5).account
         assert (row.parameters, row.embedding) == (account.dense, account.embedding)
         assert (row.nonzero, row.max_bits, row.total_bits) == (account.nonzero, account.max_bits, account.total_bits)
@@ -30,10 +50,15 @@ def test_all_rows() -> None:
 
 def test_a_refusal_is_a_row_and_stands_last() -> None:
     rows = compare(random_seq_to_seq(examples=10, length=3, vocab=30, labels=4, rng=np.random.default_rng(0)))
-    assert [row.certified for row in rows] == [True, True, True, None]
-    assert rows[-1].construction == "vardi-2022"
-    assert rows[-1].parameters is None
-    assert "vardi-2022 memorizes points" in rows[-1].note
+    assert [row.certified for row in rows] == [True, True, True, None, None, None, None]
+    assert {row.construction for row in rows[:3]} == {*EXACT} - {"vardi-2022"}
+    notes = {row.construction: row.note for row in rows[3:]}
+    assert list(notes) == ["vardi-2022", "mahdavi-2024", "dana-2025", "madden-2024"]
+    assert [row.parameters for row in rows[3:]] == [None] * 4
+    assert "vardi-2022 memorizes points" in notes["vardi-2022"]
+    what = "next-token and next-token-distribution tasks over token ids"
+    assert notes["dana-2025"] == f"dana-2025 memorizes {what}; the task is seq-to-seq"
+    assert all(notes[name] == f"{what}; the task is seq-to-seq" for name, what in OTHER_TASKS.items())
     assert rows[0].checked == 30
 
 
@@ -41,13 +66,35 @@ def test_twins_need_positions() -> None:
     task = NextToken(tokens=[[0, 1], [1, 0]], labels=[0, 1])
     plain = {row.construction: row for row in compare(task)}
     assert plain["vardi-2022"].certified
+    assert plain["dana-2025"].certified, "it always has positions"
     for name in ("folding", "interpolate", "kajitsuka-sato-2025"):
         assert plain[name].certified is None
         assert "--positions makes order matter" in plain[name].note
-    assert all(row.certified for row in compare(task, positions=True))
+    ordered = {row.construction: row.certified for row in compare(task, positions=True)}
+    assert ordered == dict.fromkeys([*EXACT, "dana-2025"], True) | dict.fromkeys(OTHER_TASKS)
 
 
 def test_everything_may_refuse() -> None:
     rows = compare(SeqToSeq(tokens=[[0], [0]], labels=[[0], [1]]))
-    assert [row.parameters for row in rows] == [None] * 4
-    assert all("example 0, position 0 and example 1, position 0" in row.note for row in rows)
+    assert [row.parameters for row in rows] == [None] * len(CONSTRUCTIONS)
+    notes = {row.construction: row.note for row in rows}
+    assert all("example 0, position 0 and example 1, position 0" in notes[name] for name in EXACT)
+    assert all("the task is seq-to-seq" in notes[name] for name in ("dana-2025", *OTHER_TASKS))
+
+
+def test_distributions_are_for_two() -> None:
+    task = random_distribution(examples=6, length=2, vocab=4, rng=np.random.default_rng(0))
+    rows = compare(task)
+    assert {row.construction for row in rows[:2]} == {"dana-2025", "madden-2024"}
+    assert all(row.certified for row in rows[:2])
+    notes = {row.construction: row.note for row in rows[2:]}
+    assert set(notes) == {*EXACT, "mahdavi-2024"}
+    assert all(notes[name].startswith(f"{name} memorizes") for name in notes)
+
+
+def test_queries_are_for_one() -> None:
+    task = random_queries(examples=5, length=3, dim=5, labels=4, rng=np.random.default_rng(0))
+    first, *others = compare(task)
+    assert (first.construction, first.certified, first.checked) == ("mahdavi-2024", True, 5)
+    assert {row.construction for row in others} == {*CONSTRUCTIONS} - {"mahdavi-2024"}
+    assert all("the task is query-labels" in row.note for row in others)

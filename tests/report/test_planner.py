@@ -9,6 +9,8 @@ from byheart.errors import BadInput
 from byheart.report.planner import Crossover, check_size, crossovers, planned
 from byheart.size import Size
 
+from ..exact import EXACT
+
 SIZES = {
     "plain": Size(examples=1, length=32, labels=10, vocab=200),
     "two labels": Size(examples=1, length=1, labels=2, vocab=1000),
@@ -35,6 +37,13 @@ def test_smallest_first_and_only_what_covers_the_setting(setting: str) -> None:
     compared = [row.parameters - row.embedding for row in rows]
     assert compared == sorted(compared)
     assert {row.construction for row in rows} == {c.name for c in CONSTRUCTIONS.values() if setting in c.settings_for}
+
+
+def test_what_does_not_read_vectors_is_left_out() -> None:
+    """dana-2025 covers next-token tasks, but of token ids; mahdavi-2024 and madden-2024 have no plan for a size."""
+    names = {row.construction for row in planned(SIZES["vectors"], "next-token")}
+    assert names == {*EXACT}
+    assert {row.construction for row in planned(SIZES["plain"], "next-token")} == {*EXACT, "dana-2025"}
 
 
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)

@@ -30,7 +30,8 @@ class Certificate:
     """The statement and what it rests on.
 
     ``checked`` counts answers, ``examples`` sequences, ``errors`` answers that are wrong and ``undecided`` those that
-    could not be decided with the bits allowed; ``found`` says in words what else was found.
+    could not be decided with the bits allowed; ``found`` says in words what else was found, ``tolerance`` how far real
+    answers were allowed to be off.
     """
 
     certified: bool
@@ -47,6 +48,7 @@ class Certificate:
     seconds: float
     undecided: int = 0
     found: str = ""
+    tolerance: float | None = None
     format: str = FORMAT
 
     def as_json(self) -> dict[str, object]:
@@ -167,6 +169,7 @@ def recheck(
     found = fingerprint(network)
     if claimed.weights != found:
         raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {found[:12]}…")
+    tolerance = claimed.tolerance if tolerance is None else tolerance
     return certify(network, task, evaluator=evaluator, threads=threads, tolerance=tolerance, report=report)
 
 

@@ -3,10 +3,11 @@
 Let Φ ∈ R^{N×F} be the features of a softmax network on queries: its outputs are Φ V, with V the values. All of Φ is
 enclosed in balls, from the saved weights (:func:`~byheart.networks.softmax.balls.enclose_features`).
 
-**Rank.** If ‖I − Φ R‖ < 1 for some matrix R, then Φ R is regular and Φ has rank N: any targets can be reached. R is a
-float64 pseudo-inverse; nothing is assumed of it. Where the condition number is beyond float64 and Φ is square, it is
-proved regular by solving with it in more and more bits. A minor of Φ is an analytic function of the weights, so that
-one choice of full rank means: on this data almost every choice has it.
+**Rank.** If ‖I − Φ R‖ < 1 for some matrix R, then Φ R is regular and Φ has rank N: any targets can be reached. Φ are
+the heads' averages; or, with a context that all share and that has rank n (exactly), their weights, as E W_V is then
+arbitrary. R is a float64 pseudo-inverse; nothing is assumed of it. Where the condition number is beyond float64 and Φ
+is square, it is proved regular by solving with it in more and more bits. A minor of Φ is an analytic function of the
+weights, so that one choice of full rank means: on this data almost every choice has it.
 
 **Out of reach.** With one context for all examples Φ has F = H(n − 1) + 1 columns, whatever the attention. Take F + 1
 examples; the first F rows regular, there is exactly one λ with λ_F = 1 and Σ_t λ_t Φ_t = 0, and it is enclosed. So Σ_t
@@ -25,6 +26,7 @@ from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.balls import Ball, Matrix, enclose_features, matrix, precision, stacked
 from byheart.tasks import QueryTargets, QueryTask
+from byheart.tasks.ranks import context_ranks
 
 FEWEST_BITS = 64
 
@@ -53,22 +55,30 @@ class OutOfReach:
     def __str__(self) -> str:
         return (
             f"whatever the values are, one combination of the outputs of the first {self.examples} examples is 0, "
-            f"and of their targets it is {self.low:.6g} (proved in ball arithmetic, {self.bits} bits)"
+            f"and of their targets it is {self._number()}, not 0 (proved in ball arithmetic, {self.bits} bits)"
         )
+
+    def _number(self) -> str:
+        low, high = f"{self.low:.6g}", f"{self.high:.6g}"
+        return low if low == high else f"between {low} and {high}"
 
 
 def prove_rank(network: SoftmaxNetwork, task: QueryTask, *, most_bits: int = MOST_BITS) -> FullRank | None:
     """A proof that the features of all examples are independent, or None if none was found.
 
-    >>> one = np.ones((1, 1, 1))
-    >>> network = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
-    >>> print(prove_rank(network, QueryTargets(contexts=[[0.0], [1.0]], queries=[[0.0], [1.0]], targets=[0, 1])))
+    >>> two = np.eye(2)[None]
+    >>> network = SoftmaxNetwork(W_Q=two, W_K=two, W_V=two, W_O=np.ones((1, 2, 1)))
+    >>> task = QueryTargets(contexts=np.eye(2), queries=[[0.0, 0.0], [1.0, 2.0]], targets=[0, 1])
+    >>> print(prove_rank(network, task))
     rank 2, proved in ball arithmetic (approximate inverse, 64 bits)
-    >>> prove_rank(network, QueryTargets(contexts=[[0.0], [1.0]], queries=[[0.0], [0.0]], targets=[0, 1])) is None
+    >>> task = QueryTargets(contexts=np.eye(2), queries=[[1.0, 2.0], [1.0, 2.0]], targets=[0, 1])
+    >>> prove_rank(network, task) is None
     True
     """
+    _check(network)
     inputs = inputs_of(task)
-    features = enclose_features(network, inputs, bits=FEWEST_BITS)
+    averages = not task.shared or len(task.queries) == 1 or context_ranks(task.contexts).ranks[0] < task.size.length
+    features = enclose_features(network, inputs, bits=FEWEST_BITS, averages=averages)
     rows, columns = features.nrows(), features.ncols()
     if rows > columns:
         return None
@@ -78,7 +88,8 @@ def prove_rank(network: SoftmaxNetwork, task: QueryTask, *, most_bits: int = MOS
             return FullRank(rows, FEWEST_BITS, "approximate inverse")
     bits = 2 * FEWEST_BITS
     while rows == columns and bits <= most_bits:
-        if _solved(enclose_features(network, inputs, bits=bits), [1.0] * rows, bits) is not None:
+        more = enclose_features(network, inputs, bits=bits, averages=averages)
+        if _solved(more, [1.0] * rows, bits) is not None:
             return FullRank(rows, bits, "regular")
         bits *= 2
     return None
@@ -86,6 +97,7 @@ def prove_rank(network: SoftmaxNetwork, task: QueryTask, *, most_bits: int = MOS
 
 def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits: int = MOST_BITS) -> OutOfReach | None:
     """A proof that no values reach the targets with this attention, or None if none was found."""
+    _check(network)
     if not task.shared:
         raise BadInput("the examples have contexts of their own; expected one that all share")
     heads, length = len(network.W_Q), task.size.length
@@ -97,7 +109,7 @@ def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits
     assert queries is not None
     bits = 2 * FEWEST_BITS
     while bits <= most_bits:
-        features = enclose_features(network, (vectors[:few], queries[:few]), bits=bits)
+        features = enclose_features(network, (vectors[:few], queries[:few]), bits=bits, averages=False)
         with precision(bits):
             rows = features.table()
             combination = _solved(stacked(rows[:columns]).transpose(), [-x for x in rows[columns]], bits)
@@ -108,6 +120,11 @@ def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits
                     return OutOfReach(few, float(found.lower()), float(found.upper()), bits)
         bits *= 2
     return None
+
+
+def _check(network: SoftmaxNetwork) -> None:
+    if network.W_in is not None:
+        raise BadInput("the network has units after its attention; expected outputs that are linear in the values")
 
 
 def _solved(square: Matrix, wanted: list[Ball], bits: int) -> list[Ball] | None:

@@ -88,7 +88,7 @@ class CertifyCommand:
         """An exact or a softmax network, against its task."""
         import numpy as np
 
-        from byheart.certificates import balls, certify, flipped_bit, shuffled_labels
+        from byheart.certificates import balls, certify, flipped_bit, read, shuffled_labels
         from byheart.networks import Network, kinds
         from byheart.tasks import NextToken, SeqToSeq, load
 
@@ -96,7 +96,10 @@ class CertifyCommand:
             what = "a softmax network" if kind_of(self.network) == "softmax" else "an exact network"
             raise BadInput(f"{self.network}: is {what}; expected --task FILE and no texts")
         network, task, rng = kinds.load(self.network), load(self.task), np.random.default_rng(self.seed)
-        tolerance = balls.TOLERANCE if self.tolerance is None else self.tolerance
+        tolerance = self.tolerance
+        if tolerance is None and self.recheck:
+            tolerance = read(self.out or self.network / "certificate.json").tolerance
+        tolerance = balls.TOLERANCE if tolerance is None else tolerance
 
         def lies() -> "list[Control]":
             if not isinstance(network, Network):
@@ -151,12 +154,14 @@ class CertifyCommand:
 
         out = console()
         verdict = "[bold green]certified[/]" if certificate.certified else "[bold red]not certified[/]"
-        right = f"{number(certificate.checked - certificate.errors)} of {number(certificate.checked)} answers right"
+        sure = certificate.checked - certificate.errors - certificate.undecided
+        right = f"{number(sure)} of {number(certificate.checked)} answers right"
         found = f", {certificate.found}" if certificate.found else ""
         doubt = f", {number(certificate.undecided)} undecided" if certificate.undecided else ""
         out.print(f"{verdict}: {right}{doubt}{found}, {certificate.method}, {certificate.seconds:.1f} s")
         if certificate.counterexample is not None:
-            out.print(f"first wrong answer: {certificate.counterexample}", markup=False)
+            which = "wrong" if certificate.errors else "undecided"
+            out.print(f"first {which} answer: {certificate.counterexample}", markup=False)
         for lie in lies:
             found = {True: "found out", False: "[bold red]NOT FOUND[/]", None: "nothing to lie about"}[lie.found]
             out.print(f"control, {lie.name}: {found} ({escape(f'{lie.detail}; {lie.verdict.counterexample}')})")

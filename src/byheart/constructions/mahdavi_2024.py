@@ -15,7 +15,8 @@ E_tᵀ aʰ_t ∈ R^d; the output is Σ_h (E_tᵀ aʰ_t)ᵀ W_Vʰ W_Oʰ. Two ways
 - ``generic``: random query-key products. The features' minors are analytic functions of the weights; if one choice has
   full rank, almost all have. This goes beyond the theorem: with a shared context the features are a head's n weights,
   which sum to one, so the rank is at most H(n − 1) + 1, *and this is reached for d_h < n as well* (the softmax is not
-  linear); with contexts of their own it is at most H·d, reached too.
+  linear); with contexts of their own, or a shared one of rank less than n, the features are the averages, and the rank
+  is at most H·d, reached too (contexts of their own).
 
 Then one linear system (:mod:`byheart.constructions.linear`) gives the values. Labels are asked for as points on a
 circle, (cos 2πy/C, sin 2πy/C), and a W_U with the same points reads them: two outputs, d_v = 2.
@@ -47,6 +48,8 @@ from byheart.tasks.ranks import context_ranks
 
 Floats = npt.NDArray[np.float64]
 NAME = "mahdavi-2024"
+RESIDUAL = 1e-3
+"""What values may miss; more means that float64 was not enough."""
 SHARPNESS = (2.0, 4.0, 8.0)
 """Spreads of the scores that random heads are tried with; the best conditioned features are taken."""
 
@@ -133,6 +136,8 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Sof
     values, missing = refine(
         factored, wanted, lambda values: residual(_with_values(network, values, task), inputs, wanted)
     )
+    if missing > RESIDUAL * max(1.0, float(np.abs(wanted).max())):
+        raise BadInput(f"{NAME}: the values miss by {missing:.2g}, condition {factored.condition:.2g}; take more heads")
     finished = _with_values(network, values, task)
     chosen: dict[str, object] = {"way": settings.way, "heads": known.heads, "head_dim": known.head_dim}
     chosen |= {
@@ -210,17 +215,22 @@ def _attention(
 
 
 def features(network: SoftmaxNetwork, task: QueryTask) -> Floats:
-    """Φ [N, F]: the heads' weights side by side for a shared context (F = H·n), else their averages (F = H·d)."""
+    """Φ [N, F]: the heads' averages side by side (F = H·d); for a shared context of rank n their weights (F = H·n)."""
     assert task.vectors is not None
     weights = attention(network, task.vectors, task.queries)
-    found = weights if task.shared else weights @ task.vectors
+    found = weights if _by_weights(task) else weights @ task.vectors
     return found.reshape(len(found), -1)
 
 
+def _by_weights(task: QueryTask) -> bool:
+    """Whether a head may give every token any value: E W_V is arbitrary if all share an E of rank n."""
+    return task.shared and int(context_ranks(task.contexts).ranks[0]) == task.size.length
+
+
 def _with_values(network: SoftmaxNetwork, values: Floats, task: QueryTask) -> SoftmaxNetwork:
-    """The network whose heads give the features these values [F, k]: W_Vʰ is their block, or, shared, E⁺ times it."""
+    """The network whose features get these values [F, k]: W_Vʰ is a block of them; of weights, E⁺ times it."""
     heads, dim, k = network.W_V.shape
-    if not task.shared:
+    if not _by_weights(task):
         return network.with_tensor("W_V", values.reshape(heads, dim, k))
     # E has full row rank n, so E W_V = block is solvable.
     blocks = values.reshape(heads, -1, k)
@@ -238,7 +248,7 @@ def _wanted(task: QueryTask) -> tuple[Floats, Floats | None]:
 
 
 def _beyond(task: QueryTask, sizes: Sizes, settings: Settings, rank: int) -> str:
-    if task.shared:
+    if _by_weights(task):
         limit = f"H(n − 1) + 1 = {feature_rank(sizes.heads, sizes.length)}"
         why = "a head's n weights sum to one"
     else:

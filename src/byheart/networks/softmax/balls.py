@@ -73,18 +73,19 @@ def enclose(
             report(min(start + CHUNK, len(sequences)), len(sequences))
 
 
-def enclose_features(network: SoftmaxNetwork, inputs: Inputs, *, bits: int) -> Matrix:
+def enclose_features(network: SoftmaxNetwork, inputs: Inputs, *, bits: int, averages: bool = True) -> Matrix:
     """What the values of a network on queries are multiplied with, one row an example, as a matrix of balls.
 
-    With a context that all share, the heads' weights, H(n − 1) + 1 columns: as every head's weights sum to one, the
-    last of them is left out in all heads but the first, which spans the same. Else the heads' averages, H·d columns.
+    The heads' ``averages``, H·d columns, which W_V is multiplied with. Or, with a context that all share, the heads'
+    weights, which E W_V is multiplied with, H(n − 1) + 1 columns: as every head's weights sum to one, the last of them
+    is left out in all heads but the first, which spans the same.
     """
     check_inputs(network, inputs)
     sequences, queries = inputs
     assert queries is not None
     rows = []
     with precision(bits):
-        layer = _Layer(network, _shared(sequences, queries))
+        layer = _Layer(network, None if averages else _shared(sequences, queries))
         for start in range(0, len(sequences), CHUNK):
             chosen = slice(start, start + CHUNK)
             rows += layer.features(sequences[chosen], queries[chosen])
@@ -93,7 +94,7 @@ def enclose_features(network: SoftmaxNetwork, inputs: Inputs, *, bits: int) -> M
 
 def _shared(sequences: npt.NDArray[Any], queries: Floats | None) -> Floats | None:
     """The context [n, d] that all examples have, if it is one array repeated."""
-    return sequences[0] if queries is not None and sequences.strides[0] == 0 else None
+    return sequences[0] if queries is not None and len(sequences) > 1 and sequences.strides[0] == 0 else None
 
 
 class _Layer:

@@ -77,6 +77,8 @@ class SoftmaxNetwork:
             _expect_shape("W_pos", self.W_pos, (len(self.W_pos), d))
         if (self.W_in is None) != (self.b_in is None):
             raise BadInput("one of W_in and b_in is missing; expected both or none")
+        if self.skip and self.W_E is None:
+            raise BadInput("skip is for token ids; a query beside a context is not part of the stream")
         if self.skip and width != d:
             raise BadInput(f"W_O gives {width} features and the skip connection {d}; expected the same")
         if self.W_in is not None and self.b_in is not None:
@@ -151,10 +153,15 @@ def check_inputs(network: SoftmaxNetwork, inputs: Inputs) -> None:
     if network.W_E is not None and network.W_pos is not None:
         if sequences.shape[1] != len(network.W_pos):
             raise BadInput(f"the sequences have {sequences.shape[1]} tokens; the network reads {len(network.W_pos)}")
-        if sequences.max() >= len(network.W_E):
-            raise BadInput(f"token {sequences.max()} occurs; the network knows 0 to {len(network.W_E) - 1}")
-    elif sequences.shape[2] != network.W_Q.shape[1]:
+        if sequences.min() < 0 or sequences.max() >= len(network.W_E):
+            stray = sequences.min() if sequences.min() < 0 else sequences.max()
+            raise BadInput(f"token {stray} occurs; the network knows 0 to {len(network.W_E) - 1}")
+        return
+    assert queries is not None
+    if sequences.shape[2] != network.W_Q.shape[1]:
         raise BadInput(f"the vectors have dimension {sequences.shape[2]}; the network reads {network.W_Q.shape[1]}")
+    if queries.shape != (len(sequences), sequences.shape[2]):
+        raise BadInput(f"queries are {list(queries.shape)}; expected {[len(sequences), sequences.shape[2]]}")
 
 
 def embedded(network: SoftmaxNetwork, inputs: Inputs) -> tuple[Floats, Floats]:
@@ -219,7 +226,8 @@ def _checked(name: str, tensor: npt.ArrayLike) -> Floats:
         raise BadInput(f"{name} is {array.dtype} {list(array.shape)}; expected float64 with {_AXES[name]} axes")
     if not np.isfinite(array).all():
         raise BadInput(f"{name} has entries that are not finite")
-    own = array if not array.flags.writeable else array.copy()
+    flags = array.flags
+    own = array if flags.owndata and flags.c_contiguous and not flags.writeable else np.array(array, order="C")
     own.flags.writeable = False
     return own
 

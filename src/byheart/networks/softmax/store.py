@@ -48,7 +48,7 @@ def load(folder: Path) -> Loaded:
         return Loaded(SoftmaxNetwork(**load_file(path), skip=config["skip"]), about)
     except (OSError, SafetensorError) as error:
         raise BadInput(f"{path}: cannot be read ({error}); the folder is incomplete") from error
-    except TypeError as error:
+    except (AttributeError, KeyError, TypeError) as error:  # a dtype that numpy has not, or a tensor of another name
         raise BadInput(f"{path}: not the tensors of a softmax network ({error})") from error
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
