@@ -21,7 +21,8 @@ elsewhere, KL ≤ η_t λ(1 + c) + log(1 + (ω − 1)e^{−λ(1 − c)}) − H(p
 - Exact: both numbers, for dense matrices without biases.
 - Two hypotheses that sizes do not show: the last token's embedding is the same in all contexts that end in one token,
   so its block has rank d only if the contexts end in at least d different tokens; otherwise d in the capacity shrinks
-  to their number. And with S = 1 every head repeats the embedding, hence n ≥ 2.
+  to their number. And with S = 1 every head repeats the embedding, hence n ≥ 2. A third that they do: a head's average
+  has no more than ω + n − 2 free coordinates, so d_h counts only up to there.
 - Not checked here: these, and that the contexts differ.
 """
 

@@ -211,7 +211,7 @@ def _judge_divergence(
     expected = f"a divergence of at most {tolerance:g} on average"
     example = None if right else Counterexample(worst, None, expected, f"{float(each[worst]):.6g}")
     errors = sum(float(value) >= tolerance for value in each) if wrong else 0
-    margin = tolerance - float(total.upper()) if right else None
+    margin = tolerance - max(0.0, float(total.upper())) if right else None
     seconds = time.perf_counter() - start
     verdict = Verdict(right, len(each), errors, margin, example, seconds)
     undecided = 0 if right or wrong else len(each)

@@ -27,9 +27,10 @@ def scores_of(contexts: Floats, directions: Floats) -> Floats:
 
 
 def random_head(contexts: Floats, queries: Floats, d_h: int, sharpness: float, rng: np.random.Generator) -> Head:
-    """A random head whose scores have standard deviation ``sharpness`` around each example's mean.
+    """A random head whose scores have a standard deviation of about ``sharpness`` around each example's mean.
 
-    The queries' common part is taken out of W_Q: it would turn all examples the same way, and tell none apart.
+    The queries' common part is taken out of W_Q: it would turn all examples the same way, and tell none apart. Heads
+    differ in sharpness, up to a factor of two either way: in few dimensions they differ in little else.
     """
     dim = queries.shape[1]
     W_Q, W_K = rng.standard_normal((2, dim, d_h))
@@ -39,6 +40,7 @@ def random_head(contexts: Floats, queries: Floats, d_h: int, sharpness: float, r
         W_Q = without
     scores = scores_of(contexts, queries @ W_Q @ W_K.T)
     spread = float(np.sqrt(((scores - scores.mean(axis=1, keepdims=True)) ** 2).mean()))
+    sharpness *= 2.0 ** rng.uniform(-1, 1)
     return W_Q * (sharpness / spread if spread > 0 else 1.0), W_K
 
 
@@ -90,9 +92,12 @@ def _orthogonal(
     drawn = rng.standard_normal((DRAWS, dim))
     drawn -= (drawn @ basis) @ basis.T
     drawn -= (drawn @ basis) @ basis.T  # twice is enough: orthogonal to the last bit or so
-    steer = np.abs(drawn @ queries[others].T) / np.linalg.norm(queries[others], axis=1)
     if not len(others):
         return np.array(drawn[0])
+    norms = np.linalg.norm(queries[others], axis=1)
+    if not norms.all():
+        raise BadInput(f"the query of example {others[norms.argmin()]} is 0; expected every n queries independent")
+    steer = np.abs(drawn @ queries[others].T) / norms
     smallest = steer.min(axis=1)
     best = int(smallest.argmax())
     if smallest[best] < 1e-10 * np.linalg.norm(drawn[best]):
@@ -103,7 +108,7 @@ def _orthogonal(
 
 
 def _focused(contexts: Floats, example: int, order: int, rng: np.random.Generator) -> Floats:
-    """k with E k random, and 1 + log n more at one token, each held example another: about half of the weight."""
+    """k with E k random, and 1 + log n more at one token, each held example another."""
     context = contexts if contexts.ndim == 2 else contexts[example]
     wanted = rng.standard_normal(len(context))
     wanted[(order + 1) % len(context)] += 1 + np.log(len(context))

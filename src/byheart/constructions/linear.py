@@ -48,7 +48,7 @@ class Factored:
     @property
     def condition(self) -> float:
         """The largest singular value over the smallest."""
-        return float(self.singular[0] / self.singular[-1])
+        return float(self.singular[0] / self.singular[-1]) if len(self.singular) else float("inf")
 
     def solve(self, wanted: Floats) -> Floats:
         """The least V [F, k] with Φ V = ``wanted`` [N, k], as well as that can be."""

@@ -96,7 +96,8 @@ def _dimensions(settings: Settings) -> tuple[int, int]:
 
 def _checked(task: Task) -> NextTokenDistribution:
     if not isinstance(task, NextTokenDistribution) or task.tokens is None:
-        raise BadInput(f"{NAME} memorizes next-token distributions over token ids; the task is {task.kind}")
+        kind = task.kind + ", of vectors" * (task.tokens is None)
+        raise BadInput(f"{NAME} memorizes next-token distributions over token ids; the task is {kind}")
     clash = conflict(task, positions=True)
     if clash is not None:
         raise BadInput(f"{NAME} cannot memorize this task: {clash}")

@@ -28,7 +28,7 @@ subsets that the construction uses are.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -44,12 +44,15 @@ from byheart.networks.softmax.balls import residual
 from byheart.networks.softmax.network import attention
 from byheart.size import Size
 from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task, conflict
-from byheart.tasks.ranks import context_ranks
+from byheart.tasks.conditions import alike
+from byheart.tasks.ranks import context_ranks, numerical_rank
 
 Floats = npt.NDArray[np.float64]
 NAME = "mahdavi-2024"
-RESIDUAL = 1e-3
-"""What values may miss; more means that float64 was not enough."""
+Way = Literal["saturated", "generic"]
+_REMEDY = "take more heads or a larger head_dim"
+FIRM = 1e-8
+"""A context with smaller singular values, relative to its largest, is not inverted."""
 SHARPNESS = (2.0, 4.0, 8.0)
 """Spreads of the scores that random heads are tried with; the best conditioned features are taken."""
 
@@ -62,7 +65,7 @@ class Settings:
     """H; None: the fewest that the way promises to be enough."""
     head_dim: int | None = None
     """d_h; None: n, beyond which the theorem gains nothing (at most d)."""
-    way: Literal["saturated", "generic"] = "saturated"
+    way: Way = "saturated"
     """saturated: the proof's own, one group of examples a head. generic: random heads, as far as the rank goes."""
 
 
@@ -82,9 +85,26 @@ class Sizes:
 
 def sizes(task: Task, settings: Settings) -> Sizes:
     """The sizes of the network for ``task``; BadInput if the settings do not fit it."""
+    different = _different(task)
+    return sizes_for(different.size, settings, shared=different.shared, targets=isinstance(task, QueryTargets))
+
+
+def _different(task: Task) -> QueryTask:
+    """The task with every question asked once; BadInput if one has two answers."""
     if not isinstance(task, QueryTask):
         raise BadInput(f"{NAME} memorizes contexts with queries (query-labels, query-targets); the task is {task.kind}")
-    return sizes_for(task.size, settings, shared=task.shared, targets=isinstance(task, QueryTargets))
+    clash = conflict(task, positions=False)
+    if clash is not None:
+        raise BadInput(f"{NAME} cannot memorize this task: {clash}")
+    kept = np.unique(alike(task, positions=False))
+    if len(kept) == len(task.queries):
+        return task
+    contexts = task.contexts if task.shared else task.contexts[kept]
+    if isinstance(task, QueryTargets):
+        return QueryTargets(contexts=contexts, queries=task.queries[kept], targets=task.targets[kept])
+    assert isinstance(task, QueryLabels)
+    labels = task.labels[kept]
+    return QueryLabels(contexts=contexts, queries=task.queries[kept], labels=labels, label_count=task.label_count)
 
 
 def sizes_for(size: Size, settings: Settings, *, shared: bool, targets: bool) -> Sizes:
@@ -94,6 +114,8 @@ def sizes_for(size: Size, settings: Settings, *, shared: bool, targets: bool) ->
     d_h = settings.head_dim if settings.head_dim is not None else min(n, d)
     if not 1 <= d_h <= d:
         raise BadInput(f"head_dim is {d_h}; expected 1 ≤ d_h ≤ d = {d}: more than d gains nothing")
+    if settings.way not in get_args(Way):
+        raise BadInput(f"way is {settings.way!r}; expected one of {', '.join(get_args(Way))}")
     H = settings.heads
     if H is None:
         H = _fewest_heads(N, n, d, d_h, settings.way, shared)
@@ -106,7 +128,7 @@ def _fewest_heads(N: int, n: int, d: int, d_h: int, way: str, shared: bool) -> i
     if way == "saturated":
         return heads_needed(N, n, d_h)
     if not shared:
-        return max(1, -(-N // d))
+        return max(1, -(-N // d)) if n > 1 else 1
     return heads_needed(N, n, n)
 
 
@@ -123,8 +145,7 @@ def plan(sizes: Sizes) -> Plan:
 
 def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[SoftmaxNetwork, dict[str, object]]:
     """The network, and what was chosen: rank, condition number and residual."""
-    known = sizes(task, settings)
-    assert isinstance(task, QueryTask)
+    task, known = _different(task), sizes(task, settings)
     _check_task(task, known, settings)
     check_system(NAME, known.examples)
     network, factored = _best_attention(task, known, settings, rng)
@@ -136,8 +157,9 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Sof
     values, missing = refine(
         factored, wanted, lambda values: residual(_with_values(network, values, task), inputs, wanted)
     )
-    if missing > RESIDUAL * max(1.0, float(np.abs(wanted).max())):
-        raise BadInput(f"{NAME}: the values miss by {missing:.2g}, condition {factored.condition:.2g}; take more heads")
+    if missing > _allowed(task) * max(1.0, float(np.abs(wanted).max())):
+        why = f"the features' condition number is {factored.condition:.2g}"
+        raise BadInput(f"{NAME}: the values miss by {missing:.2g}: {why}, too much for float64; {_REMEDY}")
     finished = _with_values(network, values, task)
     chosen: dict[str, object] = {"way": settings.way, "heads": known.heads, "head_dim": known.head_dim}
     chosen |= {
@@ -149,9 +171,6 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Sof
 
 
 def _check_task(task: QueryTask, sizes: Sizes, settings: Settings) -> None:
-    clash = conflict(task, positions=False)
-    if clash is not None:
-        raise BadInput(f"{NAME} cannot memorize this task: {clash}")
     if settings.way == "generic":
         return
     if sizes.length >= sizes.dim:
@@ -222,9 +241,14 @@ def features(network: SoftmaxNetwork, task: QueryTask) -> Floats:
     return found.reshape(len(found), -1)
 
 
+def _allowed(task: QueryTask) -> float:
+    """What values may miss, relative to the largest: a millionth, or a tenth of the way from a label to the next."""
+    return 1e-6 if isinstance(task, QueryTargets) else 0.1 * (1 - np.cos(2 * np.pi / max(2, task.label_count)))
+
+
 def _by_weights(task: QueryTask) -> bool:
-    """Whether a head may give every token any value: E W_V is arbitrary if all share an E of rank n."""
-    return task.shared and int(context_ranks(task.contexts).ranks[0]) == task.size.length
+    """Whether a head may give every token any value: E W_V is arbitrary if all share an E of rank n, with some room."""
+    return task.shared and numerical_rank(task.contexts, FIRM).rank == task.size.length
 
 
 def _with_values(network: SoftmaxNetwork, values: Floats, task: QueryTask) -> SoftmaxNetwork:
@@ -248,12 +272,25 @@ def _wanted(task: QueryTask) -> tuple[Floats, Floats | None]:
 
 
 def _beyond(task: QueryTask, sizes: Sizes, settings: Settings, rank: int) -> str:
-    if _by_weights(task):
-        limit = f"H(n − 1) + 1 = {feature_rank(sizes.heads, sizes.length)}"
-        why = "a head's n weights sum to one"
-    else:
-        limit, why = f"H·d = {sizes.heads * sizes.dim}", "a head's average has d coordinates"
+    limit, why = _limit(task, sizes)
+    found = f"{NAME} ({settings.way}): the features of the {sizes.examples} examples have rank {rank}"
+    if sizes.examples <= limit:
+        return f"{found} in float64; expected {sizes.examples}, and {limit} are possible: {_REMEDY}"
     return (
-        f"{NAME} ({settings.way}): the features of the {sizes.examples} examples have rank {rank}; expected "
-        f"{sizes.examples}. With {sizes.heads} heads no attention gives more than {limit}: {why}. Take more heads"
+        f"{found}; expected {sizes.examples}. With {sizes.heads} heads no attention gives more than {why}. "
+        "Take more heads"
     )
+
+
+def _limit(task: QueryTask, sizes: Sizes) -> tuple[int, str]:
+    """The largest rank that features can have, whatever the attention, in numbers and in words."""
+    H, n, d = sizes.heads, sizes.length, sizes.dim
+    if n == 1:
+        return d, f"d = {d}: with one token in a context a head only repeats it"
+    if not task.shared:
+        return H * d, f"H·d = {H * d}: a head's average has d coordinates"
+    if _by_weights(task):
+        return feature_rank(H, n), f"H(n − 1) + 1 = {feature_rank(H, n)}: a head's n weights sum to one"
+    rank = numerical_rank(task.contexts, FIRM).rank
+    limit = min(H * rank, feature_rank(H, len(np.unique(task.contexts, axis=0))))
+    return limit, f"{limit}: the context's tokens are dependent, of rank {rank}"

@@ -82,12 +82,12 @@ def permuted_twins(task: Task) -> Twins | None:
     >>> permuted_twins(NextToken(tokens=[[0, 1], [2, 2], [1, 0]], labels=[0, 0, 0]))
     Twins(first=0, second=2)
     """
-    alike = _alike(task, positions=False)
-    repeated = alike != np.arange(len(alike))
+    first = alike(task, positions=False)
+    repeated = first != np.arange(len(first))
     if not repeated.any():
         return None
     second = int(repeated.argmax())
-    return Twins(int(alike[second]), second)
+    return Twins(int(first[second]), second)
 
 
 def conflict(task: Task, *, positions: bool) -> Conflict | None:
@@ -104,15 +104,15 @@ def conflict(task: Task, *, positions: bool) -> Conflict | None:
     >>> print(conflict(task, positions=False))
     example 0 and example 1 are equal sequences up to order: asked for label 4 and label 5
     """
-    alike = _alike(task, positions=positions)
+    firsts = alike(task, positions=positions)
     if isinstance(task, SeqToSeq):
-        return _conflict_of_tokens(task, alike, positions)
-    answers = task.answers.reshape(len(alike), -1)
-    wrong = answers != answers[alike]
+        return _conflict_of_tokens(task, firsts, positions)
+    answers = task.answers.reshape(len(firsts), -1)
+    wrong = answers != answers[firsts]
     if not wrong.any():
         return None
     second, column = divmod(int(wrong.argmax()), answers.shape[1])
-    first = int(alike[second])
+    first = int(firsts[second])
     words = "target {}" if isinstance(task, QueryTargets) else "label {}"
     if isinstance(task, NextTokenDistribution):
         words = "probability {} of token " + str(column)
@@ -120,20 +120,25 @@ def conflict(task: Task, *, positions: bool) -> Conflict | None:
     return Conflict((first,), (second,), asked, positions, queries=isinstance(task, QueryTask))
 
 
-def _conflict_of_tokens(task: SeqToSeq, alike: Ids, positions: bool) -> Conflict | None:
+def _conflict_of_tokens(task: SeqToSeq, firsts: Ids, positions: bool) -> Conflict | None:
     length = task.labels.shape[1]
     # The first place that looks like a token's is in the first sequence that looks like its own.
-    first = np.arange(length)[None] if positions else first_positions(_comparable(task), alike)
-    wrong = task.labels != task.labels[alike[:, None], first]
+    first = np.arange(length)[None] if positions else first_positions(_comparable(task), firsts)
+    wrong = task.labels != task.labels[firsts[:, None], first]
     if not wrong.any():
         return None
     i, k = divmod(int(wrong.argmax()), length)
-    j, m = int(alike[i]), int(np.broadcast_to(first, wrong.shape)[i, k])
+    j, m = int(firsts[i]), int(np.broadcast_to(first, wrong.shape)[i, k])
     return Conflict((j, m), (i, k), (f"label {task.labels[j, m]}", f"label {task.labels[i, k]}"), positions)
 
 
-def _alike(task: Task, *, positions: bool) -> Ids:
-    """int64 [N]: for each example the first that is equal to it, or, without ``positions``, a permutation of it."""
+def alike(task: Task, *, positions: bool) -> Ids:
+    """int64 [N]: for each example the first that is equal to it, or, without ``positions``, a permutation of it.
+
+    >>> from byheart.tasks import NextToken
+    >>> alike(NextToken(tokens=[[0, 1], [2, 2], [1, 0]], labels=[0, 0, 0]), positions=False)
+    array([0, 1, 0])
+    """
     sequences = _comparable(task)
     if isinstance(task, QueryTask):
         queries = distinct(task.queries).ids[:, None]

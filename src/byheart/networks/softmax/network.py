@@ -176,9 +176,12 @@ def embedded(network: SoftmaxNetwork, inputs: Inputs) -> tuple[Floats, Floats]:
 
 def attention(network: SoftmaxNetwork, vectors: Floats, asked: Floats) -> Floats:
     """The heads' weights aʰ [N, H, n] over vectors [N, n, d], asked by [N, d]."""
+    if network.W_E is not None:
+        # Keys and queries first: to multiply W_K W_Qᵀ out would lose the square of a change of basis in both.
+        keys = np.einsum("tnd,hdk->thnk", vectors, network.W_K, optimize=True)
+        return softmax(np.einsum("thnk,hdk,td->thn", keys, network.W_Q, asked, optimize=True))
     directions = np.einsum("hdk,hek,te->thd", network.W_K, network.W_Q, asked, optimize=True)
-    scores = directions @ vectors.transpose(0, 2, 1)
-    return softmax(scores)
+    return softmax(directions @ vectors.transpose(0, 2, 1))
 
 
 def softmax(scores: Floats) -> Floats:
@@ -199,8 +202,8 @@ def evaluate(network: SoftmaxNetwork, inputs: Inputs) -> Floats:
     """
     check_inputs(network, inputs)
     sequences, queries = inputs
-    H, d, _ = network.W_Q.shape
-    each = max(1, CHUNK // (sequences.shape[1] * max(H, d) + H * d))
+    H, d, d_h = network.W_Q.shape
+    each = max(1, CHUNK // (sequences.shape[1] * max(H * d_h, d) + H * d))
     parts = []
     for start in range(0, len(sequences), each):
         chosen = slice(start, start + each)
