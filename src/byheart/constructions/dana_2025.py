@@ -51,7 +51,7 @@ Ids = npt.NDArray[np.int64]
 NAME = "dana-2025"
 SHARPNESS = (4.0, 8.0, 16.0)
 """Spreads of the scores that random heads are tried with."""
-ROUNDS, FEW = 4, 300
+ROUNDS, FEW = 2, 300
 """How often all of them are tried if there are few contexts, and how many are few."""
 SINGULAR = 1e9
 """A change of basis with a condition number beyond this is not used."""
