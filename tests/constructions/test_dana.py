@@ -583,3 +583,17 @@ def test_the_default_heads_are_enough_for_more_dimensions_than_tokens() -> None:
     """ω = 6, n = 2, d = d_h = 9: capacity 6 + H·6, not 6 + H·9; H = 5 would do, H = 4 is planned."""
     task = every_bigram()
     assert byheart.certify(built(task, model_dim=9).network, task).certified
+
+
+def test_the_closed_bound_holds_for_an_almost_look_up_table() -> None:
+    """ω = 40, d = 31 > 8 log 41: one token has nearly all, and the bound is below that of a uniform answer."""
+    rng = np.random.default_rng(0)
+    contexts, vocab = 45, 40
+    rest = rng.dirichlet(np.full(vocab, 0.2), size=contexts) * 0.005
+    rest[np.arange(contexts), rng.integers(vocab, size=contexts)] += 0.995
+    tokens = np.stack([np.arange(contexts) % vocab, np.arange(contexts) // vocab], axis=1)
+    task = NextTokenDistribution(tokens=tokens, probabilities=rest / rest.sum(axis=1, keepdims=True))
+    found = built(task, model_dim=31, restarts=0).chosen
+    assert isinstance(found["encoder"], float)
+    assert isinstance(found["closed_bound"], float)
+    assert found["encoder_lower"] <= found["encoder"] <= found["closed_bound"] < 0.7 * np.log(vocab)

@@ -29,12 +29,12 @@ weights that sum to one in both: it has no more free coordinates). Checked: the 
 three. Whether the answers are right the certificate says, from the saved weights.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
-from byheart.bounds.dana_2025 import capacity
+from byheart.bounds.dana_2025 import almost_lookup, capacity
 from byheart.constructions.encoder import Encoder, best_encoder, divergence
 from byheart.constructions.hypotheses import BeyondCapacity
 from byheart.constructions.linear import Factored, check_system, factor
@@ -72,6 +72,8 @@ class Settings:
     """H; None: the fewest with which all contexts (or 1 − epsilon of them) are held."""
     epsilon: float = 0.0
     """ε: distributions only; the probability of the contexts that may be left out."""
+    restarts: int = 8
+    """Distributions only: random starts of the search for the best encoder, which has local minima."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Sof
     needs = _demand(task, kept)
     dimensions = _dimensions(needs, settings)
     check_system(NAME, len(kept))
-    asked = _asked(task, kept, dimensions[0], rng)
+    asked = _asked(task, kept, dimensions[0], settings.restarts, rng)
     network, factored, basis = _fitted(needs, dimensions, asked, rng)
     chosen: dict[str, object] = {"heads": dimensions[2], "head_dim": dimensions[1], "held": len(kept)}
     chosen |= {"rank": factored.rank, "condition": _short(factored.condition), "basis_condition": _short(basis)}
@@ -166,11 +168,11 @@ class _Asked:
     encoder: Encoder | None = None
 
 
-def _asked(task: Task, kept: Ids, d: int, rng: np.random.Generator) -> _Asked:
+def _asked(task: Task, kept: Ids, d: int, restarts: int, rng: np.random.Generator) -> _Asked:
     assert task.tokens is not None
     tokens, others = task.tokens[kept], np.setdiff1d(distinct(task.tokens).first, kept)
     if isinstance(task, NextTokenDistribution):
-        encoder = best_encoder(task.probabilities, task.likelihoods, d, rng=rng)
+        encoder = best_encoder(task.probabilities, task.likelihoods, d, rng=rng, restarts=restarts)
         encodings = encoder.encodings
         return _Asked(encoder.W_U, tokens, encodings[kept], task.tokens[others], encodings[others], encoder)
     assert isinstance(task, NextToken)
@@ -361,6 +363,8 @@ class Terms:
     """γ: with its unembedding no encodings, and with its encodings no unembedding, are better by more than this."""
     encoder_lower: float
     """Proved: no encoder of this dimension, and so no network, has a smaller divergence. Weak, but a theorem."""
+    closed_bound: float
+    """Some encoder of this dimension has no more than this: their Theorem 2, of use for almost look-up tables."""
     left_out: float
     """ε: the probability of the contexts that were left out."""
     norm: float
@@ -378,7 +382,7 @@ class Terms:
 
     def as_json(self) -> dict[str, object]:
         """The terms by name."""
-        names = ("divergence", "encoder", "encoder_gap", "encoder_lower", "left_out", "norm", "excess", "constant")
+        names = [field.name for field in fields(self)] + ["excess", "constant"]
         return {name: None if (value := getattr(self, name)) is None else float(f"{value:.6g}") for name in names}
 
 
@@ -392,6 +396,16 @@ def terms(network: SoftmaxNetwork, task: NextTokenDistribution, encoder: Encoder
         encoder=encoder.divergence,
         encoder_gap=max(encoder.encodings_gap, encoder.unembedding_gap),
         encoder_lower=encoder.lower,
+        closed_bound=_closed_bound(task, encoder.dim),
         left_out=float(task.likelihoods[outside].sum()),
         norm=encoder.norm,
     )
+
+
+def _closed_bound(task: NextTokenDistribution, dim: int) -> float:
+    p, likelihoods = task.probabilities, task.likelihoods
+    if p.shape[1] < 2 or dim < 1:
+        return 0.0
+    entropies = -(p * np.log(np.where(p > 0, p, 1))).sum(axis=1)
+    miss, entropy = float(likelihoods @ (1 - p.max(axis=1))), float(likelihoods @ entropies)
+    return almost_lookup(p.shape[1], dim, min(1.0, max(0.0, miss)), max(0.0, entropy))
