@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test fast check lens bench clean
+.PHONY: help setup demo test fast check lens ray bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -33,6 +33,10 @@ fast: setup  ## the fast tests alone
 lens: setup  ## TransformerLens into .venv (400 MB), and the tests of the export to it
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lens]'
 	$(BIN)/python -m pytest -q tests/test_lens.py
+
+ray: setup  ## Ray into .venv (240 MB), and the tests of sweeps on a cluster of two nodes
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
+	$(BIN)/python -m pytest -q tests/lab/test_ray.py
 
 bench: setup  ## the figures that the README names, measured on this machine
 	$(BIN)/python benchmarks/bench.py

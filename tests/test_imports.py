@@ -14,10 +14,10 @@ ROOMS = {"bounds", "certificates", "cli", "constructions", "lab", "networks", "r
 SHARED = {"errors", "size"}
 ALLOWED = {
     "cli": ROOMS,
-    "report": {"certificates", "constructions", "bounds", "networks", "tasks"},
+    "report": {"lab", "certificates", "constructions", "bounds", "networks", "tasks"},
     "certificates": {"networks", "tasks"},
     "constructions": {"bounds", "networks", "tasks"},
-    "lab": {"networks", "tasks"},
+    "lab": {"bounds", "networks", "tasks"},
     "bounds": set(),
     "networks": set(),
     "tasks": set(),

@@ -14,6 +14,7 @@ from byheart.cli.certify import CertifyCommand
 from byheart.cli.compare import CompareCommand
 from byheart.cli.compile import CompileCommand
 from byheart.cli.edit import EditCommand
+from byheart.cli.lab import LabCommand
 from byheart.cli.output import BAD_INPUT, print_json, with_example
 from byheart.cli.recite import ReciteCommand
 from byheart.cli.show import ShowCommand
@@ -56,6 +57,10 @@ _SHOW = with_example(
     "Show where a network's parameters are; with --task, which head of a softmax network holds which example.",
     "byheart show book --plot parameters.png    or:  byheart show net --task q.npz --plot heads.png",
 )
+_LAB = with_example(
+    "Train small Transformers by the thousand: the papers' experiments, and your own.",
+    "byheart lab run dana-2025-1 --scale short    then:  byheart lab show runs/dana-2025-1-short",
+)
 Command = (
     Annotated[TaskCommand, subcommand("task", description=_TASK)]
     | Annotated[BoundsCommand, subcommand("bounds", description=_BOUNDS)]
@@ -66,6 +71,7 @@ Command = (
     | Annotated[ReciteCommand, subcommand("recite", description=_RECITE)]
     | Annotated[EditCommand, subcommand("edit", description=_EDIT)]
     | Annotated[ShowCommand, subcommand("show", description=_SHOW)]
+    | Annotated[LabCommand, subcommand("lab", description=_LAB)]
 )
 _ABOUT = (
     "Byheart: a dataset in, a Transformer that has memorized it out, with an honest parameter count beside every known "

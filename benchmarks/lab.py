@@ -1,0 +1,128 @@
+"""An ensemble beside the plain loop: one model of Dana, Pydi & Chevaleyre 2025, trained both ways on one CPU thread.
+
+    OMP_NUM_THREADS=1 python benchmarks/lab.py
+
+The plain loop is written as one writes it, and as the authors did: a PyTorch module with a list of H attention modules,
+torch.optim.Adam, a loop over batches. Same first weights, same batches: in float64 the losses of 256 steps have to be
+equal to 1e-9. Times are of the process, not of the clock on the wall, so that other work on the machine does not count.
+"""
+
+import argparse
+import time
+from dataclasses import replace
+
+import torch
+from tables import OUT, table
+from torch import nn
+
+from byheart.lab.ensemble import Member
+from byheart.lab.experiments.dana_2025 import Config, member_of
+from byheart.lab.member import Tensors
+from byheart.lab.orders import shuffles
+from byheart.lab.schedules import learning_rates
+from byheart.lab.stack import Stack
+
+CONFIG = Config("1", vocab=50, dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
+COMPARED_STEPS = 256
+CPU = torch.device("cpu")
+
+
+class Plain(nn.Module):
+    """H heads, each an attention module of its own, on an input with positions; d = d_h."""
+
+    def __init__(self, weights: Tensors, dtype: torch.dtype) -> None:
+        super().__init__()
+        H, d, _ = weights["0.W_Q"].shape
+        self.embedding, self.unembedding, self.positions = (
+            nn.Parameter(weights[name].to(dtype, copy=True)) for name in ("embedding", "unembedding", "0.positions")
+        )
+        self.heads = nn.ModuleList(
+            [nn.MultiheadAttention(d, 1, bias=False, batch_first=True, dtype=dtype) for _ in range(H)]
+        )
+        with torch.no_grad():
+            for h, head in enumerate(self.heads):
+                head.in_proj_weight.copy_(torch.cat([weights[f"0.{name}"][h] for name in ("W_Q", "W_K", "W_V")]))
+                head.out_proj.weight.copy_(weights["0.W_O"][h])
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Logits [B, 2, ω] after tokens [B, 2]."""
+        stream = self.embedding[tokens]
+        seen = stream + self.positions
+        mask = torch.ones(2, 2, dtype=torch.bool).triu(1)
+        attended = sum(head(seen, seen, seen, attn_mask=mask, need_weights=False)[0] for head in self.heads)
+        return (stream + attended) @ self.unembedding.T
+
+
+def plain_losses(member: Member, steps: int, dtype: torch.dtype) -> list[float]:
+    """Train one model for so many steps; the loss of every batch."""
+    training, N = member.training, member.count
+    model = Plain(member.architecture.init(torch.Generator().manual_seed(member.seed)), dtype)
+    optimizer = torch.optim.Adam(model.parameters(), lr=training.learning_rate)
+    loss_of = nn.CrossEntropyLoss()
+    tokens, answers = member.examples["tokens"], member.examples["answers"]
+    rates = learning_rates(training, N, torch.arange(steps, dtype=torch.float64).numpy())
+    losses = []
+    for step in range(steps):
+        epoch, inside = divmod(step * training.batch, N)
+        if inside == 0:
+            order = shuffles([member.seed], epoch, N, CPU)[0]
+        rows = order[inside : inside + training.batch]
+        optimizer.param_groups[0]["lr"] = rates[step]
+        optimizer.zero_grad()
+        loss = loss_of(model(tokens[rows])[:, 1], answers[rows])
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def compared() -> float:
+    """The largest difference between the losses of the two, float64."""
+    member = member_of(CONFIG)
+    beside = member_of(replace(CONFIG, seed=1))
+    stack = Stack([member, beside], member.architecture, CPU, torch.float64, graph=False)
+    together, _ = stack.advance(COMPARED_STEPS)
+    alone = torch.tensor(plain_losses(member, COMPARED_STEPS, torch.float64), dtype=torch.float64)
+    return float((together[:, 0] - alone).abs().max())
+
+
+def plain_rate(steps: int) -> float:
+    """Steps a second."""
+    member = member_of(CONFIG)
+    plain_losses(member, 5, torch.float32)
+    start = time.process_time()
+    plain_losses(member, steps, torch.float32)
+    return steps / (time.process_time() - start)
+
+
+def ensemble_rate(members: int, steps: int) -> float:
+    """Model-steps a second."""
+    drawn = [member_of(replace(CONFIG, seed=seed)) for seed in range(members)]
+    stack = Stack(drawn, CONFIG.architecture, CPU, torch.float32, graph=False)
+    stack.advance(5)
+    start = time.process_time()
+    stack.advance(steps)
+    return members * steps / (time.process_time() - start)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=256, help="steps that are timed")
+    parser.add_argument("--members", type=int, nargs="+", default=[1, 2, 4, 8, 16], help="models at once")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    plain = plain_rate(options.steps)
+    title = f"Dana: ω = {CONFIG.vocab}, d = d_h = {CONFIG.dim}, H = {CONFIG.heads}, batch {CONFIG.batch}, one thread"
+    rows = table(title, "way", "models at once", "model-steps/s", "seconds a model", "ratio")
+    steps = CONFIG.batches * CONFIG.epochs
+    rows.add_row("plain loop", "1", f"{plain:,.0f}", f"{steps / plain:.1f}", "1.0")
+    for members in options.members:
+        rate = ensemble_rate(members, options.steps)
+        rows.add_row("ensemble", f"{members}", f"{rate:,.0f}", f"{steps / rate:.2f}", f"{rate / plain:.1f}")
+    OUT.print(rows)
+    OUT.print(f"float64, {COMPARED_STEPS} steps: losses of the two differ by at most {compared():.1e}")
+
+
+if __name__ == "__main__":
+    main()

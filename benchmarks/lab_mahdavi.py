@@ -1,0 +1,175 @@
+"""How fast Mahdavi's models train: a plain loop, one model after the other, beside an ensemble of many at once.
+
+    PYTHONPATH=src python benchmarks/lab_mahdavi.py --device cuda --models 128 24 --out mahdavi.json
+
+The task is the authors': queries and contexts of n tokens, uniform in [0, 1]^64, one of 100 labels each. Three ways:
+
+- authors' way: one model, attention computed for all n + 1 positions and read at one;
+- query only: one model, what the loss reads and no more, by the same operations as the ensemble;
+- ensemble: so many models at once, on a GPU a CUDA graph a step; with --tf32, products of float32 matrices with TF32.
+
+What is counted is model-steps a second: one step of Adam of one model on one batch. Needs numpy and torch only.
+"""
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from byheart.lab.experiments.mahdavi_2024 import Config, data, members
+from byheart.lab.member import ANSWERS
+from byheart.lab.models.sinusoids import sinusoids
+from byheart.lab.stack import Stack
+
+WARM_UP_STEPS = 20
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Model-steps a second, of so many models at once."""
+
+    way: str
+    context: str
+    models: int
+    steps_per_second: float
+
+
+class AllPositions(nn.Module):
+    """The model as its authors wrote it: tokens [B, n + 1, 64], the query first, to logits at all positions."""
+
+    def __init__(self, heads: int, head_dim: int, length: int, labels: int, dim: int = 64) -> None:
+        super().__init__()
+        self.embedding, self.decoder = nn.Linear(dim, dim), nn.Linear(dim, labels)
+        self.W_Q, self.W_K, self.W_V, self.W_O = (
+            nn.Parameter(nn.init.xavier_uniform_(torch.empty(shape)))
+            for shape in ((heads, dim, head_dim), (heads, dim, head_dim), (heads, dim, 1), (heads, dim))
+        )
+        self.register_buffer("positions", sinusoids(length + 1, dim, torch.device("cpu"), torch.float32))
+
+    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Logits [B, n + 1, C]."""
+        stream = self.embedding(tokens) + self.positions
+        Q, K, V = (stream[:, None] @ weights for weights in (self.W_Q, self.W_K, self.W_V))
+        scores = Q @ K.mT / math.sqrt(stream.shape[-1])
+        mask = torch.zeros_like(scores[0, 0])
+        mask[:, 0] = -torch.inf
+        mixed = (scores + mask).softmax(dim=-1) @ V
+        logits: torch.Tensor = self.decoder(mixed[..., 0].mT @ self.W_O)
+        return logits
+
+
+def options() -> argparse.Namespace:
+    """What the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--models", type=int, nargs="+", default=[128], help="models of an ensemble; several numbers are tried in turn")
+    add("--heads", type=int, default=20, help="H")
+    add("--length", type=int, default=32, help="n, tokens of a context")
+    add("--examples", type=int, default=2048, help="N of each model")
+    add("--batch", type=int, default=256, help="examples of a batch")
+    add("--seconds", type=float, default=2.0, help="time of each measurement")
+    add("--tf32", action="store_true", help="let a GPU round the factors of matrix products to TF32")
+    add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
+    add("--out", type=Path, default=None, help="JSON file for the results")
+    return parser.parse_args()
+
+
+def rate(step: Callable[[int], object], device: torch.device, seconds: float) -> float:
+    """Steps a second of ``step(k)``, which does k of them."""
+
+    def timed(steps: int) -> float:
+        start = time.perf_counter()
+        step(steps)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return time.perf_counter() - start
+
+    timed(1)
+    steps = max(1, int(seconds / 10 * WARM_UP_STEPS / timed(WARM_UP_STEPS)))
+    steps = max(1, int(seconds * steps / timed(steps)))
+    return steps / timed(steps)
+
+
+def plain(config: Config, device: torch.device) -> Callable[[int], None]:
+    """The authors' way; data lie on the device, and batches are random rows of them."""
+    examples, constants = data(config)
+    contexts = (examples | constants)["contexts"].expand(config.examples, -1, -1)
+    tokens = torch.cat([examples["queries"][:, None], contexts], dim=1).to(device)
+    answers = examples[ANSWERS].to(device)
+    model = AllPositions(config.heads, config.head_dim, config.length, config.labels).to(device)
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.learning_rate)
+
+    def step(steps: int) -> None:
+        for _ in range(steps):
+            rows = torch.randint(config.examples, (config.batch,), device=device)
+            loss = functional.cross_entropy(model(tokens[rows])[:, 0], answers[rows])
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+    return step
+
+
+def query_only(config: Config, device: torch.device) -> Callable[[int], None]:
+    """One model, by the ensemble's operations, in a plain loop."""
+    examples, constants = ({name: part.to(device) for name, part in parts.items()} for parts in data(config))
+    model = config.architecture
+    weights = {
+        name: first[None].float().to(device).requires_grad_()
+        for name, first in model.init(torch.Generator().manual_seed(0)).items()
+    }
+    shared = {name: part[None] for name, part in constants.items()}
+    optimizer = torch.optim.Adam(weights.values(), lr=config.learning_rate)
+
+    def step(steps: int) -> None:
+        for _ in range(steps):
+            rows = torch.randint(config.examples, (config.batch,), device=device)
+            batch = {name: part[rows][None] for name, part in examples.items()}
+            loss = functional.cross_entropy(model.outputs(weights, batch | shared)[0], batch[ANSWERS][0])
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+
+    return step
+
+
+def ensemble(config: Config, device: torch.device, models: int) -> Callable[[int], object]:
+    """So many models with data of their own."""
+    configs = [Config(**(asdict(config) | {"seed": seed})) for seed in range(models)]
+    return Stack(members(configs), config.architecture, device, torch.float32, graph=True).advance
+
+
+PLAIN_WAYS = {"authors' way": plain, "query only": query_only}
+
+
+def main() -> None:
+    """Measure all ways for both contexts."""
+    given = options()
+    torch.backends.cuda.matmul.allow_tf32 = given.tf32
+    torch.set_num_threads(1)
+    device = torch.device(given.device)
+    speeds = []
+    for context in ("fixed", "random"):
+        sizes = {"examples": given.examples, "length": given.length, "heads": given.heads, "batch": given.batch}
+        config = Config("labels", context, head_dim=64, seed=0, steps=10**9, **sizes)  # type: ignore[arg-type]
+        ways = [(way, 1, partial(made, config, device)) for way, made in PLAIN_WAYS.items()]
+        ways += [("ensemble", models, partial(ensemble, config, device, models)) for models in given.models]
+        for way, models, made in ways:
+            speeds.append(Speed(way, context, models, models * rate(made(), device, given.seconds)))
+            print(f"{context:>6}  {way:<12}  {models:>4} at once  {speeds[-1].steps_per_second:>11,.1f} model-steps/s")
+    if given.out is not None:
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu, one thread"
+        found = {"device": name, "tf32": given.tf32, "heads": given.heads, "length": given.length}
+        given.out.write_text(json.dumps(found | {"speeds": [asdict(speed) for speed in speeds]}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

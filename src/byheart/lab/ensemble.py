@@ -1,0 +1,241 @@
+"""Ensembles: many small models, of one shape family, trained at once with a leading model axis.
+
+A model of a few thousand parameters keeps neither a GPU nor a CPU core busy: most of a step's time goes into starting
+operations. So members that compute the same operations (grid points, seeds, learning rates) are stacked and one step
+trains them all (:mod:`byheart.lab.stack`). Members differ freely in data, number of examples, seed, learning rate,
+steps and stopping. Those of different architectures are trained apart; or together, on a GPU, where they can be padded
+to a common one (:class:`~byheart.lab.member.Joinable`). Finished members leave the stack, and stacks are as large as
+the memory allows.
+
+A member's result depends on its own seed only, not on what it is trained beside, up to rounding.
+"""
+
+import math
+import time
+from collections.abc import Callable, Hashable, Sequence
+from functools import reduce
+
+import torch
+
+from byheart.errors import BadInput
+from byheart.lab.member import (
+    Architecture,
+    Joinable,
+    Member,
+    Outcome,
+    Tensors,
+    Training,
+)
+from byheart.lab.stack import Stack
+
+__all__ = ["Architecture", "Joinable", "Member", "Outcome", "Report", "Tensors", "Training", "train"]
+
+Report = Callable[[str], None]
+
+MEMBERS_AT_ONCE_ON_CPU = 8  # more do not fit into the caches
+MEMORY_SHARE = 0.6  # of the free memory of a GPU
+SHARE_WORTH_LEAVING = 0.125  # of a stack: recording a graph anew takes longer than a few members' steps
+SECONDS_A_REPORT = 10.0
+STEPS_A_LOOK = 512  # at the clock
+
+
+def train(
+    members: Sequence[Member],
+    *,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    graph: bool = True,
+    keep_weights: bool = False,
+    report: Report | None = None,
+) -> list[Outcome]:
+    """Train all members; their outcomes, in order.
+
+    ``graph`` records a step as a CUDA graph where the device has them; ``keep_weights`` returns the trained weights.
+
+    >>> from byheart.lab.models.dana import AttentionOnly
+    >>> examples = {"tokens": torch.tensor([[0, 1], [1, 1], [2, 1]]), "answers": torch.tensor([2, 0, 1])}
+    >>> training = Training(batch=3, steps=100, learning_rate=0.02)
+    >>> network = AttentionOnly(vocab=3, dim=4, head_dim=4, heads=2)
+    >>> [outcome.accuracy for outcome in train([Member(network, training, seed, examples) for seed in range(2)])]
+    [1.0, 1.0]
+    """
+    place = _device(device)
+    outcomes: dict[int, Outcome] = {}
+    for architecture, bucket in _buckets(members, join=place.type == "cuda"):
+        chunk = _members_at_once([members[i] for i in bucket], architecture, place, dtype)
+        for start in range(0, len(bucket), chunk):
+            which = bucket[start : start + chunk]
+            stack = Stack([members[i] for i in which], architecture, place, dtype, graph=graph)
+            outcomes |= _Run(stack, which, len(members), len(outcomes), keep_weights, report).outcomes()
+            del stack
+    return [outcomes[i] for i in range(len(members))]
+
+
+class _Run:
+    """A stack on its way, and what is known of its members by then."""
+
+    def __init__(
+        self, stack: Stack, which: list[int], of: int, before: int, keep_weights: bool, report: Report | None
+    ) -> None:
+        self.stack, self.of, self.before = stack, of, before
+        self.keep_weights, self.report = keep_weights, report
+        self.places = list(which)  # of the stack's members among all
+        self.history: dict[int, list[tuple[int, float, float | None]]] = {i: [] for i in which}
+        self.rights: dict[int, float] = dict.fromkeys(which, 0.0)
+        self.seconds: dict[int, float] = dict.fromkeys(which, 0.0)
+        self.done: dict[int, Outcome] = {}
+        self.clock = self.told = time.perf_counter()
+        self.steps_since = 0  # of all members
+
+    def outcomes(self) -> dict[int, Outcome]:
+        """Train to the end: from one point where something is due to the next."""
+        while len(self.done) < len(self.history):
+            self._advance()
+            self._evaluate()
+            self._leave()
+            self._tell()
+        return self.done
+
+    def _active(self) -> list[tuple[int, int, Member]]:
+        """Place in the stack, place among all and member of those that are not done."""
+        pairs = zip(self.places, self.stack.members, strict=True)
+        return [(index, place, member) for index, (place, member) in enumerate(pairs) if place not in self.done]
+
+    def _advance(self) -> None:
+        """To the next step at which a member ends, is evaluated, or comes to its last batches."""
+        now = self.stack.step
+        due = {now + STEPS_A_LOOK}
+        for _, _, member in self._active():
+            training = member.training
+            due |= {training.steps, training.steps - training.last_batches}
+            if training.evaluate_every is not None:
+                due.add((now // training.evaluate_every + 1) * training.evaluate_every)
+        steps = min(step for step in due if step > now) - now
+        last = [
+            (index, place)
+            for index, place, member in self._active()
+            if now >= member.training.steps - member.training.last_batches
+        ]
+        _, rights = self.stack.advance(steps, measure=bool(last))
+        self.steps_since += steps * len(self._active())
+        if rights is not None:
+            sums = rights.double().sum(dim=0).tolist()
+            for index, place in last:
+                self.rights[place] += sums[index]
+
+    def _evaluate(self) -> None:
+        """Measure the members for which it is time, and note which of them are done."""
+        step = self.stack.step
+        due = [
+            (index, place, member)
+            for index, place, member in self._active()
+            if step >= member.training.steps or _divides(member.training.evaluate_every, step)
+        ]
+        if not due:
+            return
+        measured = [values.tolist() for values in self.stack.measure()]
+        self._share_time()
+        for index, place, member in due:
+            loss, right = measured[0][index], measured[1][index]
+            accuracy = None if math.isnan(right) else right
+            self.history[place].append((step, loss, accuracy))
+            stop_at = member.training.stop_at
+            if step >= member.training.steps or (stop_at is not None and accuracy is not None and accuracy >= stop_at):
+                self._finish(index, place, member)
+
+    def _finish(self, index: int, place: int, member: Member) -> None:
+        step, loss, accuracy = self.history[place][-1]
+        training = member.training
+        counted = training.last_batches > 0 and step >= training.steps and accuracy is not None
+        self.done[place] = Outcome(
+            accuracy=accuracy,
+            last_accuracy=self.rights[place] / training.last_batches if counted else None,
+            loss=loss,
+            steps=step,
+            seconds=self.seconds[place],
+            weights=self.stack.weights_of(index) if self.keep_weights else None,
+            history=self.history[place],
+        )
+
+    def _share_time(self) -> None:
+        """Each of the active members has its part in the seconds since the last time."""
+        now, active = time.perf_counter(), self._active()
+        for _, place, _ in active:
+            self.seconds[place] += (now - self.clock) / len(active)
+        self.clock = now
+
+    def _leave(self) -> None:
+        """Finished members leave the stack, if there are enough of them to make a difference."""
+        kept = [index for index, place in enumerate(self.places) if place not in self.done]
+        if kept and len(self.places) - len(kept) >= SHARE_WORTH_LEAVING * len(self.places):
+            self.stack.keep(kept)
+            self.places = [self.places[index] for index in kept]
+
+    def _tell(self) -> None:
+        now = time.perf_counter()
+        if self.report is not None and now - self.told >= SECONDS_A_REPORT:
+            rate, done = self.steps_since / (now - self.told), self.before + len(self.done)
+            self.told, self.steps_since = now, 0
+            at = f"{len(self.places):,} at step {self.stack.step:,}, {rate:,.0f} model-steps/s"
+            self.report(f"{done:,} of {self.of:,} models done; {at}")
+
+
+def _buckets(members: Sequence[Member], *, join: bool) -> list[tuple[Architecture, list[int]]]:
+    """Which members can be stacked, by their places, and the architecture that holds them all."""
+    buckets: dict[Hashable, list[int]] = {}
+    for index, member in enumerate(members):
+        buckets.setdefault(_bucket(member, join=join), []).append(index)
+    return [(_joined([members[i].architecture for i in bucket]), bucket) for bucket in buckets.values()]
+
+
+def _bucket(member: Member, *, join: bool) -> Hashable:
+    """What members in one stack have in common."""
+    architecture, training = member.architecture, member.training
+    family = architecture.family if join and isinstance(architecture, Joinable) else architecture
+    tensors = [
+        (name, tensor.shape[1:], tensor.dtype.is_floating_point)
+        for data in (member.examples, member.measured)
+        for name, tensor in sorted(data.items())
+    ]
+    constants = [(name, tensor.shape) for name, tensor in sorted(member.constants.items())]
+    return type(architecture), family, training.batch, training.loss, member.frozen, *tensors, *constants
+
+
+def _joined(architectures: Sequence[Architecture]) -> Architecture:
+    distinct = list(dict.fromkeys(architectures))
+    if len(distinct) == 1:
+        return distinct[0]
+    joinable = [architecture for architecture in distinct if isinstance(architecture, Joinable)]
+    return reduce(lambda one, other: one.join(other), joinable)
+
+
+def _members_at_once(
+    members: Sequence[Member], architecture: Architecture, device: torch.device, dtype: torch.dtype
+) -> int:
+    """How many of them fit: into the caches of a CPU, or into a GPU's memory; what one of them takes is measured."""
+    if device.type != "cuda":
+        return MEMBERS_AT_ONCE_ON_CPU
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    one = Stack(members[:1], architecture, device, dtype, graph=False)
+    one.advance(1, measure=True)
+    one.measure()
+    used = torch.cuda.max_memory_allocated(device) - before
+    del one
+    torch.cuda.empty_cache()
+    free, _ = torch.cuda.mem_get_info(device)
+    return max(1, int(MEMORY_SHARE * free) // max(used, 1))
+
+
+def _divides(every: int | None, step: int) -> bool:
+    return every is not None and step % every == 0
+
+
+def _device(name: str) -> torch.device:
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise BadInput(f"device is {name!r}, which cannot be used here: {error}") from None
+    return device

@@ -1,0 +1,221 @@
+"""The experiment of Madden, Fox & Thrampoulidis 2024: how many hidden units take the loss to the entropy of the data?
+
+n stories, the first 10 word-punctuation tokens of each. Every beginning of a story, of 1 to 9 tokens, is a context, and
+the token behind it what is to be predicted. Contexts that several stories share have a distribution of next tokens, so
+no model gets below the conditional entropy Σ_t π_t H(p_t) of the data, and one that has memorized them reaches it.
+:class:`~byheart.lab.models.madden.Decoder` with m hidden units, Adam at 10⁻⁴, the cross-entropy summed over all
+places, one batch of everything, 50,000 steps; with everything trained, or embedding and attention frozen. Distinct
+contexts are computed once, with the counts of their next tokens, which is the same loss.
+
+Measured, in nats a token: ``loss``, ``entropy``, ``excess`` = loss − entropy, and ``relative_excess`` = excess/entropy;
+:func:`smallest_hidden` is the least m for which it is at most 1 %. The vocabulary is that of the n stories.
+
+The authors' corpus is not here. Any texts do, a story each; without any, stories are the documentation strings of the
+Python that runs this, in the order of its standard library. Another version of Python has others.
+
+Scales: "paper" is the paper's grid; "short" three n, four m and 10,000 steps; "smoke" takes seconds.
+"""
+
+import ast
+import sysconfig
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property, partial
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from byheart.errors import BadInput
+from byheart.lab.ensemble import train
+from byheart.lab.experiments.experiment import Experiment, Report, Row, checked_scale
+from byheart.lab.member import ANSWERS, Member, Outcome, Tensors, Training
+from byheart.lab.models.madden import FROZEN, Decoder
+from byheart.tasks.checks import Ids, count
+from byheart.tasks.corpus import entropy_bound, words
+from byheart.tasks.distinct import distinct
+
+STORY = 10
+"""Tokens of a story."""
+WITHIN = 0.01
+Texts = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Config:
+    """One model to train."""
+
+    stories: int
+    """n"""
+    hidden: int
+    """m"""
+    frozen: bool
+    """Whether embedding and attention stay as they were drawn."""
+    seed: int = 0
+    steps: int = 50_000
+    learning_rate: float = 1e-4
+
+    def __post_init__(self) -> None:
+        for name in ("stories", "hidden", "steps"):
+            count(name, getattr(self, name))
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """The distinct beginnings of n stories, N of them."""
+
+    tokens: Ids
+    """int64 [N, STORY − 1], zeros behind a beginning."""
+    lengths: Ids
+    """int64 [N]"""
+    counts: Ids
+    """int64 [N, ω]: how often each token comes next."""
+
+    @cached_property
+    def examples(self) -> Tensors:
+        """The same as tensors, made once: members that are given the same tensors share their memory."""
+        arrays = {"tokens": self.tokens, "lengths": self.lengths, ANSWERS: self.counts.astype(np.float64)}
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    @property
+    def entropy(self) -> float:
+        """Nats a token, below which no model gets."""
+        often = self.counts.sum(axis=1)
+        return entropy_bound(self.counts / often[:, None], often / often.sum())
+
+
+def contexts(stories: Sequence[Sequence[str]]) -> Contexts:
+    """Those of ``stories`` of :data:`STORY` tokens; ids by first occurrence.
+
+    >>> found = contexts([list("abcdefghij"), list("abcdefghjj")])
+    >>> len(found.tokens), found.counts.sum(), round(found.entropy, 4)  # ln 2 at 2 of 18 places
+    (10, np.int64(18), 0.077)
+    """
+    ids: dict[str, int] = {}
+    encoded = np.array([[ids.setdefault(token, len(ids)) for token in story] for story in stories])
+    lengths = np.arange(1, STORY)
+    beginnings = np.where(np.arange(STORY - 1) < lengths[:, None], encoded[:, None, :-1], -1).reshape(-1, STORY - 1)
+    found = distinct(beginnings + 1)
+    counts = np.zeros((len(found.first), len(ids)), np.int64)
+    np.add.at(counts, (found.ids, encoded[:, 1:].reshape(-1)), 1)
+    tokens = beginnings[found.first]
+    return Contexts(np.maximum(tokens, 0), (tokens >= 0).sum(axis=1), counts)
+
+
+def stories(texts: Iterable[str], number: int) -> list[list[str]]:
+    """The first :data:`STORY` tokens of the first ``number`` texts that have so many; each beginning once.
+
+    >>> stories(["one two", "a b c d e f g h i j k", "a b c d e f g h i j l"], 1)
+    [['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j']]
+    """
+    found: dict[tuple[str, ...], None] = {}
+    for text in texts:
+        tokens = words(text)[:STORY]
+        if len(tokens) == STORY:
+            found[tuple(tokens)] = None
+        if len(found) == number:
+            return [list(story) for story in found]
+    raise BadInput(f"the texts have {len(found)} different stories of {STORY} tokens; expected at least {number}")
+
+
+def docstrings() -> Iterator[str]:
+    """The documentation strings of Python's standard library, module by module, which are parsed and never imported."""
+    folder = Path(sysconfig.get_path("stdlib"))
+    for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).parts):
+        if {"test", "tests", "idlelib", "site-packages", "dist-packages"}.isdisjoint(path.relative_to(folder).parts):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # about how the source is written
+                tree = ast.parse(path.read_bytes())
+            documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+            found = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, documented))
+            yield from (text for text in found if text)
+
+
+@cache
+def _contexts(texts: Texts | None, number: int) -> Contexts:
+    return contexts(stories(docstrings() if texts is None else texts, number))
+
+
+def model_of(config: Config, data: Contexts) -> Decoder:
+    """The model alone."""
+    return Decoder(vocab=data.counts.shape[1], hidden=config.hidden, length=STORY - 1)
+
+
+def member_of(config: Config, data: Contexts) -> Member:
+    """The model with its data."""
+    training = Training(
+        batch=len(data.tokens), steps=config.steps, learning_rate=config.learning_rate, loss="summed-cross-entropy"
+    )
+    return Member(
+        model_of(config, data), training, config.seed, data.examples, frozen=FROZEN if config.frozen else frozenset()
+    )
+
+
+def metrics(model: Decoder, data: Contexts, outcome: Outcome) -> Row:
+    """What is known after training; the ensemble's loss is a mean over contexts, ours over tokens."""
+    loss, entropy = outcome.loss * len(data.counts) / int(data.counts.sum()), data.entropy
+    return {
+        "loss": loss,
+        "entropy": entropy,
+        "excess": loss - entropy,
+        "relative_excess": (loss - entropy) / entropy if entropy > 0 else None,
+        "accuracy": outcome.accuracy,
+        "contexts": len(data.counts),
+        "vocab": model.vocab,
+        "parameters": model.parameters,
+        "steps": outcome.steps,
+    }
+
+
+def work(
+    configs: Sequence[Config], device: str = "cpu", report: Report | None = None, texts: Texts | None = None
+) -> list[Row]:
+    """Train them; a row of metrics each."""
+    data = [_contexts(texts, config.stories) for config in configs]
+    members = [member_of(config, its) for config, its in zip(configs, data, strict=True)]
+    outcomes = train(members, device=device, report=report)
+    made = zip(configs, data, outcomes, strict=True)
+    return [metrics(model_of(config, its), its, outcome) for config, its, outcome in made]
+
+
+def groups(configs: Sequence[Config]) -> list[list[Config]]:
+    """One number of stories in one setting is a job."""
+    found: dict[object, list[Config]] = {}
+    for config in configs:
+        found.setdefault((config.stories, config.frozen), []).append(config)
+    return list(found.values())
+
+
+def smallest_hidden(configs: Sequence[Config], rows: Sequence[Row], within: float = WITHIN) -> dict[int, int | None]:
+    """For each n, the least m that came so close to the entropy for every seed; None if none did."""
+    excess: dict[int, dict[int, float]] = {}
+    for config, row in zip(configs, rows, strict=True):
+        value = row["relative_excess"]
+        assert isinstance(value, float)
+        of_n = excess.setdefault(config.stories, {})
+        of_n[config.hidden] = max(value, of_n.get(config.hidden, value))
+    return {n: min((m for m, value in of_n.items() if value <= within), default=None) for n, of_n in excess.items()}
+
+
+GRIDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
+    "smoke": ((12,), (4, 8), 40),
+    "short": ((100, 200, 400), (8, 32, 128, 512), 10_000),
+    "paper": (tuple(range(100, 1001, 100)), tuple(4 << k for k in range(8)), 50_000),
+}
+"""n, m and steps."""
+
+
+def experiment(scale: str, *, frozen: bool, texts: Texts | None = None) -> Experiment:
+    """One setting, on ``texts`` or on Python's documentation."""
+    numbers, hidden, steps = GRIDS[checked_scale(scale)]
+    configs = tuple(Config(n, m, frozen, steps=steps) for n, m in product(numbers, hidden))
+    name = f"madden-2024-{'frozen' if frozen else 'trained'}"
+    return Experiment(name, scale, configs, groups, partial(work, texts=texts))
+
+
+EXPERIMENTS: dict[str, Callable[[str], Experiment]] = {
+    "madden-2024-trained": partial(experiment, frozen=False),
+    "madden-2024-frozen": partial(experiment, frozen=True),
+}

@@ -1,0 +1,159 @@
+"""Between building and training: constructed attention that stays while the rest is trained, or training that starts
+at a construction.
+
+A construction (:class:`~byheart.networks.softmax.SoftmaxNetwork` of mahdavi-2024 or dana-2025) says that weights exist;
+training says which are found. Two runs in between tell what is hard about finding them:
+
+- ``frozen-attention``: what decides where heads look (W_Q, W_K, and W_E and W_pos where tokens are ids) is the
+  construction's and is not trained; values, outputs and unembedding are drawn anew and trained. If the construction's
+  features are of full rank, weights that memorize all examples exist. The trained part may have other widths:
+  ``value_dim`` and ``width``, since a construction reads labels off two numbers, which is little to train on.
+- ``construction``: all tensors are the construction's at first, and all are trained.
+- ``random``, the control: the same network, drawn anew and trained.
+
+The function is the network's own: no scale, no bias but b_in. Constructions use float64's range and digits: train with
+dtype=torch.float64. What is drawn: every head's matrices xavier-uniform, the others uniform in ±1/√(numbers summed up).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import torch
+
+from byheart.errors import BadInput
+from byheart.lab.member import ANSWERS, Member, Tensors, Training
+from byheart.networks.softmax import SoftmaxNetwork
+from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, QueryTask, Task
+
+Start = Literal["frozen-attention", "construction", "random"]
+ATTENTION = frozenset({"W_Q", "W_K", "W_E", "W_pos"})
+"""What decides where heads look."""
+Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+
+
+@dataclass(frozen=True)
+class SoftmaxModel:
+    """A network of :mod:`byheart.networks.softmax` to train: the shapes of its tensors, and whether x_n is added.
+
+    A batch has ``tokens`` [M, B, n], or ``queries`` [M, B, d] and ``contexts``, [M, B, n, d] or [M, n, d] if shared.
+    """
+
+    shapes: Shapes
+    skip: bool
+
+    @property
+    def parameters(self) -> int:
+        """Every entry of every tensor."""
+        return sum(math.prod(shape) for _, shape in self.shapes)
+
+    def init(self, generator: torch.Generator) -> Tensors:
+        """Drawn anew."""
+        bounds = {name: _bound(name, shape) for name, shape in self.shapes}
+        return {
+            name: torch.empty(shape, dtype=torch.float64).uniform_(-bounds[name], bounds[name], generator=generator)
+            for name, shape in self.shapes
+        }
+
+    def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
+        """[M, B, C]: what the network gives."""
+        vectors, asked = self._embedded(weights, batch)
+        directions = torch.einsum("mbhk,mhdk->mbhd", self._queries(weights, asked), weights["W_K"])
+        shared = vectors.dim() == 3
+        scores = torch.einsum("mbhd,mnd->mbhn" if shared else "mbhd,mbnd->mbhn", directions, vectors)
+        averages = torch.einsum("mbhn,mnd->mbhd" if shared else "mbhn,mbnd->mbhd", scores.softmax(dim=-1), vectors)
+        values = torch.einsum("mbhd,mhdv->mbhv", averages, weights["W_V"])
+        z = torch.einsum("mbhv,mhvk->mbk", values, weights["W_O"])
+        if self.skip:
+            z = z + asked
+        if "W_in" in weights:
+            z = torch.baddbmm(weights["b_in"][:, None], z, weights["W_in"]).tanh()
+        return z @ weights["W_U"] if "W_U" in weights else z
+
+    @staticmethod
+    def _queries(weights: Tensors, asked: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("mbd,mhdk->mbhk", asked, weights["W_Q"])
+
+    @staticmethod
+    def _embedded(weights: Tensors, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+        if "tokens" not in batch:
+            return batch["contexts"], batch["queries"]
+        models = torch.arange(len(weights["W_E"]), device=batch["tokens"].device)[:, None, None]
+        vectors = weights["W_E"][models, batch["tokens"]] + weights["W_pos"][:, None]
+        return vectors, vectors[:, :, -1]
+
+
+def member_from(
+    network: SoftmaxNetwork,
+    task: Task,
+    training: Training,
+    *,
+    start: Start,
+    seed: int = 0,
+    value_dim: int | None = None,
+    width: int | None = None,
+) -> Member:
+    """A member to train on ``task``, the network's own; ``value_dim`` d_v and ``width`` k are for what is drawn anew.
+
+    The loss is yours to choose: "mean-square" for real targets, "cross-entropy" for all others, where answers that are
+    distributions count by their contexts' weights.
+    """
+    if start not in get_args(Start):
+        raise BadInput(f"start is {start!r}; expected {', '.join(get_args(Start))}")
+    if start == "construction" and (value_dim, width) != (None, None):
+        raise BadInput("value_dim or width is given with start='construction'; expected them for what is drawn anew")
+    real = isinstance(task, QueryTargets)
+    if real != (training.loss == "mean-square"):
+        raise BadInput(
+            f"loss is {training.loss!r} and the task {task.kind}; expected mean-square for real targets only"
+        )
+    tensors = {name: torch.tensor(tensor) for name, tensor in network.tensors()}
+    kept = {"frozen-attention": ATTENTION & set(tensors), "construction": set(tensors), "random": set()}[start]
+    examples, constants = _data(task)
+    return Member(
+        SoftmaxModel(_shapes(network, value_dim, width), network.skip),
+        training,
+        seed,
+        examples,
+        constants,
+        initial={name: tensors[name] for name in kept},
+        frozen=frozenset(kept) if start == "frozen-attention" else frozenset(),
+    )
+
+
+def _shapes(network: SoftmaxNetwork, value_dim: int | None, width: int | None) -> Shapes:
+    shapes = {name: tensor.shape for name, tensor in network.tensors()}
+    H, d, d_v = shapes["W_V"]
+    k = shapes["W_O"][2]
+    if width is not None and width != k and (network.skip or network.W_U is None):
+        raise BadInput(f"width is {width}; expected {k}: the network's skip connection or its outputs have it")
+    d_v, k = value_dim or d_v, width or k
+    shapes |= {"W_V": (H, d, d_v), "W_O": (H, d_v, k)}
+    if "W_in" in shapes:
+        shapes["W_in"] = (k, shapes["W_in"][1])
+    elif "W_U" in shapes:
+        shapes["W_U"] = (k, shapes["W_U"][1])
+    return tuple(shapes.items())
+
+
+def _bound(name: str, shape: tuple[int, ...]) -> float:
+    if name in ("W_Q", "W_K", "W_V"):
+        return math.sqrt(6 / (shape[1] + shape[2]))
+    if name == "W_O":  # the heads' values side by side are one vector
+        return math.sqrt(6 / (shape[0] * shape[1] + shape[2]))
+    return math.sqrt(1 / shape[1 if name in ("W_E", "W_pos") else 0])
+
+
+def _data(task: Task) -> tuple[Tensors, Tensors]:
+    """Examples and constants of a task."""
+    if isinstance(task, QueryTask):
+        contexts, queries = torch.tensor(task.contexts), torch.tensor(task.queries)
+        answers = torch.tensor(task.labels if isinstance(task, QueryLabels) else task.answers)
+        examples = {"queries": queries, ANSWERS: answers}
+        return (examples, {"contexts": contexts}) if task.shared else (examples | {"contexts": contexts}, {})
+    if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
+        raise BadInput(f"the task is {task.kind}; expected token ids with one answer each, or contexts with queries")
+    if isinstance(task, NextToken):
+        return {"tokens": torch.tensor(task.tokens), ANSWERS: torch.tensor(task.labels)}, {}
+    weighted = len(task.tokens) * torch.tensor(task.likelihoods)[:, None] * torch.tensor(task.probabilities)
+    return {"tokens": torch.tensor(task.tokens), ANSWERS: weighted}, {}

@@ -1,0 +1,157 @@
+"""What is trained in an ensemble: a member is an architecture, data, a seed, and how it is trained.
+
+Shapes: M members, N examples of each, batches of B, outputs of C numbers (logits of C labels, or real values).
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, Self, runtime_checkable
+
+import torch
+
+from byheart.errors import BadInput
+from byheart.tasks.checks import count
+
+Tensors = dict[str, torch.Tensor]
+Schedule = Literal["linear-by-epoch", "warm-up-cosine", "constant"]
+Loss = Literal["cross-entropy", "summed-cross-entropy", "mean-square"]
+
+SCHEDULES = ("linear-by-epoch", "warm-up-cosine", "constant")
+LOSSES = ("cross-entropy", "summed-cross-entropy", "mean-square")
+ANSWERS = "answers"
+
+
+class Architecture(Protocol):
+    """A frozen, hashable dataclass of sizes, which knows its first weights and its outputs."""
+
+    @property
+    def parameters(self) -> int:
+        """Number of trained numbers, everything counted."""
+        ...
+
+    def init(self, generator: torch.Generator) -> Tensors:
+        """First weights, float64 on the CPU."""
+        ...
+
+    def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
+        """[M, B, C] from weights [M, …]; the batch holds tensors of examples [M, B, …] and constants [M or 1, …].
+
+        An answer may have more axes than one: outputs are then [M, B, …, C] for answers [M, B, …].
+        """
+        ...
+
+
+@runtime_checkable
+class Joinable(Architecture, Protocol):
+    """An architecture whose weights may be padded with zeros, which then stay zero by themselves.
+
+    A tensor of the smaller architecture is the leading corner of the larger one's. Zeros stay zero where each of them
+    is multiplied by another one (an empty head: W_V by W_O), so that its gradient vanishes.
+    """
+
+    @property
+    def family(self) -> Hashable:
+        """Architectures of one family can be joined."""
+        ...
+
+    def join(self, other: Self) -> Self:
+        """The smallest architecture that holds both."""
+        ...
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a member is trained: Adam (betas 0.9 and 0.999), on batches cut from a stream of shuffled epochs.
+
+    Schedules: "linear-by-epoch" goes from ``learning_rate`` to ``last_learning_rate`` in equal steps, one an epoch;
+    "warm-up-cosine" from 1 % to all of it in the first 5 % of the steps, then down to ``last_learning_rate``.
+    ``evaluate_every`` so many steps all examples are measured; at an accuracy of ``stop_at`` the member is done. The
+    ``last_batches`` give ``last_accuracy``. A "summed-cross-entropy" is that of a whole batch; other losses are means.
+    """
+
+    batch: int
+    steps: int
+    learning_rate: float
+    last_learning_rate: float = 0.0
+    schedule: Schedule = "constant"
+    loss: Loss = "cross-entropy"
+    evaluate_every: int | None = None
+    stop_at: float | None = None
+    last_batches: int = 0
+
+    def __post_init__(self) -> None:
+        count("batch", self.batch)
+        count("steps", self.steps)
+        if self.evaluate_every is not None:
+            count("evaluate_every", self.evaluate_every)
+        if not self.learning_rate > 0 or not self.last_learning_rate >= 0:
+            rates = f"learning_rate is {self.learning_rate} and last_learning_rate {self.last_learning_rate}"
+            raise BadInput(f"{rates}; expected more than 0, and 0 or more")
+        if self.schedule not in SCHEDULES:
+            raise BadInput(f"schedule is {self.schedule!r}; expected one of {', '.join(SCHEDULES)}")
+        if self.loss not in LOSSES:
+            raise BadInput(f"loss is {self.loss!r}; expected one of {', '.join(LOSSES)}")
+        if self.stop_at is not None and self.evaluate_every is None:
+            raise BadInput(f"stop_at is {self.stop_at} and evaluate_every is None; expected so many steps")
+        if not 0 <= self.last_batches <= self.steps:
+            raise BadInput(f"last_batches is {self.last_batches}; expected 0 to {self.steps} (steps)")
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """One model to train.
+
+    ``examples`` are tensors with a leading axis of N, among them "answers": what batches are cut from. Members that are
+    given the same tensors share their memory. ``constants`` belong to all examples of the model. ``initial`` replaces
+    first weights (a construction to start from); those named in ``frozen`` are not trained. ``measured_on`` is what
+    accuracy and loss are measured on, if not the examples.
+    """
+
+    architecture: Architecture
+    training: Training
+    seed: int
+    examples: Tensors
+    constants: Tensors = field(default_factory=dict)
+    initial: Tensors | None = None
+    frozen: frozenset[str] = frozenset()
+    measured_on: Tensors | None = None
+
+    def __post_init__(self) -> None:
+        for data in (self.examples, self.measured_on):
+            if data is None:
+                continue
+            if ANSWERS not in data:
+                raise BadInput(f"examples have {', '.join(data)}; expected {ANSWERS!r} among them")
+            sizes = {len(tensor) for tensor in data.values()}
+            if len(sizes) != 1 or 0 in sizes:
+                raise BadInput(f"examples have tensors of {sorted(sizes)} rows; expected one number, 1 or more")
+        if self.measured_on is not None and set(self.measured_on) != set(self.examples):
+            raise BadInput(f"measured_on has {sorted(self.measured_on)}; expected {sorted(self.examples)}")
+
+    @property
+    def count(self) -> int:
+        """N, the number of examples."""
+        return len(self.examples[ANSWERS])
+
+    @property
+    def measured(self) -> Tensors:
+        """What accuracy and loss are measured on."""
+        return self.examples if self.measured_on is None else self.measured_on
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What came out of training a member.
+
+    ``accuracy`` and ``loss`` (its mean over examples) are measured after training, and ``history`` holds what they were
+    on the way: (step, loss, accuracy). Real answers have no accuracy. ``last_accuracy`` is the mean accuracy of the
+    last batches of training, each before its step. ``seconds`` is the member's share of the time taken.
+    """
+
+    accuracy: float | None
+    last_accuracy: float | None
+    loss: float
+    steps: int
+    seconds: float
+    weights: Tensors | None
+    history: list[tuple[int, float, float | None]]

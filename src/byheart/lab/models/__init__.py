@@ -1,0 +1,1 @@
+"""Architectures that are trained, one module a paper."""

@@ -1,0 +1,115 @@
+"""The model that Madden, Fox & Thrampoulidis 2024 trained: one attention head and a feed-forward layer, next token out.
+
+A context is t_1, …, t_L, L ≤ n. With sinusoidal positions p_s, counted from 0, and d = 16,
+
+    x_s = W_E[t_s] + p_s,   q = W_Qᵀ x_L + b_Q,   a = softmax_s(qᵀ(W_Kᵀ x_s + b_K)/√d),
+    z = W_Oᵀ(Σ_s a_s (W_Vᵀ x_s + b_V)) + b_O,   logits = W_Uᵀ GELU(W_inᵀ z + b_in) + b_U,
+
+no skip connection, no norm. A causal Transformer computes this at every position of every text; here every *distinct*
+context is computed once, at its last position. W_K goes into the query, W_V and W_O behind the average. All of this is
+exact up to rounding. b_K adds the same to all scores and never matters; it is there because it is counted.
+
+Parameters: ω(17 + m) + 1088 + 17m, for ω tokens and m hidden units. First weights: the embedding is standard normal;
+those of linear maps are as PyTorch draws them (what the paper does not say).
+"""
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+import torch
+from torch.nn import functional
+
+from byheart.lab.member import Tensors
+from byheart.lab.models.sinusoids import sinusoids
+from byheart.tasks.checks import count
+
+ATTENTION = ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O", "b_O")
+FROZEN = frozenset({"W_E", *ATTENTION})
+"""What the paper's second setting does not train."""
+FEW_UNITS = 64
+"""Up to this, hidden units cost a GPU less than the logits do."""
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """The sizes of the model.
+
+    A batch has ``tokens`` [M, B, n], left-aligned with anything behind, and ``lengths`` [M, B].
+
+    >>> Decoder(vocab=100, hidden=8).parameters
+    3724
+    """
+
+    vocab: int
+    """ω"""
+    hidden: int
+    """m"""
+    length: int = 9
+    """n, the longest context"""
+    model_dim: int = 16
+    """d"""
+
+    def __post_init__(self) -> None:
+        for name in ("vocab", "hidden", "length", "model_dim"):
+            count(name, getattr(self, name))
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every tensor."""
+        d, m = self.model_dim, self.hidden
+        attention = {name: (d, d) if name.startswith("W") else (d,) for name in ATTENTION}
+        units = {"W_in": (d, m), "b_in": (m,), "W_U": (m, self.vocab), "b_U": (self.vocab,)}
+        return {"W_E": (self.vocab, d), **attention, **units}
+
+    @property
+    def parameters(self) -> int:
+        """All numbers, trained or frozen."""
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+    @property
+    def family(self) -> Hashable:
+        """Few hidden units are computed as more: those of zeros stay zeros."""
+        return type(self), replace(self, hidden=max(FEW_UNITS, self.hidden))
+
+    def join(self, other: "Decoder") -> "Decoder":
+        """The model that holds both."""
+        return replace(self, hidden=max(self.hidden, other.hidden))
+
+    def init(self, generator: torch.Generator) -> Tensors:
+        """First weights."""
+        fans = dict.fromkeys(self.shapes, self.model_dim) | {"W_U": self.hidden, "b_U": self.hidden}
+        drawn = {}
+        for name, shape in self.shapes.items():
+            first = torch.empty(shape, dtype=torch.float64)
+            bound = fans[name] ** -0.5
+            drawn[name] = (
+                first.normal_(generator=generator)
+                if name == "W_E"
+                else first.uniform_(-bound, bound, generator=generator)
+            )
+        return drawn
+
+    def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
+        """Logits [M, B, ω]."""
+        z = self.attended(weights, batch)
+        hidden = functional.gelu(torch.baddbmm(weights["b_in"][:, None], z, weights["W_in"]))
+        return torch.baddbmm(weights["b_U"][:, None], hidden, weights["W_U"])
+
+    def attended(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
+        """What attention gives at the last token: z [M, B, d]."""
+        tokens, lengths = batch["tokens"], batch["lengths"]
+        M, d = len(weights["W_E"]), self.model_dim
+        first_rows = torch.arange(M, device=tokens.device)[:, None, None] * self.vocab
+        positions = sinusoids(self.length, d, tokens.device, weights["W_E"].dtype)
+        stream = functional.embedding(tokens + first_rows, weights["W_E"].flatten(0, 1)) + positions
+        places = torch.arange(self.length, device=tokens.device)
+        is_last = (places == lengths[..., None] - 1).to(stream.dtype)
+        last = (is_last[..., None] * stream).sum(dim=2)
+        query = torch.baddbmm(weights["b_Q"][:, None], last, weights["W_Q"]) * d**-0.5
+        direction = query @ weights["W_K"].mT
+        scores = (stream @ direction[..., None])[..., 0] + query @ weights["b_K"][..., None]
+        shares = scores.masked_fill(places >= lengths[..., None], -torch.inf).softmax(dim=-1)
+        average = (shares[:, :, None] @ stream)[:, :, 0]
+        value = torch.baddbmm(weights["b_V"][:, None], average, weights["W_V"])
+        return torch.baddbmm(weights["b_O"][:, None], value, weights["W_O"])

@@ -1,0 +1,166 @@
+"""The model that Mahdavi, Liao & Thrampoulidis 2024 trained: one attention layer, asked by a query beside the context.
+
+An example is a query e ∈ R^D and a context e_1, …, e_n ∈ R^D, its own or one that all examples of a model share. As in
+the authors' code, all of them go through one linear map into the stream and get sinusoidal positions p_s, the query
+first:
+
+    x_s = W_Eᵀ e_s + b_E + p_s,   q = W_Eᵀ e + b_E + p_0,
+    aʰ = softmax_s(qᵀ W_Qʰ W_Kʰᵀ x_s / √d),   z = Σ_h (Σ_s aʰ_s W_Vʰᵀ x_s) W_Oʰ,   logits = W_Uᵀ z + b_U,
+
+d the width of the stream, whatever d_h is; values are numbers (d_v = 1); the query is not attended to; no skip
+connection, no norm. The authors compute all n + 1 positions and read the first. Here only that one is computed, and
+products of weights come before products with data. All of this is exact, up to rounding:
+
+- *One context for all*: keys do not depend on the example, so W_Qʰ(x W_Kʰ)ᵀ is one [d, H·n] matrix a model, and scores
+  are one product with it. Values are [n, H] numbers a model.
+- *A context for each*: with Gʰ = W_Qʰ W_Kʰᵀ, a score is (W_E Gʰᵀ q)ᵀ e_s + qᵀ Gʰ p_s; what b_E adds is the same for all
+  s and cancels in the softmax. Contexts enter two products, as they came, and are never mapped.
+- W_O W_U is one [H, C] matrix.
+
+Every tensor has a leading axis of M models. Models that differ in H or d_h can be computed as one larger one: a head of
+zeros stays one, since W_Q and W_K, and W_V and W_O, are multiplied with each other, and the scale does not know d_h.
+"""
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+import torch
+
+from byheart.lab.member import Tensors
+from byheart.lab.models.averages import averages
+from byheart.lab.models.sinusoids import sinusoids
+from byheart.tasks.checks import count
+
+SATURATED = 0.99
+"""A head is saturated on an example if one token gets more than this of its attention; the authors' threshold."""
+FEW_HEADS = 16
+"""Below this, starting operations takes a GPU longer than the heads do."""
+
+
+@dataclass(frozen=True)
+class QueryAttention:
+    """The sizes of the model. Defaults are the authors'.
+
+    A batch has ``queries`` [M, B, D] and ``contexts``, [M, n, D] if they are ``fixed``, else [M, B, n, D].
+
+    >>> QueryAttention(heads=20).parameters
+    177060
+    """
+
+    heads: int
+    """H"""
+    head_dim: int = 64
+    """d_h"""
+    length: int = 32
+    """n, tokens of the context"""
+    labels: int = 100
+    """C; 1 for regression"""
+    fixed: bool = True
+    """Whether all examples of a model share one context."""
+    model_dim: int = 64
+    """d, the width of the stream"""
+    dim: int = 64
+    """D, the dimension of queries and tokens"""
+
+    def __post_init__(self) -> None:
+        for name in ("heads", "head_dim", "length", "labels", "model_dim", "dim"):
+            count(name, getattr(self, name))
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every tensor."""
+        H, d, d_h, C = self.heads, self.model_dim, self.head_dim, self.labels
+        return {
+            "W_E": (self.dim, d),
+            "b_E": (d,),
+            "W_Q": (H, d, d_h),
+            "W_K": (H, d, d_h),
+            "W_V": (H, d),
+            "W_O": (H, d),
+            "W_U": (d, C),
+            "b_U": (C,),
+        }
+
+    @property
+    def parameters(self) -> int:
+        """Trained numbers: (D + 1)d + H·d(2d_h + 2) + (d + 1)C."""
+        return sum(math.prod(shape) for shape in self.shapes.values())
+
+    @property
+    def family(self) -> Hashable:
+        """What joins cheaply: all d_h, and H up to a power of two."""
+        least = max(FEW_HEADS, 1 << (self.heads - 1).bit_length())
+        return type(self), replace(self, heads=least, head_dim=1)
+
+    def join(self, other: "QueryAttention") -> "QueryAttention":
+        """The model that holds both."""
+        return replace(self, heads=max(self.heads, other.heads), head_dim=max(self.head_dim, other.head_dim))
+
+    def init(self, generator: torch.Generator) -> Tensors:
+        """As the authors initialise: attention xavier-uniform head by head, linear maps as PyTorch does."""
+        H, d, d_h = self.heads, self.model_dim, self.head_dim
+        bounds = {
+            "W_E": self.dim**-0.5,
+            "b_E": self.dim**-0.5,
+            "W_Q": math.sqrt(6 / (d + d_h)),
+            "W_K": math.sqrt(6 / (d + d_h)),
+            "W_V": math.sqrt(6 / (d + 1)),
+            "W_O": math.sqrt(6 / (H + d)),
+            "W_U": d**-0.5,
+            "b_U": d**-0.5,
+        }
+        return {
+            name: torch.empty(shape, dtype=torch.float64).uniform_(-bounds[name], bounds[name], generator=generator)
+            for name, shape in self.shapes.items()
+        }
+
+    def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
+        """Logits [M, B, C]."""
+        scores, values = self._scored(weights, batch)
+        heads = averages(scores, values)
+        return torch.baddbmm(weights["b_U"][:, None], heads, weights["W_O"] @ weights["W_U"])
+
+    def attention(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
+        """The heads' weights over the context, [M, B, H, n]."""
+        return self._scored(weights, batch)[0].softmax(dim=-1)
+
+    def saturated(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
+        """For each example, how many heads give one token more than :data:`SATURATED` of their attention: [M, B]."""
+        return (self.attention(weights, batch).amax(dim=-1) > SATURATED).sum(dim=-1)
+
+    def _scored(self, weights: Tensors, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+        """Scores [M, B, H, n] before the softmax, and values that broadcast to them."""
+        queries = batch["queries"]
+        positions = sinusoids(self.length + 1, self.model_dim, queries.device, queries.dtype)
+        shift = (weights["b_E"] + positions[0])[:, None]
+        asked = torch.baddbmm(shift, queries, weights["W_E"]) * self.model_dim**-0.5
+        if self.fixed:
+            return self._shared_context(weights, batch["contexts"], asked, positions[1:])
+        return self._own_contexts(weights, batch["contexts"], asked, positions[1:])
+
+    def _shared_context(
+        self, weights: Tensors, context: torch.Tensor, asked: torch.Tensor, positions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """With the context [M, n, D] and the queries in the stream [M, B, d]; values are [M, 1, H, n]."""
+        tokens = context @ weights["W_E"] + (weights["b_E"][:, None] + positions)
+        keys = tokens[:, None] @ weights["W_K"]
+        folded = (weights["W_Q"] @ keys.mT).transpose(1, 2).flatten(2)
+        scores = (asked @ folded).view(*asked.shape[:2], self.heads, self.length)
+        return scores, (weights["W_V"] @ tokens.mT)[:, None]
+
+    def _own_contexts(
+        self, weights: Tensors, contexts: torch.Tensor, asked: torch.Tensor, positions: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """With contexts [M, B, n, D]; values are [M, B, H, n]."""
+        M, B, n, D = contexts.shape
+        products = weights["W_Q"] @ weights["W_K"].mT
+        towards = (products @ weights["W_E"].mT[:, None]).transpose(1, 2).flatten(2)
+        places = (products @ positions.mT).transpose(1, 2).flatten(2)
+        directions = (asked @ towards).view(M * B, self.heads, D)
+        of_places = (asked @ places).view(M * B, self.heads, n)
+        scores = torch.baddbmm(of_places, directions, contexts.reshape(M * B, n, D).mT)
+        read = contexts.reshape(M, B * n, D) @ (weights["W_V"] @ weights["W_E"].mT).mT
+        shift = (weights["b_E"][:, None] + positions) @ weights["W_V"].mT
+        values = read.view(M, B, n, self.heads) + shift[:, None]
+        return scores.view(M, B, self.heads, n), values.transpose(2, 3)

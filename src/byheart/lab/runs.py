@@ -1,0 +1,311 @@
+"""Runs: a sweep's folder, in which nothing that was finished is ever lost, whatever happens to who writes it.
+
+    config.json     what is run: the experiment's name and scale, all its configs by key, their seeds, and for every
+                    session the machine and the versions of Python, torch, numpy and Byheart
+    results.jsonl   one JSON object a line, appended and fsynced when a job ends: experiment, key (hash of the config),
+                    config, status (done or failed), metrics, seconds, error
+    lock            held by the process that writes, as long as it lives
+    experiment.py   the user's file, where the experiment comes from one
+
+A process that is killed may leave half a line behind. Whoever reads ignores it, whoever resumes cuts it off, and a last
+line that lacks only its end is kept: no part of a JSON object is one itself, so a line that can be read is whole. A
+config counts as done when its line is written; failed ones are tried again on resuming, and the later line counts. One
+process writes at a time (:mod:`byheart.lab.durable`).
+"""
+
+import csv
+import json
+import math
+import os
+import platform
+import socket
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from byheart.errors import BadInput
+from byheart.lab.durable import Lock, append, beginning, is_locked, mend, replace
+from byheart.lab.experiments.experiment import Experiment, key, to_json
+
+FORMAT = "byheart-run-1"
+CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
+
+Value = float | int | str | None
+Metrics = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of results: what came of one config. ``seconds`` is its share of the time of its job."""
+
+    experiment: str
+    key: str
+    config: dict[str, Any]
+    status: Literal["done", "failed"]
+    metrics: dict[str, Value]
+    seconds: float
+    error: str | None = None
+
+    @property
+    def flat(self) -> dict[str, Any]:
+        """Config and metrics side by side; a metric that is called like a setting gets the prefix ``metric_``.
+
+        ``seconds`` are the metric of this name, where there is one.
+        """
+        metrics = {f"metric_{name}" if name in self.config else name: value for name, value in self.metrics.items()}
+        times = {} if "seconds" in metrics else {"seconds": self.seconds}
+        return {"key": self.key, "status": self.status, **self.config, **metrics, **times, "error": self.error}
+
+
+def keyed(experiment: Experiment) -> dict[str, Any]:
+    """The experiment's configs by their keys, in order."""
+    return {key(config): config for config in experiment.configs}
+
+
+class Run:
+    """A run's folder. :meth:`open` to read; :meth:`create` and :meth:`resume` to write, as a context manager.
+
+    ``about`` is what config.json holds, ``configs`` the configs by key, ``latest`` their last rows by key.
+    """
+
+    def __init__(self, folder: Path, lock: Lock | None = None) -> None:
+        self.folder, self._lock = folder, lock
+        self.about = _read_about(folder)
+        self.configs: dict[str, dict[str, Any]] = self.about["configs"]
+        if lock is not None:
+            mend(folder / RESULTS, _is_row)
+        self.latest = {row.key: row for row in read_rows(folder / RESULTS)}
+
+    @classmethod
+    def open(cls, folder: Path | str) -> Self:
+        """To read; somebody else may be writing meanwhile."""
+        return cls(Path(folder))
+
+    @classmethod
+    def create(cls, folder: Path | str, experiment: Experiment, source: str | None = None) -> Self:
+        """A new run, to write; ``source`` is the text of the file that the experiment comes from, if it does."""
+        folder = Path(folder)
+        if (folder / CONFIG).exists():
+            raise BadInput(f"{folder}: holds a run already; continue it with --resume, or choose another folder")
+        return cls.resume(folder, experiment, source)
+
+    @classmethod
+    def resume(cls, folder: Path | str, experiment: Experiment, source: str | None = None) -> Self:
+        """The run in ``folder``, to write; a new one if there is none yet. It has to be one of the same configs."""
+        folder, configs = Path(folder), keyed(experiment)
+        if folder.exists() and not (folder / CONFIG).exists() and not _could_become_a_run(folder):
+            raise BadInput(f"{folder}: exists and holds no run; choose another folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = Lock(folder / LOCK)
+        try:
+            if not (folder / CONFIG).exists():
+                _write_about(folder, _about(experiment))
+            run = cls(folder, lock)
+            run._check_same(experiment, configs)
+            if source is not None:
+                replace(folder / SOURCE, source)
+            _write_about(folder, {**run.about, "sessions": [*run.about["sessions"], _session()]})
+            run.about = _read_about(folder)
+        except BaseException:
+            lock.release()
+            raise
+        return run
+
+    def _check_same(self, experiment: Experiment, configs: Mapping[str, Any]) -> None:
+        if self.about["experiment"] != experiment.name:
+            found = f"a run of {self.about['experiment']}"
+            raise BadInput(f"{self.folder}: is {found}; expected one of {experiment.name}; choose another folder")
+        missing, new = len(self.configs.keys() - configs.keys()), len(configs.keys() - self.configs.keys())
+        if missing or new:
+            what = f"{new} configs of {experiment.name} at scale {experiment.scale} are not in the run"
+            what += f" (scale {self.about['scale']}), and {missing} of the run's are not in the experiment"
+            raise BadInput(f"{self.folder}: {what}; choose another folder for them")
+
+    @property
+    def name(self) -> str:
+        """The experiment's name."""
+        return str(self.about["experiment"])
+
+    @property
+    def done(self) -> int:
+        """How many configs are done."""
+        return sum(row.status == "done" for row in self.latest.values())
+
+    @property
+    def failed(self) -> int:
+        """How many configs failed when they were last tried."""
+        return len(self.latest) - self.done
+
+    @property
+    def running(self) -> bool:
+        """Whether a process is writing the run now."""
+        return self._lock is not None or is_locked(self.folder / LOCK)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The last row of every config that has one, in the order of the configs."""
+        return [self.latest[key] for key in self.configs if key in self.latest]
+
+    @property
+    def table(self) -> list[dict[str, Any]]:
+        """The done rows, config and metrics side by side (:attr:`Row.flat`)."""
+        return [row.flat for row in self.rows if row.status == "done"]
+
+    def pending(self) -> list[str]:
+        """Keys of the configs that have no done row: those that never ran, and those that failed."""
+        return [key for key in self.configs if key not in self.latest or self.latest[key].status == "failed"]
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Write rows, for good: when this returns they are on the disk."""
+        if self._lock is None:
+            raise BadInput(f"{self.folder}: is open for reading; expected Run.create or Run.resume")
+        for row in rows:
+            before = self.latest.get(row.key)
+            if row.key not in self.configs or (before is not None and before.status == "done"):
+                raise BadInput(f"{self.folder}: {row.key} is done already, or no config of this run")
+        lines = (json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+        append(self.folder / RESULTS, "".join(lines))
+        self.latest |= {row.key: row for row in rows}
+
+    def write_csv(self, path: Path | str) -> None:
+        """All rows as CSV, failed ones too: key, status, the config's columns, the metrics' columns, seconds, error."""
+        rows = [row.flat for row in self.rows]
+        names = dict.fromkeys(name for row in rows for name in row)
+        last = [name for name in ("seconds", "error") if name in names]
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, [*(name for name in names if name not in last), *last])
+            writer.writeheader()
+            writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+
+    def close(self) -> None:
+        """Let others write."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+def runs_in(folder: Path | str) -> list[Run]:
+    """The runs in the folders right below ``folder``, by name; what is no run, or a damaged one, is left out."""
+    found = []
+    for path in sorted(Path(folder).iterdir()) if Path(folder).is_dir() else []:
+        if (path / CONFIG).is_file():
+            with suppress(BadInput):
+                found.append(Run.open(path))
+    return found
+
+
+def read_rows(path: Path) -> list[Row]:
+    """All whole lines of a results file, in order; none if there is no file. Half a line at the end is left out."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return []
+    if not _is_row(lines[-1]):
+        lines.pop()
+    return [_row(line, f"{path}:{place}") for place, line in enumerate(lines, start=1)]
+
+
+def metrics_of(found: object) -> dict[str, Value]:
+    """Metrics as they are written: numbers, texts and None; a number that is not finite becomes None.
+
+    >>> metrics_of({"loss": float("nan"), "steps": 4})
+    {'loss': None, 'steps': 4}
+    """
+    if not isinstance(found, Mapping):
+        raise BadInput(f"work returned {found!r} for a config; expected a dictionary of metrics")
+    for name, value in found.items():
+        if not isinstance(name, str) or not (value is None or isinstance(value, float | int | str)):
+            raise BadInput(f"metric {name!r} is {value!r}; expected a number, a text or None")
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in found.items()
+    }
+
+
+_FIELDS = frozenset(field.name for field in fields(Row))
+
+
+def _row(line: bytes, place: str) -> Row:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or found.keys() != _FIELDS or found["status"] not in ("done", "failed"):
+        what = "no result row; remove the line, and its config will be run again"
+        raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(Row))}")
+    return Row(**found)
+
+
+def _is_row(line: bytes) -> bool:
+    try:
+        _row(line, "")
+    except BadInput:
+        return False
+    return True
+
+
+def _about(experiment: Experiment) -> dict[str, Any]:
+    configs = {name: to_json(config) for name, config in keyed(experiment).items()}
+    return {
+        "format": FORMAT,
+        "experiment": experiment.name,
+        "scale": experiment.scale,
+        "seeds": sorted({config["seed"] for config in configs.values() if isinstance(config.get("seed"), int)}),
+        "configs": configs,
+        "sessions": [],
+    }
+
+
+def _session() -> dict[str, Any]:
+    """Where and with what somebody is working now."""
+    return {
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "host": socket.gethostname(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        **{name: _version(name) for name in ("torch", "numpy", "byheart")},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:  # Byheart, where it runs from its source tree
+        return None
+
+
+def _could_become_a_run(folder: Path) -> bool:
+    """Whether it is a folder that holds nothing but what a run that was killed while it began may have left."""
+    beginnings = {folder / LOCK, beginning(folder / CONFIG)}
+    return folder.is_dir() and beginnings.issuperset(folder.iterdir())
+
+
+def _read_about(folder: Path) -> dict[str, Any]:
+    path = folder / CONFIG
+    try:
+        found = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise BadInput(f"{folder}: no run here (it has no {CONFIG}); byheart lab list FOLDER lists runs") from None
+    except (ValueError, RecursionError):
+        raise BadInput(f"{path}: not valid JSON; expected the {CONFIG} of a run") from None
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
+        raise BadInput(f"{path}: expected the {CONFIG} of a run (format {FORMAT})")
+    return found
+
+
+def _write_about(folder: Path, about: Mapping[str, Any]) -> None:
+    replace(folder / CONFIG, json.dumps(about, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value

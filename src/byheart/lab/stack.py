@@ -1,0 +1,277 @@
+"""Members of one shape, stacked: all tensors have a leading model axis, and one step trains all of them.
+
+The trained weights of M members are one matrix [M, P], of which the tensors that the architecture reads are views; so
+are their gradients and Adam's moments, and a step of Adam is a few operations on matrices, with a learning rate for
+each member (:mod:`byheart.lab.adam`). On CUDA a whole step (cut the batch, outputs, gradients, Adam) is one CUDA graph:
+what differs from step to step (which rows, which rate) is read from tensors that hold a block of steps.
+
+The examples of all members lie one below the other, those that several members share only once; so members may have
+different numbers of them. Nothing is drawn here: first weights come from the members' own generators, orders from
+:mod:`byheart.lab.orders`.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+
+from byheart.errors import BadInput
+from byheart.lab.adam import adam_
+from byheart.lab.losses import losses, rights
+from byheart.lab.member import ANSWERS, Architecture, Member, Tensors
+from byheart.lab.orders import shuffles
+from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
+
+PLACES_IN_A_BLOCK = 1 << 24  # rows of examples whose order is drawn ahead of the steps
+STEPS_IN_A_BLOCK = 512
+ROWS_MEASURED_AT_ONCE = 1 << 10  # of each member
+WARM_UP_STEPS = 3  # before a graph is recorded: lazy initialization must not be in it
+
+
+class Rows:
+    """Examples of M members one below the other; what several members share is there once."""
+
+    def __init__(self, data: Sequence[Tensors], device: torch.device, dtype: torch.dtype) -> None:
+        keys = [tuple(sorted((name, id(tensor)) for name, tensor in own.items())) for own in data]
+        distinct = dict(zip(keys, data, strict=True))
+        counts = [len(own[ANSWERS]) for own in distinct.values()]
+        starts = dict(zip(distinct, np.cumsum([0, *counts[:-1]]).tolist(), strict=True))
+        self.starts = torch.tensor([starts[key] for key in keys], device=device)
+        self.counts = torch.tensor([len(own[ANSWERS]) for own in data], device=device)
+        self.tensors = {
+            name: torch.cat([_placed(own[name], device, dtype) for own in distinct.values()]) for name in data[0]
+        }
+
+    def keep(self, index: torch.Tensor) -> None:
+        """Go on with these members; the rows of the others stay where they are, which is quicker than moving all."""
+        self.starts, self.counts = self.starts[index], self.counts[index]
+
+    def cut(self, places: torch.Tensor) -> Tensors:
+        """Tensors [M, B, …] of the rows at places [M, B], which count from the first example of all."""
+        flat = places.flatten()
+        return {
+            name: rows.index_select(0, flat).view(*places.shape, *rows.shape[1:]) for name, rows in self.tensors.items()
+        }
+
+
+class Stack:
+    """M members whose tensors have the same shapes, and their training.
+
+    ``architecture`` is the one that is computed: that of all members, or a larger one that holds theirs.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        architecture: Architecture,
+        device: torch.device,
+        dtype: torch.dtype,
+        *,
+        graph: bool,
+    ) -> None:
+        self.members, self.architecture = list(members), architecture
+        self.device, self.dtype, self.graph = device, dtype, graph and device.type == "cuda"
+        self.training = members[0].training
+        self.step = 0
+        firsts = [_first(member) for member in members]
+        self.small = [{name: tensor.shape for name, tensor in first.items()} for first in firsts]
+        shapes = {name: tuple(tensor.shape) for name, tensor in architecture.init(torch.Generator()).items()}
+        padded = {name: torch.stack([_padded(first[name], shapes[name]) for first in firsts]) for name in shapes}
+        padded = {name: tensor.to(device, dtype) for name, tensor in padded.items()}
+        frozen = members[0].frozen  # the same for all, as batch and loss are
+        self.shapes = {name: shape for name, shape in shapes.items() if name not in frozen}
+        if not self.shapes:
+            raise BadInput("all tensors are frozen; expected at least one to train")
+        self.flat = torch.cat([padded[name].flatten(1) for name in self.shapes], dim=1)
+        self.frozen = {name: padded[name] for name in frozen}
+        self.moments = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
+        self.rows = self.measured = Rows([member.examples for member in members], device, dtype)
+        if any(member.measured_on is not None for member in members):
+            self.measured = Rows([member.measured for member in members], device, dtype)
+        self._set_up()
+
+    def _set_up(self) -> None:
+        """All that follows from the members and the matrices of their weights."""
+        M, B = len(self.members), self.training.batch
+        self.constants = {name: self._constant(name) for name in self.members[0].constants}
+        self.weights = {name: view.requires_grad_() for name, view in self._views(self.flat).items()}
+        self.gradients = torch.empty_like(self.flat)
+        self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * B)))
+        self.places = torch.zeros(self.block, M, B, dtype=torch.int64, device=self.device)
+        self.sizes = torch.zeros(self.block, M, 1, dtype=self.dtype, device=self.device)
+        self.roots = torch.ones(self.block, 1, 1, dtype=self.dtype, device=self.device)
+        self.losses = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
+        self.rights = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
+        self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
+        self.works: dict[bool, Callable[[], object]] = {}
+        self.orders: dict[int, tuple[int, torch.Tensor]] = {}
+
+    def keep(self, which: Sequence[int]) -> None:
+        """Go on with these members only."""
+        index = torch.tensor(list(which), device=self.device)
+        self.members = [self.members[i] for i in which]
+        self.small = [self.small[i] for i in which]
+        self.flat = self.flat.index_select(0, index)
+        self.frozen = {name: tensor.index_select(0, index) for name, tensor in self.frozen.items()}
+        self.moments = self.moments[0].index_select(0, index), self.moments[1].index_select(0, index)
+        for rows in {id(rows): rows for rows in (self.rows, self.measured)}.values():
+            rows.keep(index)
+        self.works = {}  # graphs hold memory
+        self._set_up()
+
+    def advance(self, steps: int, *, measure: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
+        """So many steps; the losses of their batches, and with ``measure`` the accuracies, [steps, M] on the CPU."""
+        parts = []
+        while steps > 0:
+            block = min(steps, self.block)
+            self._prepare(block)
+            work = self._work(measure)
+            for _ in range(block):
+                work()
+            self.step += block
+            steps -= block
+            parts.append((self.losses[:block].cpu(), self.rights[:block].cpu()))
+        all_losses, all_rights = (torch.cat(column) for column in zip(*parts, strict=True))
+        return all_losses, all_rights if measure else None
+
+    @torch.no_grad()
+    def measure(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Mean loss and accuracy of every member over all that it is measured on, float64 [M] each, on the CPU."""
+        counts, starts = self.measured.counts, self.measured.starts
+        most = int(counts.max())
+        sums = torch.zeros(2, len(counts), dtype=torch.float64, device=self.device)
+        for start in range(0, most, ROWS_MEASURED_AT_ONCE):
+            rows = torch.arange(start, min(start + ROWS_MEASURED_AT_ONCE, most), device=self.device)
+            inside = rows < counts[:, None]
+            places = starts[:, None] + torch.minimum(rows, counts[:, None] - 1)
+            batch = self.measured.cut(places)
+            outputs = self.architecture.outputs(self._all_weights(), batch | self.constants)
+            for index, each in enumerate((losses, rights)):
+                values = each(outputs, batch[ANSWERS], self.training.loss).double()
+                sums[index] += torch.where(inside, values, 0).sum(dim=1)
+        loss, right = (sums / counts).cpu()
+        return loss, right
+
+    def weights_of(self, index: int) -> Tensors:
+        """The weights of one member as its own architecture has them, on the CPU."""
+        return {
+            name: tensor[index][tuple(slice(size) for size in self.small[index][name])].detach().cpu().clone()
+            for name, tensor in self._all_weights().items()
+        }
+
+    def _all_weights(self) -> Tensors:
+        return self.weights | self.frozen
+
+    def _views(self, matrix: torch.Tensor) -> Tensors:
+        """Tensors [M, …] in a matrix [M, P]."""
+        views, start = {}, 0
+        for name, shape in self.shapes.items():
+            stop = start + math.prod(shape)
+            views[name] = matrix.detach()[:, start:stop].view(len(matrix), *shape)
+            start = stop
+        return views
+
+    def _constant(self, name: str) -> torch.Tensor:
+        values = [member.constants[name] for member in self.members]
+        if all(value is values[0] for value in values):
+            values = values[:1]
+        return torch.stack([_placed(value, self.device, self.dtype) for value in values])
+
+    def _prepare(self, block: int) -> None:
+        """Write down which rows and which rates the next steps take."""
+        steps = np.arange(self.step, self.step + block, dtype=np.float64)
+        rates = np.stack([learning_rates(m.training, m.count, steps) for m in self.members], axis=1)
+        sizes = step_sizes(rates, steps[:, None])
+        self.sizes[:block, :, 0] = torch.from_numpy(sizes).to(self.device, self.dtype)
+        self.roots[:block, 0, 0] = torch.from_numpy(root_corrections(steps)).to(self.device, self.dtype)
+        for count in {member.count for member in self.members}:
+            which = [i for i, member in enumerate(self.members) if member.count == count]
+            places = self._stream(count, which, block) + self.rows.starts[which, None]
+            self.places[:block, which] = places.view(len(which), block, -1).transpose(0, 1)
+        self.at.zero_()
+
+    def _stream(self, count: int, which: list[int], block: int) -> torch.Tensor:
+        """The next examples of members that have N of them, int64 [m, block · B]: epoch after epoch, without a gap."""
+        if count == self.training.batch:  # a batch is all of them, and in a sum the order does not matter
+            return torch.arange(count, device=self.device).repeat(len(which), block)
+        start, stop = (step * self.training.batch for step in (self.step, self.step + block))
+        parts = []
+        while start < stop:
+            epoch, inside = divmod(start, count)
+            if self.orders.get(count, (-1,))[0] != epoch:
+                seeds = [self.members[i].seed for i in which]
+                self.orders[count] = epoch, shuffles(seeds, epoch, count, self.device)
+            part = self.orders[count][1][:, inside : inside + stop - start]
+            parts.append(part)
+            start += part.shape[1]
+        return torch.cat(parts, dim=1)
+
+    def _work(self, measure: bool) -> Callable[[], object]:
+        """One step, as a graph where there are graphs."""
+        if measure not in self.works:
+            self.works[measure] = self._recorded(measure) if self.graph else lambda: self._do(measure)
+        return self.works[measure]
+
+    def _recorded(self, measure: bool) -> Callable[[], object]:
+        state = (self.flat, *self.moments, self.at)
+        before = [tensor.clone() for tensor in state]
+        stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream(self.device))
+        with torch.cuda.device(self.device), torch.cuda.stream(stream):
+            for _ in range(WARM_UP_STEPS):
+                self.at.zero_()
+                self._do(measure)
+            stream.synchronize()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph, stream=stream):
+                self._do(measure)
+        torch.cuda.synchronize(self.device)
+        with torch.no_grad():
+            for tensor, old in zip(state, before, strict=True):
+                tensor.copy_(old)
+        return graph.replay
+
+    def _do(self, measure: bool) -> None:
+        """One step of all members."""
+        batch = self.rows.cut(self.places.index_select(0, self.at)[0])
+        outputs = self.architecture.outputs(self._all_weights(), batch | self.constants)
+        each = losses(outputs, batch[ANSWERS], self.training.loss)
+        mean = each.mean(dim=1)
+        aim = each if self.training.loss == "summed-cross-entropy" else mean
+        gradients = torch.autograd.grad(aim.sum(), list(self.weights.values()), materialize_grads=True)
+        with torch.no_grad():
+            torch.cat([gradient.flatten(1) for gradient in gradients], dim=1, out=self.gradients)
+            sizes, roots = (values.index_select(0, self.at)[0] for values in (self.sizes, self.roots))
+            adam_(self.flat, self.gradients, self.moments, sizes, roots)
+            self.losses.index_copy_(0, self.at, mean[None])
+            if measure:
+                right = rights(outputs, batch[ANSWERS], self.training.loss).mean(dim=1)
+                self.rights.index_copy_(0, self.at, right[None])
+            self.at += 1
+
+
+def _first(member: Member) -> Tensors:
+    """First weights, float64: the architecture's, drawn with the member's seed, or what the member starts from."""
+    first = member.architecture.init(torch.Generator().manual_seed(member.seed))
+    for name in member.frozen:
+        if name not in first:
+            raise BadInput(f"frozen has {name!r}; expected tensors of {', '.join(first)}")
+    for name, tensor in (member.initial or {}).items():
+        if name not in first or first[name].shape != tensor.shape:
+            shapes = ", ".join(f"{known} {list(value.shape)}" for known, value in first.items())
+            raise BadInput(f"initial has {name!r} {list(tensor.shape)}; expected tensors of {shapes}")
+        first[name] = tensor.to("cpu", torch.float64)
+    return first
+
+
+def _padded(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    if tuple(tensor.shape) == shape:
+        return tensor
+    padded = tensor.new_zeros(shape)
+    padded[tuple(slice(size) for size in tensor.shape)] = tensor
+    return padded
+
+
+def _placed(tensor: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    return tensor.to(device, dtype) if tensor.is_floating_point() else tensor.to(device)

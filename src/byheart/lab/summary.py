@@ -1,0 +1,131 @@
+"""Tables of results in short: repetitions (configs that differ in nothing but their seed) as means and deviations.
+
+Everything comes from the rows of a run alone. The axes of a table are the settings that vary; runs are compared point
+by point on the axes of all, so that they may differ in settings that are constant in each, as scales do.
+"""
+
+import math
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from byheart.errors import BadInput
+from byheart.lab.runs import Row
+
+SEED = "seed"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Mean and standard deviation (None for one value) of a metric over so many ``models``."""
+
+    mean: float
+    deviation: float | None
+    models: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """All repetitions of one choice of the axes; metrics that are no numbers are left out."""
+
+    settings: dict[str, Any]
+    models: int
+    metrics: dict[str, Measured]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a metric of one run lies from that of another, at the ``points`` that both have."""
+
+    points: int
+    mean: float | None
+    largest: float | None
+    """The difference of the largest absolute value."""
+
+
+def axes(rows: Sequence[Row]) -> list[str]:
+    """Names of the settings that vary, the seed aside.
+
+    >>> axes([Row("toy", "", {"heads": heads, "dim": 4, "seed": 0}, "done", {}, 0.0) for heads in (1, 6)])
+    ['heads']
+    """
+    names = dict.fromkeys(name for row in rows for name in row.config if name != SEED)
+    return [name for name in names if len({_value(row.config.get(name)) for row in rows}) > 1]
+
+
+def points(rows: Sequence[Row], along: Collection[str] | None = None) -> list[Point]:
+    """Done rows in groups of equal settings, along the axes that are given or else along those that vary.
+
+    >>> rows = [Row("toy", "", {"seed": seed}, "done", {"accuracy": 0.5 + seed / 4}, 0.0) for seed in (0, 1)]
+    >>> points(rows)[0].metrics["accuracy"].mean
+    0.625
+    """
+    done = [row for row in rows if row.status == "done"]
+    names = axes(done) if along is None else along
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in done:
+        groups.setdefault(tuple(_value(row.config.get(name)) for name in names), []).append(row)
+    return [
+        Point({name: group[0].config.get(name) for name in names}, len(group), _measured(group))
+        for group in groups.values()
+    ]
+
+
+def compare(runs: Sequence[Sequence[Row]], metric: str | None = None) -> tuple[str, list[list[Point | None]]]:
+    """The metric, and the runs' points side by side: a list for every choice of the axes, in it one a run, or None."""
+    metric = metric or _common_metric(runs)
+    names = list(dict.fromkeys(name for rows in runs for name in axes(rows)))
+    by_run = [{_key(point.settings): point for point in points(rows, names)} for rows in runs]
+    keys = dict.fromkeys(key for found in by_run for key in found)
+    return metric, [[found.get(key) for found in by_run] for key in keys]
+
+
+def difference(table: Sequence[Sequence[Point | None]], metric: str, first: int, second: int) -> Difference:
+    """The second run's means minus the first's."""
+    both = [(row[first], row[second]) for row in table]
+    found = [
+        right.metrics[metric].mean - left.metrics[metric].mean
+        for left, right in both
+        if left is not None and right is not None and metric in left.metrics and metric in right.metrics
+    ]
+    if not found:
+        return Difference(0, None, None)
+    return Difference(len(found), statistics.fmean(found), max(found, key=abs))
+
+
+def constants(rows: Sequence[Row]) -> dict[str, Any]:
+    """The settings that do not vary."""
+    varying = {*axes(rows), SEED}
+    return {name: value for row in rows[:1] for name, value in row.config.items() if name not in varying}
+
+
+def _common_metric(runs: Sequence[Sequence[Row]]) -> str:
+    names = [dict.fromkeys(name for point in points(rows) for name in point.metrics) for rows in runs]
+    common = [name for name in names[0] if all(name in others for others in names)] if names else []
+    if not common:
+        raise BadInput("the runs have no metric in common; name one of either with --metric")
+    return "accuracy" if "accuracy" in common else common[0]
+
+
+def _measured(rows: Sequence[Row]) -> dict[str, Measured]:
+    names = dict.fromkeys(name for row in rows for name in row.metrics)
+    found = {name: _numbers(row.metrics.get(name) for row in rows) for name in names}
+    return {
+        name: Measured(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
+        for name, values in found.items()
+        if values
+    }
+
+
+def _numbers(values: Any) -> list[float]:
+    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
+
+
+def _key(settings: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(_value(value) for value in settings.values())
+
+
+def _value(value: Any) -> Any:
+    """Something that can be compared and hashed: lists, which JSON has instead of tuples, as texts."""
+    return repr(value) if isinstance(value, list | dict) else value

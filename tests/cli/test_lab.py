@@ -1,0 +1,223 @@
+"""``byheart lab``: run, kill, resume, list, show, compare; and what is refused."""
+
+import csv
+import importlib.util
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byheart.lab.runs import read_rows
+
+Run = Callable[..., Any]
+
+TOY = Path(__file__).parents[1] / "lab" / "toy.py"
+GO = ("lab", "run", "toy.py", "--out", "run")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to be in, with a user's own experiment of 32 models."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(TOY, tmp_path)
+    return tmp_path
+
+
+def test_an_experiment_of_ones_own_is_run_and_shown(here: Path, run: Run) -> None:
+    said = run("lab", "run", "toy.py")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith("toy, smoke: 32 of 32 models done, ")
+    assert "models/s" in said.out
+    assert "steps/s" in said.out
+    assert "byheart lab show runs/toy-smoke" in said.out
+    shown = run("lab", "show", "runs/toy-smoke")
+    assert shown.code == 0
+    assert "runs/toy-smoke: toy, smoke, complete, 32 of 32 models done" in shown.out
+    assert [line.split() for line in shown.out.splitlines() if line.split()[:1] == ["8"]] == [
+        ["8", "4", "0.89", "±", "0.013", "4"]
+    ]
+
+
+def test_the_numbers_of_a_run_as_json(here: Path, run: Run) -> None:
+    said = run(*GO, "--json").json
+    counts = {name: said[name] for name in ("experiment", "scale", "models", "done", "failed", "done_before", "state")}
+    assert counts == {
+        "experiment": "toy",
+        "scale": "smoke",
+        "models": 32,
+        "done": 32,
+        "failed": 0,
+        "done_before": 0,
+        "state": "complete",
+    }
+    assert said["models_per_second"] > 0
+    shown = run("lab", "show", "run", "--metric", "accuracy", "--json").json
+    assert shown["points"][0]["settings"] == {"heads": 1}
+    assert [*shown["points"][0]["metrics"]] == ["accuracy"]
+    assert shown["failures"] == []
+
+
+def test_failures_are_told_and_tried_again(here: Path, run: Run) -> None:
+    (here / "broken").write_text("3,2")
+    said = run(*GO)
+    assert said.code == 1
+    assert "31 of 32 models done" in said.out
+    assert "failed: 1 models" in said.out
+    assert "heads 3, seed 2" in said.out
+    assert "ValueError: cannot do 3 heads with seed 2 (toy.py:" in said.out
+    shown = run("lab", "show", "run", "--json")
+    assert (shown.code, len(shown.json["failures"])) == (1, 1)
+    (here / "broken").unlink()
+    again = run(*GO, "--resume")
+    assert again.code == 0
+    assert "32 of 32 models done (31 of them earlier)" in again.out
+    assert "nothing was left to do" in run(*GO, "--resume").out
+
+
+def test_a_run_is_not_begun_twice(here: Path, run: Run) -> None:
+    run(*GO)
+    assert "run: holds a run already; continue it with --resume, or choose another folder" in run(*GO).complaint
+
+
+def test_resume_begins_where_there_is_nothing(here: Path, run: Run) -> None:
+    assert "32 of 32 models done, " in run(*GO, "--resume").out
+
+
+def test_an_experiment_of_ours_is_run_at_its_smallest(here: Path, run: Run) -> None:
+    said = run("lab", "run", "dana-2025-6", "--scale", "smoke", "--json").json
+    assert (said["run"], said["done"], said["failed"]) == ("runs/dana-2025-6-smoke", 2, 0)
+    assert "last_accuracy" in run("lab", "show", "runs/dana-2025-6-smoke").out
+
+
+def test_experiments_and_runs_are_listed(here: Path, run: Run) -> None:
+    assert "no runs in runs" in run("lab", "list").out
+    run("lab", "run", "toy.py")
+    (here / "runs" / "notes").mkdir()
+    said = run("lab", "list")
+    assert said.code == 0
+    assert "dana-2025-1 " in said.out
+    assert "toy-smoke" in said.out
+    assert "complete" in said.out
+    listed = run("lab", "list", "--json").json
+    assert {"experiment": "dana-2025-1", "smoke": 2, "short": 39, "paper": 385} in listed["experiments"]
+    assert [(found["run"], found["done"]) for found in listed["runs"]] == [("runs/toy-smoke", 32)]
+
+
+def test_all_rows_go_into_a_csv_file(here: Path, run: Run) -> None:
+    run(*GO)
+    assert "wrote all.csv" in run("lab", "show", "run", "--csv", "all.csv").out
+    with (here / "all.csv").open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert len(rows) == 32
+    assert [*rows[0]] == ["key", "status", "heads", "seed", "accuracy", "loss", "steps", "seconds", "error"]
+
+
+def test_runs_are_compared_point_by_point(here: Path, run: Run) -> None:
+    run(*GO)
+    run("lab", "run", "toy.py", "--out", "other")
+    said = run("lab", "compare", "run", "other")
+    assert said.code == 0
+    assert "other − run: mean +0, largest +0 (8 points in both)" in said.out
+    told = run("lab", "compare", "run", "other", "--metric", "steps", "--json").json
+    assert told["differences"] == [{"points": 8, "mean": 0.0, "largest": 0.0}]
+    assert told["points"][0]["runs"][0] == {"mean": 4.0, "deviation": 0.0, "models": 4}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("run", "nonsense"), "no experiment is called 'nonsense'; expected a Python file, or one of dana-2025-1, "),
+        (("run", "missing.py"), "missing.py: No such file or directory"),
+        (("run", "bad.py"), "bad.py:1: ZeroDivisionError: division by zero"),
+        (("run", "latin.py"), "latin.py: not UTF-8 text"),
+        (("run", "toy.py", "--jobs", "2"), "--jobs is for --executor processes or ray"),
+        (("run", "toy.py", "--executor", "processes", "--jobs", "0"), "--jobs is 0; expected at least 1"),
+        (("run", "toy.py", "--out", "toy.py"), "toy.py: exists and holds no run"),
+        (("show", "nowhere"), "nowhere: no run here"),
+        (("show", "run", "--metric", "speed"), "run: no metric 'speed'; expected accuracy, steps"),
+        (("compare", "run"), "1 folders given; expected two or more runs"),
+        (("compare", "run", "run", "--metric", "speed"), "no run has a metric 'speed'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_bad_input_is_one_line(here: Path, run: Run, arguments: tuple[str, ...], complaint: str) -> None:
+    (here / "bad.py").write_text("1 / 0")
+    (here / "latin.py").write_bytes(b"# \xe9")
+    run(*GO)
+    assert complaint in run("lab", *arguments).complaint
+    told = run("lab", *arguments, "--json")
+    assert complaint in told.json["error"]
+
+
+def test_a_gpu_that_is_not_there_is_refused(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    assert "--device cuda: PyTorch finds no GPU here" in run(*GO, "--device", "cuda").complaint
+    assert not (here / "run").exists()
+
+
+@pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="ray is installed")
+def test_ray_that_is_not_there_is_asked_for(here: Path, run: Run) -> None:
+    assert "executor ray needs the extra ray: pip install 'byheart[ray]'" in run(*GO, "--executor", "ray").complaint
+
+
+def test_a_command_that_is_interrupted_says_how_to_go_on(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("byheart.lab.execute.perform", interrupted)
+    said = run(*GO)
+    assert said.code == 130
+    assert said.err == (
+        "stopped with 0 of 32 models done; go on with:  byheart lab run toy.py --scale smoke --out run --resume\n"
+    )
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    assert run(*GO, "--resume").code == 0
+
+
+@pytest.mark.slow
+def test_a_command_that_is_killed_is_resumed(here: Path, run: Run) -> None:
+    """As a user does it: kill -9 in the middle, the same command with --resume; two processes at work."""
+    (here / "seconds").write_text("0.3")
+    command = [sys.executable, "-m", "byheart", *GO, "--resume", "--executor", "processes", "--jobs", "2"]
+    results = here / "run" / "results.jsonl"
+    for wanted in (4, 12, 20):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as killed:
+            end = time.monotonic() + 60
+            while len(read_rows(results)) < wanted:
+                assert time.monotonic() < end
+                time.sleep(0.02)
+            killed.send_signal(signal.SIGKILL)
+        before = len(read_rows(results))
+        assert before >= wanted
+    (here / "seconds").write_text("0")
+    said = run(*GO, "--resume", "--json").json
+    assert (said["done_before"], said["done"]) == (before, 32)
+    assert len(read_rows(results)) == 32
+    assert "TWICE" not in (here / "begun").read_text()
+
+
+@pytest.mark.parametrize("command", ["run", "list", "show", "compare"])
+def test_help_has_an_example(run: Run, command: str) -> None:
+    said = run("lab", command, "--help")
+    assert said.code == 0
+    assert f"byheart lab {command}" in " ".join(said.out.replace("│", " ").split())
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys\n"
+        "from byheart.cli.main import main\n"
+        "try:\n"
+        "    main(['lab', 'run', '--help'])\n"
+        "except SystemExit:\n"
+        "    print([name for name in ('torch', 'numba', 'ray', 'byheart.lab') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

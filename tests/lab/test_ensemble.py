@@ -1,0 +1,288 @@
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+import torch
+
+from byheart.errors import BadInput
+from byheart.lab import ensemble
+from byheart.lab.ensemble import Member, Training, train
+from byheart.lab.losses import losses, rights
+from byheart.lab.models.dana import AttentionOnly
+from byheart.lab.orders import shuffles
+from byheart.lab.schedules import learning_rates
+from byheart.lab.stack import Stack
+
+CPU = torch.device("cpu")
+NETWORK = AttentionOnly(vocab=6, dim=4, head_dim=4, heads=3)
+TRAINING = Training(
+    batch=8, steps=40, learning_rate=0.02, last_learning_rate=0.001, schedule="linear-by-epoch", last_batches=10
+)
+
+
+@dataclass(frozen=True)
+class Linear:
+    """The smallest architecture: outputs W x + b, with a constant added."""
+
+    inputs: int
+    outputs_: int
+
+    @property
+    def parameters(self):
+        return (self.inputs + 1) * self.outputs_
+
+    def init(self, generator):
+        return {
+            "W": torch.randn(self.inputs, self.outputs_, generator=generator, dtype=torch.float64),
+            "b": torch.zeros(self.outputs_, dtype=torch.float64),
+        }
+
+    def outputs(self, weights, batch):
+        outputs = batch["x"] @ weights["W"] + weights["b"].unsqueeze(1)
+        return outputs + batch["shift"].unsqueeze(1) if "shift" in batch else outputs
+
+
+def drawn(seed, examples=24, vocab=6):
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(vocab, (examples, 2), generator=generator)
+    return {"tokens": tokens, "answers": torch.randint(vocab, (examples,), generator=generator)}
+
+
+def member(seed, *, examples=24, network=NETWORK, **changes):
+    return Member(network, replace(TRAINING, **changes), seed, drawn(seed, examples))
+
+
+def points(seed, examples=20, real=False):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(examples, 3, generator=generator)
+    answers = (
+        torch.randn(examples, 2, generator=generator) if real else torch.randint(2, (examples,), generator=generator)
+    )
+    return {"x": x, "answers": answers}
+
+
+def agree(one, other):
+    assert math.isclose(one.loss, other.loss, rel_tol=1e-9)
+    assert (one.accuracy, one.last_accuracy, one.steps) == (other.accuracy, other.last_accuracy, other.steps)
+    for name, tensor in one.weights.items():
+        torch.testing.assert_close(tensor, other.weights[name], rtol=1e-7, atol=1e-9)
+
+
+def test_a_member_trains_beside_others_as_it_does_alone():
+    """Others with more and fewer examples, steps and rates, more heads: the same weights in the end."""
+    members = [
+        member(0),
+        member(1, examples=31, learning_rate=0.05),
+        member(2, steps=25, schedule="constant"),
+        member(3, network=replace(NETWORK, heads=5)),
+        member(4, schedule="warm-up-cosine"),
+    ]
+    together = train(members, dtype=torch.float64, keep_weights=True)
+    for own, outcome in zip(members, together, strict=True):
+        agree(outcome, *train([own], dtype=torch.float64, keep_weights=True))
+
+
+def test_more_members_than_fit_at_once_are_trained_in_chunks(monkeypatch):
+    members = [member(seed) for seed in range(5)]
+    together = train(members, dtype=torch.float64, keep_weights=True)
+    monkeypatch.setattr(ensemble, "MEMBERS_AT_ONCE_ON_CPU", 2)
+    for one, other in zip(together, train(members, dtype=torch.float64, keep_weights=True), strict=True):
+        agree(one, other)
+
+
+def test_members_that_are_padded_train_as_in_their_own_size():
+    networks = [NETWORK, replace(NETWORK, heads=7)]
+    members = [member(seed, network=network) for seed, network in enumerate(networks)]
+    (joined, which), *rest = ensemble._buckets(members, join=True)
+    assert (joined, which, rest) == (networks[1], [0, 1], [])
+    stack = Stack(members, joined, CPU, torch.float64, graph=False)
+    stack.advance(40)
+    for index, own in enumerate(members):
+        alone = Stack([own], own.architecture, CPU, torch.float64, graph=False)
+        alone.advance(40)
+        for name, tensor in alone.weights_of(0).items():
+            torch.testing.assert_close(stack.weights_of(index)[name], tensor, rtol=1e-7, atol=1e-9)
+    assert not stack.weights["0.W_V"][0, NETWORK.heads :].any()
+
+
+def test_adam_is_that_of_torch():
+    data = points(0)
+    training = Training(batch=20, steps=30, learning_rate=0.1, last_learning_rate=0.01, schedule="warm-up-cosine")
+    own = Member(Linear(3, 2), training, 0, data)
+    [outcome] = train([own], dtype=torch.float64, keep_weights=True)
+    weights = {name: t.requires_grad_() for name, t in own.architecture.init(torch.Generator().manual_seed(0)).items()}
+    optimizer = torch.optim.Adam(weights.values())
+    for rate in learning_rates(training, 20, np.arange(30.0)):
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.zero_grad()
+        logits = data["x"].double() @ weights["W"] + weights["b"]
+        torch.nn.functional.cross_entropy(logits, data["answers"]).backward()
+        optimizer.step()
+    for name, tensor in weights.items():
+        torch.testing.assert_close(outcome.weights[name], tensor.detach(), rtol=1e-10, atol=1e-12)
+
+
+def test_a_member_that_is_good_enough_leaves_and_the_others_go_on():
+    easy = Member(NETWORK, replace(TRAINING, steps=400, evaluate_every=20, stop_at=1.0), 0, drawn(0, examples=8))
+    hard = Member(NETWORK, replace(TRAINING, steps=100, evaluate_every=20, stop_at=1.0), 1, _contradictory())
+    first, second = train([easy, hard], dtype=torch.float64, keep_weights=True)
+    assert first.accuracy == 1.0
+    assert first.steps < 100
+    assert first.last_accuracy is None
+    assert [step for step, _, _ in second.history] == [20, 40, 60, 80, 100]
+    agree(first, *train([easy], dtype=torch.float64, keep_weights=True))
+    agree(second, *train([hard], dtype=torch.float64, keep_weights=True))
+
+
+def _contradictory():
+    data = drawn(1)
+    return {"tokens": data["tokens"].zero_(), "answers": data["answers"]}
+
+
+def test_last_accuracy_is_the_mean_over_the_last_batches():
+    own = member(0)
+    stack = Stack([own], NETWORK, CPU, torch.float32, graph=False)
+    _, accuracies = stack.advance(40, measure=True)
+    [outcome] = train([own])
+    assert outcome.last_accuracy == pytest.approx(accuracies[-10:].mean().item())
+
+
+def test_accuracy_is_measured_on_what_is_asked_for():
+    examples, other = drawn(0), drawn(5, examples=1500)
+    own = Member(NETWORK, TRAINING, 0, examples, measured_on=other)
+    [outcome] = train([own], keep_weights=True, dtype=torch.float64)
+    weights = {name: tensor[None] for name, tensor in outcome.weights.items()}
+    outputs = NETWORK.outputs(weights, {name: tensor[None] for name, tensor in other.items()})
+    assert outcome.accuracy == (outputs[0].argmax(dim=-1) == other["answers"]).double().mean().item()
+
+
+def test_frozen_tensors_stay_and_initial_ones_are_where_training_starts():
+    start = torch.full((3, 2), 0.5, dtype=torch.float64)
+    training = Training(batch=5, steps=3, learning_rate=0.1)
+    own = Member(Linear(3, 2), training, 0, points(0), initial={"W": start}, frozen=frozenset({"W"}))
+    [outcome] = train([own], dtype=torch.float64, keep_weights=True)
+    assert torch.equal(outcome.weights["W"], start)
+    assert outcome.weights["b"].abs().min() > 0
+
+
+def test_real_answers_have_a_loss_and_no_accuracy():
+    training = Training(batch=20, steps=300, learning_rate=0.05, loss="mean-square", last_batches=5)
+    data = points(0, real=True)
+    [outcome] = train([Member(Linear(3, 2), training, 0, data)], dtype=torch.float64)
+    x = torch.cat([data["x"], torch.ones(20, 1)], dim=1).double()
+    best = torch.linalg.lstsq(x, data["answers"].double()).solution
+    assert outcome.loss == pytest.approx((x @ best - data["answers"]).square().mean().item(), rel=1e-3)
+    assert outcome.accuracy is None
+    assert outcome.last_accuracy is None
+
+
+def test_constants_belong_to_their_member():
+    training = Training(batch=20, steps=1, learning_rate=1e-12)
+    shifts = [torch.tensor([0.0, 100.0]), torch.tensor([100.0, 0.0])]
+    data = points(0)
+    members = [Member(Linear(3, 2), training, 0, data, constants={"shift": shift}) for shift in shifts]
+    ones = data["answers"].double().mean().item()
+    assert [outcome.accuracy for outcome in train(members)] == pytest.approx([ones, 1 - ones])
+
+
+def test_data_that_members_share_is_stored_once():
+    data = drawn(0)
+    stack = Stack(
+        [Member(NETWORK, TRAINING, seed, data) for seed in range(3)], NETWORK, CPU, torch.float32, graph=False
+    )
+    assert len(stack.rows.tensors["answers"]) == 24
+    assert stack.measured is stack.rows
+
+
+def test_summed_and_mean_cross_entropy_have_the_same_direction():
+    outcomes = [
+        train([Member(Linear(3, 2), Training(batch=20, steps=50, learning_rate=0.01, loss=loss), 0, points(0))])[0]
+        for loss in ("cross-entropy", "summed-cross-entropy")
+    ]
+    assert outcomes[0].loss == pytest.approx(outcomes[1].loss, rel=1e-5)
+
+
+def test_an_epoch_shows_every_example_once_and_epochs_differ():
+    orders = [shuffles([3, 4], epoch, 100, CPU) for epoch in range(3)]
+    for order in orders:
+        assert torch.equal(order.sort(dim=1).values, torch.arange(100).expand(2, 100))
+    rows = {tuple(row) for order in orders for row in order.tolist()}
+    assert len(rows) == 6
+    assert torch.equal(shuffles([4], 1, 100, CPU)[0], orders[1][1])
+
+
+def test_orders_are_uniform():
+    """Each of six orders of three examples about as often as any other: χ² with 5 degrees of freedom."""
+    orders = shuffles(list(range(6000)), 0, 3, CPU)
+    counts = torch.unique(orders, dim=0, return_counts=True)[1]
+    assert len(counts) == 6
+    assert ((counts - 1000).square() / 1000).sum() < 20.5  # the 0.999 quantile
+
+
+def test_a_stream_of_batches_goes_over_the_ends_of_epochs():
+    own = member(0, examples=20)
+    stack = Stack([own], NETWORK, CPU, torch.float32, graph=False)
+    stack._prepare(5)
+    assert torch.equal(stack.places[:5].flatten()[:20].sort().values, torch.arange(20))
+    assert torch.equal(stack.places[:5].flatten()[20:40].sort().values, torch.arange(20))
+
+
+def test_warm_up_and_cosine():
+    training = Training(batch=1, steps=1000, learning_rate=2.0, schedule="warm-up-cosine")
+    rates = learning_rates(training, 10, np.arange(1001.0))
+    assert rates[0] == pytest.approx(0.02)
+    assert rates.argmax() == 50
+    assert rates[50] == pytest.approx(2)
+    assert rates[525] == pytest.approx(1)
+    assert rates[-1] == 0
+
+
+def test_losses_of_transposed_outputs_and_of_distributions_are_the_same():
+    outputs = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0))
+    answers = torch.tensor([[0, 1, 2, 3, 0], [3, 2, 1, 0, 1]])
+    expected = torch.nn.functional.cross_entropy(outputs.flatten(0, 1), answers.flatten(), reduction="none").view(2, 5)
+    turned = outputs.mT.contiguous().mT
+    for given in (outputs, turned):
+        torch.testing.assert_close(losses(given, answers, "cross-entropy"), expected)
+    certain = torch.nn.functional.one_hot(answers, 4).float()
+    torch.testing.assert_close(losses(outputs, certain, "cross-entropy"), expected)
+    assert torch.equal(rights(outputs, certain, "cross-entropy"), rights(outputs, answers, "cross-entropy"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"batch": 0}, "batch is 0; expected at least 1"),
+        ({"schedule": "cosine"}, "schedule is 'cosine'; expected one of linear-by-epoch, warm-up-cosine, constant"),
+        ({"loss": "hinge"}, "loss is 'hinge'; expected one of"),
+        ({"learning_rate": 0.0}, "learning_rate is 0.0 and last_learning_rate 0.001; expected more than 0"),
+        ({"stop_at": 1.0}, "stop_at is 1.0 and evaluate_every is None; expected so many steps"),
+        ({"last_batches": 41}, "last_batches is 41; expected 0 to 40"),
+    ],
+)
+def test_training_refuses(changes, message):
+    with pytest.raises(BadInput, match=message):
+        replace(TRAINING, **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"examples": {"x": torch.zeros(2, 3)}}, "examples have x; expected 'answers' among them"),
+        ({"examples": {"x": torch.zeros(2, 3), "answers": torch.zeros(3)}}, r"tensors of \[2, 3\] rows"),
+        ({"measured_on": {"answers": torch.zeros(3)}}, r"measured_on has \['answers'\]; expected \['answers', 'x'\]"),
+        ({"frozen": frozenset({"V"})}, "frozen has 'V'; expected tensors of W, b"),
+        ({"frozen": frozenset({"W", "b"})}, "all tensors are frozen"),
+        ({"initial": {"W": torch.zeros(2, 2)}}, r"initial has 'W' \[2, 2\]; expected tensors of W \[3, 2\], b \[2\]"),
+    ],
+)
+def test_members_refuse(changes, message):
+    fine = {"architecture": Linear(3, 2), "training": TRAINING, "seed": 0, "examples": points(0)}
+    with pytest.raises(BadInput, match=message):
+        train([Member(**fine | changes)])
+
+
+def test_a_device_that_is_not_there_is_refused():
+    with pytest.raises(BadInput, match="device is 'abacus', which cannot be used here"):
+        train([member(0)], device="abacus")

@@ -1,0 +1,328 @@
+"""Runs: every row that was written is there, whatever happened; nothing is done twice; one writer at a time."""
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byheart.errors import BadInput
+from byheart.lab import durable
+from byheart.lab.execute import Local, execute
+from byheart.lab.experiments.experiment import Experiment, key
+from byheart.lab.runs import Row, Run, metrics_of, read_rows, runs_in
+from byheart.lab.sources import Given
+
+TOY = Path(__file__).with_name("toy.py")
+
+
+@dataclass(frozen=True)
+class Point:
+    heads: int
+    widths: tuple[int, ...] = (1, 2)
+    seed: int = 0
+
+
+def experiment(*heads: int, name: str = "points", scale: str = "smoke") -> Experiment:
+    return Experiment(name, scale, tuple(Point(H) for H in heads), lambda configs: [[c] for c in configs], squares)
+
+
+def squares(configs: Any, device: str, report: Any) -> list[Any]:
+    return [{"square": config.heads**2} for config in configs]
+
+
+def row(run: Run, heads: int, status: Any = "done", **metrics: Any) -> Row:
+    name = key(Point(heads))
+    return Row(run.name, name, run.configs[name], status, metrics, 0.5, None if status == "done" else "ValueError: no")
+
+
+def squared(folder: Path, sweep: Experiment) -> Run:
+    """The run, after its experiment."""
+    with Local(Given(sweep)) as executor, Run.resume(folder, sweep) as run:
+        execute(run, sweep, executor)
+    return run
+
+
+def test_a_run_says_what_is_run_where_and_with_what(tmp_path: Path) -> None:
+    with Run.create(tmp_path / "deep" / "run", experiment(1, 2), source="CONFIGS = []") as run:
+        pass
+    about = json.loads((run.folder / "config.json").read_text())
+    assert (about["experiment"], about["scale"], about["seeds"]) == ("points", "smoke", [0])
+    assert [*about["configs"].values()] == [{"heads": heads, "widths": [1, 2], "seed": 0} for heads in (1, 2)]
+    (session,) = about["sessions"]
+    assert {"started", "host", "python", "torch", "numpy", "byheart"} <= session.keys()
+    assert (run.folder / "experiment.py").read_text() == "CONFIGS = []"
+
+
+def test_rows_come_back_as_they_were_written_in_the_order_of_the_configs(tmp_path: Path) -> None:
+    with Run.create(tmp_path / "run", experiment(1, 2, 3)) as run:
+        run.append([row(run, 3, accuracy=0.5, name="ω")])
+        run.append([row(run, 1, "failed")])
+    again = Run.open(tmp_path / "run")
+    assert again.rows == run.rows == [row(run, 1, "failed"), row(run, 3, accuracy=0.5, name="ω")]
+    assert (again.done, again.failed, again.pending()) == (1, 1, [key(Point(1)), key(Point(2))])
+    assert again.table == [
+        {
+            "key": key(Point(3)),
+            "status": "done",
+            "heads": 3,
+            "widths": [1, 2],
+            "seed": 0,
+            "accuracy": 0.5,
+            "name": "ω",
+            "seconds": 0.5,
+            "error": None,
+        }
+    ]
+
+
+def test_every_session_is_kept(tmp_path: Path) -> None:
+    for sessions in (1, 2, 3):
+        with Run.resume(tmp_path / "run", experiment(1)) as run:
+            assert len(run.about["sessions"]) == sessions
+
+
+def test_a_line_that_is_torn_anywhere_is_done_again_and_no_other(tmp_path: Path) -> None:
+    whole = squared(tmp_path / "whole", experiment(1, 2, 3))
+    data = (whole.folder / "results.jsonl").read_bytes()
+    two = data.index(b"\n", data.index(b"\n") + 1) + 1
+    for size in (*range(two, len(data) - 2, 11), len(data) - 2, len(data) - 1, len(data)):
+        folder = tmp_path / f"torn-{size}"
+        shutil.copytree(whole.folder, folder)
+        (folder / "results.jsonl").write_bytes(data[:size])
+        lines = 3 if size >= len(data) - 1 else 2  # a line that lacks only its end is whole
+        assert len(Run.open(folder).rows) == lines
+        assert (folder / "results.jsonl").read_bytes() == data[:size], "reading changes nothing"
+        with Run.resume(folder, experiment(1, 2, 3)) as run:
+            assert run.rows == whole.rows[:lines]
+        kept = (folder / "results.jsonl").read_bytes()
+        assert kept == (data if lines == 3 else data[:two])
+        again = squared(folder, experiment(1, 2, 3))
+        assert [(r.config, r.status, r.metrics) for r in again.rows] == [
+            (r.config, r.status, r.metrics) for r in whole.rows
+        ]
+        assert len(read_rows(folder / "results.jsonl")) == 3
+
+
+def test_a_damaged_line_in_the_middle_is_named(tmp_path: Path) -> None:
+    run = squared(tmp_path / "run", experiment(1, 2, 3))
+    path = run.folder / "results.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + lines[1][:20] + b"\n" + lines[2])
+    with pytest.raises(BadInput, match=r"results\.jsonl:2: no result row; remove the line, and its config will be run"):
+        Run.open(run.folder)
+
+
+def test_a_write_that_fails_halfway_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+
+    def full(file: int, data: bytes) -> int:
+        write(file, data[: len(data) // 2])
+        raise OSError(28, "No space left on device")
+
+    with Run.create(tmp_path / "run", experiment(1, 2)) as run:
+        run.append([row(run, 1)])
+        monkeypatch.setattr(durable.os, "write", full)
+        with pytest.raises(OSError, match="No space"):
+            run.append([row(run, 2)])
+        monkeypatch.undo()
+        run.append([row(run, 2)])
+    assert len(read_rows(run.folder / "results.jsonl")) == 2
+
+
+def test_what_is_done_cannot_be_written_again_nor_what_is_none_of_the_run(tmp_path: Path) -> None:
+    with Run.create(tmp_path / "run", experiment(1)) as run:
+        run.append([row(run, 1)])
+        with pytest.raises(BadInput, match="done already"):
+            run.append([row(run, 1)])
+    with pytest.raises(BadInput, match="open for reading"):
+        Run.open(tmp_path / "run").append([row(run, 1)])
+
+
+def test_a_failed_row_is_pending_and_the_later_row_counts(tmp_path: Path) -> None:
+    with Run.create(tmp_path / "run", experiment(1)) as run:
+        run.append([row(run, 1, "failed")])
+        assert run.pending()
+        run.append([row(run, 1, square=1)])
+        assert not run.pending()
+    assert [found.status for found in Run.open(tmp_path / "run").rows] == ["done"]
+    assert len(read_rows(tmp_path / "run" / "results.jsonl")) == 2
+
+
+def test_only_one_process_writes(tmp_path: Path) -> None:
+    with Run.create(tmp_path / "run", experiment(1)) as run:
+        assert Run.open(run.folder).running
+        with pytest.raises(BadInput, match=rf"process {os.getpid()} on .* is writing there"):
+            Run.resume(run.folder, experiment(1))
+    assert not Run.open(run.folder).running
+    Run.resume(run.folder, experiment(1)).close()
+
+
+HOLD = """
+    import sys, time
+    from pathlib import Path
+    from byheart.lab.durable import Lock
+    lock = Lock(Path(sys.argv[1]) / "lock")
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def test_the_lock_of_a_process_that_was_killed_is_taken_over(tmp_path: Path) -> None:
+    with Run.create(tmp_path / "run", experiment(1)) as run:
+        pass
+    command = [sys.executable, "-c", textwrap.dedent(HOLD), str(run.folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(BadInput, match=f"process {holder.pid} on"):
+            Run.resume(run.folder, experiment(1))
+        holder.kill()
+    assert f"process {holder.pid}" in (run.folder / "lock").read_text()
+    Run.resume(run.folder, experiment(1)).close()
+
+
+def test_a_folder_that_holds_a_run_is_not_begun_again(tmp_path: Path) -> None:
+    squared(tmp_path / "run", experiment(1))
+    with pytest.raises(BadInput, match="holds a run already; continue it with --resume"):
+        Run.create(tmp_path / "run", experiment(1))
+
+
+def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("Let")
+    for begin in (Run.create, Run.resume):
+        with pytest.raises(BadInput, match="exists and holds no run"):
+            begin(tmp_path / "run", experiment(1))
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["thesis.tex"]
+
+
+def test_a_run_that_was_killed_while_it_began_begins(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "lock").write_text("process 1 on nowhere\n")
+    (tmp_path / "run" / ".config.json").write_text('{"format": "bye')
+    assert squared(tmp_path / "run", experiment(1)).done == 1
+
+
+@pytest.mark.parametrize(
+    ("other", "complaint"),
+    [
+        (experiment(1, 2, name="others"), "is a run of points; expected one of others"),
+        (experiment(2, 3, 4), r"2 configs of points .* are not in the run .*, and 1 of the run's are not"),
+        (experiment(1), "0 configs of points .* are not in the run .*, and 1 of the run's are not"),
+    ],
+)
+def test_only_the_same_experiment_continues_a_run(tmp_path: Path, other: Experiment, complaint: str) -> None:
+    squared(tmp_path / "run", experiment(1, 2))
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with pytest.raises(BadInput, match=complaint):
+        Run.resume(tmp_path / "run", other)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"format": "byheart-exact-1"}'])
+def test_what_is_no_run_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(BadInput, match=r"config\.json: .*expected the config\.json of a run"):
+        Run.open(tmp_path)
+    with pytest.raises(BadInput, match="no run here"):
+        Run.open(tmp_path / "nowhere")
+
+
+def test_runs_are_found_by_their_folder(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        squared(tmp_path / name, experiment(1))
+    (tmp_path / "c").mkdir()
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "config.json").write_text("{}")
+    assert [run.folder.name for run in runs_in(tmp_path)] == ["a", "b"]
+    assert runs_in(tmp_path / "nowhere") == []
+
+
+def test_csv_has_configs_and_metrics_side_by_side(tmp_path: Path) -> None:
+    with Run.create(tmp_path / "run", experiment(1, 2)) as run:
+        run.append([row(run, 1, accuracy=0.25, seed=7, loss=None), row(run, 2, "failed")])
+    run.write_csv(tmp_path / "run.csv")
+    with (tmp_path / "run.csv").open(newline="") as file:
+        rows = [*csv.DictReader(file)]
+    assert [*rows[0]] == [
+        *("key", "status", "heads", "widths", "seed"),
+        *("accuracy", "metric_seed", "loss", "seconds", "error"),
+    ]
+    assert [rows[0][name] for name in ("heads", "widths", "accuracy", "metric_seed", "loss")] == [
+        *("1", "[1, 2]", "0.25", "7", "")
+    ]
+    assert (rows[1]["status"], rows[1]["accuracy"], rows[1]["error"]) == ("failed", "", "ValueError: no")
+
+
+def test_seconds_are_a_metrics_where_there_is_one_of_this_name(tmp_path: Path) -> None:
+    with Run.create(tmp_path / "run", experiment(1, 2)) as run:
+        run.append([row(run, 1, seconds=7.0), row(run, 2)])
+    assert [found["seconds"] for found in run.table] == [7.0, 0.5]
+
+
+@pytest.mark.parametrize("found", [None, [1], {"loss": [1]}, {"loss": {}}, {1: 2}])
+def test_metrics_that_are_none_are_refused(found: Any) -> None:
+    with pytest.raises(BadInput, match="expected a"):
+        metrics_of(found)
+
+
+def test_numbers_that_are_not_finite_are_written_as_none() -> None:
+    assert metrics_of({"a": float("inf"), "b": float("nan"), "c": 1e300, "d": "x", "e": None}) == {
+        "a": None,
+        "b": None,
+        "c": 1e300,
+        "d": "x",
+        "e": None,
+    }
+
+
+KILLS = """
+    import os, random, signal, sys, time
+    from byheart.lab.execute import Local, execute
+    from byheart.lab.runs import Run
+    from byheart.lab.sources import load, source
+
+    origin = source("toy.py", "smoke")
+    load(origin)
+    chance = random.Random(0)
+    killed = 0
+    while True:
+        child = os.fork()
+        if child == 0:
+            with Local(origin) as executor, Run.resume("run", load(origin), origin.text) as run:
+                execute(run, load(origin), executor)
+            os._exit(0)
+        time.sleep(chance.uniform(0, 0.08))
+        os.kill(child, signal.SIGKILL)
+        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
+            break
+        killed += 1
+    print(killed)
+"""
+
+
+def test_a_run_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
+    """A process is forked, works, and is killed at a random moment, until one comes to the end."""
+    shutil.copy(TOY, tmp_path)
+    (tmp_path / "seconds").write_text("0.02")
+    command = [sys.executable, "-c", textwrap.dedent(KILLS)]
+    killed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert int(killed.stdout) >= 4
+    begun = [line.split() for line in (tmp_path / "begun").read_text().splitlines()]
+    assert {mark for *_, mark in begun} == {"once"}
+    assert len({process for _, _, process, _ in begun}) > 2
+    rows = read_rows(tmp_path / "run" / "results.jsonl")
+    assert Counter((r.config["heads"], r.config["seed"]) for r in rows) == {
+        (heads, seed): 1 for heads in range(1, 9) for seed in range(4)
+    }
+    assert {r.status for r in rows} == {"done"}
+    assert Run.open(tmp_path / "run").pending() == []
