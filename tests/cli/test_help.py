@@ -15,6 +15,8 @@ Run = Callable[..., Any]
 COMMANDS = [
     ["task"],
     ["task", "random"],
+    ["task", "text"],
+    ["task", "embed"],
     ["task", "show"],
     ["task", "check"],
     ["bounds"],
@@ -32,6 +34,13 @@ COMMANDS = [
     ["recite"],
     ["edit"],
     ["show"],
+    ["lab"],
+    ["lab", "run"],
+    ["lab", "list"],
+    ["lab", "show"],
+    ["lab", "compare"],
+    ["lab", "capacity"],
+    ["lab", "plot"],
 ]
 
 

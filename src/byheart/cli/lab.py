@@ -1,4 +1,4 @@
-"""``byheart lab run | list | show | compare``."""
+"""``byheart lab run | list | show | compare | capacity | plot``."""
 
 import sys
 import time
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg, subcommand
 
+from byheart.cli.lab_capacity import CAPACITY, LabCapacity, check_device
+from byheart.cli.lab_plot import PLOT, LabPlot
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, table, with_example
 from byheart.errors import BadInput
 
@@ -76,7 +78,7 @@ class RunExperiment:
             raise BadInput(f"--jobs is {self.jobs}; expected at least 1")
         if self.executor == "ray":
             return Ray(source, self.device, self.jobs)
-        _check_device(self.device)
+        check_device(self.device)
         if self.executor == "processes":
             return Processes(source, self.device, self.jobs)
         if self.jobs is not None:
@@ -306,15 +308,6 @@ def _chosen(found: "Sequence[Point]", wanted: tuple[str, ...], folder: Path) -> 
     return [*wanted] or names
 
 
-def _check_device(device: str) -> None:
-    if device == "cpu":
-        return
-    import torch
-
-    if not torch.cuda.is_available():
-        raise BadInput("--device cuda: PyTorch finds no GPU here; expected cpu")
-
-
 @contextmanager
 def _progress(title: str, *, quiet: bool) -> "Iterator[Report | None]":
     """A bar with models done, models a second and the time left; a line now and then where there is no terminal."""
@@ -380,13 +373,15 @@ _COMPARE = with_example(
 
 @dataclass(frozen=True)
 class LabCommand:
-    """Train small Transformers by the thousand: run, list, show and compare experiments."""
+    """Train small Transformers by the thousand: run, list, show, compare and draw experiments; measure capacity."""
 
     command: Annotated[
         Annotated[RunExperiment, subcommand("run", description=_RUN)]
         | Annotated[List, subcommand("list", description=_LIST)]
         | Annotated[Show, subcommand("show", description=_SHOW)]
-        | Annotated[Compare, subcommand("compare", description=_COMPARE)],
+        | Annotated[Compare, subcommand("compare", description=_COMPARE)]
+        | Annotated[LabCapacity, subcommand("capacity", description=CAPACITY)]
+        | Annotated[LabPlot, subcommand("plot", description=PLOT)],
         arg(name=""),
     ]
 

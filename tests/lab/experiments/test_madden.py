@@ -14,7 +14,6 @@ from byheart.lab.experiments.madden_2024 import (
     experiment,
     groups,
     member_of,
-    smallest_hidden,
     stories,
     work,
 )
@@ -76,13 +75,6 @@ def test_enough_units_reach_the_entropy():
     rows = work(configs, texts=TEXTS)
     assert all(0 <= row["relative_excess"] + 1e-6 < 0.05 for row in rows)
     assert all(row["entropy"] > 0.1 for row in rows)
-
-
-def test_the_smallest_is_the_least_that_is_close_for_all_seeds():
-    configs = [Config(n, m, False, seed) for n in (1, 2) for m in (4, 8) for seed in (0, 1)]
-    excess = [0.005, 0.02, 0.01, 0.001, 0.5, 0.4, 0.3, 0.2]
-    rows = [{"relative_excess": value} for value in excess]
-    assert smallest_hidden(configs, rows) == {1: 8, 2: None}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

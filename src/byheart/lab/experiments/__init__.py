@@ -11,7 +11,20 @@ from byheart.lab.experiments.experiment import SCALES, Config, Experiment, Repor
 from byheart.lab.experiments.madden_2024 import EXPERIMENTS as MADDEN_2024
 from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
 
-EXPERIMENTS: dict[str, Callable[[str], Experiment]] = {**DANA_2025, **MAHDAVI_2024, **MADDEN_2024}
+
+def _capacity(scale: str) -> Experiment:
+    """The ladder of random labels; its module builds on this package."""
+    from byheart.lab.capacity import experiment
+
+    return experiment(scale)
+
+
+EXPERIMENTS: dict[str, Callable[[str], Experiment]] = {
+    **DANA_2025,
+    **MAHDAVI_2024,
+    **MADDEN_2024,
+    "capacity": _capacity,
+}
 
 __all__ = [
     "EXPERIMENTS",

@@ -24,12 +24,10 @@ Experiment 4 fits slopes to experiment 1. Not known, and chosen here: the heads 
 of its grid); that the linear schedule would reach its end one epoch after the last. Numbers are published for 1 and 2.
 """
 
-import csv
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import resources
 
 import torch
 
@@ -255,15 +253,3 @@ EXPERIMENTS: dict[str, Callable[[str], Experiment]] = {
     for suffix in ("", "-text")
     for name in NAMES
 }
-
-
-def published(name: str) -> list[dict[str, float]]:
-    """The accuracies that were published for experiment 1 (by dim and heads) or 2 (by head_dim), means of 5 runs.
-
-    >>> published("2")[0]
-    {'head_dim': 1.0, 'last_accuracy': 0.08145}
-    """
-    if name not in ("1", "2"):
-        raise BadInput(f"experiment is {name!r}; expected 1 or 2, for which numbers are published")
-    text = resources.files("byheart.lab").joinpath("published", f"dana_2025_{name}.csv").read_text(encoding="utf-8")
-    return [{column: float(value) for column, value in row.items()} for row in csv.DictReader(text.splitlines())]

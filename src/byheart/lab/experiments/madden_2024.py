@@ -8,7 +8,7 @@ places, one batch of everything, 50,000 steps; with everything trained, or embed
 contexts are computed once, with the counts of their next tokens, which is the same loss.
 
 Measured, in nats a token: ``loss``, ``entropy``, ``excess`` = loss − entropy, and ``relative_excess`` = excess/entropy;
-:func:`smallest_hidden` is the least m for which it is at most 1 %. The vocabulary is that of the n stories.
+the least m for which it is at most 1 % is what the paper draws. The vocabulary is that of the n stories.
 
 The authors' corpus is not here. Any texts do, a story each; without any, stories are the documentation strings of the
 Python that runs this, in the order of its standard library. Another version of Python has others.
@@ -186,17 +186,6 @@ def groups(configs: Sequence[Config]) -> list[list[Config]]:
     for config in configs:
         found.setdefault((config.stories, config.frozen), []).append(config)
     return list(found.values())
-
-
-def smallest_hidden(configs: Sequence[Config], rows: Sequence[Row], within: float = WITHIN) -> dict[int, int | None]:
-    """For each n, the least m that came so close to the entropy for every seed; None if none did."""
-    excess: dict[int, dict[int, float]] = {}
-    for config, row in zip(configs, rows, strict=True):
-        value = row["relative_excess"]
-        assert isinstance(value, float)
-        of_n = excess.setdefault(config.stories, {})
-        of_n[config.hidden] = max(value, of_n.get(config.hidden, value))
-    return {n: min((m for m, value in of_n.items() if value <= within), default=None) for n, of_n in excess.items()}
 
 
 GRIDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {

@@ -1,0 +1,186 @@
+"""``byheart lab capacity``: how many bits trained networks hold, by size, and built ones beside them."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import arg
+
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, table, with_example
+from byheart.errors import BadInput
+
+if TYPE_CHECKING:
+    from byheart.lab.capacity import Held, Rung
+    from byheart.lab.execute import Progress
+    from byheart.lab.experiments.experiment import Experiment
+    from byheart.lab.runs import Run
+    from byheart.report.lab import Beside
+    from byheart.report.lab.series import Rows
+
+WORDS = 31
+CAPACITY = with_example(
+    "Train a ladder of GPTs on random labels: how many bits a parameter they hold, with intervals over seeds.",
+    "byheart lab capacity --parameters 1000 2000 4000 --steps 2000 -o runs/ladder --plot ladder.png",
+)
+
+
+@dataclass(frozen=True)
+class LabCapacity:
+    """Train a ladder of GPTs on random labels, and say how many bits a parameter they hold."""
+
+    scale: Literal["smoke", "short", "paper"] = "smoke"
+    """The ladder to start from; what is given below replaces its own. smoke: seconds. paper: for a GPU."""
+    parameters: tuple[int, ...] = ()
+    """Sizes of the ladder: at most so many parameters, all counted."""
+    demands: tuple[float, ...] = ()
+    """Bits of labels that are asked for, a parameter; the most that is held over all of them counts."""
+    learning_rates: tuple[float, ...] = ()
+    """Largest learning rates to try; the best counts."""
+    seeds: int | None = None
+    """Repetitions, each with its own task and its own training."""
+    steps: int | None = None
+    """Training steps of each network."""
+    labels: int | None = None
+    """Labels in all, C."""
+    vocab: int | None = None
+    """Tokens in all."""
+    length: int | None = None
+    """Tokens of a context, n."""
+    device: Literal["cpu", "cuda"] = "cpu"
+    """Where networks are trained."""
+    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    """Folder of the run; runs/capacity-SCALE if not given."""
+    resume: bool = False
+    """Continue the run in the folder."""
+    alone: bool = False
+    """Do not compile the same tasks into networks that are built, to stand beside."""
+    plot: Path | None = None
+    """Draw it into this picture (.png or .svg)."""
+    json: Json = False
+
+    def run(self) -> int:
+        """Train, compile, print, draw; exit code 1 if networks failed."""
+        from byheart.lab.capacity import plateaus
+        from byheart.lab.runs import Run
+        from byheart.report.parts import check_picture
+
+        if self.plot is not None:
+            check_picture(self.plot)
+        experiment = self._experiment()
+        folder = self.out or Path("runs") / f"capacity-{experiment.scale}"
+        begin = Run.resume if self.resume else Run.create
+        with begin(folder, experiment) as run:
+            self._train(run, experiment)
+        best = plateaus(run.table)
+        with status("compiling", quiet=self.json) as report:
+            beside = [] if self.alone else built_beside(run.table, report)
+        if self.plot is not None and best:
+            from byheart.report.lab import draw_capacity
+
+            draw_capacity(run.table, self.plot, beside)
+        self._say(run, best, beside)
+        return NOT_TRUE if run.failed or not best else DONE
+
+    def _experiment(self) -> "Experiment":
+        """The scale's ladder, with what is given in place of its own."""
+        from byheart.lab.capacity import experiment, ladder
+
+        known: tuple[Rung, ...] = experiment(self.scale).configs
+        own = {name: getattr(self, name) for name in ("steps", "labels", "vocab", "length")}
+        fixed = {name: getattr(known[0], name) if value is None else value for name, value in own.items()}
+        given = (self.parameters, self.demands, self.learning_rates, self.seeds, *own.values())
+        return ladder(
+            self.parameters or sorted({rung.most_parameters for rung in known}),
+            self.demands or sorted({rung.demand for rung in known}),
+            self.seeds if self.seeds is not None else 1 + max(rung.seed for rung in known),
+            learning_rates=self.learning_rates or sorted({rung.learning_rate for rung in known}),
+            scale=self.scale if not any(value is not None and value != () for value in given) else "own",
+            batch=known[0].batch,
+            **fixed,
+        )
+
+    def _train(self, run: "Run", experiment: "Experiment") -> None:
+        from byheart.lab.execute import Local, execute
+        from byheart.lab.sources import Given
+
+        check_device(self.device)
+        with status("training", quiet=self.json) as say, Local(Given(experiment), self.device) as executor:
+
+            def report(progress: "Progress", words: str | None) -> None:
+                say(f"{progress.done} of {progress.models} networks{f', {words}' if words else ''}")
+
+            execute(run, experiment, executor, report)
+
+    def _say(self, run: "Run", best: "list[Held]", beside: "list[Beside]") -> None:
+        errors = [f"{row.key}: {row.error}" for row in run.rows if row.status == "failed"]
+        if self.json:
+            shown: dict[str, Any] = {"run": str(run.folder), "done": run.done, "failed": run.failed, "errors": errors}
+            print_json(shown | {"plateaus": [asdict(b) for b in best], "built": [asdict(b) for b in beside]})
+            return
+        out = console()
+        out.print(_trained_table(run, best))
+        if beside:
+            out.print(_built_table(beside))
+        if any(point.edge for point in best):
+            out.print("the most was held where the most was asked for: larger --demands may show more", style="dim")
+        for error in errors:
+            out.print(f"failed: {error}", markup=False)
+        out.print(f"saved in {run.folder}; draw it with:  byheart lab plot {run.folder}", style="dim", markup=False)
+        if self.plot is not None and best:
+            out.print(f"drew {self.plot}", markup=False)
+
+
+def _trained_table(run: "Run", best: "list[Held]") -> Any:
+    columns = (">parameters", ">N", ">asked for", ">rate", ">bits a parameter", "95 % interval", ">seeds", ">lost")
+    rows = table(f"trained: the most over N, {run.done} of {len(run.configs)} networks done", *columns)
+    for point in best:
+        interval = "–" if point.low is None else f"{point.low:.2f} to {point.high:.2f}"
+        numbers = (number(point.parameters), number(point.examples), f"{point.demand:g}", f"{point.learning_rate:g}")
+        rows.add_row(*numbers, f"{point.bits_per_parameter:.2f}", interval, number(point.seeds), number(point.lost))
+    return rows
+
+
+def _built_table(beside: "list[Beside]") -> Any:
+    columns = ("network", ">N", ">parameters", ">bits a parameter")
+    rows = table("built, for as many random labels; every answer checked", *columns)
+    for each in beside:
+        sizes = number(each.examples), number(each.parameters)
+        rows.add_row(each.name, *sizes, f"{each.bits_per_parameter:.2f}")
+    return rows
+
+
+def built_beside(rows: "Rows", report: Callable[[str], None]) -> "list[Beside]":
+    """Tasks as those of which trained networks held most, compiled into float Transformers, every answer checked."""
+    import numpy as np
+
+    from byheart.certificates.floats import judge_transformer
+    from byheart.constructions.reciting import Settings, compile_task
+    from byheart.lab.capacity import plateaus
+    from byheart.report.lab import Beside
+    from byheart.tasks import random_next_token
+
+    chosen = {point.examples for point in plateaus(rows)}
+    sizes = sorted({(row["examples"], row["length"], row["vocab"], row["labels"]) for row in rows})
+    found = []
+    for N, n, V, C in sizes:
+        if N not in chosen:
+            continue
+        report(f"N = {N:,}")
+        task = random_next_token(examples=N, length=n, vocab=V, labels=C, rng=np.random.default_rng(0))
+        compiled = compile_task(task, window=n, settings=Settings("float32", WORDS)).compiled
+        verdict = judge_transformer(compiled.module(), compiled.contexts).verdict
+        if verdict.errors:
+            raise BadInput(f"the network that was compiled for N = {N} has {verdict.errors} errors; expected none")
+        parameters = compiled.account.dense
+        found.append(Beside(f"reciting, float32, {WORDS}-bit words", N, parameters, compiled.bits / parameters))
+    return found
+
+
+def check_device(device: str) -> None:
+    """BadInput if there is no such device here."""
+    if device == "cuda":
+        import torch
+
+        if not torch.cuda.is_available():
+            raise BadInput("--device cuda: PyTorch finds no GPU here; expected cpu")

@@ -1,0 +1,116 @@
+"""``byheart lab plot``: the figures of runs, and one page with everything."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from tyro.conf import Positional, arg
+
+from byheart.cli.output import DONE, Json, console, print_json, status, with_example
+from byheart.errors import BadInput
+
+if TYPE_CHECKING:
+    from byheart.lab.runs import Run
+    from byheart.report.lab import Drawing
+
+PLOT = with_example(
+    "Draw a run's figures, with bounds and published numbers in them, and write one page with everything.",
+    "byheart lab plot runs/dana-2025-1-paper    or, for one figure of two runs:  byheart lab plot runs/a runs/b",
+)
+
+
+@dataclass(frozen=True)
+class LabPlot:
+    """Draw the figures of a run, or of several runs of one paper together, and write a page."""
+
+    folders: Positional[tuple[Path, ...]]
+    """Folders of one or more runs; several are drawn as one table."""
+    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    """Folder for pictures and page; "figures" in the first run's folder if not given."""
+    format: Literal["png", "svg"] = "png"
+    """Of the pictures; those in the page are SVG."""
+    json: Json = False
+
+    def run(self) -> int:
+        """Read, draw, write."""
+        from byheart.lab.runs import Run
+        from byheart.report.page import page, picture_of, write_page
+
+        if not self.folders:
+            raise BadInput("no folder given; expected one or more runs")
+        runs = [Run.open(folder) for folder in self.folders]
+        rows = [row for run in runs for row in run.table]
+        if not rows:
+            raise BadInput(f"{self.folders[0]}: no model is done yet; expected results to draw")
+        with status("compiling", quiet=self.json) as report:
+            drawings = _drawings(runs, rows, report)
+        out = self.out or self.folders[0] / "figures"
+        out.mkdir(parents=True, exist_ok=True)
+        files, pictures, missing = [], [], []
+        with status("drawing", quiet=self.json) as report:
+            for drawing in drawings:
+                report(drawing.name)
+                try:
+                    pictures.append(picture_of(drawing.draw, drawing.caption))
+                except BadInput as reason:  # a run that is not complete may have too little for one figure
+                    missing.append(f"{drawing.name} is not drawn: {reason}")
+                    continue
+                files.append(out / f"{drawing.name}.{self.format}")
+                drawing.draw(files[-1])
+        title = ", ".join(dict.fromkeys(f"{run.name}, {run.about['scale']}" for run in runs))
+        write_page(out / "index.html", page(title, _about(runs), _tables(runs), pictures, note="; ".join(missing)))
+        files.append(out / "index.html")
+        if self.json:
+            print_json({"files": [str(path) for path in files], "rows": len(rows), "missing": missing})
+        else:
+            lines = [*missing, *(f"wrote {path}" for path in files)]
+            console().print("\n".join(lines), markup=False)
+        return DONE
+
+
+def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: Callable[[str], None]) -> "list[Drawing]":
+    from byheart.cli.lab_capacity import built_beside
+    from byheart.report.lab import figures_of
+
+    papers = {run.name.split("-", maxsplit=1)[0] for run in runs}
+    if len(papers) > 1:
+        raise BadInput(f"the runs are of {', '.join(sorted(papers))}; expected runs of one paper in one picture")
+    return figures_of(runs[0].name, rows, built_beside(rows, report) if papers == {"capacity"} else ())
+
+
+def _about(runs: "list[Run]") -> dict[str, Any]:
+    """What was run, where and with what."""
+    found: dict[str, Any] = {}
+    for run in runs:
+        prefix = f"{run.folder.name}: " if len(runs) > 1 else ""
+        found[f"{prefix}experiment"] = run.name
+        found[f"{prefix}scale"] = run.about["scale"]
+        found[f"{prefix}models"] = f"{run.done:,} done, {run.failed:,} failed, {len(run.configs):,} in all"
+        for index, session in enumerate(run.about["sessions"]):
+            found[f"{prefix}session {index + 1}"] = ", ".join(f"{name} {value}" for name, value in session.items())
+    return found
+
+
+def _tables(runs: "list[Run]") -> list[Any]:
+    """What does not vary, fitted laws, means over repetitions, and failures."""
+    from byheart.lab.summary import constants, points
+    from byheart.report.lab import tables_of
+    from byheart.report.page import Table
+
+    rows = [row for run in runs for row in run.rows]
+    means = []
+    for point in points(rows):
+        shown: dict[str, Any] = dict(point.settings) | {"models": point.models}
+        for name, value in point.metrics.items():
+            shown[name] = value.mean
+            if value.deviation:
+                shown[f"{name} ±"] = value.deviation
+        means.append(shown)
+    fitted = tables_of(runs[0].name, [row for run in runs for row in run.table])
+    tables = [*fitted, Table("Means over repetitions (± standard deviation)", means)]
+    fixed = constants(rows)
+    if fixed:
+        tables.insert(0, Table("Everywhere", [fixed]))
+    failed = [{"key": row.key, "error": row.error} | row.config for row in rows if row.status == "failed"]
+    return [*tables, Table("Failed", failed)] if failed else tables

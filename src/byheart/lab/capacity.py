@@ -1,0 +1,193 @@
+"""Capacity in bits: a ladder of GPTs of growing size, each trained on random labels, and how many bits they hold.
+
+After Morris et al. 2025: what a network has memorized of random labels is label entropy minus cross-entropy, summed
+over the examples (:mod:`byheart.lab.entropy`). At a fixed size it grows with the number N of examples until the network
+is full; the *plateau* is the largest number of bits a parameter over N. Their networks have 5·10⁵ to 1.5·10⁹ parameters
+and hold about 3.6; ours are as small as the networks that are built, to stand beside them.
+
+Letters: N examples of n tokens, V tokens, C labels, P parameters, all counted. A rung asks for ``demand`` bits a
+parameter, N = demand·P / log₂C. Labels are uniform, so each costs log₂C bits without the network.
+
+What an interval says: Student's over seeds, each with its own task and its own training, at the N and the learning rate
+whose mean over the seeds is largest. As this choice is made on the same seeds, the largest mean is a little too high;
+where it stands at the largest demand tried, the network may not be full, and ``edge`` says so. Training that is stopped
+early holds less: these are lower bounds of what the architecture can hold.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from byheart.errors import BadInput
+from byheart.lab.baseline import train
+from byheart.lab.experiments.experiment import Experiment, Report, Row, checked_scale
+from byheart.lab.quantiles import LEVEL, mean_interval
+from byheart.tasks import random_next_token
+from byheart.tasks.checks import count
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One network to train: at most so many parameters, asked to hold ``demand`` bits in each of them.
+
+    >>> Rung(most_parameters=1000, demand=4, labels=16).examples
+    1000
+    """
+
+    most_parameters: int
+    demand: float
+    seed: int = 0
+    length: int = 8
+    vocab: int = 16
+    labels: int = 16
+    steps: int = 2000
+    batch: int = 1 << 14
+    learning_rate: float = 2e-2
+
+    def __post_init__(self) -> None:
+        for name in ("most_parameters", "length", "vocab", "labels", "steps", "batch"):
+            count(name, getattr(self, name))
+        if not 0 < self.demand < math.inf:
+            raise BadInput(f"demand is {self.demand}; expected more than 0 bits a parameter")
+        if self.labels < 2:
+            raise BadInput(f"labels is {self.labels}; expected at least 2: one label holds no bits")
+
+    @property
+    def examples(self) -> int:
+        """N."""
+        return max(1, round(self.demand * self.most_parameters / math.log2(self.labels)))
+
+
+def ladder(
+    sizes: Sequence[int],
+    demands: Sequence[float],
+    seeds: int,
+    *,
+    learning_rates: Sequence[float] = (2e-2,),
+    scale: str = "own",
+    **fixed: int,
+) -> Experiment:
+    """All rungs; ``fixed`` are further fields of :class:`Rung`, the same for all.
+
+    >>> len(ladder([1000, 2000], [2, 4], seeds=3, steps=100).configs)
+    12
+    """
+    wanted = product(sizes, demands, learning_rates, range(count("seeds", seeds)))
+    rungs = (Rung(size, demand, seed, learning_rate=rate, **fixed) for size, demand, rate, seed in wanted)
+    return Experiment("capacity", scale, tuple(rungs), groups, work)
+
+
+def experiment(scale: str) -> Experiment:
+    """Smoke: seconds on a CPU. Short: a quarter of an hour there. Paper: for a GPU, sizes as of our constructions."""
+    if checked_scale(scale) == "smoke":
+        return ladder([800, 1600], [1, 2], seeds=2, scale=scale, steps=60)
+    if scale == "short":
+        return ladder([1000, 2000, 4000], [1, 2, 3], seeds=3, scale=scale, steps=3000)
+    return ladder(
+        [10_000, 20_000, 40_000, 80_000],
+        [4, 6],
+        seeds=3,
+        learning_rates=(2e-2, 4e-2),
+        scale=scale,
+        vocab=256,
+        labels=256,
+        steps=20_000,
+    )
+
+
+def groups(rungs: Sequence[Rung]) -> list[list[Rung]]:
+    """One network a job: each has its own shape."""
+    return [[rung] for rung in rungs]
+
+
+def work(rungs: Sequence[Rung], device: str, report: Report | None) -> list[Row]:
+    """Train each on its own random task; the metrics of a row."""
+    return [_trained(rung, device, report) for rung in rungs]
+
+
+def _trained(rung: Rung, device: str, report: Report | None) -> Row:
+    rng = np.random.default_rng(rung.seed)
+    task = random_next_token(examples=rung.examples, length=rung.length, vocab=rung.vocab, labels=rung.labels, rng=rng)
+    trained = train(
+        task.inputs,
+        task.labels,
+        labels_in_all=rung.labels,
+        vocab=rung.vocab,
+        parameters=rung.most_parameters,
+        steps=rung.steps,
+        batch=rung.batch,
+        learning_rate=rung.learning_rate,
+        seed=rung.seed,
+        device=device,
+        report=report,
+    )
+    return {
+        "examples": rung.examples,
+        "parameters": trained.parameters,
+        "memorized_bits": trained.memorized_bits,
+        "bits_per_parameter": trained.bits_per_parameter,
+        "accuracy": trained.accuracy,
+        "loss_bits": trained.loss_bits,
+        "epochs": trained.epochs,
+        "seconds": trained.seconds,
+        "layers": trained.shape.layers,
+        "dim": trained.shape.width,
+        "mlp_dim": trained.shape.hidden,
+    }
+
+
+@dataclass(frozen=True)
+class Held:
+    """Bits a parameter at one size, N and learning rate: mean over seeds, and its interval (None: one seed only).
+
+    ``lost`` counts runs that have no number: they diverged. ``edge``: nothing more was asked for than here.
+    """
+
+    parameters: int
+    examples: int
+    demand: float
+    learning_rate: float
+    bits_per_parameter: float
+    low: float | None
+    high: float | None
+    seeds: int
+    lost: int
+    edge: bool
+
+
+def held(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
+    """Rows of results, seeds put together; points at which all runs were lost are left out."""
+    most: dict[int, float] = {}
+    found: dict[tuple[int, int, float, float], list[float | None]] = {}
+    for row in rows:
+        place = (int(row["parameters"]), int(row["examples"]), float(row["demand"]), float(row["learning_rate"]))
+        found.setdefault(place, []).append(row["bits_per_parameter"])
+        most[place[0]] = max(most.get(place[0], 0.0), place[2])
+    points = []
+    for place, values in sorted(found.items()):
+        known = [value for value in values if value is not None and math.isfinite(value)]
+        if known:
+            edge = place[2] == most[place[0]]
+            points.append(Held(*place, *mean_interval(known, level), len(known), len(values) - len(known), edge))
+    return points
+
+
+def plateaus(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
+    """For each size, the point with the most bits a parameter.
+
+    >>> rows = [
+    ...     {"parameters": 100, "learning_rate": 0.01, "examples": 50 * d, "demand": d, "bits_per_parameter": bits}
+    ...     for d, bits in ((2, 1.5), (4, 1.7), (8, 1.6))
+    ... ]
+    >>> [(best.parameters, best.examples, best.bits_per_parameter, best.edge) for best in plateaus(rows)]
+    [(100, 200, 1.7, False)]
+    """
+    best: dict[int, Held] = {}
+    for point in held(rows, level):
+        if point.parameters not in best or point.bits_per_parameter > best[point.parameters].bits_per_parameter:
+            best[point.parameters] = point
+    return list(best.values())

@@ -1,0 +1,38 @@
+"""The lab's figures: one function a figure, each from a table of results alone.
+
+Rows are flat, config and metrics side by side, as ``Run.table`` gives them. What is drawn beside them:
+
+- *proved*: lower bounds that hold for the network of the row (Dana: columns lower_bound and previous_bound, over all ω²
+  contexts; Mahdavi: H(min(n, d_h) − 1) + 1 examples, for generic inputs and n < d);
+- *published*: the papers' own numbers, :mod:`byheart.lab.published`;
+- *fitted*: :mod:`byheart.lab.fits`; a fit that failed is named as failed and has no line;
+- *measured*: means over repetitions with their standard deviation.
+
+:func:`figures_of` chooses by the experiment's name and by what varies in the table.
+"""
+
+from byheart.report.lab.capacity import Beside, draw_capacity
+from byheart.report.lab.crossing import draw_crossing
+from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
+from byheart.report.lab.madden import draw_madden
+from byheart.report.lab.mahdavi import draw_mahdavi, draw_saturation_counts
+from byheart.report.lab.menu import Drawing, figures_of
+from byheart.report.lab.slopes import draw_slopes
+from byheart.report.lab.tables import tables_of
+
+__all__ = [
+    "Beside",
+    "Drawing",
+    "draw_against_mlp",
+    "draw_capacity",
+    "draw_crossing",
+    "draw_dims",
+    "draw_head_dims",
+    "draw_heads",
+    "draw_madden",
+    "draw_mahdavi",
+    "draw_saturation_counts",
+    "draw_slopes",
+    "figures_of",
+    "tables_of",
+]

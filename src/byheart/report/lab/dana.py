@@ -1,0 +1,157 @@
+"""Figures of Dana, Pydi & Chevaleyre 2025: accuracy against heads, dimensions, and parameters of an MLP.
+
+Left what the paper measured, with its numbers; right accuracy over all ω² contexts, of which the bounds speak.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from byheart.lab.published import REPETITIONS, published
+from byheart.report.lab.series import (
+    MEASURED,
+    PROVED,
+    PROVED_BEFORE,
+    PUBLISHED,
+    Rows,
+    Series,
+    canvas,
+    check_columns,
+    colours,
+    draw_line,
+    draw_measured,
+    heading,
+    is_number,
+    label,
+    legend_below,
+    name_ends,
+    one,
+    runs,
+    series,
+    values,
+)
+
+STORED = "proved (and built by dana-2025): H·d_h + d stored, the others guessed"
+STORED_BEFORE = "proved before: H(d_h − 1) + 1 stored"
+PUBLISHED_STEPS = 4096
+MOST_BOUNDED = 6
+"""Bounds of more curves would lie on each other: then the first, the middle and the last have theirs drawn."""
+
+
+def draw_heads(rows: Rows, path: Path) -> None:
+    """Dana's experiment 1: accuracy against heads, a curve for each d; published numbers; both bounds."""
+    check_columns(rows, "dim", "heads", "accuracy", "last_accuracy", "vocab", "lower_bound", "previous_bound")
+    same = all(row.get("head_dim", row["dim"]) == row["dim"] for row in rows)
+    known = published("dana_2025_1") if one(rows, "vocab") == 50 and layers_of(rows) == 1 and same else []
+    title = f"Accuracy against heads; {'d_h = d, ' if same else ''}{_words(rows, *([] if same else ['head_dim']))}"
+    _draw_dana(rows, path, "heads", "H, heads", "dim", "d", known, title)
+
+
+def draw_head_dims(rows: Rows, path: Path) -> None:
+    """Dana's experiment 2: accuracy against d_h."""
+    check_columns(rows, "dim", "head_dim", "accuracy", "last_accuracy", "vocab", "heads")
+    sizes = [(row["vocab"], row["dim"], row["heads"]) for row in rows]
+    known = published("dana_2025_2") if set(sizes) == {(50, 10, 20)} and layers_of(rows) == 1 else []
+    title = f"Accuracy against the heads' dimension; {_words(rows, 'dim', 'heads')}"
+    _draw_dana(rows, path, "head_dim", "d_h, dimension of a head", None, "", known, title)
+
+
+def draw_dims(rows: Rows, path: Path) -> None:
+    """Dana's experiment 3: accuracy against d."""
+    check_columns(rows, "dim", "head_dim", "accuracy", "last_accuracy", "vocab", "heads")
+    title = f"Accuracy against the embedding's dimension; {_words(rows, 'head_dim', 'heads')}"
+    _draw_dana(rows, path, "dim", "d, dimension of the embedding", None, "", [], title)
+
+
+def _draw_dana(
+    rows: Rows, path: Path, x: str, x_name: str, by: str | None, letter: str, known: Rows, title: str
+) -> None:
+    """Left what the paper measured, with its numbers; right what the bounds speak of, with them."""
+    picture, (left, right) = canvas(path, 2, width=10.4, height=5.2)
+    keys = values(rows, by) if by else [None]
+    bounded = keys if len(keys) <= MOST_BOUNDED else [keys[0], keys[len(keys) // 2], keys[-1]]
+    for axes, metric in ((left, "last_accuracy"), (right, "accuracy")):
+        curves = series(rows, by, x, metric)
+        shades = colours(len(curves))
+        for curve, shade in zip(curves, shades, strict=True):
+            draw_measured(axes, curve, shade)
+            if axes is right and curve.key in bounded:
+                some = [row for row in rows if by is None or row[by] == curve.key]
+                _draw_bound(axes, some, x, "lower_bound", shade, PROVED)
+                _draw_bound(axes, some, x, "previous_bound", shade, PROVED_BEFORE)
+            if axes is left:
+                points = [row for row in known if by is None or row[by] == curve.key]
+                axes.plot([p[x] for p in points], [p[metric] for p in points], color=shade, zorder=5, **PUBLISHED)
+        axes.set(ylim=(0, 1.03))
+        if by is not None:
+            name_ends(axes, curves, [f"{letter} = {curve.key:g}" for curve in curves], shades)
+    entries = [(f"measured, {runs(series(rows, by, x, 'accuracy'))}", MEASURED)]
+    if _has(rows, "lower_bound"):
+        which = f" (for {letter} = {', '.join(f'{key:g}' for key in bounded)})" if bounded != keys else ""
+        entries += [(STORED + which, PROVED), (STORED_BEFORE + which, PROVED_BEFORE)]
+    if known:
+        entries.insert(1, (f"published, mean of {REPETITIONS['dana_2025_1']} runs{other_steps(rows)}", PUBLISHED))
+    ends = [limit for axes in (left, right) for limit in axes.get_xlim()]
+    left.set_xlim(min(ends), max(ends))
+    right.set_xlim(min(ends), max(ends))
+    label(left, x_name, "training accuracy, last batches", "As the paper measures it")
+    label(right, x_name, "accuracy over all ω² contexts", "As the theorem counts it")
+    legend_below(picture, entries)
+    heading(picture, title)
+    picture.savefig(path)
+
+
+def _draw_bound(axes: Any, rows: Rows, x: str, column: str, shade: Any, style: dict[str, Any]) -> None:
+    draw_line(axes, sorted({(row[x], row[column]) for row in rows if is_number(row.get(column))}), shade, style)
+
+
+def other_steps(rows: Rows) -> str:
+    """What to say beside published numbers if the table's models were trained for another number of steps."""
+    here = values(rows, "steps")
+    return f" (of {PUBLISHED_STEPS:,} steps; here {here[-1]:,})" if here and here != [PUBLISHED_STEPS] else ""
+
+
+def _has(rows: Rows, column: str) -> bool:
+    return any(is_number(row.get(column)) for row in rows)
+
+
+def layers_of(rows: Rows) -> Any:
+    """How many layers all networks of the table have; 1 where it says nothing."""
+    return one(rows, "layers") if any("layers" in row for row in rows) else 1
+
+
+def _words(rows: Rows, *columns: str) -> str:
+    """What all rows share, in letters."""
+    letters = {"vocab": "ω", "dim": "d", "head_dim": "d_h", "heads": "H", "layers": "layers"}
+    shared = [name for name in ("vocab", *columns, "layers") if len(values(rows, name)) == 1]
+    said = [f"{letters[name]} = {one(rows, name)}" for name in shared if name != "layers"]
+    return ", ".join(said + ([f"{layers_of(rows)} layers"] if layers_of(rows) != 1 else []))
+
+
+def draw_against_mlp(rows: Rows, path: Path) -> None:
+    """Dana's experiment 5: accuracy against parameters, attention (more heads) and MLP (wider), a colour for each d."""
+    check_columns(rows, "dim", "parameters", "accuracy", "last_accuracy")
+    picture, panels = canvas(path, 2, width=10.4, height=4.9)
+    kinds = [("attention: more heads", False, MEASURED), ("one head and an MLP: wider", True, MEASURED | _MLP)]
+    for axes, metric in zip(panels, ("last_accuracy", "accuracy"), strict=True):
+        dims = values(rows, "dim")
+        named: list[tuple[Series, str, Any]] = []
+        for dim, shade in zip(dims, colours(len(dims)), strict=True):
+            for _, with_mlp, style in kinds:
+                some = [r for r in rows if r["dim"] == dim and (r.get("mlp_dim") is not None) == with_mlp]
+                if some:
+                    curve = series(some, None, "parameters", metric)[0]
+                    draw_measured(axes, curve, shade, **style)
+                    named.append((curve, f"d = {dim}", shade))
+        axes.set(ylim=(0, 1.03))
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        last = {name: (curve, shade) for curve, name, shade in named}
+        name_ends(axes, [c for c, _ in last.values()], list(last), [shade for _, shade in last.values()])
+    repeated = runs([curve for curve, *_ in named])
+    label(panels[0], "parameters", "training accuracy, last batches", "As the paper measures it")
+    label(panels[1], "parameters", "accuracy over all ω² contexts", "Over all contexts")
+    legend_below(picture, [(f"measured, {repeated}; {name}", style) for name, _, style in kinds])
+    heading(picture, f"Attention against MLP, by parameters; {_words(rows)}")
+    picture.savefig(path)
+
+
+_MLP: dict[str, Any] = {"marker": "s", "markerfacecolor": "white", "linestyle": (0, (4, 2))}

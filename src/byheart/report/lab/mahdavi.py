@@ -1,0 +1,91 @@
+"""Figures of Mahdavi, Liao & Thrampoulidis 2024: accuracy and error against heads, n and d_h; saturated heads."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byheart.bounds import mahdavi_2024
+from byheart.errors import BadInput
+from byheart.report.lab.series import (
+    MEASURED,
+    PROVED,
+    PROVED_BEFORE,
+    Rows,
+    canvas,
+    check_columns,
+    colours,
+    draw_measured,
+    heading,
+    label,
+    legend,
+    name_ends,
+    one,
+    runs,
+    series,
+    values,
+)
+from byheart.report.style import INK, QUIET
+
+
+def draw_mahdavi(rows: Rows, path: Path, along: str) -> None:
+    """Mahdavi's figures: accuracy, or the mean squared error, along heads, length or head_dim; a curve for each N."""
+    names = {"heads": "H, heads", "length": "n, tokens of a context", "head_dim": "d_h, dimension of a head"}
+    if along not in names:
+        raise BadInput(f"along is {along!r}; expected one of {', '.join(names)}")
+    check_columns(rows, "examples", along, "answers", "context", "heads", "length", "head_dim")
+    real = one(rows, "answers") == "targets"
+    curves = series(rows, "examples", along, "best_loss" if real else "best_accuracy")
+    shades = colours(len(curves))
+    picture, (axes,) = canvas(path)
+    for curve, shade in zip(curves, shades, strict=True):
+        draw_measured(axes, curve, shade)
+        if not real:
+            promised = sorted({(row[along], _promised(row)) for row in rows if row["examples"] == curve.key})
+            axes.plot([x for x, _ in promised], [y for _, y in promised], color=shade, **PROVED)
+    entries = [(f"measured, {runs(curves)}", MEASURED)]
+    if real:
+        axes.axhline(1 / 12, color=QUIET, **PROVED_BEFORE)
+        entries.append(("1/12, the variance of the targets: nothing learned", PROVED_BEFORE))
+        axes.set(yscale="log")
+    else:
+        axes.set(ylim=(0, 1.03))
+        entries.append(("proved: (H(min(n, d_h) − 1) + 1) / N", PROVED))
+    name_ends(axes, curves, [f"N = {curve.key:,}" for curve in curves], shades)
+    shared = [f"{letter} = {one(rows, c)}" for c, letter in _LETTERS.items() if len(values(rows, c)) == 1]
+    context = {"random": "a context for each example", "fixed": "one context for all"}[one(rows, "context")]
+    title = f"{'Regression' if real else 'Classification'}, {context}; {', '.join(shared)}"
+    label(axes, names[along], "mean squared error" if real else "accuracy over all N examples", title)
+    legend(axes, entries, loc="best")
+    picture.savefig(path)
+
+
+_LETTERS = {"heads": "H", "length": "n", "head_dim": "d_h"}
+
+
+def _promised(row: Mapping[str, Any]) -> float:
+    """The share of the N examples that Mahdavi's theorem promises."""
+    promised = mahdavi_2024.capacity(row["heads"], row["length"], row["head_dim"])
+    return min(1.0, promised / int(row["examples"]))
+
+
+def draw_saturation_counts(rows: Rows, path: Path) -> None:
+    """Mahdavi's saturation: on what share of the examples 0, 1, …, H heads are saturated; a panel for each (H, N)."""
+    check_columns(rows, "heads", "examples", "examples_by_saturated_heads")
+    sizes = sorted({(row["heads"], row["examples"]) for row in rows})
+    picture, panels = canvas(path, len(sizes), width=max(5.2, 4.2 * len(sizes)), height=4.2)
+    for axes, (H, N) in zip(panels, sizes, strict=True):
+        some = [row for row in rows if (row["heads"], row["examples"]) == (H, N)]
+        counts = np.array([list(map(int, str(row["examples_by_saturated_heads"]).split())) for row in some]) / N
+        spread = counts.std(axis=0, ddof=1) if len(counts) > 1 else None
+        axes.bar(range(H + 1), counts.mean(axis=0), yerr=spread, color="#6f8fb5", ecolor=INK, capsize=2, width=0.8)
+        axes.set(ylim=(0, None))
+        axes.set_xticks(range(H + 1) if H <= 20 else range(0, H + 1, H // 10))
+        mean = float((counts.mean(axis=0) * np.arange(H + 1)).sum())
+        repeated = f"mean ± s.d. of {len(counts)} runs" if len(counts) > 1 else "a single run"
+        said = f"H = {H}, N = {N:,}: {mean:.2f} of {H} heads on average\n(measured, {repeated})"
+        label(axes, "saturated heads", "share of the examples", said)
+        axes.grid(visible=False, axis="x")
+    heading(picture, "On how many heads an example is saturated (one weight of at least 0.99)")
+    picture.savefig(path)

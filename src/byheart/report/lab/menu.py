@@ -1,0 +1,71 @@
+"""Which figures a table of results allows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from byheart.report.lab.capacity import Beside, draw_capacity
+from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
+from byheart.report.lab.madden import draw_madden
+from byheart.report.lab.mahdavi import draw_mahdavi, draw_saturation_counts
+from byheart.report.lab.series import Rows, values
+from byheart.report.lab.slopes import draw_slopes, has_slopes
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure that a table allows: the file's name without its ending, what it shows, and how to draw it."""
+
+    name: str
+    caption: str
+    draw: Callable[[Path], None]
+
+
+def figures_of(experiment: str, rows: Rows, beside: Sequence[Beside] = ()) -> list[Drawing]:
+    """What can be drawn of an experiment's table, by its name and by what varies in it."""
+    if not rows:
+        return []
+    paper = experiment.split("-", maxsplit=1)[0]
+    if paper == "dana":
+        return _dana_figures(rows)
+    if paper == "mahdavi":
+        return _mahdavi_figures(rows)
+    if paper == "madden":
+        caption = "Loss above the entropy of the data against hidden neurons, and the fewest within 1 % of it."
+        return [Drawing("loss-gap", caption, lambda path: draw_madden(rows, path))]
+    if paper == "capacity":
+        caption = "Bits of random labels memorized, per parameter, by size and by how many were asked for."
+        return [Drawing("capacity", caption, lambda path: draw_capacity(rows, path, beside))]
+    return []
+
+
+def _dana_figures(rows: Rows) -> list[Drawing]:
+    plain = [row for row in rows if row.get("mlp_dim") is None]
+    vary = {name for name in ("dim", "head_dim", "heads") if len(values(plain, name)) > 1}
+    found = []
+    if len(plain) != len(rows):
+        caption = "Accuracy against parameters: more heads, or one head and a wider MLP."
+        found.append(Drawing("attention-mlp", caption, lambda path: draw_against_mlp(rows, path)))
+    if "heads" in vary:
+        caption = "Accuracy against heads, for each dimension, with published numbers and bounds."
+        found.append(Drawing("heads", caption, lambda path: draw_heads(plain, path)))
+    if vary == {"dim", "head_dim", "heads"} and has_slopes(plain):
+        caption = "Accuracy gained a head, against the dimension (the paper's experiment 4)."
+        found.append(Drawing("slopes", caption, lambda path: draw_slopes(plain, path)))
+    if vary == {"head_dim"}:
+        caption = "Accuracy against the heads' dimension, with published numbers and bounds."
+        found.append(Drawing("head-dim", caption, lambda path: draw_head_dims(plain, path)))
+    if vary == {"dim"}:
+        caption = "Accuracy against the embedding's dimension, with bounds."
+        found.append(Drawing("dim", caption, lambda path: draw_dims(plain, path)))
+    return found
+
+
+def _mahdavi_figures(rows: Rows) -> list[Drawing]:
+    if any(row.get("examples_by_saturated_heads") for row in rows):
+        caption = "How many heads are saturated on an example."
+        return [Drawing("saturation", caption, lambda path: draw_saturation_counts(rows, path))]
+    along = next((name for name in ("heads", "length", "head_dim") if len(values(rows, name)) > 1), "heads")
+    metric = "Error" if rows[0].get("answers") == "targets" else "Accuracy"
+    caption = f"{metric} against {along.replace('_', ' ')}, for each number of examples."
+    return [Drawing(along.replace("_", "-"), caption, lambda path: draw_mahdavi(rows, path, along))]

@@ -1,0 +1,79 @@
+"""``byheart lab capacity`` and ``byheart lab plot``, as their commands."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byheart.cli.lab_capacity import LabCapacity
+from byheart.cli.lab_plot import LabPlot
+from byheart.errors import BadInput
+
+Said = Callable[[], str]
+TINY: dict[str, Any] = {"parameters": (800,), "demands": (0.2,), "seeds": 2, "steps": 20}
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Said:
+    monkeypatch.chdir(tmp_path)
+    return lambda: capsys.readouterr().out
+
+
+def test_a_ladder_is_trained_printed_and_drawn(said: Said) -> None:
+    assert LabCapacity(**TINY, out=Path("run"), plot=Path("ladder.svg")).run() == 0
+    text = said()
+    assert "2 of 2 networks done" in text
+    assert "reciting, float32" in text
+    assert "drew ladder.svg" in text
+    assert "built, every answer checked" in Path("ladder.svg").read_text()
+
+
+def test_it_goes_on_where_it_was(said: Said) -> None:
+    LabCapacity(**TINY, out=Path("run"), alone=True, json=True).run()
+    first = json.loads(said())
+    assert (first["done"], first["failed"], first["built"]) == (2, 0, [])
+    assert first["plateaus"][0]["seeds"] == 2
+    lines = Path("run/results.jsonl").read_text()
+    with pytest.raises(BadInput, match="--resume"):
+        LabCapacity(**TINY, out=Path("run"), alone=True).run()
+    LabCapacity(**TINY, out=Path("run"), alone=True, resume=True, json=True).run()
+    assert json.loads(said())["plateaus"] == first["plateaus"]
+    assert Path("run/results.jsonl").read_text() == lines
+
+
+def test_a_run_is_drawn_with_a_page(said: Said) -> None:
+    LabCapacity(**TINY, alone=True, json=True).run()
+    said()
+    assert LabPlot((Path("runs/capacity-own"),), out=Path("drawn"), format="svg", json=True).run() == 0
+    assert json.loads(said()) == {"files": ["drawn/capacity.svg", "drawn/index.html"], "rows": 2, "missing": []}
+    page = Path("drawn/index.html").read_text()
+    assert "<svg" in page
+    assert "bits_per_parameter" in page
+    assert "2 done, 0 failed, 2 in all" in page
+
+
+def test_a_figure_that_a_table_does_not_allow_is_named_and_the_others_are_drawn(
+    said: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LabCapacity(**TINY, alone=True, json=True).run()
+    said()
+
+    def refuse(*_: object) -> None:
+        raise BadInput("too little")
+
+    monkeypatch.setattr("byheart.report.lab.menu.draw_capacity", refuse)
+    assert LabPlot((Path("runs/capacity-own"),)).run() == 0
+    assert "capacity is not drawn: too little" in said()
+    assert "capacity is not drawn: too little" in Path("runs/capacity-own/figures/index.html").read_text()
+
+
+def test_refusals(said: Said) -> None:
+    with pytest.raises(BadInput, match=r"\.png or \.svg"):
+        LabCapacity(**TINY, plot=Path("ladder.txt")).run()
+    with pytest.raises(BadInput, match="no run here"):
+        LabPlot((Path("nowhere"),)).run()
+    with pytest.raises(BadInput, match="no folder given"):
+        LabPlot(()).run()
+    assert said() == ""

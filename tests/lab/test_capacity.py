@@ -1,0 +1,95 @@
+"""The ladder: what it asks for, what comes out of training, and how seeds are put together."""
+
+import math
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from byheart.errors import BadInput
+from byheart.lab.capacity import Rung, experiment, groups, held, ladder, plateaus, work
+from byheart.lab.experiments.experiment import from_json, to_json
+
+
+def row(parameters: int, demand: float, bits: float | None, rate: float = 0.02) -> dict[str, Any]:
+    return {
+        "parameters": parameters,
+        "examples": round(parameters * demand / 4),
+        "demand": demand,
+        "learning_rate": rate,
+        "bits_per_parameter": bits,
+    }
+
+
+def test_a_rung_asks_for_so_many_bits_a_parameter() -> None:
+    rung = Rung(most_parameters=1200, demand=2.5, labels=32)
+    assert rung.examples * math.log2(32) / 1200 == pytest.approx(2.5, abs=0.01)
+
+
+def test_ladders_have_every_rung_once() -> None:
+    rungs = ladder([500, 900], [1, 2, 3], seeds=2, learning_rates=(0.01, 0.02), steps=5).configs
+    assert len(set(rungs)) == len(rungs) == 24
+    assert {rung.steps for rung in rungs} == {5}
+    assert groups(rungs) == [[rung] for rung in rungs]
+    assert from_json(Rung, to_json(rungs[0])) == rungs[0]
+
+
+@pytest.mark.parametrize("scale", ["smoke", "short", "paper"])
+def test_every_scale_is_an_experiment_with_repetitions(scale: str) -> None:
+    found = experiment(scale)
+    assert (found.name, found.scale) == ("capacity", scale)
+    assert len({rung.seed for rung in found.configs}) >= 2
+
+
+def test_a_tiny_network_is_trained_and_counted() -> None:
+    rung = Rung(most_parameters=800, demand=0.2, seed=1, steps=150)
+    (found,) = work([rung], "cpu", None)
+    assert found["examples"] == 40
+    assert 0 < found["parameters"] <= 800
+    assert found["memorized_bits"] == pytest.approx(40 * (4 - found["loss_bits"]))
+    assert found["bits_per_parameter"] == pytest.approx(found["memorized_bits"] / found["parameters"])
+    assert found["memorized_bits"] > 0.5 * 160, "forty labels are few for 800 parameters"
+    (again,) = work([rung], "cpu", None)
+    assert again["memorized_bits"] == found["memorized_bits"]
+
+
+def test_seeds_give_an_interval_and_the_best_is_the_plateau() -> None:
+    rows = [row(1000, 2, bits) for bits in (1.0, 1.2)] + [row(1000, 4, bits) for bits in (1.5, 1.7)]
+    rows += [row(1000, 6, bits) for bits in (1.4, 1.5)] + [row(2000, 2, 1.1)]
+    first, second = plateaus(rows)
+    assert (first.parameters, first.demand, first.examples, first.seeds, first.edge) == (1000, 4, 1000, 2, False)
+    assert first.bits_per_parameter == pytest.approx(1.6)
+    # Two values 0.2 apart: deviation 0.2/√2, of the mean 0.1, times t = 12.706.
+    assert first.low == pytest.approx(1.6 - 1.2706, abs=1e-3)
+    assert first.high == pytest.approx(1.6 + 1.2706, abs=1e-3)
+    assert (second.parameters, second.low, second.high, second.edge) == (2000, None, None, True)
+
+
+def test_learning_rates_compete_by_their_means() -> None:
+    rows = [row(1000, 2, bits, 0.01) for bits in (1.0, 1.1)] + [row(1000, 2, bits, 0.02) for bits in (0.4, 1.3)]
+    assert plateaus(rows)[0].learning_rate == 0.01
+
+
+def test_runs_that_diverged_are_counted_and_not_averaged() -> None:
+    (point,) = held([row(1000, 2, 1.0), row(1000, 2, None), row(1000, 2, math.nan), row(1000, 2, 1.2)])
+    assert (point.seeds, point.lost) == (2, 2)
+    assert point.bits_per_parameter == pytest.approx(1.1)
+    assert held([row(1000, 2, None)]) == []
+
+
+def test_the_fields_of_a_point_are_plain_values() -> None:
+    (point,) = held([row(1000, 2, 1.0)])
+    assert all(value is None or isinstance(value, int | float) for value in asdict(point).values())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"demand": 0}, "demand is 0"),
+        ({"demand": 1, "labels": 1}, "one label holds no bits"),
+        ({"demand": 1, "steps": 0}, "steps is 0"),
+    ],
+)
+def test_refusals(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        Rung(most_parameters=1000, **settings)

@@ -1,0 +1,192 @@
+"""Where success crosses one half: against a plain grid, with separated data, and as often right as it says."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from byheart.errors import BadInput
+from byheart.lab.crossing import Probe, crossing, jeffreys, search, wilson
+
+
+def probes(xs: Any, successes: Any, tries: int) -> list[Probe]:
+    return [Probe(float(x), int(k), tries) for x, k in zip(xs, successes, strict=True)]
+
+
+def by_grid(x: Any, k: Any, n: Any, drop: float, cs: Any, slopes: Any) -> tuple[float, float, float]:
+    """The maximum and the profile interval, from all (c, s) of a grid."""
+    z = slopes[:, None, None] * (cs[None, :, None] - np.asarray(x))
+    likelihood = -(np.asarray(k) * np.logaddexp(0, -z) + (np.asarray(n) - k) * np.logaddexp(0, z)).sum(axis=2)
+    profile = likelihood.max(axis=0)
+    inside = cs[profile >= profile.max() - drop]
+    return float(cs[profile.argmax()]), float(inside[0]), float(inside[-1])
+
+
+@pytest.mark.parametrize("k", [(9, 5, 2), (10, 6, 1), (7, 8, 1), (10, 10, 3), (10, 2, 0)])
+def test_as_a_grid_finds_it(k: tuple[int, int, int]) -> None:
+    x, cs, slopes = (1.0, 2.0, 3.0), np.linspace(0, 6, 1201), np.concatenate([[0.0], np.geomspace(1e-3, 200, 1500)])
+    c, low, high = by_grid(x, k, 10, 3.841459 / 2, cs, slopes)
+    found = crossing(probes(x, k, 10))
+    assert found.low == pytest.approx(low, abs=0.011)
+    assert found.high == pytest.approx(high, abs=0.011)
+    if found.status == "found":
+        assert found.x == pytest.approx(c, abs=0.011)
+
+
+def test_the_interval_covers_at_the_nominal_rate() -> None:
+    """At 20 tries a point; the level is asymptotic. 200 draws at 95 %: 190 ± 3.1."""
+    rng, xs, covered = np.random.default_rng(0), np.linspace(0, 10, 6), 0
+    for _ in range(200):
+        c, s = rng.uniform(3, 7), rng.uniform(0.5, 1.5)
+        found = crossing(probes(xs, rng.binomial(20, 1 / (1 + np.exp(-s * (c - xs)))), 20))
+        covered += (found.low is None or found.low <= c) and (found.high is None or c <= found.high)
+    assert 176 <= covered <= 199, covered
+
+
+def test_perfectly_separated_data_know_the_gap_and_no_more() -> None:
+    found = crossing(probes([100, 200, 300, 400], [6, 6, 0, 0], 6))
+    assert (found.status, found.x, found.slope) == ("separated", 250.0, None)
+    assert (found.low, found.high) == (pytest.approx(200), pytest.approx(300))
+    assert [found.probability(x) for x in (249.0, 250.0, 251.0)] == [1, 0.5, 0]
+
+
+def test_few_tries_reach_beyond_the_gap() -> None:
+    """One try a point cannot exclude much: the interval is open on both sides."""
+    found = crossing(probes([100, 200], [1, 0], 1))
+    assert (found.status, found.x, found.low, found.high) == ("separated", 150.0, None, None)
+    more = crossing(probes([100, 200], [2, 0], 2))
+    assert more.low is not None
+    assert more.low < 100
+    assert more.high is not None
+    assert more.high > 200
+
+
+def test_both_outcomes_at_one_x_only() -> None:
+    """Below it all succeed and above it all fail: the crossing is there, and the slope is infinite."""
+    found = crossing(probes([1, 2, 3], [9, 2, 0], 9))
+    assert (found.status, found.x, found.slope) == ("separated", 2.0, None)
+    assert found.low is not None
+    assert 1 < found.low < 2
+    assert found.high is not None
+    assert 2 <= found.high < 2.2
+    assert type(found.low) is type(found.high) is float
+
+
+def test_all_fail_and_all_succeed_leave_one_end_open() -> None:
+    none, every = crossing(probes([5, 6], [0, 0], 10)), crossing(probes([5, 6], [10, 10], 10))
+    assert (none.status, none.x, none.low, none.high) == ("all fail", None, None, pytest.approx(5))
+    assert (every.status, every.x, every.low, every.high) == ("all succeed", None, pytest.approx(6), None)
+    assert crossing([Probe(5, 0, 2)]).high is None, "two tries exclude nothing at 95 %"
+    with pytest.raises(BadInput, match="no crossing"):
+        none.probability(5)
+
+
+def test_without_a_trend_there_is_no_crossing() -> None:
+    half = crossing(probes([1, 2, 3], [5, 5, 5], 10))
+    assert (half.status, half.x, half.low, half.high) == ("no trend", None, None, None)
+    often = crossing(probes([1, 2, 3], [8, 9, 10], 10))
+    assert (often.status, often.x, often.high) == ("no trend", None, None)
+    assert often.low is not None
+    assert often.low > 2
+    backwards = crossing(probes([1, 2, 3], [0, 5, 10], 10))
+    assert (backwards.status, backwards.low, backwards.high) == ("no trend", None, None)
+
+
+def test_one_x_alone_tells_only_on_which_side_the_crossing_is() -> None:
+    some = crossing([Probe(7, 3, 5)])
+    assert (some.status, some.x, some.low, some.high) == ("no trend", None, None, None)
+    most = crossing([Probe(7, 19, 20)])
+    assert (most.status, most.x, most.low, most.high) == ("no trend", None, pytest.approx(7), None)
+
+
+def test_rising_is_falling_turned_round() -> None:
+    falls = crossing(probes([1, 2, 3, 4], [9, 8, 3, 1], 10))
+    rises = crossing(probes([-1, -2, -3, -4], [9, 8, 3, 1], 10), rising=True)
+    assert (rises.x, rises.low, rises.high) == pytest.approx((-falls.x, -falls.high, -falls.low))
+    assert rises.probability(-1.5) == pytest.approx(falls.probability(1.5))
+
+
+def test_a_logarithmic_scale() -> None:
+    plain = crossing(probes([0, 1, 2, 3], [10, 8, 3, 0], 10))
+    log = crossing(probes(np.exp([0, 1, 2, 3]), [10, 8, 3, 0], 10), scale="log")
+    assert [math.log(end) for end in (log.x, log.low, log.high)] == pytest.approx([plain.x, plain.low, plain.high])
+    assert log.probability(math.e) == pytest.approx(plain.probability(1))
+    with pytest.raises(BadInput, match="x > 0 on a logarithmic scale"):
+        crossing([Probe(0, 1, 2)], scale="log")
+
+
+def test_probes_may_be_given_one_by_one() -> None:
+    single = [Probe(x, int(i < k), 1) for x, k in ((1, 9), (2, 5), (3, 2)) for i in range(10)]
+    assert crossing(single) == crossing(probes([1, 2, 3], [9, 5, 2], 10))
+
+
+@pytest.mark.parametrize("interval", [wilson, jeffreys])
+def test_intervals_of_a_share(interval: Any) -> None:
+    for tries in (1, 4, 30):
+        for k in range(tries + 1):
+            low, high = interval(k, tries)
+            assert 0 <= low <= k / tries <= high <= 1
+            assert interval(tries - k, tries) == pytest.approx((1 - high, 1 - low))
+    assert interval(0, 5)[0] == 0
+    assert interval(5, 5)[1] == 1
+    wide, narrow = interval(3, 10, 0.99), interval(3, 10, 0.8)
+    assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+@pytest.mark.parametrize("interval", [wilson, jeffreys])
+def test_intervals_of_a_share_cover_on_average(interval: Any) -> None:
+    """Exactly: the binomial sum, averaged over probabilities."""
+    n, shares = 12, np.linspace(0.005, 0.995, 199)
+    ends = [interval(k, n) for k in range(n + 1)]
+    coverage = [
+        sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k, (low, high) in enumerate(ends) if low <= p <= high)
+        for p in shares
+    ]
+    assert np.mean(coverage) == pytest.approx(0.95, abs=0.01)
+
+
+def test_a_search_finds_a_noisy_threshold() -> None:
+    rng = np.random.default_rng(2)
+    found = search(lambda x, k: rng.random() < 1 / (1 + math.exp((x - 640) / 20)), range(0, 2001, 20), budget=200)
+    assert found.status == "found"
+    assert found.crossing.low is not None
+    assert found.crossing.high is not None
+    assert found.crossing.low <= 640 <= found.crossing.high
+    assert found.tries == sum(probe.tries for probe in found.probes) <= 200
+
+
+def test_a_search_on_a_logarithmic_scale() -> None:
+    found = search(lambda x, k: x < 700, [2**k for k in range(20)], budget=100, scale="log")
+    assert found.status == "found"
+    assert (found.crossing.low, found.crossing.high) == (pytest.approx(512), pytest.approx(1024))
+
+
+def test_not_found_and_budget_ran_out_are_different() -> None:
+    assert search(lambda x, k: False, [10, 20, 30], budget=50).status == "not found"
+    assert search(lambda x, k: True, [10, 20, 30], budget=50).status == "not found"
+    rng = np.random.default_rng(0)
+    short = search(lambda x, k: rng.random() < 1 / (1 + math.exp((x - 500) / 100)), range(1000), budget=20, within=0.01)
+    assert (short.status, short.tries) == ("budget ran out", 20)
+    assert search(lambda x, k: True, [10, 20], budget=3).status == "budget ran out", "three tries decide nothing"
+
+
+def test_every_try_has_its_own_number() -> None:
+    seen: list[int] = []
+    search(lambda x, k: bool(seen.append(k)) or x < 5, range(10), budget=30)
+    assert seen == list(range(len(seen)))
+
+
+def test_refusals() -> None:
+    with pytest.raises(BadInput, match="successes are 3 of 2 tries"):
+        Probe(1, 3, 2)
+    with pytest.raises(BadInput, match="tries is 0"):
+        Probe(1, 0, 0)
+    with pytest.raises(BadInput, match="x is nan"):
+        Probe(math.nan, 0, 1)
+    with pytest.raises(BadInput, match="no probes"):
+        crossing([])
+    with pytest.raises(BadInput, match="expected at least two"):
+        search(lambda x, k: True, [1], budget=5)
+    with pytest.raises(BadInput, match="within is 0"):
+        search(lambda x, k: True, [1, 2], budget=5, within=0)

@@ -1,0 +1,258 @@
+"""Every figure of the lab from a table of three rows, and what must be said in it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from byheart.errors import BadInput
+from byheart.lab.crossing import Probe, crossing
+from byheart.report.lab import (
+    Beside,
+    draw_against_mlp,
+    draw_capacity,
+    draw_crossing,
+    draw_dims,
+    draw_head_dims,
+    draw_heads,
+    draw_madden,
+    draw_mahdavi,
+    draw_saturation_counts,
+    draw_slopes,
+    figures_of,
+    tables_of,
+)
+from byheart.report.lab.madden import smallest_within
+from byheart.report.lab.series import RAMP, Series, colours, runs, series
+from byheart.report.lab.slopes import slopes_of
+
+Row = dict[str, Any]
+
+
+def dana(dim: int = 10, heads: int = 20, head_dim: int | None = None, seed: int = 0, **more: Any) -> Row:
+    accuracy = min(0.95, 0.002 * dim * heads + 0.001 * seed)
+    row = {"vocab": 50, "dim": dim, "head_dim": head_dim or dim, "heads": heads, "layers": 1, "seed": seed}
+    row |= {"mlp_dim": None, "parameters": dim * (102 + 4 * dim * heads)}
+    row |= {"accuracy": accuracy, "last_accuracy": accuracy + 0.03, "lower_bound": 0.1, "previous_bound": 0.09}
+    return row | more
+
+
+def mahdavi(answers: str = "labels", **more: Any) -> Row:
+    row = {"answers": answers, "context": "fixed", "examples": 1000, "length": 32, "heads": 20, "head_dim": 64}
+    return row | {"seed": 0, "best_accuracy": 0.5, "best_loss": 0.01} | more
+
+
+def madden(hidden: int, excess: float | None, stories: int = 100) -> Row:
+    sizes = {"contexts": 8 * stories, "vocab": 400, "frozen": False, "seed": 0}
+    return {"stories": stories, "hidden": hidden, "relative_excess": excess, **sizes}
+
+
+def rung(parameters: int, demand: float, bits: float, seed: int = 0) -> Row:
+    sizes = {"examples": round(parameters * demand / 4), "learning_rate": 0.02, "seed": seed}
+    return {"parameters": parameters, "demand": demand, "bits_per_parameter": bits, **sizes}
+
+
+PROBES = [Probe(100, 4, 5), Probe(200, 3, 5), Probe(300, 1, 5)]
+DRAWN: dict[str, Callable[[Path], None]] = {
+    "heads": lambda path: draw_heads([dana(heads=H) for H in (1, 6, 11)], path),
+    "head dims": lambda path: draw_head_dims([dana(head_dim=d) for d in (1, 2, 3)], path),
+    "dims": lambda path: draw_dims([dana(d, head_dim=10) for d in (5, 6, 7)], path),
+    "slopes": lambda path: draw_slopes([dana(heads=H) for H in (1, 6, 11)], path),
+    "against MLP": lambda path: draw_against_mlp([dana(), dana(heads=1), dana(heads=1, mlp_dim=20)], path),
+    "accuracy": lambda path: draw_mahdavi([mahdavi(heads=H) for H in (1, 5, 10)], path, "heads"),
+    "error": lambda path: draw_mahdavi([mahdavi("targets", length=n) for n in (1, 5, 10)], path, "length"),
+    "saturation": lambda path: draw_saturation_counts(
+        [mahdavi(heads=2, examples=9, seed=s, examples_by_saturated_heads=f"{s} {4 - s} 5") for s in range(3)], path
+    ),
+    "loss gap": lambda path: draw_madden([madden(4, 0.5), madden(8, 0.05), madden(16, 0.005)], path),
+    "capacity": lambda path: draw_capacity([rung(1000, 2, b, s) for s, b in enumerate((1, 1.1, 1.3))], path),
+    "crossing": lambda path: draw_crossing(PROBES, crossing(PROBES), path),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_three_rows_make_a_picture(tmp_path: Path, name: str) -> None:
+    DRAWN[name](tmp_path / "p.png")
+    DRAWN[name](tmp_path / "p.svg")
+    assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    assert (tmp_path / "p.png").stat().st_size > 10_000
+    assert ElementTree.parse(tmp_path / "p.svg").getroot().tag.endswith("svg")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p.png", "p.svg"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("heads", ("measured, single runs", "published, mean of 5 runs", "proved", "proved before")),
+        ("slopes", ("Too few points to compare laws", "proved", "of the published accuracies", "failed")),
+        ("accuracy", ("proved", "measured", "one context for all", "N = 1,000")),
+        ("error", ("1/12", "mean squared error")),
+        ("saturation", ("mean ± s.d. of 3 runs", "share of the examples")),
+        ("loss gap", ("1 %", "smallest m", "suffices")),
+        ("capacity", ("95 % interval over 3 seeds", "published", "so perhaps not full")),
+        ("crossing", ("Wilson", "logistic", "95 % interval")),
+    ],
+)
+def test_kinds_of_numbers_and_their_spread_are_said(tmp_path: Path, name: str, said: tuple[str, ...]) -> None:
+    DRAWN[name](tmp_path / "p.svg")
+    text = (tmp_path / "p.svg").read_text()
+    for words in said:
+        assert words in text
+
+
+def test_published_numbers_are_drawn_only_beside_what_they_are_about(tmp_path: Path) -> None:
+    for change in ({"vocab": 70}, {"layers": 3}, {"head_dim": 5}):
+        draw_heads([dana(heads=H, **change) for H in (1, 6)], tmp_path / "p.svg")
+        assert "published" not in (tmp_path / "p.svg").read_text()
+    draw_head_dims([dana(dim=12, head_dim=d) for d in (1, 2)], tmp_path / "p.svg")
+    assert "published" not in (tmp_path / "p.svg").read_text()
+
+
+def test_bounds_that_there_are_none_of_are_not_promised(tmp_path: Path) -> None:
+    rows = [dana(heads=H, layers=3, lower_bound=None, previous_bound=None) for H in (1, 6)]
+    draw_heads(rows, tmp_path / "p.svg")
+    assert "proved" not in (tmp_path / "p.svg").read_text()
+
+
+def test_of_many_dimensions_three_have_their_bounds_drawn_and_it_is_said(tmp_path: Path) -> None:
+    draw_heads([dana(d, H) for d in range(3, 14) for H in (1, 6)], tmp_path / "p.svg")
+    assert "(for d = 3, 8, 13)" in (tmp_path / "p.svg").read_text()
+
+
+def test_the_title_says_what_the_heads_dimension_is(tmp_path: Path) -> None:
+    draw_heads([dana(heads=H) for H in (1, 6)], tmp_path / "p.svg")
+    assert "d_h = d, ω = 50" in (tmp_path / "p.svg").read_text()
+    draw_heads([dana(2, H, head_dim=5) for H in (1, 6)], tmp_path / "p.svg")
+    assert "d_h = 5" in (tmp_path / "p.svg").read_text()
+
+
+def test_repetitions_are_means_with_deviations() -> None:
+    rows = [{"dim": d, "heads": 1, "accuracy": a} for d, a in ((3, 0.2), (3, 0.4), (5, 0.5), (5, None))]
+    first, second = series(rows, "dim", "heads", "accuracy")
+    assert first.means == [pytest.approx(0.3)]
+    assert first.deviations == [pytest.approx(0.02**0.5)]
+    assert (second.means, second.deviations, second.runs) == ([0.5], [0.0], [1])
+    assert runs([first, second]) == "mean ± s.d. of 1 to 2 runs"
+    assert runs([Series(None, [1], [0], [0], [1])]) == "single runs"
+
+
+def test_colours_are_different_and_in_order() -> None:
+    assert len(set(colours(11))) == 11
+    assert (colours(3)[0], colours(3)[-1]) == (RAMP[0], RAMP[-1])
+
+
+def test_slopes_are_taken_below_saturation() -> None:
+    rows = [dana(d, H, seed=s) for d in (3, 4, 5, 6, 7) for H in (1, 6, 11) for s in (0, 1)]
+    rows += [dana(d, 500, accuracy=1.0, last_accuracy=1.0) for d in (3, 4, 5, 6, 7)]
+    found = slopes_of(rows)
+    assert found.slopes == pytest.approx([0.002 * d for d in found.dims])
+    assert len(found.slopes) == 10
+    assert found.comparison.by_aicc is not None
+    assert found.comparison.by_aicc.family in ("linear", "power")
+    with pytest.raises(BadInput, match="three points"):
+        slopes_of([dana(heads=1), dana(heads=6)])
+
+
+def test_the_smallest_m_is_that_of_every_run_and_may_be_missing(tmp_path: Path) -> None:
+    rows = [madden(4, 0.5), madden(8, 0.005), madden(8, 0.02), madden(16, 0.009), madden(4, 0.2, 200)]
+    rows += [madden(16, None, 200)]
+    assert smallest_within(rows) == [(100, 16), (200, None)]
+    draw_madden(rows, tmp_path / "p.svg")
+    assert "more than 16" in (tmp_path / "p.svg").read_text()
+
+
+def test_what_is_built_stands_beside_the_ladder(tmp_path: Path) -> None:
+    rows = [rung(P, d, 0.8 * d) for P in (1000, 2000) for d in (1, 2)]
+    draw_capacity(rows, tmp_path / "p.svg", [Beside("reciting", 500, 2000, 5.0), Beside("reciting", 900, 3000, 7.0)])
+    text = (tmp_path / "p.svg").read_text()
+    assert "built, every answer checked: reciting" in text
+    draw_capacity([rung(1000, 1, -0.2)], tmp_path / "p.svg")  # nothing held: no logarithms of it
+
+
+@pytest.mark.parametrize(
+    ("probes", "said"),
+    [
+        ([Probe(1, 5, 5), Probe(2, 0, 5)], "separated"),
+        ([Probe(1, 0, 5), Probe(2, 0, 5)], "all fail"),
+        ([Probe(1, 5, 5)], "… "),
+        ([Probe(1, 2, 4), Probe(2, 2, 4)], "no trend"),
+    ],
+)
+def test_a_crossing_without_a_curve_is_said_and_not_drawn(tmp_path: Path, probes: list[Probe], said: str) -> None:
+    draw_crossing(probes, crossing(probes), tmp_path / "p.svg")
+    text = (tmp_path / "p.svg").read_text()
+    assert said in text or "all succeed" in text
+    assert "logistic" not in text
+
+
+@pytest.mark.parametrize(
+    ("experiment", "rows", "names"),
+    [
+        ("dana-2025-1", [dana(d, H) for d in (3, 4, 5) for H in (1, 6, 11)], ["heads", "slopes"]),
+        ("dana-2025-1", [dana(d, H) for d in (3, 4, 5) for H in (1, 6)], ["heads"]),
+        ("dana-2025-6", [dana(2, H, vocab=10) for H in (1, 5)], ["heads"]),
+        ("dana-2025-2", [dana(head_dim=d) for d in (1, 2)], ["head-dim"]),
+        ("dana-2025-3", [dana(d, head_dim=10) for d in (5, 6)], ["dim"]),
+        ("dana-2025-5-mlp", [dana(heads=1, mlp_dim=w) for w in (0, 20)], ["attention-mlp"]),
+        ("mahdavi-2024-classification-heads-fixed", [mahdavi(heads=H) for H in (1, 5)], ["heads"]),
+        ("mahdavi-2024-classification-head-dim-fixed", [mahdavi(head_dim=d) for d in (10, 15)], ["head-dim"]),
+        ("mahdavi-2024-saturation", [mahdavi(examples_by_saturated_heads="1 2")], ["saturation"]),
+        ("madden-2024-frozen", [madden(4, 0.5)], ["loss-gap"]),
+        ("capacity", [rung(1000, 2, 1.0)], ["capacity"]),
+        ("mine", [{"heads": 1, "accuracy": 0.5}], []),
+        ("dana-2025-1", [], []),
+    ],
+)
+def test_a_table_says_which_figures_it_allows(experiment: str, rows: list[Row], names: list[str]) -> None:
+    found = figures_of(experiment, rows)
+    assert [drawing.name for drawing in found] == names
+    assert all(drawing.caption.endswith(".") for drawing in found)
+
+
+def test_laws_are_tables_with_intervals_and_what_prefers_them() -> None:
+    rows = [dana(d, H, seed=s) for d in (3, 4, 5, 6, 7) for H in (1, 6, 11) for s in (0, 1)]
+    (table,) = tables_of("dana-2025-1", rows)
+    assert {row["family"] for row in table.rows} == {"linear", "quadratic", "cubic", "power"}
+    assert sum(row["preferred by"] is not None for row in table.rows) in (1, 2)
+    assert all(row["b_low"] <= row["b"] <= row["b_high"] for row in table.rows)
+
+
+def test_accuracy_over_heads_is_held_against_a_line_for_each_number_of_examples() -> None:
+    rows = [
+        mahdavi(heads=H, examples=N, best_accuracy=min(1.0, 50 * H / N)) for H in (1, 5, 10, 20) for N in (1000, 2000)
+    ]
+    where, table = tables_of("mahdavi-2024-classification-heads-fixed", rows)
+    assert [(row["status"], row["heads"]) for row in where.rows] == [("separated", 15.0), ("all fail", None)]
+    assert {row["examples"] for row in table.rows} == {1000, 2000}
+    assert next(row for row in table.rows if row["family"] == "linear" and row["examples"] == 2000)[
+        "b"
+    ] == pytest.approx(0.025)
+
+
+def test_smallest_widths_and_ladders_are_tables_too() -> None:
+    rows = [madden(m, 0.005 if m >= n // 10 else 0.5, n) for n in (100, 200, 400) for m in (8, 16, 32, 64)]
+    smallest, laws = tables_of("madden-2024-trained", rows)
+    assert [row["smallest hidden"] for row in smallest.rows] == [16, 32, 64]
+    assert {row["status"] for row in laws.rows} <= {"fitted", "failed"}
+    (ladder,) = tables_of("capacity", [rung(1000, 2, 1.0, seed) for seed in (0, 1)])
+    assert ladder.rows[0]["seeds"] == 2
+    assert len(tables_of("capacity", [rung(P, 2, 1.0) for P in (1000, 2000, 4000)])) == 2
+    assert tables_of("mine", [{"heads": 1}]) == tables_of("dana-2025-2", [dana()]) == []
+
+
+def test_refusals(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no rows"):
+        draw_heads([], tmp_path / "p.png")
+    with pytest.raises(BadInput, match="no last_accuracy"):
+        draw_heads([{"dim": 1, "heads": 1, "accuracy": 1.0, "vocab": 5}], tmp_path / "p.png")
+    with pytest.raises(BadInput, match="vocab is"):
+        draw_heads([dana(), dana(vocab=70)], tmp_path / "p.png")
+    with pytest.raises(BadInput, match="along is 'depth'"):
+        draw_mahdavi([mahdavi()], tmp_path / "p.png", "depth")
+    with pytest.raises(BadInput, match=r"p\.txt"):
+        draw_heads([dana()], tmp_path / "p.txt")
+    with pytest.raises(BadInput, match="folder does not exist"):
+        draw_heads([dana()], tmp_path / "missing" / "p.png")
+    assert list(tmp_path.iterdir()) == []

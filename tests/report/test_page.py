@@ -1,0 +1,133 @@
+"""The page: well formed, self-contained, and as honest with odd values as with plain ones."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from byheart.errors import BadInput
+from byheart.report.lab import draw_heads
+from byheart.report.page import MOST_ROWS, Picture, Table, inline, page, picture_of, write_page
+
+from .test_lab_figures import dana
+
+EMPTY = {"meta", "br", "path", "use", "rect", "line", "circle"}
+
+
+class Reader(HTMLParser):
+    """Which elements are there, whether they are closed, and what they are called."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.ids += [value for name, value in attrs if name == "id" and value]
+        self.links += [value for name, value in attrs if name in ("href", "src", "xlink:href") and value]
+        if tag not in EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in EMPTY:
+            self.open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in EMPTY:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data.strip())
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    rows = [dana(heads=H, seed=s) for H in (1, 6) for s in (0, 1)]
+    drawn = picture_of(lambda path: draw_heads(rows, path), "Accuracy & heads <with bounds>")
+    return page("A run", {"scale": "smoke", "models": 4}, [Table("Results", rows)], [drawn, drawn], "A note.")
+
+
+def test_every_element_is_closed_and_every_name_is_given_once(text: str) -> None:
+    found = Reader(text)
+    assert found.open == []
+    assert len(set(found.ids)) == len(found.ids)
+    assert {"svg", "table", "style", "figcaption"} <= set(found.tags)
+    assert found.tags.count("svg") == 2
+
+
+def test_nothing_comes_from_elsewhere(text: str) -> None:
+    found = Reader(text)
+    assert "script" not in found.tags
+    assert "link" not in found.tags
+    assert "http" not in text
+    assert "@import" not in text
+    targets = {link.removeprefix("#") for link in found.links}
+    assert all(link.startswith("#") for link in found.links)
+    assert targets <= set(found.ids)
+    assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(found.ids)
+
+
+def test_light_and_dark(text: str) -> None:
+    assert "prefers-color-scheme: dark" in text
+    assert "color-scheme: light dark" in text
+
+
+def test_words_are_words_and_markup_is_not_taken_from_them(text: str) -> None:
+    assert "Accuracy &amp; heads &lt;with bounds&gt;" in text
+    assert "H, heads" in Reader(text).words, "the text of a figure is text"
+    assert "<b>" not in page("<b>", {"<b>": "<b>"}, [Table("<b>", [{"<b>": "<b>"}])], note="<b>")
+
+
+def test_values_of_all_kinds() -> None:
+    row = {
+        "none": None,
+        "flag": True,
+        "many": 12345,
+        "share": 0.123456,
+        "mean": 22816.5,
+        "tiny": 1.5e-7,
+        "name": "a",
+        "list": [1, 2],
+    }
+    said = page("t", {}, [Table("Results", [row, {"other": 1}])])
+    for cell in (
+        "<td>–</td>",
+        "<td>true</td>",
+        '"n">12,345<',
+        '"n">0.1235<',
+        '"n">22,816<',
+        '"n">1.5e-07<',
+        "<td>a</td>",
+        "<td>[1, 2]</td>",
+    ):
+        assert cell in said
+    assert said.count("<th>") == 9
+
+
+def test_long_tables_are_cut_and_say_so() -> None:
+    said = page("t", {}, [Table("Results", [{"x": k} for k in range(MOST_ROWS + 5)])])
+    assert "and 5 more rows" in said
+    assert said.count("<tr>") == MOST_ROWS + 1
+
+
+def test_the_same_rows_make_the_same_page() -> None:
+    rows = [dana(heads=H) for H in (1, 6)]
+    first, second = (picture_of(lambda path: draw_heads(rows, path), "A").svg for _ in range(2))
+    assert inline(first, "", "") == inline(second, "", "")
+
+
+def test_refusals(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"p\.txt: expected the name of a page"):
+        write_page(tmp_path / "p.txt", "")
+    with pytest.raises(BadInput, match="folder does not exist"):
+        write_page(tmp_path / "missing" / "p.html", "")
+    with pytest.raises(BadInput, match="is no SVG"):
+        page("t", {}, pictures=[Picture("nothing", "")])
