@@ -77,3 +77,13 @@ def test_refusals(said: Said) -> None:
     with pytest.raises(BadInput, match="no folder given"):
         LabPlot(()).run()
     assert said() == ""
+
+
+def test_results_that_come_with_byheart_are_drawn(tmp_path: Path) -> None:
+    assert LabPlot(shipped="dana-2025-2", out=tmp_path / "two", json=True).run() == 0
+    assert (tmp_path / "two" / "head-dim.png").stat().st_size > 10_000
+    assert "dana-2025-2" in (tmp_path / "two" / "index.html").read_text(encoding="utf-8")
+    with pytest.raises(BadInput, match="--shipped takes no folder"):
+        LabPlot((tmp_path,), shipped="dana-2025-2").run()
+    with pytest.raises(BadInput, match="no folder given; expected one or more runs, or --shipped NAME"):
+        LabPlot().run()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PLOT = with_example(
     "Draw a run's figures, with bounds and published numbers in them, and write one page with everything.",
-    "byheart lab plot runs/dana-2025-1-paper    or, for one figure of two runs:  byheart lab plot runs/a runs/b",
+    "byheart lab plot runs/dana-2025-1-paper    or, what comes with Byheart:  byheart lab plot --shipped dana-2025-1",
 )
 
 
@@ -24,28 +24,51 @@ PLOT = with_example(
 class LabPlot:
     """Draw the figures of a run, or of several runs of one paper together, and write a page."""
 
-    folders: Positional[tuple[Path, ...]]
+    folders: Positional[tuple[Path, ...]] = ()
     """Folders of one or more runs; several are drawn as one table."""
+    shipped: str | None = None
+    """Instead of a folder: results that come with Byheart, by the experiment's name (dana-2025-1, …)."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
-    """Folder for pictures and page; "figures" in the first run's folder if not given."""
+    """Folder for pictures and page; "figures" in the first run's folder, or here, if not given."""
     format: Literal["png", "svg"] = "png"
     """Of the pictures; those in the page are SVG."""
     json: Json = False
 
     def run(self) -> int:
         """Read, draw, write."""
+        if self.shipped is not None:
+            return self._shipped(self.shipped)
         from byheart.lab.runs import Run
-        from byheart.report.page import page, picture_of, write_page
 
         if not self.folders:
-            raise BadInput("no folder given; expected one or more runs")
+            raise BadInput("no folder given; expected one or more runs, or --shipped NAME")
         runs = [Run.open(folder) for folder in self.folders]
         rows = [row for run in runs for row in run.table]
         if not rows:
             raise BadInput(f"{self.folders[0]}: no model is done yet; expected results to draw")
         with status("compiling", quiet=self.json) as report:
             drawings = _drawings(runs, rows, report)
+        title = ", ".join(dict.fromkeys(f"{run.name}, {run.about['scale']}" for run in runs))
         out = self.out or self.folders[0] / "figures"
+        return self._write(out, title, drawings, _about(runs), _tables(runs), len(rows))
+
+    def _shipped(self, name: str) -> int:
+        from byheart.lab import results
+        from byheart.report.lab import figures_of, tables_of
+        from byheart.report.page import Table
+
+        if self.folders:
+            raise BadInput("--shipped takes no folder; expected one or the other")
+        rows = results.table(name)
+        tables = [*tables_of(name, rows), Table("All models", rows)]
+        about = {"experiment": name, "models": f"{len(rows):,}", "results": "come with Byheart"}
+        return self._write(self.out or Path("figures"), name, figures_of(name, rows), about, tables, len(rows))
+
+    def _write(
+        self, out: Path, title: str, drawings: "list[Drawing]", about: dict[str, Any], tables: list[Any], rows: int
+    ) -> int:
+        from byheart.report.page import page, picture_of, write_page
+
         out.mkdir(parents=True, exist_ok=True)
         files, pictures, missing = [], [], []
         with status("drawing", quiet=self.json) as report:
@@ -58,11 +81,10 @@ class LabPlot:
                     continue
                 files.append(out / f"{drawing.name}.{self.format}")
                 drawing.draw(files[-1])
-        title = ", ".join(dict.fromkeys(f"{run.name}, {run.about['scale']}" for run in runs))
-        write_page(out / "index.html", page(title, _about(runs), _tables(runs), pictures, note="; ".join(missing)))
+        write_page(out / "index.html", page(title, about, tables, pictures, note="; ".join(missing)))
         files.append(out / "index.html")
         if self.json:
-            print_json({"files": [str(path) for path in files], "rows": len(rows), "missing": missing})
+            print_json({"files": [str(path) for path in files], "rows": rows, "missing": missing})
         else:
             lines = [*missing, *(f"wrote {path}" for path in files)]
             console().print("\n".join(lines), markup=False)

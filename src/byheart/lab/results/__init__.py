@@ -1,0 +1,48 @@
+"""Results that come with Byheart: one CSV file an experiment, a row a model, settings and metrics side by side.
+
+All were trained on an H200 by this room's code, at the papers' scale: Dana's whole paper; of Mahdavi's study the heads
+and d_h with a fixed context (two seeds; d_h for N = 15,000 and 20,000, and for all N with a sixth of the steps,
+"short") and the saturated heads (six seeds). ``2-text`` is Dana's experiment 2 as the paper's text has it.
+"""
+
+import csv
+from importlib import resources
+from typing import Any
+
+from byheart.errors import BadInput
+
+
+def names() -> list[str]:
+    """What there is, by the experiments' names.
+
+    >>> names()[:2]
+    ['dana-2025-1', 'dana-2025-1-deeper']
+    """
+    files = (path.name for path in resources.files(__name__).iterdir())
+    return sorted(name.removesuffix(".csv").replace("_", "-") for name in files if name.endswith(".csv"))
+
+
+def table(name: str) -> list[dict[str, Any]]:
+    """The rows of an experiment; numbers as numbers, empty cells as None.
+
+    >>> rows = table("dana-2025-2")
+    >>> len(rows), rows[0]["head_dim"], rows[0]["mlp_dim"], rows[0]["text"]
+    (50, 1, None, False)
+    """
+    if name not in names():
+        raise BadInput(f"no results of {name!r} come with Byheart; there are {', '.join(names())}")
+    paper, year, rest = name.split("-", maxsplit=2)
+    text = resources.files(__name__).joinpath(f"{paper}_{year}_{rest}.csv").read_text(encoding="utf-8")
+    return [{column: _value(cell) for column, cell in row.items()} for row in csv.DictReader(text.splitlines())]
+
+
+def _value(cell: str) -> int | float | str | bool | None:
+    named: dict[str, bool | None] = {"": None, "True": True, "False": False}
+    if cell in named:
+        return named[cell]
+    for kind in (int, float):
+        try:
+            return kind(cell)
+        except ValueError:
+            continue
+    return cell

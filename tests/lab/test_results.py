@@ -1,0 +1,25 @@
+"""The tables that come with Byheart are whole, and their rows are those of the experiments they are named after."""
+
+import pytest
+
+from byheart.errors import BadInput
+from byheart.lab.experiments import EXPERIMENTS
+from byheart.lab.results import names, table
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_table_is_of_an_experiment_and_has_no_gaps(name: str) -> None:
+    rows = table(name)
+    experiment = EXPERIMENTS[name.removesuffix("-short")]("paper")
+    settings = set(vars(experiment.configs[0])) & set(rows[0])
+    assert {"heads", "seed"} <= settings
+    assert len({tuple(row[column] for column in sorted(settings)) for row in rows}) == len(rows), "no model twice"
+    assert all(0 <= row["accuracy"] <= 1 for row in rows)
+    if name.startswith("dana"):
+        known = {(c.dim, c.head_dim, c.heads, c.mlp_dim, c.seed) for c in experiment.configs}
+        assert {(r["dim"], r["head_dim"], r["heads"], r["mlp_dim"], r["seed"]) for r in rows} == known
+
+
+def test_unknown_tables_are_refused() -> None:
+    with pytest.raises(BadInput, match="no results of 'dana-2025-9' come with Byheart; there are dana-2025-1, "):
+        table("dana-2025-9")
