@@ -1,3 +1,6 @@
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +10,7 @@ from byheart.constructions import dana_2025, mahdavi_2024
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Training, train
 from byheart.lab.hybrid import ATTENTION, member_from
+from byheart.lab.sources import load, source
 from byheart.networks.softmax import evaluate
 from byheart.tasks import random_distribution, random_next_token, random_queries
 
@@ -120,3 +124,15 @@ def test_what_does_not_fit_is_refused():
         member_from(network, task, plan(loss="mean-square"), start="construction")
     with pytest.raises(BadInput, match="width is 8; expected 4"):
         member_from(built(bigrams()), bigrams(), plan(), start="frozen-attention", width=8)
+
+
+def test_the_example_is_an_experiment_of_ones_own() -> None:
+    """examples/hybrid.py, a few steps: a construction that is trained on knows nearly everything from the start."""
+    experiment = load(source(str(Path(__file__).parents[2] / "examples" / "hybrid.py"), "smoke"))
+    assert len(experiment.groups(experiment.configs)) == 6
+    chosen = [
+        replace(c, steps=2) for c in experiment.configs if c.examples == 75 and c.way == "generic" and c.seed == 0
+    ]
+    rows = dict(zip([c.start for c in chosen], experiment.work(chosen, "cpu", None), strict=True))
+    assert rows["construction"]["accuracy"] > 0.9
+    assert rows["random"]["accuracy"] < 0.5
