@@ -30,7 +30,9 @@ def test_ladders_have_every_rung_once() -> None:
     rungs = ladder([500, 900], [1, 2, 3], seeds=2, learning_rates=(0.01, 0.02), steps=5).configs
     assert len(set(rungs)) == len(rungs) == 24
     assert {rung.steps for rung in rungs} == {5}
-    assert groups(rungs) == [[rung] for rung in rungs]
+    jobs = groups(rungs)
+    assert [len(job) for job in jobs] == [4] * 6, "two seeds and two rates of each size and demand"
+    assert sorted((rung for job in jobs for rung in job), key=repr) == sorted(rungs, key=repr)
     assert from_json(Rung, to_json(rungs[0])) == rungs[0]
 
 

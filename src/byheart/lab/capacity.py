@@ -16,15 +16,19 @@ early holds less: these are lower bounds of what the architecture can hold.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
 import numpy as np
+import torch
 
 from byheart.errors import BadInput
-from byheart.lab.baseline import train
+from byheart.lab.ensemble import Member, Outcome, Training, train
 from byheart.lab.experiments.experiment import Experiment, Report, Row, checked_scale
+from byheart.lab.gpt import gpt_with
+from byheart.lab.member import ANSWERS
+from byheart.lab.models.gpt import SmallGPT
 from byheart.lab.quantiles import LEVEL, mean_interval
 from byheart.tasks import random_next_token
 from byheart.tasks.checks import count
@@ -100,43 +104,52 @@ def experiment(scale: str) -> Experiment:
 
 
 def groups(rungs: Sequence[Rung]) -> list[list[Rung]]:
-    """One network a job: each has its own shape."""
-    return [[rung] for rung in rungs]
+    """Networks of one size with equally many examples: seeds and learning rates are trained at once."""
+    jobs: dict[object, list[Rung]] = {}
+    for rung in rungs:
+        jobs.setdefault(replace(rung, seed=0, learning_rate=1.0), []).append(rung)
+    return list(jobs.values())
 
 
 def work(rungs: Sequence[Rung], device: str, report: Report | None) -> list[Row]:
-    """Train each on its own random task; the metrics of a row."""
-    return [_trained(rung, device, report) for rung in rungs]
+    """Train each on its own random task, together; the metrics of a row."""
+    members = [_member(rung) for rung in rungs]
+    outcomes = train(members, device=device, report=report)
+    return [_row(rung, member, outcome) for rung, member, outcome in zip(rungs, members, outcomes, strict=True)]
 
 
-def _trained(rung: Rung, device: str, report: Report | None) -> Row:
+def _member(rung: Rung) -> Member:
+    """Adam with warm-up and cosine decay, in batches that divide the examples evenly."""
     rng = np.random.default_rng(rung.seed)
     task = random_next_token(examples=rung.examples, length=rung.length, vocab=rung.vocab, labels=rung.labels, rng=rng)
-    trained = train(
-        task.inputs,
-        task.labels,
-        labels_in_all=rung.labels,
-        vocab=rung.vocab,
-        parameters=rung.most_parameters,
+    shape = gpt_with(rung.most_parameters, rung.vocab, rung.labels, rung.length)
+    training = Training(
+        batch=rung.examples // -(-rung.examples // rung.batch),
         steps=rung.steps,
-        batch=rung.batch,
         learning_rate=rung.learning_rate,
-        seed=rung.seed,
-        device=device,
-        report=report,
+        last_learning_rate=0.0,
+        schedule="warm-up-cosine",
     )
+    examples = {"tokens": torch.tensor(task.inputs), ANSWERS: torch.tensor(task.labels)}
+    return Member(SmallGPT(shape), training, rung.seed, examples)
+
+
+def _row(rung: Rung, member: Member, outcome: Outcome) -> Row:
+    shape = gpt_with(rung.most_parameters, rung.vocab, rung.labels, rung.length)
+    loss_bits = outcome.loss / math.log(2)
+    bits = rung.examples * (math.log2(rung.labels) - loss_bits)
     return {
         "examples": rung.examples,
-        "parameters": trained.parameters,
-        "memorized_bits": trained.memorized_bits,
-        "bits_per_parameter": trained.bits_per_parameter,
-        "accuracy": trained.accuracy,
-        "loss_bits": trained.loss_bits,
-        "epochs": trained.epochs,
-        "seconds": trained.seconds,
-        "layers": trained.shape.layers,
-        "dim": trained.shape.width,
-        "mlp_dim": trained.shape.hidden,
+        "parameters": shape.parameters,
+        "memorized_bits": bits,
+        "bits_per_parameter": bits / shape.parameters,
+        "accuracy": outcome.accuracy,
+        "loss_bits": loss_bits,
+        "epochs": outcome.steps * member.training.batch / rung.examples,
+        "seconds": outcome.seconds,
+        "layers": shape.layers,
+        "dim": shape.width,
+        "mlp_dim": shape.hidden,
     }
 
 
