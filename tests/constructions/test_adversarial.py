@@ -165,6 +165,7 @@ def any_task(draw: st.DrawFn) -> NextToken | SeqToSeq:
     return make(vectors=[[table[token] for token in row] for row in rows], labels=answers, label_count=C)
 
 
+@pytest.mark.slow
 @given(any_task(), st.integers(0, 2**32), st.sampled_from([False, True]))
 @settings(deadline=None, max_examples=150)
 def test_any_consistent_task_is_memorized(task: NextToken | SeqToSeq, seed: int, positions: bool) -> None:

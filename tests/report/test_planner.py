@@ -46,6 +46,7 @@ def test_what_does_not_read_vectors_is_left_out() -> None:
     assert {row.construction for row in planned(SIZES["plain"], "next-token")} == {*EXACT, "dana-2025"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])
 @pytest.mark.parametrize("positions", [False, True])
@@ -67,6 +68,7 @@ def test_crossovers_are_where_they_are_said_to_be(size: Size, setting: str, posi
         before = crossover
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_interpolation_loses_in_the_end(size: Size) -> None:
     """3N against Õ(√N): someone else is smallest at a billion examples, and by far."""

@@ -56,6 +56,7 @@ def test_token_ids(examples: int, classes: int, length: int) -> None:
     memorize(random_next_token(examples=examples, length=length, vocab=vocab, labels=classes, rng=rng))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("examples", [1, 3, 100, 1000])
 @pytest.mark.parametrize("classes", [2, 256])
 @pytest.mark.parametrize("shape", ["uniform", "skewed", "neighbours"])
@@ -172,6 +173,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", CASES)
 def test_adversarial(task: NextToken | SeqToSeq) -> None:
     memorize(task)
