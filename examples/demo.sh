@@ -43,4 +43,9 @@ run task text "$folder/docstrings.txt" --length 8 --vocab 500 --examples 1000 -o
 run build madden-2024 --task "$folder/docstrings.npz" -o "$folder/decoder"
 run certify "$folder/decoder" --task "$folder/docstrings.npz"
 
-printf '\nThe pictures: stdlib.png, parameters.png, constant.png and heads.png in %s\n' "$folder"
+say "6. The lab: five small Transformers trained at once; and what 385 of them reached, beside what is published and proved."
+run lab run dana-2025-2 --scale short --resume -o "$folder/run"
+run lab show "$folder/run"
+run lab plot --shipped dana-2025-1 -o "$folder/lab"
+
+printf '\nThe pictures: stdlib.png, parameters.png, constant.png, heads.png and lab/heads.png in %s\n' "$folder"
