@@ -20,6 +20,7 @@ import torch
 from torch.nn import functional
 
 from byheart.errors import BadInput
+from byheart.lab.devices import device_called
 from byheart.lab.entropy import memorized_bits, surprises
 from byheart.lab.gpt import GPT, Shape, gpt_with
 from byheart.tasks.checks import below, count, integers
@@ -96,7 +97,7 @@ def train(
         raise BadInput(f"learning_rate is {learning_rate}; expected more than 0")
     shape = _checked(shape or gpt_with(parameters, V, C, n), parameters, V, C, n)
 
-    place = _device(device)
+    place = device_called(device)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = GPT(shape).to(place)
@@ -260,12 +261,3 @@ def _checked(shape: Shape, parameters: int, vocab: int, labels: int, length: int
     if (shape.vocab, shape.labels, shape.length) != (vocab, labels, length):
         raise BadInput(f"{shape} is for other tasks; expected vocab {vocab}, labels {labels} and length {length}")
     return shape
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise BadInput(f"device is {name!r}, which cannot be used here: {error}") from None
-    return device

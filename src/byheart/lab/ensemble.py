@@ -17,7 +17,7 @@ from functools import reduce
 
 import torch
 
-from byheart.errors import BadInput
+from byheart.lab.devices import device_called
 from byheart.lab.member import (
     Architecture,
     Joinable,
@@ -59,7 +59,7 @@ def train(
     >>> [outcome.accuracy for outcome in train([Member(network, training, seed, examples) for seed in range(2)])]
     [1.0, 1.0]
     """
-    place = _device(device)
+    place = device_called(device)
     outcomes: dict[int, Outcome] = {}
     for architecture, bucket in _buckets(members, join=place.type == "cuda"):
         chunk = _members_at_once([members[i] for i in bucket], architecture, place, dtype)
@@ -230,12 +230,3 @@ def _members_at_once(
 
 def _divides(every: int | None, step: int) -> bool:
     return every is not None and step % every == 0
-
-
-def _device(name: str) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise BadInput(f"device is {name!r}, which cannot be used here: {error}") from None
-    return device
