@@ -18,7 +18,8 @@ Protocol: what the authors' code did, since their numbers come from it. ``text``
 - per-head matrices and positions: :mod:`byheart.lab.models.dana`;
 - experiment 6 with d_h = 5 (code: 2), and 5 layers in deeper networks (code: 3).
 
-At the text's learning rate little is learned: experiment 2 stays at .06 to .07 for every d_h (``results/``).
+As the text has it, all of this together, little is learned: experiment 2 stays at .06 to .07 for every d_h
+(``results/``). Which of the changes is to blame was not tried.
 
 Experiment 4 fits slopes to experiment 1. Not known, and chosen here: the heads of the deeper experiment 2 (21, the most
 of its grid); that the linear schedule would reach its end one epoch after the last. Numbers are published for 1 and 2.
