@@ -75,20 +75,22 @@ class CompareCommand:
             *(">built in", "certified"),
         )
         for row in rows:
-            found.add_row(*_cells(row))
+            if row.parameters is not None:
+                found.add_row(*_cells(row, row.parameters))
         out = console()
         out.print(found)
+        for row in rows:
+            if row.parameters is None:
+                out.print(f"refused: {row.note}", style="dim", markup=False)
         out.print(words(crossovers(size, setting_of(task), positions=self.positions)))
         for path in (self.plot, self.plot_constant):
             if path is not None:
                 out.print(f"drew {path}", style="dim", markup=False)
 
 
-def _cells(row: "Compared") -> list[str]:
-    if row.parameters is None:
-        return [row.construction, *["–"] * 7, f"refused: {row.note}"]
-    without = row.parameters - (row.embedding or 0)
-    numbers = (row.parameters, without, row.nonzero, row.max_bits, row.depth, row.width)
+def _cells(row: "Compared", parameters: int) -> list[str]:
+    without = parameters - (row.embedding or 0)
+    numbers = (parameters, without, row.nonzero, row.max_bits, row.depth, row.width)
     verdict = "[green]yes[/]" if row.certified else "[red]no[/]"
     checked = f"{verdict}, {number(row.checked)} in {row.certify_seconds:.1f} s"
     return [row.construction, *(number(value) for value in numbers), f"{row.build_seconds:.1f} s", checked]
