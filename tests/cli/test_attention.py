@@ -186,3 +186,17 @@ def test_embed(work: Path, run: Run) -> None:
     assert task.size.dim == 384
     assert run("build", "mahdavi-2024", "--task", "e.npz", "-o", "net").code == 0
     assert run("certify", "net", "--task", "e.npz").code == 0
+
+
+def test_compare_takes_tasks_that_only_softmax_networks_know(work: Path, queries: Path, run: Run) -> None:
+    assert (
+        run("task", "random", "--distribution", "--examples", 12, "--length", 3, "--vocab", 5, "-o", "d.npz").code == 0
+    )
+    found = run("compare", "--task", "d.npz", "--json").json["rows"]
+    assert {row["construction"] for row in found if row["certified"]} == {"madden-2024", "dana-2025"}
+    said = run("compare", "--task", "q.npz")
+    assert said.code == 0
+    assert "refused: folding memorizes labels of sequences; the task is query-targets" in said.out
+    assert "Smallest" not in said.out
+    complaint = run("compare", "--task", "d.npz", "--plot", "x.png").complaint
+    assert "d.npz: pictures are of next-token and seq-to-seq tasks; this is next-token-distribution" in complaint

@@ -31,11 +31,11 @@ class CompareCommand:
     def run(self) -> int:
         """Build, certify, print, draw."""
         from byheart.report.compare import compare
-        from byheart.tasks import NextTokenDistribution, load
+        from byheart.tasks import load
 
         task = load(self.task)
-        if isinstance(task, NextTokenDistribution):
-            raise BadInput(f"{self.task}: there is no construction for a {task.kind} task yet")
+        if (self.plot or self.plot_constant) and not _planned(task):
+            raise BadInput(f"{self.task}: pictures are of next-token and seq-to-seq tasks; this is {task.kind}")
         with status("comparing", quiet=self.json) as report:
             rows = compare(task, seed=self.seed, positions=self.positions, report=report)
         self._draw(task, rows)
@@ -82,10 +82,18 @@ class CompareCommand:
         for row in rows:
             if row.parameters is None:
                 out.print(f"refused: {row.note}", style="dim", markup=False)
-        out.print(words(crossovers(size, setting_of(task), positions=self.positions)))
+        if _planned(task):
+            out.print(words(crossovers(size, setting_of(task), positions=self.positions)))
         for path in (self.plot, self.plot_constant):
             if path is not None:
                 out.print(f"drew {path}", style="dim", markup=False)
+
+
+def _planned(task: "Task") -> bool:
+    """Whether constructions plan for tasks of this kind by their size alone."""
+    from byheart.tasks import NextToken, SeqToSeq
+
+    return isinstance(task, NextToken | SeqToSeq)
 
 
 def _cells(row: "Compared", parameters: int) -> list[str]:
