@@ -2,7 +2,6 @@
 Names of sections as arguments run only those: `python benchmarks/attention.py mahdavi`.
 """
 
-import runpy
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ from byheart.tasks import (
     random_queries,
 )
 from byheart.tasks.corpus import corpus_distribution, entropy_bound
+from byheart.tasks.docstrings import library_docstrings
 from byheart.tasks.embeddings import token_vectors
 from byheart.tasks.theorems import check_theorem
 
@@ -142,12 +142,8 @@ def _short(built: Built, name: str) -> str:
 
 
 def docstrings() -> list[str]:
-    """The documentation strings of the interpreter's own modules."""
-    script = Path(__file__).parents[1] / "examples" / "docstrings.py"
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "docs.txt"
-        runpy.run_path(str(script))["main"](str(file))
-        return file.read_text(encoding="utf-8").split("\f")
+    """The documentation strings of the interpreter's own modules, a text each."""
+    return ["\n\n".join(found).replace("\f", " ") for found in library_docstrings()]
 
 
 def madden() -> None:

@@ -1,6 +1,3 @@
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +7,6 @@ from byheart.errors import BadInput
 from byheart.tasks.corpus import OTHER, corpus_distribution, entropy_bound, vocabulary, words
 
 TEXTS = ["the cat sat. the cat ran.", "the dog sat. the cat sat."]
-SCRIPT = Path(__file__).parents[2] / "examples" / "docstrings.py"
 
 
 def test_words():
@@ -175,17 +171,3 @@ def test_refusals():
     refused("examples is 0; expected at least 1", TEXTS, length=2, vocab=7, examples=0)
     with pytest.raises(BadInput, match="weights"):
         entropy_bound([[0.5, 0.5]], [0.5])
-
-
-def test_documentation_strings_of_a_folder(tmp_path):
-    spec = importlib.util.spec_from_file_location("docstrings", SCRIPT)
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
-    (tmp_path / "b.py").write_text(
-        '"""B,\n   the module."""\nclass C:\n    """C."""\n    def f(self):\n        """f\\f."""\n'
-    )
-    (tmp_path / "a.py").write_text("def f():\n    return 'no documentation'\n")
-    for folder in ("package", "test", "package/tests"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "__init__.py").write_text("'''In a folder.'''\nasync def f(): '''Too.'''\n")
-    assert list(script.texts(tmp_path)) == ["B,\nthe module.\n\nC.\n\nf .", "In a folder.\n\nToo."]

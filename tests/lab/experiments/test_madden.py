@@ -1,4 +1,5 @@
 import math
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -10,13 +11,13 @@ from byheart.lab.experiments.madden_2024 import (
     EXPERIMENTS,
     Config,
     contexts,
-    docstrings,
     experiment,
     groups,
     member_of,
     stories,
     work,
 )
+from byheart.tasks.docstrings import library_docstrings
 
 TEXTS = (
     "a b c d e f g h i j",
@@ -52,7 +53,7 @@ def test_stories_are_different_and_long_enough():
 
 
 def test_documentation_gives_stories():
-    assert len(stories(docstrings(), 20)) == 20
+    assert len(stories(chain.from_iterable(library_docstrings()), 20)) == 20
 
 
 def test_the_loss_is_a_mean_over_tokens_and_stays_above_the_entropy():

@@ -16,14 +16,10 @@ Python that runs this, in the order of its standard library. Another version of 
 Scales: "paper" is the paper's grid; "short" three n, four m and 10,000 steps; "smoke" takes seconds.
 """
 
-import ast
-import sysconfig
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from itertools import product
-from pathlib import Path
+from itertools import chain, product
 
 import numpy as np
 import torch
@@ -36,10 +32,10 @@ from byheart.lab.models.madden import FROZEN, Decoder
 from byheart.tasks.checks import Ids, count
 from byheart.tasks.corpus import entropy_bound, words
 from byheart.tasks.distinct import distinct
+from byheart.tasks.docstrings import library_docstrings
 
 STORY = 10
 """Tokens of a story."""
-WITHIN = 0.01
 Texts = tuple[str, ...]
 
 
@@ -120,22 +116,10 @@ def stories(texts: Iterable[str], number: int) -> list[list[str]]:
     raise BadInput(f"the texts have {len(found)} different stories of {STORY} tokens; expected at least {number}")
 
 
-def docstrings() -> Iterator[str]:
-    """The documentation strings of Python's standard library, module by module, which are parsed and never imported."""
-    folder = Path(sysconfig.get_path("stdlib"))
-    for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).parts):
-        if {"test", "tests", "idlelib", "site-packages", "dist-packages"}.isdisjoint(path.relative_to(folder).parts):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about how the source is written
-                tree = ast.parse(path.read_bytes())
-            documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-            found = (ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, documented))
-            yield from (text for text in found if text)
-
-
 @cache
 def _contexts(texts: Texts | None, number: int) -> Contexts:
-    return contexts(stories(docstrings() if texts is None else texts, number))
+    found = chain.from_iterable(library_docstrings()) if texts is None else texts
+    return contexts(stories(found, number))
 
 
 def model_of(config: Config, data: Contexts) -> Decoder:
