@@ -252,7 +252,10 @@ def test_places_that_cannot_be_written(
         (("build", "vardi-2022", "--task", "t.npz", "-o", "net", "--bits", 3), "got bits=3"),
         (("build", "vardi-2022", "--task", "t.npz", "-o", "net", "--depth", 3), "got depth=3"),
         (("certify", "net", "--task", "t.npz", "--threads", 0), "threads is 0"),
-        (("compare", "--task", "distribution.npz"), "distribution"),
+        (
+            ("compare", "--task", "distribution.npz", "--plot", "p.png"),
+            "pictures are of next-token and seq-to-seq tasks",
+        ),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else None,
 )
