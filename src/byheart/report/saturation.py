@@ -1,7 +1,7 @@
 """Which head holds which example: the largest attention weight of every head on every example, and its picture.
 
-Mahdavi, Liao & Thrampoulidis 2024 call a head *saturated* on an example if one token gets nearly all of its weight: at
-least 0.99. Such a head tells examples apart only by which token that is; one that is not saturated *holds* the example.
+Mahdavi, Liao & Thrampoulidis 2024 call a head *saturated* on an example if one token gets nearly all of its weight: more
+than 0.99. Such a head tells examples apart only by which token that is; one that is not saturated *holds* the example.
 Their proof gives each of the H heads r − 1 examples to hold and saturates it on all others: blocks on the diagonal.
 (Of those r − 1 some may lie above 0.99 by chance, in short contexts; here they count as saturated, by the threshold.)
 
@@ -25,7 +25,7 @@ from byheart.report.style import FAINT, INK, QUIET, figure
 
 Ids = npt.NDArray[np.int64]
 THRESHOLD = 0.99
-"""From which largest weight on a head counts as saturated: the paper's."""
+"""A head whose largest weight is above this counts as saturated: the paper's, and :mod:`byheart.lab`'s too."""
 
 PALE = "#eceef0"
 MARGIN = "#6f8fb5"
@@ -55,7 +55,7 @@ class Saturation:
     @property
     def saturated(self) -> npt.NDArray[np.bool_]:
         """[H, N]: whether the head is saturated on the example."""
-        return self.largest >= self.threshold
+        return self.largest > self.threshold
 
     @property
     def share(self) -> float:
@@ -90,8 +90,8 @@ def saturation_of(network: SoftmaxNetwork, inputs: Inputs, *, threshold: float =
     >>> found.largest.round(4).tolist(), found.token.tolist(), found.held.tolist()
     ([[0.75, 0.9999]], [[1, 0]], [1])
     """
-    if not 0 < threshold <= 1:
-        raise BadInput(f"threshold is {threshold}; expected 0 < threshold ≤ 1, a weight (the paper's: {THRESHOLD})")
+    if not 0 < threshold < 1:
+        raise BadInput(f"threshold is {threshold}; expected 0 < threshold < 1, a weight (the paper's: {THRESHOLD})")
     sequences, queries = inputs
     if not len(sequences):
         raise BadInput("there are no examples; expected at least one")

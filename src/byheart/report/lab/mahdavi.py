@@ -87,5 +87,5 @@ def draw_saturation_counts(rows: Rows, path: Path) -> None:
         said = f"H = {H}, N = {N:,}: {mean:.2f} of {H} heads on average\n(measured, {repeated})"
         label(axes, "saturated heads", "share of the examples", said)
         axes.grid(visible=False, axis="x")
-    heading(picture, "On how many heads an example is saturated (one weight of at least 0.99)")
+    heading(picture, "On how many heads an example is saturated (one weight of more than 0.99)")
     picture.savefig(path)
