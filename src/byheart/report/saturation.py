@@ -1,7 +1,7 @@
 """Which head holds which example: the largest attention weight of every head on every example, and its picture.
 
-Mahdavi, Liao & Thrampoulidis 2024 call a head *saturated* on an example if one token gets nearly all of its weight: more
-than 0.99. Such a head tells examples apart only by which token that is; one that is not saturated *holds* the example.
+Mahdavi, Liao & Thrampoulidis 2024 call a head *saturated* on an example if one token gets nearly all of its weight:
+more than 0.99. Such a head tells examples apart only by which token that is; one that is not *holds* the example.
 Their proof gives each of the H heads r − 1 examples to hold and saturates it on all others: blocks on the diagonal.
 (Of those r − 1 some may lie above 0.99 by chance, in short contexts; here they count as saturated, by the threshold.)
 
