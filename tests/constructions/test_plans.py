@@ -89,6 +89,8 @@ def test_what_has_a_plan_for_any_size_says_so() -> None:
         "interpolate": ("next-token", "seq-to-seq"),
         "vardi-2022": ("next-token",),
         "kajitsuka-sato-2025": ("next-token", "seq-to-seq"),
+        "kim-2023": ("next-token", "seq-to-seq"),
+        "kajitsuka-sato-2024": ("next-token", "seq-to-seq"),
         "folding": ("next-token", "seq-to-seq"),
         "mahdavi-2024": (),
         "dana-2025": ("next-token",),

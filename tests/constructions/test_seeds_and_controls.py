@@ -53,7 +53,8 @@ def test_every_construction_is_tested_as_what_it_builds() -> None:
 def test_the_seed_decides(name: str, task: Task) -> None:
     one, again, other = (kinds.fingerprint(build(name, task, seed=seed).network) for seed in (3, 3, 4))
     assert one == again
-    assert one != other
+    # On token ids Kajitsuka & Sato 2024 draw nothing.
+    assert (one == other) is (name == "kajitsuka-sato-2024" and task.tokens is not None)
 
 
 def test_the_seed_decides_in_another_process() -> None:

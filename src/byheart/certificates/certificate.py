@@ -90,10 +90,16 @@ def certify(
         return certify_softmax(network, task, tolerance=TOLERANCE if tolerance is None else tolerance, report=report)
     verdict = judge(network, task, evaluator=evaluator, threads=threads, report=report)
     asked = "position" if network.outputs == "every" else "sequence"
+    if verdict.bits is None:
+        statement = f"The network's output equals the label for every {asked} of the task, as exact rational numbers."
+        method = f"exact, exhaustive ({evaluator})"
+    else:
+        statement = f"The network's output lies within ½ of the label for every {asked} of the task, as real numbers."
+        method = f"ball arithmetic, exhaustive, {verdict.bits} bits"
     return Certificate(
         certified=verdict.certified,
-        statement=f"The network's output equals the label for every {asked} of the task, as exact rational numbers.",
-        method=f"exact, exhaustive ({evaluator})",
+        statement=statement,
+        method=method,
         checked=verdict.checked,
         examples=task.size.examples,
         errors=verdict.errors,
@@ -103,6 +109,7 @@ def certify(
         task=task.fingerprint,
         versions=versions("byheart", "numpy", "numba", "python-flint"),
         seconds=verdict.seconds,
+        undecided=verdict.undecided,
     )
 
 

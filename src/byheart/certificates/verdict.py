@@ -44,6 +44,10 @@ class Verdict:
     margin: float | None
     counterexample: Counterexample | None
     seconds: float
+    undecided: int = 0
+    """Answers that could be right or wrong: the bits allowed did not tell."""
+    bits: int | None = None
+    """With how many bits outputs were enclosed; None where they were computed exactly."""
 
 
 def judge(
@@ -56,6 +60,7 @@ def judge(
 ) -> Verdict:
     """Evaluate ``network`` on all of ``task`` and compare every output with its label: equal, or wrong.
 
+    Networks with softmax attention are enclosed instead (:mod:`byheart.certificates.enclosed`), whatever ``evaluator``.
     ``report`` is called with the numbers of examples that are done and that there are.
     """
     if not isinstance(task, NextToken | SeqToSeq):
@@ -64,6 +69,10 @@ def judge(
     if network.outputs != wanted:
         answers = {"last": "next-token", "every": "seq-to-seq"}[network.outputs]
         raise BadInput(f"the network answers {answers} tasks; the task is {task.kind}")
+    if not network.rational:
+        from byheart.certificates.enclosed import judge_enclosed
+
+        return judge_enclosed(network, task, report=report)
     start = time.perf_counter()
     outputs = _evaluator(evaluator)(network, task.inputs, threads=threads, report=report)
     wrong = outputs != task.labels

@@ -13,7 +13,9 @@ from byheart.constructions import (
     dana_2025,
     folding,
     interpolate,
+    kajitsuka_sato_2024,
     kajitsuka_sato_2025,
+    kim_2023,
     madden_2024,
     mahdavi_2024,
     vardi_2022,
@@ -127,6 +129,8 @@ def _about(name: str, flags: str = "") -> str:
 
 
 _KAJITSUKA_SATO = subcommand("kajitsuka-sato-2025", description=_about("kajitsuka-sato-2025"))
+_KAJITSUKA_SATO_2024 = subcommand("kajitsuka-sato-2024", description=_about("kajitsuka-sato-2024", " --scale paper"))
+_KIM = subcommand("kim-2023", description=_about("kim-2023", " --ids hashed"))
 _VARDI = subcommand("vardi-2022", description=_about("vardi-2022", " --bits 53"))
 _INTERPOLATE = subcommand("interpolate", description=_about("interpolate"))
 _FOLDING = subcommand("folding", description=_about("folding"))
@@ -142,6 +146,8 @@ class BuildCommand:
     construction: Annotated[
         Annotated[Build[folding.Settings], _FOLDING]
         | Annotated[Build[kajitsuka_sato_2025.Settings], _KAJITSUKA_SATO]
+        | Annotated[Build[kim_2023.Settings], _KIM]
+        | Annotated[Build[kajitsuka_sato_2024.Settings], _KAJITSUKA_SATO_2024]
         | Annotated[Build[vardi_2022.Settings], _VARDI]
         | Annotated[Build[interpolate.Settings], _INTERPOLATE]
         | Annotated[Build[mahdavi_2024.Settings], _MAHDAVI]

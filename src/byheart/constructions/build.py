@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +11,9 @@ from byheart.constructions import (
     dana_2025,
     folding,
     interpolate,
+    kajitsuka_sato_2024,
     kajitsuka_sato_2025,
+    kim_2023,
     madden_2024,
     mahdavi_2024,
     vardi_2022,
@@ -90,6 +92,24 @@ CONSTRUCTIONS: dict[str, Construction] = {
             lambda task, s, _: kajitsuka_sato_2025.plan(kajitsuka_sato_2025.demand(task, s), s),
             lambda size, setting, s: kajitsuka_sato_2025.plan(worst_demand(size, setting, positions=s.positions), s),
             lambda task, s, rng, _: kajitsuka_sato_2025.build(task, s, rng),
+        ),
+        Construction(
+            kim_2023.NAME,
+            "n rounds of hardmax attention read a sequence into its id: Õ(n + √(nN)) (Kim, Kim & Mozafari 2023)",
+            kim_2023.Settings,
+            _BOTH,
+            lambda task, s, growth: kim_2023.plan(replace(kim_2023.demand(task, s), growth=growth)),
+            lambda size, setting, s: kim_2023.plan(kim_2023.worst_demand(size, setting, s)),
+            lambda task, s, rng, _: kim_2023.build(task, s, rng),
+        ),
+        Construction(
+            kajitsuka_sato_2024.NAME,
+            "one layer, one softmax head of rank one, 2nN units (Kajitsuka & Sato 2024)",
+            kajitsuka_sato_2024.Settings,
+            _BOTH,
+            lambda task, s, _: kajitsuka_sato_2024.plan(kajitsuka_sato_2024.demand(task, s)),
+            lambda size, setting, s: kajitsuka_sato_2024.plan(kajitsuka_sato_2024.worst_demand(size, setting, s)),
+            lambda task, s, rng, _: kajitsuka_sato_2024.build(task, s, rng),
         ),
         Construction(
             folding.NAME,

@@ -10,6 +10,7 @@ from byheart.constructions import grid
 from byheart.constructions.distinguish import distinguishing_tokens
 from byheart.size import Size
 from byheart.tasks import SeqToSeq, Task, token_ids
+from byheart.tasks.counts import counted
 
 Setting: TypeAlias = Literal["next-token", "seq-to-seq"]
 
@@ -59,13 +60,11 @@ def demand_of(task: Task, *, positions: bool) -> Demand:
     """Count what ``task`` demands."""
     size, ids = task.size, positioned_ids(task, positions)
     coded = positions or size.dim is not None
-    ordered = np.sort(ids, axis=1)
-    different = size.examples + int((ordered[:, 1:] != ordered[:, :-1]).sum())
     return Demand(
         setting=setting_of(task),
         size=size,
         positions=positions,
-        questions=different if isinstance(task, SeqToSeq) else size.examples,
+        questions=len(counted(ids)) if isinstance(task, SeqToSeq) else size.examples,
         tokens=int(ids.max()) + 1,
         marked=len(distinguishing_tokens(ids)) if coded else 0,
         grid_bits=grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits

@@ -10,6 +10,8 @@ occur in about half of the sequences are looked at first: on random data a few d
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.tasks.counts import counted
+
 
 def distinguishing_tokens(ids: NDArray[np.int64]) -> NDArray[np.int64]:
     """Tokens whose counts tell apart all rows of ``ids`` [N, n] that differ as multisets; at most N − 1, at least one.
@@ -18,12 +20,8 @@ def distinguishing_tokens(ids: NDArray[np.int64]) -> NDArray[np.int64]:
     [0, 2]
     """
     N, n = ids.shape
-    ordered = np.sort(ids, axis=1)
-    starts = np.ones((N, n), dtype=np.bool_)
-    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    begin = np.flatnonzero(starts)
-    token, sequence = ordered.ravel()[begin], begin // n
-    multiplicity = np.diff(np.append(begin, N * n))
+    found = counted(ids)
+    token, sequence, count = found.token, found.sequence, found.count
     # Occurrences token by token, the tokens that split best in front.
     frequency = np.bincount(token)
     rank = np.lexsort((np.arange(len(frequency)), -np.minimum(frequency, N - frequency)))
@@ -31,7 +29,7 @@ def distinguishing_tokens(ids: NDArray[np.int64]) -> NDArray[np.int64]:
     place[rank] = np.arange(len(rank))
     order = np.lexsort((sequence, place[token]))
     bounds = np.concatenate([[0], np.cumsum(frequency[rank])])
-    kept = _refine(sequence[order], multiplicity[order], bounds, N, n)
+    kept = _refine(sequence[order], count[order], bounds, N, n)
     return np.sort(rank[kept]) if len(kept) else rank[:1]
 
 

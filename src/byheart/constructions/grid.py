@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.hashing import multiply
+from byheart.networks import Affine, integers
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,15 @@ class Grid:
     def weights(self, v: NDArray[np.int64]) -> list[int]:
         """The weights that compute v·X from x."""
         return [int(entry) << self.exponent for entry in v]
+
+
+def draw_hash(points: Grid, bits: int, Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], Affine]:
+    """A random hash v·X + offset + a: its values modulo Q [K], and the layer that computes it from x."""
+    v = rng.integers(0, Q, size=points.dim)
+    a = int(rng.integers(0, Q))
+    bias = offset(points.dim, bits, Q) + a
+    layer = Affine(integers([points.weights(v)]), integers([bias]), role="hash", relu=False)
+    return points.hash(v, Q) + a, layer
 
 
 def offset(dim: int, bits: int, Q: int) -> int:

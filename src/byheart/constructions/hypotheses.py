@@ -2,7 +2,7 @@
 
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.tasks import NextToken, SeqToSeq, Task, conflict
+from byheart.tasks import NextToken, SeqToSeq, Task, causal_conflict, conflict
 
 
 def labelled(name: str, task: Task) -> NextToken | SeqToSeq:
@@ -12,10 +12,14 @@ def labelled(name: str, task: Task) -> NextToken | SeqToSeq:
     return task
 
 
-def consistent(name: str, task: Task, *, positions: bool) -> NextToken | SeqToSeq:
-    """Refuse tasks that ask for two answers to one question, naming the two examples."""
+def consistent(name: str, task: Task, *, positions: bool, causal: bool = False) -> NextToken | SeqToSeq:
+    """Refuse tasks that ask for two answers to one question, naming the two examples.
+
+    ``causal``: a question is a sequence up to a position, in its order.
+    """
     task = labelled(name, task)
-    found = conflict(task, positions=positions)
+    positions = positions or causal
+    found = causal_conflict(task) if causal and isinstance(task, SeqToSeq) else conflict(task, positions=positions)
     if found is not None:
         hint = "" if positions or conflict(task, positions=True) is not None else "; --positions makes order matter"
         raise BadInput(f"{name} cannot memorize this task: {found}{hint}")

@@ -18,6 +18,7 @@ from byheart.constructions.sizes import Sizes
 from byheart.errors import BadInput
 from byheart.networks import Affine, Embedding, FeedForward, Layer, Positions, integers
 from byheart.tasks import NextToken, SeqToSeq, Task
+from byheart.tasks.counts import Counts, counted
 
 LARGEST_TABLE = 10**8
 TRIES = 20_000
@@ -87,30 +88,25 @@ def coded_tokens(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Genera
     ids = positioned_ids(task, sizes.demand.positions)
     marked = distinguishing_tokens(ids)
     first = np.unique(ids, return_index=True)[1]
+    pairs = counted(ids) if isinstance(task, SeqToSeq) else None
     draw = _vector_hash(task, sizes, first) if task.vectors is not None else _pair_hash(task, first)
     for draws in range(1, TRIES):
         Q = draw_modulus(sizes.token_modulus, rng)
         sums, front = draw(Q, rng)
         hashes = fold(sums, Q)
-        if _apart(hashes, marked, ids if isinstance(task, SeqToSeq) else None):
+        if _apart(hashes, marked, pairs):
             chosen: dict[str, object] = {"token_modulus": Q, "token_draws": draws, "marked_tokens": len(marked)}
             folding = fold_layers([1], 0, Q, sizes.token_folds)
             return CodedTokens(ids, hashes, marked, front, folding, sizes, chosen)
     raise RuntimeError(f"{TRIES} draws did not tell {len(hashes)} tokens apart; please report this task")
 
 
-def _apart(hashes: NDArray[np.int64], marked: NDArray[np.int64], ids: NDArray[np.int64] | None) -> bool:
-    """Whether no other token has a marked token's hash and, with ``ids`` [N, n], no sequence has a hash twice."""
+def _apart(hashes: NDArray[np.int64], marked: NDArray[np.int64], pairs: Counts | None) -> bool:
+    """Whether no other token has a marked token's hash and, with ``pairs``, no sequence has a hash twice."""
     _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     if (counts[inverse[marked]] > 1).any():
         return False
-    return ids is None or _different(hashes[ids]) == _different(ids)
-
-
-def _different(rows: NDArray[np.int64]) -> int:
-    """Different entries of every row, summed."""
-    ordered = np.sort(rows, axis=1)
-    return int((ordered[:, 1:] != ordered[:, :-1]).sum())
+    return pairs is None or len(counted(hashes[pairs.arranged])) == len(pairs)
 
 
 _Draw = Callable[[int, np.random.Generator], tuple[NDArray[np.int64], list[Layer]]]

@@ -2,7 +2,7 @@
 
 Importing this room needs numpy only; evaluation (numba), the reference evaluation (python-flint) and the PyTorch twins
 are modules of their own: :mod:`~byheart.networks.evaluate`, :mod:`~byheart.networks.reference`,
-:mod:`~byheart.networks.floats`.
+:mod:`~byheart.networks.floats`; :mod:`~byheart.networks.enclose` is for networks with softmax attention.
 """
 
 from byheart.networks.account import Account, Item, count
@@ -18,6 +18,7 @@ from byheart.networks.layers import (
     Network,
     Positions,
     Residual,
+    SoftmaxAttention,
     UniformAttention,
 )
 
@@ -35,6 +36,7 @@ __all__ = [
     "Network",
     "Positions",
     "Residual",
+    "SoftmaxAttention",
     "UniformAttention",
     "bits",
     "count",

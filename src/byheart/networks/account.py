@@ -17,6 +17,7 @@ from byheart.networks.layers import (
     HardmaxAttention,
     Network,
     Residual,
+    SoftmaxAttention,
     UniformAttention,
 )
 
@@ -127,7 +128,7 @@ def count(network: Network) -> Account:
             case Embedding(W_E=table):
                 depth += 1
                 stream = table.shape[1]
-            case UniformAttention() | HardmaxAttention():
+            case UniformAttention() | HardmaxAttention() | SoftmaxAttention():
                 depth += 1
             case Flatten():
                 stream *= network.length

@@ -33,7 +33,8 @@ def uniform(layer: UniformAttention, batch: Limbs, length: int, last: bool) -> L
 def hardmax(layer: HardmaxAttention, batch: Limbs, length: int, last: bool) -> Limbs:
     """Z_k + W_O W_V · mean of the Z_j with the largest score (W_K Z_j)·(W_Q Z_k)."""
     queries = batch.columns(slice(length - 1, None, length)) if last else batch
-    ties = _ties(Program((linear(layer.W_Q),))(queries), Program((linear(layer.W_K),))(batch), length)
+    asked, keys = Program((linear(layer.W_Q),))(queries), Program((linear(layer.W_K),))(batch)
+    ties = _ties(asked, keys, length, layer.causal)
     counts = ties.sum(axis=1)
     groups = [np.flatnonzero(counts == count) for count in np.unique(counts)]
     results = []
@@ -54,19 +55,18 @@ def _add(queries: Limbs, sums: Limbs, matrix: Integers, divisor: int) -> Limbs:
     return Limbs(result.limbs, result.start, result.length, result.exponent, result.divisor * divisor)
 
 
-def _ties(queries: Limbs, keys: Limbs, length: int) -> NDArray[np.bool_]:
-    """[B_q, n]: which positions of its sequence have the largest score, for every query."""
+def _ties(queries: Limbs, keys: Limbs, length: int, causal: bool) -> NDArray[np.bool_]:
+    """[B_q, n]: which positions that it sees have the largest score, for every query."""
     per_sequence = queries.batch * length // keys.batch
     places = int(queries.length.max() + keys.length.max()) + 2
     # All scores of one batch share their denominators, so comparing numerators is comparing scores.
-    ties: NDArray[np.bool_] = _compare(
-        queries.limbs, queries.start, queries.length, keys.limbs, keys.start, keys.length, length, per_sequence, places
-    )
+    asked, compared = (queries.limbs, queries.start, queries.length), (keys.limbs, keys.start, keys.length)
+    ties: NDArray[np.bool_] = _compare(*asked, *compared, length, per_sequence, places, causal)
     return ties
 
 
 @jit
-def _compare(q_limbs, q_start, q_length, k_limbs, k_start, k_length, length, per_sequence, places):  # type: ignore[no-untyped-def]
+def _compare(q_limbs, q_start, q_length, k_limbs, k_start, k_length, length, per_sequence, places, causal):  # type: ignore[no-untyped-def]
     """Exact scores as limbs, compared from the highest limb down."""
     batch = q_limbs.shape[1]
     ties = np.zeros((batch, length), dtype=np.bool_)
@@ -74,7 +74,9 @@ def _compare(q_limbs, q_start, q_length, k_limbs, k_start, k_length, length, per
     score = np.zeros((places, 1), dtype=np.int64)
     for query in range(batch):
         first = query // per_sequence * length
-        for j in range(length):
+        # Where a sequence has one query only, it is the last position's, which sees everything.
+        seen = query % per_sequence + 1 if causal and per_sequence == length else length
+        for j in range(seen):
             score[:] = 0
             for unit in range(len(q_start)):
                 for a in range(q_length[unit]):

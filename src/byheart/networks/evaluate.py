@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.networks import attention
-from byheart.networks.inputs import Inputs, check_inputs
+from byheart.networks.inputs import Inputs, check_inputs, require_rational
 from byheart.networks.integers import Integers
 from byheart.networks.layers import (
     TOKEN_WISE,
@@ -57,10 +57,8 @@ def evaluate(
     [0, 7]
     """
     check_inputs(network, inputs)
-    split = next(
-        (i for i, layer in enumerate(network.layers) if not isinstance(layer, TOKEN_WISE)), len(network.layers)
-    )
-    front, rest = network.layers[:split], network.layers[split:]
+    require_rational(network)
+    front, rest = split(network)
     with ThreadPoolExecutor(threads) as pool:
         runner = _Runner(network, pool)
         tokens, index = runner.front(front, inputs)
@@ -72,6 +70,24 @@ def evaluate(
             if report is not None:
                 report(min(begin + chunk, len(inputs)), len(inputs))
     return np.concatenate(outputs)
+
+
+def split(network: Network) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
+    """The token-wise layers in front of the first mixing layer, and all others."""
+    mixing = (i for i, layer in enumerate(network.layers) if not isinstance(layer, TOKEN_WISE))
+    first = next(mixing, len(network.layers))
+    return network.layers[:first], network.layers[first:]
+
+
+def token_streams(network: Network, inputs: Inputs) -> tuple[Integers, int, NDArray[np.int64]]:
+    """The streams of all different tokens in front of the first mixing layer, and which of them stands where [N, n].
+
+    The streams are numerators [K, d_model] over one denominator.
+    """
+    check_inputs(network, inputs)
+    with ThreadPoolExecutor(1) as pool:
+        tokens, index = _Runner(network, pool).front(split(network)[0], inputs)
+    return tokens.numerators(), tokens.divisor << tokens.exponent, index
 
 
 class _Runner:

@@ -24,6 +24,7 @@ from byheart.networks.layers import (
     Network,
     Positions,
     Residual,
+    SoftmaxAttention,
     UniformAttention,
 )
 
@@ -92,8 +93,9 @@ def _through(layer: Layer, stream: Stream, mantissa: int) -> Stream:
                 _bounded(int(sums.max()), mantissa, f"{name} (sum)")
             total = Stream(stream.numerators.sum(axis=1, keepdims=True), stream.exponent)
             return _sum(stream, _affine(plain(matrix), total, mantissa, name), mantissa, name)
-        case HardmaxAttention(name=name):
-            raise BadInput(f"{name}: hardmax attention has no float twin yet; keep the exact network")
+        case HardmaxAttention(name=name) | SoftmaxAttention(name=name):
+            kind = "hardmax" if isinstance(layer, HardmaxAttention) else "softmax"
+            raise BadInput(f"{name}: {kind} attention has no float twin yet; keep the exact network")
         case Flatten():
             N = len(stream.numerators)
             return Stream(stream.numerators.reshape(N, 1, -1), stream.exponent)

@@ -28,3 +28,12 @@ def check_inputs(network: Network, inputs: Inputs) -> None:
         for token in (int(inputs.min()), int(inputs.max())):
             if not 0 <= token < known:
                 raise BadInput(f"the network knows {known} tokens; the task has token id {token}")
+
+
+def require_rational(network: Network) -> None:
+    """Refuse networks whose outputs are real numbers, which no exact evaluation can write down."""
+    if not network.rational:
+        raise BadInput(
+            "softmax attention gives real numbers, which exact evaluation cannot write down; "
+            "enclose them (byheart.networks.enclose)"
+        )

@@ -1,7 +1,8 @@
 """What an exact Transformer is made of.
 
 Every weight is an integer (:mod:`byheart.networks.integers`), every layer may divide by a power of two, so every value
-in the network is a rational number that is known exactly. A sequence is ``[n, d_model]``; token-wise layers act on each
+in the network is a rational number that is known exactly; only softmax attention makes real numbers of them, which
+:mod:`byheart.networks.enclose` encloses. A sequence is ``[n, d_model]``; token-wise layers act on each
 row, mixing layers act across rows.
 
 =====================  ==========  =========================================================================
@@ -13,6 +14,7 @@ layer                  token-wise  map
 :class:`Residual`      yes         a chain of :class:`Block`, Z ↦ Z + W_out relu(W_in Z + b_in)
 :class:`UniformAttention`   no     Z_k ↦ Z_k + W_O W_V · mean(Z), the layer of Kajitsuka & Sato 2025
 :class:`HardmaxAttention`   no     Z_k ↦ Z_k + W_O W_V · mean of the Z_j that maximise (W_K Z_j)·(W_Q Z_k)
+:class:`SoftmaxAttention`   no     Z_k ↦ Z_k + W_O W_V · Σ_j a_kj Z_j, a_k = softmax of these scores; scaled by 2^−shift
 :class:`Flatten`       no          the n rows become one row of n·d_model entries (networks on points)
 =====================  ==========  =========================================================================
 """
@@ -142,14 +144,35 @@ class HardmaxAttention:
     """Z_k ↦ Z_k + W_O W_V · (mean of the Z_j whose score (W_K Z_j)·(W_Q Z_k) is the largest).
 
     W_Q and W_K are [d_head, d_model], W_V is [d_value, d_model], W_O is [d_model, d_value]. Ties share the attention
-    equally: the limit of softmax attention as its scores grow.
+    equally: the limit of softmax attention as its scores grow. With ``causal`` position k sees the j ≤ k only.
     """
 
     W_Q: Integers
     W_K: Integers
     W_V: Integers
     W_O: Integers
+    causal: bool = False
     name: str = "attention"
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxAttention:
+    """Z_k ↦ Z_k + W_O W_V Σ_j a_kj Z_j / 2^shift, a_k = softmax_j((W_K Z_j)·(W_Q Z_k) / 2^score_shift).
+
+    The shapes are those of :class:`HardmaxAttention`. The outputs are real numbers: they are enclosed, never rounded.
+    """
+
+    W_Q: Integers
+    W_K: Integers
+    W_V: Integers
+    W_O: Integers
+    score_shift: int = 0
+    shift: int = 0
+    name: str = "attention"
+
+    def __post_init__(self) -> None:
+        for key in ("score_shift", "shift"):
+            _expect(getattr(self, key) >= 0, f"{self.name}: {key} is {getattr(self, key)}; expected 0 or more")
 
 
 @dataclass(frozen=True)
@@ -159,7 +182,8 @@ class Flatten:
     name: str = "flatten"
 
 
-Layer: TypeAlias = Embedding | Positions | FeedForward | Residual | UniformAttention | HardmaxAttention | Flatten
+Attention: TypeAlias = UniformAttention | HardmaxAttention | SoftmaxAttention
+Layer: TypeAlias = Embedding | Positions | FeedForward | Residual | Attention | Flatten
 TOKEN_WISE = (Embedding, Positions, FeedForward, Residual)
 
 
@@ -194,6 +218,11 @@ class Network:
             width = _width_after(layer, width, self.length)
             flat = flat or isinstance(layer, Flatten)
         _expect(not flat or self.outputs == "last", "a flattened sequence has one output; outputs is 'every'")
+
+    @property
+    def rational(self) -> bool:
+        """Whether all outputs are rational numbers, which softmax attention does not leave."""
+        return not any(isinstance(layer, SoftmaxAttention) for layer in self.layers)
 
     def tensors(self) -> Iterator[tuple[str, Integers]]:
         """Every weight with its name, in order: ("label.3.fold.W", …)."""
@@ -230,17 +259,17 @@ def _width_after(layer: Layer, width: int, length: int) -> int:
         case Positions(W_pos=W_pos, name=name):
             _expect(len(W_pos) == length, f"{name}: {len(W_pos)} positions for sequences of {length}")
             reads, result = W_pos.shape[1], width
-        case UniformAttention() | HardmaxAttention():
+        case UniformAttention() | HardmaxAttention() | SoftmaxAttention():
             reads, result = _attention_width(layer), width
     _expect(reads == width, f"{layer.name}: reads {reads} values; the stream has {width}")
     return result
 
 
-def _attention_width(layer: "UniformAttention | HardmaxAttention") -> int:
+def _attention_width(layer: Attention) -> int:
     """What an attention layer reads and writes; BadInput if its matrices do not follow each other."""
     width = int(layer.W_V.shape[1])
     fits = layer.W_O.shape == layer.W_V.shape[::-1]
-    if isinstance(layer, HardmaxAttention):
+    if not isinstance(layer, UniformAttention):
         fits = fits and layer.W_Q.shape == layer.W_K.shape and layer.W_Q.shape[1] == width
     _expect(fits, f"{layer.name}: the shapes of its matrices do not follow each other")
     return width

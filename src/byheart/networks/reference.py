@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq, fmpq_mat, fmpz
 
-from byheart.networks.inputs import Inputs, check_inputs
+from byheart.networks.inputs import Inputs, check_inputs, require_rational
 from byheart.networks.integers import Integers
 from byheart.networks.layers import (
     Affine,
@@ -22,6 +22,7 @@ from byheart.networks.layers import (
     Network,
     Positions,
     Residual,
+    SoftmaxAttention,
     UniformAttention,
 )
 
@@ -31,6 +32,7 @@ def evaluate(
 ) -> Integers:
     """The exact outputs, [N] or [N, n]; the same contract as the fast evaluation (``threads`` is ignored)."""
     check_inputs(network, inputs)
+    require_rational(network)
     rows = []
     for sequence in inputs:
         ids = network.inputs == "tokens"
@@ -95,6 +97,8 @@ def _apply(layer: Layer, stream: fmpq_mat) -> fmpq_mat:  # noqa: PLR0911 (one a 
             return stream + _matrix(W_O) * _matrix(W_V) * stream * everywhere
         case HardmaxAttention():
             return stream + _matrix(layer.W_O) * _matrix(layer.W_V) * stream * _hardmax(layer, stream)
+        case SoftmaxAttention():
+            raise AssertionError("refused before")
 
 
 def _hardmax(layer: HardmaxAttention, stream: fmpq_mat) -> fmpq_mat:
@@ -103,8 +107,8 @@ def _hardmax(layer: HardmaxAttention, stream: fmpq_mat) -> fmpq_mat:
     n = stream.ncols()
     weights = fmpq_mat(n, n)
     for query in range(n):
-        column = [scores[key, query] for key in range(n)]
-        winners = [key for key in range(n) if column[key] == max(column)]
+        column = [scores[key, query] for key in range(query + 1 if layer.causal else n)]
+        winners = [key for key, score in enumerate(column) if score == max(column)]
         for key in winners:
             weights[key, query] = fmpq(1, len(winners))
     return weights

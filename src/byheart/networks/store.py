@@ -34,14 +34,23 @@ from byheart.networks.layers import (
     Network,
     Positions,
     Residual,
+    SoftmaxAttention,
     UniformAttention,
 )
 
 FORMAT = EXACT
 _KINDS: dict[str, type[Layer]] = {
     kind.__name__: kind
-    for kind in (Embedding, Positions, FeedForward, Residual, UniformAttention, HardmaxAttention, Flatten)
+    for kind in (
+        *(Embedding, Positions, FeedForward, Residual),
+        *(UniformAttention, HardmaxAttention, SoftmaxAttention, Flatten),
+    )
 }
+_OPTIONS: dict[type[Layer], dict[str, type]] = {
+    HardmaxAttention: {"causal": bool},
+    SoftmaxAttention: {"score_shift": int, "shift": int},
+}
+"""What layers have beside their tensors; it is written down where it is not 0 or false."""
 
 
 def pack(tensors: list[Integers]) -> dict[str, NDArray[np.generic]]:
@@ -158,6 +167,8 @@ def _describe(network: Network) -> dict[str, Any]:
             entry["blocks"] = [{"role": block.role, "shape": list(block.W_in.shape)} for block in layer.blocks]
         else:
             entry["shapes"] = {key: list(value.shape) for key, value in vars(layer).items() if key.startswith("W_")}
+            options = {key: getattr(layer, key) for key in _OPTIONS.get(type(layer), {})}
+            entry |= {key: value for key, value in options.items() if value}
         layers.append(entry)
     keys = ("inputs", "outputs", "length", "dim")
     return {**{key: getattr(network, key) for key in keys}, "layers": layers}
@@ -189,8 +200,9 @@ def _rebuild(description: dict[str, Any], tensors: Iterator[Integers]) -> Networ
             layers.append(Residual(tuple(blocks), name=str(entry["name"])))
         else:
             weights = {key: next(tensors) for key in entry["shapes"]}
+            options = {key: of(entry[key]) for key, of in _OPTIONS.get(kind, {}).items() if key in entry}
             make: Any = kind
-            layers.append(make(**weights, name=str(entry["name"])))
+            layers.append(make(**weights, **options, name=str(entry["name"])))
     return Network(
         tuple(layers),
         inputs=description["inputs"],

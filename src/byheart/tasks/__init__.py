@@ -11,7 +11,17 @@ real number (:class:`QueryTargets`) for the two. Tasks check themselves when the
 - Ask for what theorems assume of them with :func:`separation`, :func:`permuted_twins` and :func:`conflict`.
 """
 
-from byheart.tasks.conditions import Conflict, Separation, Twins, conflict, permuted_twins, separation, token_ids
+from byheart.tasks.conditions import (
+    Conflict,
+    Separation,
+    Twins,
+    causal_conflict,
+    conflict,
+    permuted_twins,
+    prefixes,
+    separation,
+    token_ids,
+)
 from byheart.tasks.files import load, save
 from byheart.tasks.query import QueryLabels, QueryTargets, QueryTask
 from byheart.tasks.random import random_distribution, random_next_token, random_queries, random_seq_to_seq
@@ -28,9 +38,11 @@ __all__ = [
     "SeqToSeq",
     "Task",
     "Twins",
+    "causal_conflict",
     "conflict",
     "load",
     "permuted_twins",
+    "prefixes",
     "random_distribution",
     "random_next_token",
     "random_queries",

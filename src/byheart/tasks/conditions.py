@@ -15,7 +15,18 @@ from byheart.tasks.query import QueryTargets, QueryTask
 from byheart.tasks.separated import Separation, separation
 from byheart.tasks.task import NextTokenDistribution, SeqToSeq, Task
 
-__all__ = ["Conflict", "Place", "Separation", "Twins", "conflict", "permuted_twins", "separation", "token_ids"]
+__all__ = [
+    "Conflict",
+    "Place",
+    "Separation",
+    "Twins",
+    "causal_conflict",
+    "conflict",
+    "permuted_twins",
+    "prefixes",
+    "separation",
+    "token_ids",
+]
 
 Place = tuple[int] | tuple[int, int]
 """An example, or an example and a position in it."""
@@ -52,12 +63,16 @@ class Conflict:
     """Whether the order of the tokens told the two places apart, had it differed."""
     queries: bool = False
     """Whether there are queries beside the sequences, which are equal too."""
+    causal: bool = False
+    """Whether only the tokens up to a place were looked at."""
 
     def __str__(self) -> str:
         first, second = (
             f"example {place[0]}" + (f", position {place[1]}" if len(place) == 2 else "")
             for place in (self.first, self.second)
         )
+        if self.causal:
+            return f"{first} and {second} have equal tokens up to there: asked for {self.asked[0]} and {self.asked[1]}"
         what = "equal tokens in equal sequences" if len(self.first) == 2 else "equal sequences"
         order = " with equal queries" if self.queries else "" if self.positions else " up to order"
         return f"{first} and {second} are {what}{order}: asked for {self.asked[0]} and {self.asked[1]}"
@@ -88,6 +103,44 @@ def permuted_twins(task: Task) -> Twins | None:
         return None
     second = int(repeated.argmax())
     return Twins(int(first[second]), second)
+
+
+def prefixes(task: Task) -> Ids:
+    """int64 [N, n]: numbers that are equal where sequences have the same tokens up to there, in the same order.
+
+    >>> from byheart.tasks import NextToken
+    >>> prefixes(NextToken(tokens=[[0, 1], [0, 2], [0, 1]], labels=[0, 0, 0]))
+    array([[0, 1],
+           [0, 2],
+           [0, 1]])
+    """
+    tokens = token_ids(task)
+    kinds, numbers = int(tokens.max()) + 1, np.zeros_like(tokens)
+    before, used = np.zeros(len(tokens), np.int64), 0
+    for k in range(tokens.shape[1]):
+        before = np.unique(before * kinds + tokens[:, k], return_inverse=True)[1].reshape(-1).astype(np.int64)
+        numbers[:, k] = before + used
+        used += int(before.max()) + 1
+    return numbers
+
+
+def causal_conflict(task: SeqToSeq) -> Conflict | None:
+    """The first place that asks for another label than an earlier one with the same tokens up to there.
+
+    >>> from byheart.tasks import SeqToSeq
+    >>> print(causal_conflict(SeqToSeq(tokens=[[0, 1], [0, 2]], labels=[[1, 0], [2, 0]])))
+    example 0, position 0 and example 1, position 0 have equal tokens up to there: asked for label 1 and label 2
+    """
+    numbers, labels = prefixes(task).ravel(), task.labels.ravel()
+    _, first, inverse = np.unique(numbers, return_index=True, return_inverse=True)
+    earlier = first[inverse.reshape(-1)]
+    wrong = labels != labels[earlier]
+    if not wrong.any():
+        return None
+    second, length = int(wrong.argmax()), task.labels.shape[1]
+    places = divmod(int(earlier[second]), length), divmod(second, length)
+    asked = (f"label {labels[earlier[second]]}", f"label {labels[second]}")
+    return Conflict(*places, asked, positions=True, causal=True)
 
 
 def conflict(task: Task, *, positions: bool) -> Conflict | None:

@@ -28,6 +28,7 @@ from byheart.errors import BadInput
 from byheart.networks import Layer, Network, UniformAttention, integers
 from byheart.size import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
+from byheart.tasks.counts import counted
 
 NAME = "folding"
 _DRAWS = 200
@@ -239,14 +240,10 @@ def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
 
 def _spread(ids: NDArray[np.int64]) -> int:
     """The largest |WEIGHT·counts + own|² over the questions, or a little more."""
-    N, n = ids.shape
-    ordered = np.sort(ids, axis=1)
-    begins = np.ones((N, n), dtype=np.bool_)
-    begins[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    begin = np.flatnonzero(begins)
-    counts = np.diff(np.append(begin, N * n))
-    squares = np.bincount(begin // n, weights=counts.astype(np.float64) ** 2, minlength=N)
-    return int(WEIGHT**2 * squares.max() + 2 * WEIGHT * counts.max() + 1)
+    found = counted(ids)
+    sequence, count = found.sequence, found.count
+    squares = np.bincount(sequence, weights=count.astype(np.float64) ** 2)
+    return int(WEIGHT**2 * squares.max() + 2 * WEIGHT * count.max() + 1)
 
 
 def _distinct(asked: _Asked, codes: NDArray[np.int64]) -> NDArray[np.int64] | None:

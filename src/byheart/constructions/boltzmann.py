@@ -1,0 +1,91 @@
+"""The Boltzmann operator of a sequence, enclosed; and as many bits as it takes to tell all its values apart.
+
+boltz(β; Y) = Σ_j c_j Y_j e^{β Y_j} / Σ_j c_j e^{β Y_j} for different integers Y_j that occur c_j times: the average
+that softmax attention takes of what its scores are made of. β is rational, so for β ≠ 0 different multisets of one size
+have different values (:mod:`byheart.constructions.kajitsuka_sato_2024` has the proof); how different, only the
+enclosure tells.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+from flint import arb, ctx, fmpq, fmpz
+
+FEWEST_BITS = 64
+
+
+@dataclass(frozen=True)
+class Multiset:
+    """Different integers and how often each occurs."""
+
+    values: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A real number lies between these two."""
+
+    low: Fraction
+    high: Fraction
+
+
+class NotApartError(Exception):
+    """Two values could not be told apart with the bits allowed: their places in the list."""
+
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(first, second)
+        self.first, self.second = first, second
+
+
+def boltz(beta: Fraction, multiset: Multiset, bits: int) -> Interval:
+    """An interval that contains boltz(β; Y), calculated with ``bits`` bits.
+
+    >>> value = boltz(Fraction(1), Multiset((0, 1), (1, 1)), 64)  # e/(1 + e)
+    >>> float(value.low), float(value.high)
+    (0.7310585786300049, 0.7310585786300049)
+    """
+    # Differences to the value with the largest weight: no exponent is positive, and few digits cancel.
+    top = max(multiset.values) if beta > 0 else min(multiset.values)
+    before, ctx.prec = ctx.prec, bits
+    try:
+        exact = fmpq(fmpz(beta.numerator), fmpz(beta.denominator))
+        weights = [
+            count * arb(exact * (value - top)).exp()
+            for value, count in zip(multiset.values, multiset.counts, strict=True)
+        ]
+        total = sum(weights[1:], weights[0])
+        terms = [weight * (value - top) for weight, value in zip(weights, multiset.values, strict=True)]
+        mean = sum(terms[1:], terms[0]) / total
+        return Interval(top + _exactly(mean.lower()), top + _exactly(mean.upper()))
+    finally:
+        ctx.prec = before
+
+
+def _exactly(end: Any) -> Fraction:
+    mantissa, exponent = end.man_exp()
+    power = int(exponent)
+    return Fraction(int(mantissa) << max(power, 0), 1 << max(-power, 0))
+
+
+def apart(beta: Fraction, multisets: Sequence[Multiset], most_bits: int) -> list[Interval]:
+    """Disjoint intervals around boltz(β; ·) of different multisets, with twice the bits until they are.
+
+    :class:`NotApartError` names two that ``most_bits`` do not tell apart.
+
+    >>> [round(float(v.low), 3) for v in apart(Fraction(1), [Multiset((0, 1), (1, 1)), Multiset((0, 2), (1, 1))], 64)]
+    [0.731, 1.762]
+    """
+    bits = FEWEST_BITS
+    while True:
+        found = [boltz(beta, multiset, bits) for multiset in multisets]
+        order = sorted(range(len(found)), key=lambda i: found[i].low)
+        touching = next(((i, j) for i, j in pairwise(order) if found[i].high >= found[j].low), None)
+        if touching is None:
+            return found
+        if 2 * bits > most_bits:
+            raise NotApartError(*touching)
+        bits *= 2

@@ -1,0 +1,376 @@
+"""Kajitsuka & Sato 2024: one layer, one softmax head of rank one, a feed-forward network with 2nN units; seq-to-seq.
+
+**Letters.** N sequences of n tokens in R^d (ids: d = 1, the embedding). v ∈ Z^d is a direction in which different
+tokens have different y = v·x. W_K = W_V = v, W_Q is a multiple of v, W_O = (1, 0, …): rank one all of them.
+
+1. *Attention.* The token at position k sees the Boltzmann operator of its sequence at inverse temperature β_k = γ·y_k,
+
+       boltz_k = Σ_j y_j e^{β_k y_j} / Σ_j e^{β_k y_j},
+
+   and v·Z_k = y_k + v_1 boltz_k / 2^shift is its *context id*; the shift is so large that ids of different tokens keep
+   the order of the tokens.
+2. *Steps.* Sort the K ≤ nN different ids. Between two neighbours there is a step of two ReLUs, and the steps weighted
+   by the labels' differences add up to the label at every id: 2(K − 1) hidden units, and an error of zero, though the
+   ids are irrational (:mod:`byheart.constructions.stairs`).
+
+**Different questions have different ids.** The paper proves it for sequences without a token twice, and scores more
+than 4 log n apart (``scale="paper"``). More is true: tokens may repeat, and any rational γ ≠ 0 will do. Let the y be
+integers over a common denominator D, P(E) = Σ_j E^{D·y_j}, and R(E) the same for another sequence. Equal ids at the
+same token mean that E·P'/P and E·R'/R agree at E = e^{β/D}. That number is transcendental (Lindemann), so they agree
+as rational functions; then P/R is constant, and as P(1) = R(1) = n it is 1: the sequences hold the same tokens. Only a
+token with y = 0 is left out: there all scores are equal. So γ is free, and decides how *far apart* ids are: with the
+paper's scores, which grow with the number of tokens, about e^{−2r}, hundreds or thousands of bits; with scores that
+span 4 (``scale="gentle"``, ours) a few dozen.
+
+**Exact, and not.** The weights are integers over powers of two. Ids are enclosed in ball arithmetic, with as many bits
+as it takes until all neighbours are apart. Reported: ``id_bits`` = log₂(largest id / smallest distance of two), the
+bits that tell ids apart; ``precision`` is the most that is accepted.
+
+**Not with hardmax.** ``attention="hardmax"`` puts a hardmax layer in its place. What it attends to is the largest (or
+smallest) token alone, so it confuses sequences that differ elsewhere: two that this task asks different labels for are
+exhibited. :mod:`byheart.constructions.confused` finds two for any hardmax layer.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions import grid, stairs
+from byheart.constructions.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart
+from byheart.constructions.demand import Setting, positioned_ids
+from byheart.constructions.hypotheses import consistent, labelled
+from byheart.constructions.plan import Part, Plan, plan_of
+from byheart.constructions.tokens import check_table
+from byheart.errors import BadInput
+from byheart.networks import (
+    Embedding,
+    FeedForward,
+    HardmaxAttention,
+    Layer,
+    Network,
+    Positions,
+    SoftmaxAttention,
+    integers,
+)
+from byheart.size import Size
+from byheart.tasks import NextToken, SeqToSeq, Task
+from byheart.tasks.counts import counted
+
+NAME = "kajitsuka-sato-2024"
+SPAN = 4
+"""Gentle scores of one sequence lie within this of each other."""
+_DIRECTIONS = 16
+_SHOWN = 16
+"""Sequences of up to this many ids are shown in refusals."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the network reads a sequence, and how sharply it attends."""
+
+    positions: bool = False
+    """Give every position a code of its own, so that order matters."""
+    scale: Literal["gentle", "paper"] = "gentle"
+    """Scores within 4 of each other, or, as in the paper's proof, more than 4 log n apart."""
+    attention: Literal["softmax", "hardmax"] = "softmax"
+    """The layer; hardmax shows that it does not do, unless the task is very easy."""
+    precision: int = 16_384
+    """At most this many bits to tell context ids apart."""
+
+    def __post_init__(self) -> None:
+        if self.precision < FEWEST_BITS:
+            raise BadInput(f"precision is {self.precision}; expected at least {FEWEST_BITS} bits")
+
+
+@dataclass(frozen=True)
+class Demand:
+    """K different questions: an asking token and the multiset that it stands in."""
+
+    size: Size
+    positions: bool
+    questions: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A task as questions, sorted by asking token: token [K], multiset [K], label [K], and the first place of each."""
+
+    task: NextToken | SeqToSeq
+    ids: NDArray[np.int64]
+    token: NDArray[np.int64]
+    multisets: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+    labels: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.token)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Tokens on a line: y = Y/2^exponent = v·(x + position's code), different for different tokens."""
+
+    direction: tuple[int, ...]
+    values: tuple[int, ...]
+    exponent: int
+    front: tuple[Layer, ...]
+
+    @property
+    def gap(self) -> int:
+        """The smallest distance of two tokens."""
+        ordered = sorted(set(self.values))
+        return min((after - before for before, after in pairwise(ordered)), default=1)
+
+    @property
+    def span(self) -> int:
+        """The largest distance of two tokens, at least 1."""
+        return max(1, max(self.values) - min(self.values))
+
+    @property
+    def shift(self) -> int:
+        """v_1 · boltz / 2^shift varies by at most half the smallest distance of two tokens."""
+        return max(0, (-(-2 * self.direction[0] * self.span // self.gap) - 1).bit_length())
+
+
+def demand(task: Task, settings: Settings) -> Demand:
+    """What the task demands of the network."""
+    return Demand(task.size, settings.positions, len(_asked(labelled(NAME, task), settings.positions)))
+
+
+def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
+    """The largest demand that a task of this size can have."""
+    per_sequence = size.length if settings.positions else min(size.length, size.vocab)
+    questions = size.examples * (per_sequence if setting == "seq-to-seq" else 1)
+    return Demand(size, settings.positions, questions)
+
+
+def plan(demand: Demand) -> Plan:
+    """The network's tensors, before it is built: 2(K − 1) hidden units.
+
+    >>> size = Size(examples=50, length=6, labels=4, vocab=30)
+    >>> p = plan(worst_demand(size, "seq-to-seq", Settings()))
+    >>> p.dense - p.embedding, p.width
+    (1799, 598)
+    """
+    size, dim = demand.size, demand.size.dim or 1
+    parts: list[Part] = []
+    if size.dim is None:
+        parts.append(("embedding", (("W_E", (size.vocab, 1)),)))
+    if demand.positions:
+        parts.append(("positions", (("W_pos", (size.length, dim)),)))
+    row = (1, dim)
+    parts.append(("attention", (("W_Q", row), ("W_K", row), ("W_V", row), ("W_O", (dim, 1)))))
+    parts.append(("label", stairs.shape(demand.questions, dim)))
+    return plan_of(parts, input_width=dim, extra_depth=1 if size.dim is not None else 2)
+
+
+def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Network, dict[str, object]]:
+    """The network that has memorized ``task``, and what was chosen on the way."""
+    checked = consistent(NAME, task, positions=settings.positions)
+    asked = _asked(checked, settings.positions)
+    line = _on_a_line(checked, asked.ids, settings.positions, rng)
+    gamma = _gamma(line, checked.size.length, settings)
+    attention: SoftmaxAttention | HardmaxAttention
+    if settings.attention == "hardmax":
+        attention, ids = _hardmax(line, asked, gamma)
+    else:
+        attention, ids = _softmax(line, asked, gamma, settings)
+    answer = {interval: int(label) for interval, label in zip(ids, asked.labels, strict=True)}
+    ordered = _filled_up(sorted(answer, key=lambda interval: interval.low), len(asked))
+    labels = [answer.get(interval, 0) for interval in ordered]
+    layers = stairs.layers(ordered, labels, line.direction)
+    id_bits = _bits_apart(ordered)
+    if id_bits > settings.precision:
+        raise BadInput(
+            f"{NAME}: telling the context ids apart takes {id_bits:,} bits; the precision limit is "
+            f"{settings.precision:,}: tokens are too close together. {_HINT}"
+        )
+    network = Network(
+        (*line.front, attention, FeedForward(tuple(layers), name="label")),
+        inputs="tokens" if checked.size.dim is None else "vectors",
+        outputs="last" if isinstance(checked, NextToken) else "every",
+        length=checked.size.length,
+        dim=checked.size.dim or 1,
+    )
+    return network, {"questions": len(asked), "id_bits": id_bits}
+
+
+def _softmax(
+    line: _Line, asked: _Asked, gamma: Fraction, settings: Settings
+) -> tuple[SoftmaxAttention, list[Interval]]:
+    """The layer, and intervals around v·Z for all questions, which are disjoint."""
+    down = (1 << 2 * line.exponent) * gamma.denominator
+    ids: list[Interval] = []
+    for token in np.unique(asked.token):
+        own = np.flatnonzero(asked.token == token)
+        Y = line.values[token]
+        multisets = [_valued(line, *asked.multisets[q]) for q in own]
+        try:
+            found = apart(Fraction(gamma.numerator * Y, down), multisets, settings.precision)
+        except NotApartError as pair:
+            raise BadInput(_too_close(asked, own[pair.first], own[pair.second], settings)) from pair
+        factor = Fraction(line.direction[0], 1 << line.shift)
+        for value in found:
+            ids.append(_over(line, Interval(Y + factor * value.low, Y + factor * value.high)))
+    row = [list(line.direction)]
+    W_Q = [[gamma.numerator * entry for entry in line.direction]]
+    attention = SoftmaxAttention(
+        W_Q=integers(W_Q),
+        W_K=integers(row),
+        W_V=integers(row),
+        W_O=integers([[int(i == 0)] for i in range(len(line.direction))]),
+        score_shift=gamma.denominator.bit_length() - 1,
+        shift=line.shift,
+    )
+    return attention, ids
+
+
+def _hardmax(line: _Line, asked: _Asked, gamma: Fraction) -> tuple[HardmaxAttention, list[Interval]]:
+    """A hardmax layer with the same direction, v·Z = y + M·v_1·(the token attended to); BadInput if that is too few."""
+    M = 1 << (2 * line.span // line.gap).bit_length()
+    ids, seen = [], dict[tuple[int, int], int]()
+    for q, token in enumerate(asked.token.tolist()):
+        Y = line.values[token]
+        others = [line.values[j] for j in asked.multisets[q][0]]
+        # Scores are γ·y·y_j: the largest token, the smallest where y < 0, and all of them where y = 0.
+        if Y == 0:
+            raise BadInput(
+                f"{NAME}: hardmax attention at a token that lies at 0 attends to everything; move the tokens"
+            )
+        top = max(others) if Y > 0 else min(others)
+        first = seen.setdefault((Y, top), q)
+        if asked.labels[first] != asked.labels[q]:
+            raise BadInput(_confused(asked, first, q))
+        value = Fraction(Y + M * line.direction[0] * top)
+        ids.append(_over(line, Interval(value, value)))
+    row = integers([list(line.direction)])
+    W_O = integers([[M * int(i == 0)] for i in range(len(line.direction))])
+    W_Q = integers([[gamma.numerator * entry for entry in line.direction]])
+    return HardmaxAttention(W_Q=W_Q, W_K=row, W_V=row, W_O=W_O), ids
+
+
+def _filled_up(ids: list[Interval], count: int) -> list[Interval]:
+    """As many ids as were planned for; where hardmax attention gives questions with one label one id, more behind."""
+    last = ids[-1].high
+    return ids + [Interval(last + i, last + i) for i in range(1, count - len(ids) + 1)]
+
+
+def _bits_apart(ordered: list[Interval]) -> int:
+    """log₂(largest id / smallest distance of two), rounded up."""
+    largest = max(abs(ordered[0].low), abs(ordered[-1].high))
+    closest = min((after.low - before.high for before, after in pairwise(ordered)), default=Fraction(1))
+    ratio = largest / closest
+    return max(1, (ratio.numerator // ratio.denominator).bit_length())
+
+
+def _over(line: _Line, value: Interval) -> Interval:
+    """The same in the units of the stream."""
+    return Interval(value.low / (1 << line.exponent), value.high / (1 << line.exponent))
+
+
+def _valued(line: _Line, tokens: NDArray[np.int64], counts: NDArray[np.int64]) -> Multiset:
+    return Multiset(tuple(line.values[token] for token in tokens), tuple(counts.tolist()))
+
+
+@lru_cache(maxsize=1)
+def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
+    """Next-token: every sequence asks at its last token. Seq-to-seq: every token asks."""
+    ids = positioned_ids(task, positions)
+    rows, inverse = np.unique(np.sort(ids, axis=1), axis=0, return_inverse=True)
+    asking = ids[:, -1:] if isinstance(task, NextToken) else ids
+    pairs = (asking * len(rows) + inverse.reshape(-1, 1)).ravel()
+    questions, first = np.unique(pairs, return_index=True)
+    runs = counted(rows)
+    cuts = np.flatnonzero(np.diff(runs.sequence)) + 1
+    pairs_of = list(zip(np.split(runs.token, cuts), np.split(runs.count, cuts), strict=True))
+    multisets = [pairs_of[question % len(rows)] for question in questions]
+    width = asking.shape[1]
+    places = first // width * ids.shape[1] + (ids.shape[1] - 1 if width == 1 else first % width)
+    return _Asked(task, ids, questions // len(rows), multisets, task.labels.ravel()[first], places)
+
+
+def _on_a_line(task: NextToken | SeqToSeq, ids: NDArray[np.int64], positions: bool, rng: np.random.Generator) -> _Line:
+    """Ids: y = ω + t, embedded, or n(ω + t) + k. Vectors: the direction that keeps tokens farthest apart, of a few."""
+    first = np.unique(ids, return_index=True)[1]
+    n, places = task.size.length, first % task.size.length
+    if task.tokens is not None:
+        check_table(task)
+        step = n if positions else 1
+        table = step * (task.vocab + np.arange(task.vocab))
+        front: tuple[Layer, ...] = (Embedding(integers(table[:, None])),)
+        values = table[task.tokens.ravel()[first]] + (places if positions else 0)
+        if positions:
+            front = (*front, Positions(integers(np.arange(n)[:, None])))
+        return _Line((1,), tuple(values.tolist()), 0, front)
+    assert task.vectors is not None
+    points = grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])[first])
+    X = [
+        [int(m) << int(p) for m, p in zip(*row, strict=True)] for row in zip(points.mantissa, points.place, strict=True)
+    ]
+    drawn = [_directed(X, places, points.exponent, n if positions else 0, rng, b) for b in range(4, 4 + _DIRECTIONS)]
+    different = [line for line in drawn if len(set(line.values)) == len(line.values)]
+    if not different:
+        raise BadInput(f"{NAME}: {_DIRECTIONS} directions did not tell {len(X)} tokens apart; please report this task")
+    return max(different, key=lambda line: Fraction(line.gap, line.span))
+
+
+def _directed(
+    X: list[list[int]], places: NDArray[np.int64], exponent: int, n: int, rng: np.random.Generator, bits: int
+) -> _Line:
+    """One random direction of so many bits; with positions (n > 0) these move tokens by more than all others differ."""
+    d = len(X[0])
+    v = [1] if d == 1 else [int(entry) for entry in rng.integers(1 << (bits - 1), 1 << bits, size=d)]
+    values = [sum(a * x for a, x in zip(v, row, strict=True)) for row in X]
+    if n == 0:
+        return _Line(tuple(v), tuple(values), exponent, ())
+    unit = v[0] << exponent
+    step = (max(values) - min(values)) // unit + 1
+    moved = [value + int(k) * step * unit for value, k in zip(values, places, strict=True)]
+    W_pos = [[k * step * int(i == 0) for i in range(d)] for k in range(n)]
+    return _Line(tuple(v), tuple(moved), exponent, (Positions(integers(W_pos)),))
+
+
+def _gamma(line: _Line, length: int, settings: Settings) -> Fraction:
+    """Scores are γ·y·y': over a power of two, so that they span about 4, or neighbours are more than 4 log n apart."""
+    largest, smallest = (choose(abs(value) for value in line.values) for choose in (max, min))
+    unit = Fraction(1 << 2 * line.exponent)
+    if settings.scale == "gentle":
+        wanted = SPAN * unit / (max(1, largest) * line.span)
+        power = wanted.numerator.bit_length() - wanted.denominator.bit_length() - 1
+        return Fraction(1 << max(power, 0), 1 << max(-power, 0))
+    if smallest == 0:
+        raise BadInput(f"{NAME}: a token lies at 0, where all scores are equal; move the vectors, or use scale=gentle")
+    wanted = Fraction(4 * math.log(length) + 1e-9) * unit / (smallest * line.gap)
+    power = max(0, 8 + wanted.denominator.bit_length() - wanted.numerator.bit_length())
+    return Fraction((wanted.numerator << power) // wanted.denominator + 1, 1 << power)
+
+
+def _place(asked: _Asked, question: int) -> str:
+    example, position = divmod(int(asked.places[question]), asked.ids.shape[1])
+    row = asked.task.inputs[example]
+    shown = f" ({' '.join(map(str, row.tolist()))})" if row.ndim == 1 and len(row) <= _SHOWN else ""
+    return f"example {example}{shown}, position {position}"
+
+
+_HINT = "Raise --precision, or use --scale gentle, or move tokens apart (and away from 0)"
+
+
+def _too_close(asked: _Asked, first: int, second: int, settings: Settings) -> str:
+    return (
+        f"{NAME}: the context ids of {_place(asked, first)} and {_place(asked, second)} agree within the precision "
+        f"limit of {settings.precision:,} bits: tokens are too close together. {_HINT}"
+    )
+
+
+def _confused(asked: _Asked, first: int, second: int) -> str:
+    return (
+        f"{NAME}: one hardmax layer confuses {_place(asked, first)} with {_place(asked, second)}: the same token asks, "
+        f"the same token is attended to, and nothing else is seen; asked for label {asked.labels[first]} and "
+        f"label {asked.labels[second]}. Softmax attention tells them apart"
+    )

@@ -1,0 +1,429 @@
+"""Kim, Kim & Mozafari 2023, "Provable Memorization Capacity of Transformers": Õ(d + n + √(nN)), seq-to-seq.
+
+**Letters.** N sequences of n tokens, C labels; a token has a code z ∈ [1, P]. The stream is two integers wide: q, which
+says where the token stands among those that are still to be read, and the id.
+
+**Rounds** of hardmax attention read a sequence from its largest code down. Write m_1 > m_2 > … for the different codes
+of the sequence, m_0 = P + 1, and let q = z − m_{t−1} before round t, so that q < 0 for the tokens still to be read.
+
+* *attend*: the score of j is q_j times −q_k > 0, so every position sees the largest q, −δ_t with δ_t = m_{t−1} − m_t.
+  It adds δ_t to its q, now z − m_t, and a_t·δ_t to its id. 8 parameters.
+* *retire*: q ← q − 2P·relu(q + 1) moves the tokens with q = 0, just read, below all others. 5 parameters.
+
+When all are retired the rounds begin again with the largest; that shows in δ > P. So after as many rounds as a sequence
+has different tokens, the digits δ_1, δ_2, … are the set of its tokens, written down. With ``ids="digits"`` (the paper's
+way: a_t = B^{R−t}, B > 2P) the id *is* that number, n·log₂B bits long; with ``ids="hashed"`` (ours) the a_t are random,
+and ids stay short.
+
+**How often** a token occurs the rounds do not see. Where tokens repeat (never with ``positions``), one layer of uniform
+attention in front adds 2·Σ_j φ_j, φ the random code that a token's id begins with. (That layer alone would do, without
+any rounds: :mod:`byheart.constructions.kajitsuka_sato_2025`.)
+
+**Label stage.** The id, own code and digits, is folded to a key (:mod:`~byheart.constructions.hashing`: six parameters
+a bit, so 6·log₂B a round for "digits") and looked up (:mod:`~byheart.constructions.lookup`). Codes and modulus are
+drawn until all questions with different labels have different keys; only time is random, the result is certain.
+
+**Forms.** Seq-to-seq; *sequence classification*: next-token tasks, one label for a sequence, √N for √(nN); with
+``positions`` order matters. *Language modelling* (``causal``): position k sees the tokens up to k only, and says which
+one follows. Then the rounds go by position: with p = k + 1 in the stream the score p_k·(2t·p_j − p_j²) is
+largest at p_j = t, or at k itself if k has not seen t, and no token need be retired: 16 parameters a round.
+
+Hypotheses, checked: finite tokens; one label for what the form cannot tell apart. Separation is not needed, see
+:mod:`byheart.constructions.grid`. All of it is exact.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions import grid, lookup
+from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, positioned_ids
+from byheart.constructions.hashing import (
+    SMALLEST,
+    SMALLEST_ALONE,
+    draw_modulus,
+    fold,
+    fold_layers,
+    fold_shapes,
+    folds_needed,
+    largest_key,
+    multiply,
+    question_modulus,
+)
+from byheart.constructions.hypotheses import consistent, labelled
+from byheart.constructions.keys import filled_up, one_answer_each
+from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
+from byheart.constructions.tokens import check_table
+from byheart.networks import (
+    Affine,
+    Block,
+    Embedding,
+    FeedForward,
+    HardmaxAttention,
+    Layer,
+    Network,
+    Positions,
+    Residual,
+    UniformAttention,
+    integers,
+)
+from byheart.size import Size
+from byheart.tasks import NextToken, SeqToSeq, Task, prefixes
+from byheart.tasks.counts import counted
+
+NAME = "kim-2023"
+_DRAWS = 500
+_READINGS = 4
+_GROWTH = 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the network reads a sequence."""
+
+    positions: bool = False
+    """Give every position a code of its own, so that order matters."""
+    causal: bool = False
+    """Language modelling: a position sees the tokens up to itself only, in their order."""
+    ids: Literal["digits", "hashed"] = "digits"
+    """Sequence ids hold every digit, as in the paper, or a random combination of them, which is shorter."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The numbers that the size of the network depends on, and nothing else.
+
+    ``questions`` are the different inputs of the label stage, ``rounds`` the most different tokens in a sequence, and
+    ``repeats`` says whether a sequence has a token twice. ``growth`` is how often the room for token codes had to grow.
+    """
+
+    setting: Setting
+    size: Size
+    settings: Settings
+    questions: int
+    rounds: int
+    repeats: bool
+    grid_bits: int
+    growth: int = 0
+
+    @property
+    def width(self) -> int:
+        """The stream: (q, id), or (p, p², code, id)."""
+        return 4 if self.settings.causal else 2
+
+    @property
+    def token_modulus(self) -> int:
+        """Smallest modulus for the hash of a vector: few tokens of a sequence meet."""
+        smallest = SMALLEST_ALONE if self.size.dim == 1 else SMALLEST
+        return max(smallest, self.size.examples * self.size.length**2) << (4 * self.growth)
+
+    @property
+    def token_folds(self) -> int:
+        """Folds that bring a vector's hash home."""
+        return 0 if self.size.dim is None else folds_needed(grid.ratio(self.size.dim, self.grid_bits))
+
+    @property
+    def codes(self) -> int:
+        """P: the codes of tokens (of tokens at their positions) are 1 to P."""
+        tokens = self.size.vocab if self.size.dim is None else largest_key(self.token_modulus) + 1
+        return tokens * (self.size.length if self.settings.positions and not self.settings.causal else 1)
+
+    @property
+    def largest_digit(self) -> int:
+        """No digit is larger."""
+        return self.codes if self.settings.causal else 2 * self.codes
+
+    @property
+    def label_modulus(self) -> int:
+        """Smallest Q for the questions."""
+        return question_modulus(self.questions, self.size.labels)
+
+    @property
+    def label_folds(self) -> int:
+        """Folds that bring an id home: own code, counts and digits."""
+        own = self._own_ratio * (1 + 2 * self.size.length * self.repeats) + 1
+        if self.settings.ids == "hashed":
+            return folds_needed(own + self.rounds * self.largest_digit)
+        return folds_needed(own + (self.largest_digit + 1) ** self.rounds // self.label_modulus + 1)
+
+    @property
+    def _own_ratio(self) -> int:
+        """Own codes are at most this many times Q; those of vectors grow with their number."""
+        return 1 if self.size.dim is None else largest_key(self.token_modulus) + 1
+
+    @property
+    def label_stage(self) -> lookup.Lookup:
+        """Keys to labels."""
+        return lookup.design(self.questions, self.size.labels, largest_key(self.label_modulus))
+
+
+@lru_cache(maxsize=1)
+def demand(task: Task, settings: Settings) -> Demand:
+    """What the task demands of the network."""
+    checked = labelled(NAME, task)
+    ids = positioned_ids(task, settings.positions)
+    different = np.bincount(counted(ids).sequence)
+    size = checked.size
+    questions = size.examples
+    if isinstance(checked, SeqToSeq):
+        questions = len(np.unique(prefixes(checked))) if settings.causal else int(different.sum())
+    bits = grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits if task.vectors is not None else 0
+    return Demand(
+        setting="seq-to-seq" if isinstance(checked, SeqToSeq) else "next-token",
+        size=size,
+        settings=settings,
+        questions=questions,
+        rounds=size.length if settings.causal else int(different.max()),
+        repeats=not settings.causal and bool((different < size.length).any()),
+        grid_bits=bits,
+    )
+
+
+def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
+    """The largest demand that a task of this size can have (its vectors within the typical grid)."""
+    told_apart = settings.positions or settings.causal
+    different = size.length if told_apart else min(size.length, size.vocab)
+    return Demand(
+        setting=setting,
+        size=size,
+        settings=settings,
+        questions=size.examples * (different if setting == "seq-to-seq" else 1),
+        rounds=different,
+        repeats=not told_apart and size.length > 1,
+        grid_bits=TYPICAL_GRID_BITS if size.dim is not None else 0,
+    )
+
+
+def plan(demand: Demand) -> Plan:
+    """The network's tensors, before it is built.
+
+    >>> size = Size(examples=200, length=8, labels=10, vocab=64)
+    >>> [plan(worst_demand(size, "seq-to-seq", Settings(ids=ids))).dense for ids in ("digits", "hashed")]
+    [3871, 3715]
+    """
+    size, width = demand.size, demand.width
+    parts: list[Part] = []
+    if size.dim is None:
+        parts.append(("embedding", (("W_E", (size.vocab, width)),)))
+    else:
+        parts.append(("projection", Shape((("hash", 1, size.dim),))))
+        parts.append(("token_code", Shape((*fold_shapes(1, demand.token_folds), ("codes", width, 1)))))
+    if demand.settings.positions or demand.settings.causal:
+        parts.append(("positions", (("W_pos", (size.length, width)),)))
+    row, column = (1, width), (width, 1)
+    if demand.repeats:
+        parts.append(("count", (("W_V", row), ("W_O", column))))
+    for t in range(1, demand.rounds + 1):
+        parts.append((f"rounds.{t}", (("W_Q", row), ("W_K", row), ("W_V", row), ("W_O", column))))
+        if t < demand.rounds and not demand.settings.causal:
+            parts.append((f"retire.{t}", Blocks((("retire", 1, width),))))
+    parts.append(("label", Shape((*fold_shapes(width, demand.label_folds), *demand.label_stage.shape.layers))))
+    attention = demand.rounds + demand.repeats
+    return plan_of(parts, input_width=max(width, size.dim or 1), extra_depth=attention + (size.dim is None))
+
+
+def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Network, dict[str, object]]:
+    """The network that has memorized ``task``, and what was chosen on the way."""
+    checked = consistent(NAME, task, positions=settings.positions, causal=settings.causal)
+    for growth in range(_GROWTH):
+        sizes = replace(demand(task, settings), growth=growth)
+        for _ in range(_READINGS):
+            reader = (
+                _vectors_read(checked, sizes, rng) if checked.vectors is not None else _ids_read(checked, sizes, rng)
+            )
+            found = _keyed(checked, sizes, reader, rng)
+            if found is not None:
+                codes, keys, answers, draws = found
+                layers = _layers(sizes, reader, codes, keys, answers)
+                chosen: dict[str, object] = {
+                    "modulus": codes.Q,
+                    "draws": draws,
+                    "rounds": sizes.rounds,
+                    "growth": growth,
+                }
+                return _assemble(checked, layers), chosen
+    raise RuntimeError(f"{NAME}: no draw of codes told the questions apart; please report this task")
+
+
+@dataclass(frozen=True, eq=False)
+class _Reader:
+    """Tokens as numbers [N, n] in [0, T). Ids: ``table`` holds every id's number. Vectors: ``front`` computes it."""
+
+    numbers: NDArray[np.int64]
+    table: NDArray[np.int64] | None
+    front: tuple[Layer, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Codes:
+    """What is random in ids: the modulus Q, own codes (a table, or slope · number + offset), and a_1, …, a_R."""
+
+    Q: int
+    own: NDArray[np.int64]
+    slope: int
+    offset: int
+    positions: NDArray[np.int64]
+    digits: list[int]
+
+
+def _ids_read(task: NextToken | SeqToSeq, sizes: Demand, rng: np.random.Generator) -> _Reader:
+    """Ids in random order."""
+    check_table(task)
+    assert task.tokens is not None
+    table = rng.permutation(task.vocab)
+    return _Reader(table[task.tokens], table, ())
+
+
+def _vectors_read(task: NextToken | SeqToSeq, sizes: Demand, rng: np.random.Generator) -> _Reader:
+    """Vectors hashed and folded."""
+    assert task.vectors is not None
+    N, n, d = task.vectors.shape
+    Q = draw_modulus(sizes.token_modulus, rng)
+    points = grid.from_floats(task.vectors.reshape(-1, d))
+    hashes, project = grid.draw_hash(points, sizes.grid_bits, Q, rng)
+    front = FeedForward((project,), name="projection")
+    folding = fold_layers([1], 0, Q, sizes.token_folds)
+    return _Reader(fold(hashes, Q).reshape(N, n), None, (front, FeedForward(tuple(folding), name="token_code")))
+
+
+def _draw(sizes: Demand, reader: _Reader, rng: np.random.Generator) -> _Codes:
+    Q = draw_modulus(sizes.label_modulus, rng)
+    R, base = sizes.rounds, sizes.largest_digit + 1
+    if sizes.settings.ids == "digits":
+        digits = [base ** (R - t) for t in range(1, R + 1)]
+    else:
+        digits = rng.integers(0, Q, size=R).tolist()
+    told_apart = sizes.settings.positions or sizes.settings.causal
+    positions = rng.integers(0, Q, size=sizes.size.length) * int(told_apart)
+    slope, offset = (int(value) for value in rng.integers(0, Q, size=2))
+    own = rng.integers(0, Q, size=0 if reader.table is None else len(reader.table))
+    return _Codes(Q, own, slope, offset, positions, digits)
+
+
+def _keyed(
+    task: NextToken | SeqToSeq, sizes: Demand, reader: _Reader, rng: np.random.Generator
+) -> tuple[_Codes, NDArray[np.int64], NDArray[np.int64], int] | None:
+    """Draw until all questions with different labels have different keys: the codes, the keys and their answers."""
+    read, labels = _read(sizes, reader.numbers), task.labels.ravel()
+    for draws in range(1, _DRAWS):
+        codes = _draw(sizes, reader, rng)
+        ids = _ids(sizes, reader, codes, read, task)
+        keys = fold(ids[:, -1] if isinstance(task, NextToken) else ids.ravel(), codes.Q)
+        chosen = one_answer_each(keys, labels)
+        if chosen is not None and len(chosen) <= sizes.questions:
+            return codes, *filled_up(keys[chosen], labels[chosen], sizes.questions), draws
+    return None
+
+
+def _read(sizes: Demand, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The digits that the rounds read: δ_1, …, δ_R of every sequence [N, R]; if causal, the codes themselves [N, n]."""
+    if sizes.settings.causal:
+        return numbers + 1
+    q, P = _first(sizes, numbers), sizes.codes
+    digits = []
+    for _ in range(sizes.rounds):
+        largest = q.max(axis=1, keepdims=True)
+        digits.append(-largest[:, 0])
+        q = q - largest
+        q -= 2 * P * np.maximum(q + 1, 0)
+    return np.stack(digits, axis=1)
+
+
+def _first(sizes: Demand, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """q = z − (P + 1) in front of the first round."""
+    if not sizes.settings.positions:
+        return numbers - sizes.codes
+    n = sizes.size.length
+    return n * numbers + np.arange(n) - sizes.codes
+
+
+def _ids(
+    sizes: Demand, reader: _Reader, codes: _Codes, read: NDArray[np.int64], task: NextToken | SeqToSeq
+) -> NDArray[np.int64]:
+    """The ids behind the rounds [N, n], modulo Q."""
+    Q = codes.Q
+    if reader.table is None:
+        own = (multiply(reader.numbers % Q, np.array([codes.slope]), Q) + codes.offset) % Q
+    else:
+        assert task.tokens is not None
+        own = codes.own[task.tokens]
+    a = np.array([digit % Q for digit in codes.digits], dtype=np.int64)
+    read = read % Q
+    ids = own + codes.positions
+    if sizes.repeats:
+        ids = ids + 2 * (own.sum(axis=1, keepdims=True) % Q)
+    if not sizes.settings.causal:
+        total: NDArray[np.int64] = multiply(read, a, Q).sum(axis=1, keepdims=True)
+        return (ids + total) % Q
+    # Rounds behind its own position show a token itself, again and again.
+    seen = np.cumsum(multiply(read, a, Q), axis=1) % Q
+    rest = (int(a.sum()) - np.cumsum(a)) % Q
+    return (ids + seen + multiply(read, rest, Q)) % Q
+
+
+def _layers(
+    sizes: Demand, reader: _Reader, codes: _Codes, keys: NDArray[np.int64], answers: NDArray[np.int64]
+) -> tuple[Layer, ...]:
+    stage = [*fold_layers([0] * (sizes.width - 1) + [1], 0, codes.Q, sizes.label_folds)]
+    stage += sizes.label_stage.layers(keys, integers(answers))
+    front = _front(sizes, reader, codes)
+    if sizes.repeats:
+        row, column = integers([[0, sizes.size.length]]), integers([[0], [2]])
+        front.append(UniformAttention(W_V=row, W_O=column, name="count"))
+    return (*front, *_rounds(sizes, codes), FeedForward(tuple(stage), name="label"))
+
+
+def _front(sizes: Demand, reader: _Reader, codes: _Codes) -> list[Layer]:
+    """From tokens to (q, id), or to (p, p², code, id)."""
+    n, causal = sizes.size.length, sizes.settings.causal
+    placed = sizes.settings.positions and not causal
+    step, start = (n, -sizes.codes) if placed else (1, 1 if causal else -sizes.codes)
+    zeros = [0, 0] if causal else []
+    if reader.table is not None:
+        rows = [[*zeros, step * int(z) + start, int(phi)] for z, phi in zip(reader.table, codes.own, strict=True)]
+        layers: list[Layer] = [Embedding(integers(rows))]
+    else:
+        W = [[entry] for entry in (*zeros, step, codes.slope)]
+        b = [*zeros, start, codes.offset]
+        project, folding = reader.front
+        assert isinstance(folding, FeedForward)
+        last = Affine(integers(W), integers(b), role="codes", relu=False)
+        layers = [project, FeedForward((*folding.layers, last), name=folding.name)]
+    if causal:
+        layers.append(Positions(integers([[k + 1, (k + 1) ** 2, 0, int(codes.positions[k])] for k in range(n)])))
+    elif placed:
+        layers.append(Positions(integers([[k, int(codes.positions[k])] for k in range(n)])))
+    return layers
+
+
+def _rounds(sizes: Demand, codes: _Codes) -> list[Layer]:
+    layers: list[Layer] = []
+    for t, a in enumerate(codes.digits, start=1):
+        if sizes.settings.causal:
+            # p_k·(2t·p_j − p_j²) is largest at p_j = t, or at the last position that is seen; its code is read.
+            rows = [[1, 0, 0, 0]], [[2 * t, -1, 0, 0]], [[0, 0, 1, 0]], [[0], [0], [0], [a]]
+        else:
+            # The score of j is −q_k·q_j; the largest q_j = −δ is subtracted from q, and a·δ added to the id.
+            rows = [[-1, 0]], [[1, 0]], [[1, 0]], [[-1], [-a]]
+        W_Q, W_K, W_V, W_O = (integers(matrix) for matrix in rows)
+        layers.append(HardmaxAttention(W_Q, W_K, W_V, W_O, causal=sizes.settings.causal, name=f"rounds.{t}"))
+        if t < sizes.rounds and not sizes.settings.causal:
+            # Tokens with q = 0 have been read: q ← −2P puts them below all others, which are at −P or above.
+            away = integers([[-2 * sizes.codes], [0]])
+            retire = Block(integers([[1, 0]]), integers([1]), away, role="retire")
+            layers.append(Residual((retire,), name=f"retire.{t}"))
+    return layers
+
+
+def _assemble(task: NextToken | SeqToSeq, layers: tuple[Layer, ...]) -> Network:
+    size = task.size
+    return Network(
+        layers,
+        inputs="tokens" if size.dim is None else "vectors",
+        outputs="last" if isinstance(task, NextToken) else "every",
+        length=size.length,
+        dim=size.dim or 1,
+    )

@@ -1,0 +1,213 @@
+"""What a network with softmax attention answers, enclosed: balls of python-flint's ``arb`` that hold the true outputs.
+
+The weights are integers over powers of two, and so is everything in front of the attention: it is computed exactly
+(:mod:`byheart.networks.evaluate`). A softmax makes real numbers of it. From there on every operation is one on balls
+[m ± r] that contain the true value; with more bits the radii shrink. Nothing is sampled, nothing assumed.
+
+Behind the attention a position's stream depends on its own token and on how often every token occurs in its sequence,
+and on nothing else (layers that know positions must come before it). So every different pair is computed once.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from flint import arb, arb_mat, fmpq, fmpz
+from numpy.typing import NDArray
+
+from byheart.errors import BadInput
+from byheart.networks.evaluate import split, token_streams
+from byheart.networks.inputs import Inputs
+from byheart.networks.integers import Integers
+from byheart.networks.layers import (
+    Affine,
+    FeedForward,
+    Layer,
+    Network,
+    Residual,
+    SoftmaxAttention,
+    UniformAttention,
+)
+from byheart.networks.softmax.balls import Ball, Matrix, precision
+
+Report = Callable[[int, int], None]
+_ENTRIES = 1 << 17
+"""Balls that a feed-forward layer has in memory at a time."""
+
+
+@dataclass(frozen=True)
+class _Sequence:
+    """The different tokens of a sequence: their streams [T][d_model], how often each occurs, and which are asked."""
+
+    streams: list[list[Ball]]
+    counts: list[int]
+    asked: list[int]
+
+
+def enclose(network: Network, inputs: Inputs, *, bits: int, report: Report | None = None) -> NDArray[np.object_]:
+    """Balls around the outputs for all sequences, calculated with ``bits`` bits: [N], or [N, n] for "every".
+
+    ``report`` is called with the number of questions that are done and that there are.
+
+    >>> from byheart.networks import integers
+    >>> one = integers([[1]])
+    >>> layer = SoftmaxAttention(W_Q=one, W_K=one, W_V=one, W_O=one)
+    >>> network = Network((layer,), inputs="tokens", outputs="every", length=2)
+    >>> print(enclose(network, np.array([[0, 1]]), bits=64)[0, 1].str(10))  # 1 + e/(1 + e)
+    [1.731058579 +/- 3.71e-10]
+    """
+    rest = split(network)[1]
+    for layer in rest:
+        if not isinstance(layer, FeedForward | Residual | SoftmaxAttention | UniformAttention):
+            raise BadInput(f"{layer.name}: {type(layer).__name__} behind attention cannot be enclosed")
+    numerators, denominator, index = token_streams(network, inputs)
+    tokens, counts, questions, answer = _different(index, last_only=network.outputs == "last")
+    with precision(bits):
+        streams = [[arb(fmpq(fmpz(int(x)), fmpz(denominator))) for x in row] for row in numerators]
+        batch = [
+            _Sequence([streams[token] for token in own], times, asked)
+            for own, times, asked in zip(tokens, counts, questions, strict=True)
+        ]
+        mixing = [i for i, layer in enumerate(rest) if isinstance(layer, SoftmaxAttention | UniformAttention)]
+        for i, layer in enumerate(rest):
+            if mixing and i == mixing[-1]:
+                batch = [_mixed(layer, sequence, sequence.asked) for sequence in batch]
+            elif i in mixing:
+                batch = [_mixed(layer, sequence, range(len(sequence.streams))) for sequence in batch]
+            else:
+                batch = _token_wise(layer, batch, report)
+    # Behind the last mixing layer only the asked are left, in their order.
+    outputs = np.empty(sum(len(sequence.asked) for sequence in batch), dtype=object)
+    outputs[:] = [stream[0] for sequence in batch for stream in _asked(sequence, bool(mixing))]
+    return outputs[answer]
+
+
+def _asked(sequence: _Sequence, mixed: bool) -> list[list[Ball]]:
+    return sequence.streams if mixed else [sequence.streams[own] for own in sequence.asked]
+
+
+def _different(
+    index: NDArray[np.int64], *, last_only: bool
+) -> tuple[list[list[int]], list[list[int]], list[list[int]], NDArray[np.int64]]:
+    """The different multisets of tokens in ``index`` [N, n], and the questions: asking token and multiset.
+
+    Of every multiset: its tokens, how often each occurs, and which of them ask. Then the question of every place.
+    """
+    rows, inverse = np.unique(np.sort(index, axis=1), axis=0, return_inverse=True)
+    kinds = int(index.max()) + 1
+    asking = index[:, -1] if last_only else index
+    pairs = asking + kinds * inverse.reshape(len(index), *[1] * (asking.ndim - 1))
+    questions, answer = np.unique(pairs, return_inverse=True)
+    tokens, counts = [], []
+    for row in rows:
+        found, times = np.unique(row, return_counts=True)
+        tokens.append(found.tolist())
+        counts.append(times.tolist())
+    asked: list[list[int]] = [[] for _ in rows]
+    for question in questions.tolist():
+        asked[question // kinds].append(tokens[question // kinds].index(question % kinds))
+    return tokens, counts, asked, answer.reshape(asking.shape)
+
+
+def _mixed(layer: Layer, sequence: _Sequence, positions: Iterator[int] | list[int] | range) -> _Sequence:
+    """Attention at the given tokens of a sequence; what is left of it are these."""
+    assert isinstance(layer, SoftmaxAttention | UniformAttention)
+    streams = sequence.streams
+    divide = _power(layer.shift if isinstance(layer, SoftmaxAttention) else 0)
+    values = [_times(layer.W_O, _times(layer.W_V, stream)) for stream in streams]
+    keys = [_times(layer.W_K, stream) for stream in streams] if isinstance(layer, SoftmaxAttention) else []
+    result = []
+    chosen = list(positions)
+    for own in chosen:
+        if isinstance(layer, SoftmaxAttention):
+            query = [x * _power(layer.score_shift) for x in _times(layer.W_Q, streams[own])]
+            weights = _softmax([_dot(key, query) for key in keys], sequence.counts)
+        else:
+            weights = [arb(count) / sum(sequence.counts) for count in sequence.counts]
+        added = [_dot(weights, [value[i] for value in values]) * divide for i in range(len(streams[own]))]
+        result.append([x + y for x, y in zip(streams[own], added, strict=True)])
+    return replace(sequence, streams=result, counts=[sequence.counts[own] for own in chosen])
+
+
+def _softmax(scores: list[Ball], counts: list[int]) -> list[Ball]:
+    """The weight of every different token: count · exp(score), over their sum; the scores may be of any size."""
+    largest = max(scores, key=lambda score: score.mid())
+    raised = [count * (score - largest).exp() for score, count in zip(scores, counts, strict=True)]
+    total = sum(raised[1:], raised[0])
+    return [value / total for value in raised]
+
+
+def _power(shift: int) -> Ball:
+    """2^−shift, which is a ball of radius 0."""
+    return arb(fmpq(1, fmpz(1) << shift))
+
+
+def _dot(x: list[Ball], y: list[Ball]) -> Ball:
+    terms = [a * b for a, b in zip(x, y, strict=True)]
+    return sum(terms[1:], terms[0])
+
+
+def _times(W: Integers, x: list[Ball]) -> list[Ball]:
+    return [_dot([arb(int(w)) for w in row], x) for row in W]
+
+
+def _token_wise(layer: Layer, batch: list[_Sequence], report: Report | None) -> list[_Sequence]:
+    """A feed-forward layer or residual blocks, on the streams of all sequences in pieces."""
+    streams = [stream for sequence in batch for stream in sequence.streams]
+    widest, steps = _steps(layer)
+    piece = max(1, _ENTRIES // widest)
+    done: list[list[Ball]] = []
+    for begin in range(0, len(streams), piece):
+        columns = arb_mat(streams[begin : begin + piece]).transpose()
+        done += steps(columns).transpose().table()
+        if report is not None:
+            report(len(done), len(streams))
+    rest = iter(done)
+    return [replace(sequence, streams=[next(rest) for _ in sequence.streams]) for sequence in batch]
+
+
+def _steps(layer: Layer) -> tuple[int, Callable[[Matrix], Matrix]]:
+    """The widest layer, and the whole map on a matrix [d_model, columns]."""
+    if isinstance(layer, FeedForward):
+        affines = [_affine(affine) for affine in layer.layers]
+
+        def feed_forward(x: Matrix) -> Matrix:
+            y = x
+            for affine in affines:
+                y = affine(y)
+            return x + y if layer.residual else y
+
+        return max(len(affine.W) for affine in layer.layers), feed_forward
+    assert isinstance(layer, Residual)
+    blocks = [(_affine(Affine(block.W_in, block.b_in)), _matrix(block.W_out)) for block in layer.blocks]
+
+    def residual(x: Matrix) -> Matrix:
+        for hidden, W_out in blocks:
+            x = x + W_out * hidden(x)
+        return x
+
+    return max(len(block.W_in) for block in layer.blocks), residual
+
+
+def _matrix(weights: Integers) -> Matrix:
+    return arb_mat(weights.shape[0], weights.shape[1], [fmpz(int(w)) for w in weights.ravel()])
+
+
+def _affine(layer: Affine) -> Callable[[Matrix], Matrix]:
+    """x ↦ (W x + b) / 2^shift, rectified or not; the weights are turned into balls once."""
+    W, b, divide = _matrix(layer.W), [arb(int(value)) for value in layer.b], _power(layer.shift)
+
+    def apply(x: Matrix) -> Matrix:
+        rows = (W * x).table()
+        shifted = [[(value + bias) * divide for value in row] for row, bias in zip(rows, b, strict=True)]
+        return arb_mat([[_relu(value) for value in row] for row in shifted] if layer.relu else shifted)
+
+    return apply
+
+
+_ZERO: Any = arb(0)
+
+
+def _relu(x: Ball) -> Ball:
+    return x if x > 0 else _ZERO if x < 0 else x.max(_ZERO)
