@@ -10,11 +10,12 @@ import pytest
 import byheart
 
 SOURCE = Path(byheart.__file__).parent
-ROOMS = {"bounds", "certificates", "cli", "constructions", "lab", "networks", "report", "tasks"}
+ROOMS = {"approximation", "bounds", "certificates", "cli", "constructions", "lab", "networks", "report", "tasks"}
 SHARED = {"errors", "size"}
 ALLOWED = {
     "cli": ROOMS,
-    "report": {"lab", "certificates", "constructions", "bounds", "networks", "tasks"},
+    "report": {"approximation", "lab", "certificates", "constructions", "bounds", "networks", "tasks"},
+    "approximation": {"certificates", "constructions", "networks", "tasks"},
     "certificates": {"networks", "tasks"},
     "constructions": {"bounds", "networks", "tasks"},
     "lab": {"bounds", "networks", "tasks"},

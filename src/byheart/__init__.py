@@ -16,12 +16,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from byheart import bounds, certificates, constructions, lab, networks, tasks
+    from byheart import approximation, bounds, certificates, constructions, lab, networks, tasks
     from byheart.certificates import certify
     from byheart.constructions import build
     from byheart.constructions.reciting import compile_task, compile_text
 
 __all__ = [
+    "approximation",
     "bounds",
     "build",
     "certificates",
@@ -37,7 +38,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import rooms when they are first asked for, so that ``import byheart`` and ``byheart --help`` stay quick."""
-    if name in ("bounds", "certificates", "constructions", "lab", "networks", "tasks"):
+    if name in ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "tasks"):
         return import_module(f"byheart.{name}")
     if name == "build":
         return import_module("byheart.constructions").build

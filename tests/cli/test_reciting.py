@@ -625,5 +625,5 @@ def test_show_refuses(one: Path, run: Run) -> None:
     assert "nowhere/config.json: no such file" in run("show", "nowhere").complaint
     said = run("show", "net", "--plot", "p.gif", "--json")
     assert set(said.json) == {"error"}
-    assert "p.gif: expected a picture's name, .png or .svg" in said.complaint
+    assert "p.gif: expected a picture's name, .png, .svg or .pdf" in said.complaint
     assert "no/such/p.png: No such file or directory" in run("show", "net", "--plot", "no/such/p.png").complaint

@@ -1,5 +1,7 @@
 """Random integers, layers, networks and inputs for the property tests."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ from byheart.networks import (
     Network,
     Positions,
     Residual,
+    SoftmaxAttention,
     UniformAttention,
     integers,
 )
@@ -33,7 +36,8 @@ machine = st.one_of(small, st.integers(-(2**63), 2**63 - 1), st.sampled_from([-(
 subnormal = st.sampled_from([5e-324, -5e-324, 2.0**-1060, -1e-310])
 coarse = st.sampled_from([0.0, -0.0, 0.5, -0.75, 1.0, -2.0, 3.0, 2.0**40, -(2.0**60)])
 floats = st.one_of(coarse, coarse, st.floats(allow_nan=False, allow_infinity=False), subnormal, st.just(1e300))
-shifts = st.one_of(st.just(0), st.integers(0, 5), st.integers(0, 100))
+few_shifts = st.integers(0, 5)
+shifts = st.one_of(st.just(0), few_shifts, st.integers(0, 100))
 
 
 @st.composite
@@ -66,12 +70,52 @@ def blocks(draw, width, of=entries):
 
 @st.composite
 def mixing(draw, width, length, of=entries):
-    """An attention layer of either kind."""
+    """An attention layer that leaves rational numbers, of either kind."""
     head, value = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     W_V, W_O = draw(matrices(value, width, of)), draw(matrices(width, value, of))
     if draw(st.booleans()):
         return UniformAttention(W_V, W_O)
-    return HardmaxAttention(draw(matrices(head, width, of)), draw(matrices(head, width, of)), W_V, W_O)
+    W_Q, W_K = draw(matrices(head, width, of)), draw(matrices(head, width, of))
+    return HardmaxAttention(W_Q, W_K, W_V, W_O, causal=draw(st.booleans()))
+
+
+@st.composite
+def softmaxes(draw, width, scores=small, of=small, shifts=few_shifts):
+    """Softmax attention: ``scores`` are the entries of W_Q and W_K, ``of`` those of W_V and W_O."""
+    head, value = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    W_Q, W_K = draw(matrices(head, width, scores)), draw(matrices(head, width, scores))
+    W_V, W_O = draw(matrices(value, width, of)), draw(matrices(width, value, of))
+    return SoftmaxAttention(W_Q, W_K, W_V, W_O, score_shift=draw(shifts), shift=draw(shifts))
+
+
+@st.composite
+def real_networks(draw, of=small, scores=small, shifts=few_shifts, vocab=4, most=3):
+    """Softmax attention, once to ``most`` times, with all that may stand in front of it, between and behind it."""
+    length, outputs = draw(st.integers(1, 5)), draw(st.sampled_from(["last", "every"]))
+    reads = draw(st.sampled_from(["tokens", "embedding", "vectors"]))
+    dim = width = draw(st.integers(1, 3)) if reads == "vectors" else 1
+    layers = []
+    if reads == "embedding":
+        width = draw(st.integers(1, 3))
+        layers.append(Embedding(draw(matrices(vocab, width, of))))
+    if draw(st.booleans()):
+        layers.append(Positions(draw(matrices(length, width, of))))
+    for step in range(draw(st.integers(1, most))):
+        match draw(st.sampled_from(["nothing", "residual", "blocks", "chain", "uniform"])):
+            case "residual":
+                layers.append(FeedForward(draw(chains(width, width, of, shifts, most=2)), residual=True))
+            case "blocks":
+                layers.append(draw(blocks(width, of)))
+            case "chain":
+                layers.append(FeedForward(draw(chains(width, None, of, shifts, most=2))))
+                width = len(layers[-1].layers[-1].W)
+            case "uniform":
+                layers.append(UniformAttention(draw(matrices(2, width, of)), draw(matrices(width, 2, of))))
+        layers.append(replace(draw(softmaxes(width, scores, of, shifts)), name=f"softmax_{step}"))
+    if width > 1 or draw(st.booleans()):
+        layers.append(FeedForward(draw(chains(width, 1, of, shifts, most=2)), name="end"))
+    inputs = "vectors" if reads == "vectors" else "tokens"
+    return Network(tuple(layers), inputs=inputs, outputs=outputs, length=length, dim=dim)
 
 
 @st.composite

@@ -1,5 +1,9 @@
-"""What the layers' formulas say, with fractions and Python lists only: what the tests hold the package against."""
+"""What the layers' formulas say, with fractions and Python lists only: what the tests hold the package against.
 
+Softmax weights are no fractions: they are rounded to :data:`DIGITS` decimal places, and everything else stays exact.
+"""
+
+from decimal import Context, Decimal
 from fractions import Fraction
 
 from byheart.networks import (
@@ -13,12 +17,16 @@ from byheart.networks import (
     Network,
     Positions,
     Residual,
+    SoftmaxAttention,
     UniformAttention,
     integers,
 )
 from byheart.networks.limbs import Limbs
 
 Vector = list[Fraction]
+DIGITS = 300
+"""Decimal places of a softmax weight."""
+_CONTEXT = Context(prec=2 * DIGITS)
 
 
 def affine(W, b, shift=0, relu=True, role="affine") -> Affine:
@@ -46,8 +54,12 @@ def uniform(W_V, W_O) -> UniformAttention:
     return UniformAttention(integers(W_V), integers(W_O))
 
 
-def hardmax(W_Q, W_K, W_V, W_O) -> HardmaxAttention:
-    return HardmaxAttention(integers(W_Q), integers(W_K), integers(W_V), integers(W_O))
+def hardmax(W_Q, W_K, W_V, W_O, causal=False) -> HardmaxAttention:
+    return HardmaxAttention(integers(W_Q), integers(W_K), integers(W_V), integers(W_O), causal=causal)
+
+
+def softmax(W_Q, W_K, W_V, W_O, **options) -> SoftmaxAttention:
+    return SoftmaxAttention(integers(W_Q), integers(W_K), integers(W_V), integers(W_O), **options)
 
 
 def values(batch: Limbs) -> list[Vector]:
@@ -88,13 +100,58 @@ def attend(W_O, W_V, stream: list[Vector], chosen: list[list[int]]) -> list[Vect
 
 
 def winners(layer: HardmaxAttention, stream: list[Vector]) -> list[list[int]]:
-    """For every position the positions with the largest score."""
+    """For every position the positions with the largest score, among those that it sees."""
     result = []
-    for z in stream:
-        query = times(layer.W_Q, z)
-        scores = [sum((a * b for a, b in zip(times(layer.W_K, y), query, strict=True)), Fraction(0)) for y in stream]
+    for k, z in enumerate(stream):
+        scores = scored(layer, z, stream[: k + 1] if layer.causal else stream)
         result.append([j for j, score in enumerate(scores) if score == max(scores)])
     return result
+
+
+def scored(layer, z: Vector, stream: list[Vector]) -> list[Fraction]:
+    """(W_K Z_j)·(W_Q z) for every j."""
+    query = times(layer.W_Q, z)
+    return [sum((a * b for a, b in zip(times(layer.W_K, y), query, strict=True)), Fraction(0)) for y in stream]
+
+
+def shares(layer: SoftmaxAttention, z: Vector, stream: list[Vector]) -> list[Fraction]:
+    """The softmax weights of all positions for the query ``z``, up to 10^−DIGITS."""
+    scores = [score / 2**layer.score_shift for score in scored(layer, z, stream)]
+    less = [score - max(scores) for score in scores]
+    # e^-5·DIGITS is far below the last place.
+    raised = [_exp(x) if x > -5 * DIGITS else Decimal(0) for x in less]
+    total = Decimal(0)
+    for value in raised:
+        total = _CONTEXT.add(total, value)
+    place = Decimal(1).scaleb(-DIGITS)
+    return [Fraction(_CONTEXT.quantize(_CONTEXT.divide(value, total), place)) for value in raised]
+
+
+def _exp(x: Fraction) -> Decimal:
+    return _CONTEXT.exp(_CONTEXT.divide(Decimal(x.numerator), Decimal(x.denominator)))
+
+
+def softly(layer: SoftmaxAttention, stream: list[Vector]) -> list[Vector]:
+    """Z_k + W_O W_V Σ_j a_kj Z_j / 2^shift."""
+    result = []
+    for z in stream:
+        weighted = zip(shares(layer, z, stream), stream, strict=True)
+        columns = zip(*([share * x for x in y] for share, y in weighted), strict=True)
+        mixed = times(layer.W_O, times(layer.W_V, [sum(column, Fraction(0)) for column in columns]))
+        result.append(plus(z, [x / 2**layer.shift for x in mixed]))
+    return result
+
+
+def exactly(number) -> Fraction:
+    """An ``arb`` of radius 0."""
+    mantissa, exponent = number.man_exp()
+    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+
+
+def ends(ball) -> tuple[Fraction, Fraction]:
+    """Where a finite ball begins and ends, exactly."""
+    middle, radius = exactly(ball.mid()), exactly(ball.rad())
+    return middle - radius, middle + radius
 
 
 def apply(layer: Layer, stream: list[Vector]) -> list[Vector]:  # noqa: PLR0911 (one a layer)
@@ -116,6 +173,8 @@ def apply(layer: Layer, stream: list[Vector]) -> list[Vector]:  # noqa: PLR0911 
             return attend(layer.W_O, layer.W_V, stream, everywhere)
         case HardmaxAttention():
             return attend(layer.W_O, layer.W_V, stream, winners(layer, stream))
+        case SoftmaxAttention():
+            return softly(layer, stream)
         case Flatten():
             return [[entry for z in stream for entry in z]]
     raise AssertionError(layer)

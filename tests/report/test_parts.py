@@ -41,7 +41,7 @@ def test_what_the_picture_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["parts.gif", "parts", "parts.pdf"])
 def test_other_pictures_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadInput, match=r"expected a picture's name, \.png or \.svg"):
+    with pytest.raises(BadInput, match=r"expected a picture's name, \.png, \.svg or \.pdf"):
         draw_parts(THREE, "", tmp_path / name)
     assert not (tmp_path / name).exists()
 

@@ -159,7 +159,7 @@ def test_colours() -> None:
 
 @pytest.mark.parametrize("name", ["heads.gif", "heads", "heads.pdf"])
 def test_other_pictures_are_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(BadInput, match=r"expected a picture's name, \.png or \.svg"):
+    with pytest.raises(BadInput, match=r"expected a picture's name, \.png, \.svg or \.pdf"):
         draw_saturation(made(2, 3), "", tmp_path / name)
     assert not (tmp_path / name).exists()
 

@@ -34,7 +34,7 @@ def judge_enclosed(
     start = time.perf_counter()
     labels = task.labels.reshape(len(task.labels), -1)
     # Weights of b bits tell numbers apart that differ in their b-th bit; fewer bits than that would be tried in vain.
-    bits = max(FEWEST_BITS, 1 << (count(network).max_bits + 32).bit_length())
+    bits = -(-(count(network).max_bits + 32) // FEWEST_BITS) * FEWEST_BITS
     low, high, said = np.zeros(labels.shape), np.zeros(labels.shape), np.zeros(labels.shape, dtype=object)
     doubtful = np.arange(len(labels))
     while True:

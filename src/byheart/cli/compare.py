@@ -1,4 +1,4 @@
-"""``byheart compare``: all constructions on one task, one table."""
+"""``byheart compare``: all constructions on the same tasks, one table a task, one picture for all."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,17 +9,18 @@ from byheart.errors import BadInput
 
 if TYPE_CHECKING:
     from byheart.report.compare import Compared
+    from byheart.report.figures import Panel
     from byheart.tasks import Task
 
 
 @dataclass(frozen=True)
 class CompareCommand:
-    """Build every construction on one task, certify each, and print one table."""
+    """Build every construction on the same tasks, certify each, and print one table a task."""
 
-    task: Path
-    """Task file (.npz or .jsonl)."""
+    task: tuple[Path, ...]
+    """Task files (.npz or .jsonl), one or more."""
     plot: Path | None = None
-    """Also draw parameters against N, log-log, into this file (.png or .svg)."""
+    """Also draw parameters against N, log-log, a panel a task, into this file (.png or .svg)."""
     plot_constant: Path | None = None
     """Also draw parameters ÷ √(N log₂C) against N into this file (.png or .svg)."""
     positions: bool = False
@@ -33,23 +34,41 @@ class CompareCommand:
         from byheart.report.compare import compare
         from byheart.tasks import load
 
-        task = load(self.task)
-        if (self.plot or self.plot_constant) and not _planned(task):
-            raise BadInput(f"{self.task}: pictures are of next-token and seq-to-seq tasks; this is {task.kind}")
-        with status("comparing", quiet=self.json) as report:
-            rows = compare(task, seed=self.seed, positions=self.positions, report=report)
-        self._draw(task, rows)
+        if not self.task:
+            raise BadInput("no task file; expected one or more after --task")
+        tasks = [load(path) for path in self.task]
+        for path, task in zip(self.task, tasks, strict=True):
+            if (self.plot or self.plot_constant) and not _planned(task):
+                raise BadInput(f"{path}: pictures are of next-token and seq-to-seq tasks; this is {task.kind}")
+        found: list[list[Compared]] = []
+        for task in tasks:
+            with status("comparing", quiet=self.json) as report:
+                found.append(compare(task, seed=self.seed, positions=self.positions, report=report))
+        self._draw(tasks, found)
         if self.json:
-            print_json({"size": asdict(task.size), "task": task.fingerprint, "rows": [asdict(row) for row in rows]})
+            print_json({"tasks": [_as_json(task, rows) for task, rows in zip(tasks, found, strict=True)]})
         else:
-            self._print(task, rows)
-        return DONE if all(row.certified is not False for row in rows) else NOT_TRUE
+            for path, task, rows in zip(self.task, tasks, found, strict=True):
+                self._print(path, task, rows)
+            for picture in (self.plot, self.plot_constant):
+                if picture is not None:
+                    console().print(f"drew {picture}", style="dim", markup=False)
+        return DONE if all(row.certified is not False for rows in found for row in rows) else NOT_TRUE
 
-    def _draw(self, task: "Task", rows: "list[Compared]") -> None:
+    def _draw(self, tasks: "list[Task]", found: "list[list[Compared]]") -> None:
         if self.plot is None and self.plot_constant is None:
             return
+        from byheart.report.figures import draw_constants, draw_parameters
+
+        panels = [self._panel(task, rows) for task, rows in zip(tasks, found, strict=True)]
+        if self.plot is not None:
+            draw_parameters(panels, self.plot)
+        if self.plot_constant is not None:
+            draw_constants(panels, self.plot_constant)
+
+    def _panel(self, task: "Task", rows: "list[Compared]") -> "Panel":
         from byheart.constructions.demand import setting_of
-        from byheart.report.figures import Point, draw_constants, draw_parameters, parameter_table
+        from byheart.report.figures import Panel, Point, parameter_table
 
         N, setting = task.size.examples, setting_of(task)
         built = [
@@ -58,21 +77,18 @@ class CompareCommand:
             if row.certified and row.parameters is not None
         ]
         points = parameter_table(task.size, setting, positions=self.positions, largest=max(10**6, N))
-        if self.plot is not None:
-            draw_parameters(points, task.size, setting, self.plot, built=built)
-        if self.plot_constant is not None:
-            draw_constants(points, task.size, setting, self.plot_constant)
+        return Panel(points, task.size, setting, built)
 
-    def _print(self, task: "Task", rows: "list[Compared]") -> None:
+    def _print(self, path: Path, task: "Task", rows: "list[Compared]") -> None:
         from byheart.constructions.demand import setting_of
-        from byheart.report.planner import crossovers, words
+        from byheart.report.planner import crossovers, in_words, smaller_from, words
 
         size = task.size
         sizes = f"N = {number(size.examples)}, n = {size.length}, C = {size.labels}, vocabulary {number(size.vocab)}"
         found = table(
-            f"{self.task}: {task.kind}, {sizes}" + (f", d = {size.dim}" if size.dim else ""),
-            *("construction", ">parameters", ">without embedding", ">non-zero", ">most bits", ">depth", ">width"),
-            *(">built in", "certified"),
+            f"{path}: {task.kind}, {sizes}" + (f", d = {size.dim}" if size.dim else ""),
+            *("construction", "published", ">parameters", ">no embedding", ">non-zero", ">bits (most)"),
+            *(">depth", ">built", "certified"),
         )
         for row in rows:
             if row.parameters is not None:
@@ -83,10 +99,9 @@ class CompareCommand:
             if row.parameters is None:
                 out.print(f"refused: {row.note}", style="dim", markup=False)
         if _planned(task):
-            out.print(words(crossovers(size, setting_of(task), positions=self.positions)))
-        for path in (self.plot, self.plot_constant):
-            if path is not None:
-                out.print(f"drew {path}", style="dim", markup=False)
+            setting = setting_of(task)
+            out.print(words(crossovers(size, setting, positions=self.positions)))
+            out.print(in_words(smaller_from(size, setting, positions=self.positions)))
 
 
 def _planned(task: "Task") -> bool:
@@ -96,9 +111,13 @@ def _planned(task: "Task") -> bool:
     return isinstance(task, NextToken | SeqToSeq)
 
 
+def _as_json(task: "Task", rows: "list[Compared]") -> dict[str, object]:
+    return {"size": asdict(task.size), "task": task.fingerprint, "rows": [asdict(row) for row in rows]}
+
+
 def _cells(row: "Compared", parameters: int) -> list[str]:
-    without = parameters - (row.embedding or 0)
-    numbers = (parameters, without, row.nonzero, row.max_bits, row.depth, row.width)
+    counts = (number(value) for value in (parameters, parameters - (row.embedding or 0), row.nonzero))
+    bits = f"{number(row.total_bits)} ({number(row.max_bits)})"
     verdict = "[green]yes[/]" if row.certified else "[red]no[/]"
-    checked = f"{verdict}, {number(row.checked)} in {row.certify_seconds:.1f} s"
-    return [row.construction, *(number(value) for value in numbers), f"{row.build_seconds:.1f} s", checked]
+    checked = f"{verdict}, {number(row.checked)}, {row.certify_seconds:.1f} s"
+    return [row.construction, row.published, *counts, bits, number(row.depth), f"{row.build_seconds:.1f} s", checked]

@@ -63,7 +63,7 @@ class LabCapacity:
         """Train, compile, print, draw; exit code 1 if networks failed."""
         from byheart.lab.capacity import plateaus
         from byheart.lab.runs import Run
-        from byheart.report.parts import check_picture
+        from byheart.report.style import check_picture
 
         if self.plot is not None:
             check_picture(self.plot)

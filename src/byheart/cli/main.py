@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import tyro
 from tyro.conf import subcommand
 
+from byheart.cli.approximate import ApproximateCommand
 from byheart.cli.bounds import BoundsCommand
 from byheart.cli.build import BuildCommand
 from byheart.cli.certify import CertifyCommand
@@ -41,6 +42,10 @@ _COMPARE = with_example(
     "Build every construction on one task, certify each, and print one table.",
     "byheart compare --task t.npz --plot parameters.png",
 )
+_APPROXIMATE = with_example(
+    "Approximate a permutation-equivariant function of sequences by a Transformer: quantise, memorize the grid.",
+    "byheart approximate --function rank --length 3 --epsilon 0.3 0.2 0.1 --plot rank.png",
+)
 _COMPILE = with_example(
     "Compile texts, or a next-token task, into a float Transformer that says them word for word. No training.",
     "byheart compile book.txt -o book",
@@ -67,6 +72,7 @@ Command = (
     | Annotated[BuildCommand, subcommand("build", description=_BUILD)]
     | Annotated[CertifyCommand, subcommand("certify", description=_CERTIFY)]
     | Annotated[CompareCommand, subcommand("compare", description=_COMPARE)]
+    | Annotated[ApproximateCommand, subcommand("approximate", description=_APPROXIMATE)]
     | Annotated[CompileCommand, subcommand("compile", description=_COMPILE)]
     | Annotated[ReciteCommand, subcommand("recite", description=_RECITE)]
     | Annotated[EditCommand, subcommand("edit", description=_EDIT)]

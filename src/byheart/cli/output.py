@@ -32,7 +32,7 @@ def console() -> Any:
     from rich.console import Console
 
     plain = Console(highlight=False)
-    return plain if plain.is_terminal else Console(highlight=False, width=120, soft_wrap=True)
+    return plain if plain.is_terminal else Console(highlight=False, width=130, soft_wrap=True)
 
 
 def table(title: str, *columns: str) -> Any:

@@ -30,7 +30,8 @@ class ShowCommand:
 
     def run(self) -> int:
         """Load, count, print, draw."""
-        from byheart.report.parts import check_picture, draw_parts, parts_of
+        from byheart.report.parts import draw_parts, parts_of
+        from byheart.report.style import check_picture
 
         if self.plot is not None:
             check_picture(self.plot)

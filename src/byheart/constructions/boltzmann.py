@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from operator import mul
 
-from flint import arb, ctx, fmpq, fmpz
+from flint import arb, fmpq, fmpz
+
+from byheart.networks.softmax.balls import precision, rounded_outward
 
 FEWEST_BITS = 64
 
@@ -42,37 +44,30 @@ class NotApartError(Exception):
 
 
 def boltz(beta: Fraction, multiset: Multiset, bits: int) -> Interval:
-    """An interval that contains boltz(β; Y), calculated with ``bits`` bits.
+    """An interval that contains boltz(β; Y), calculated with ``bits`` bits; its ends are multiples of 2^−bits.
 
     >>> value = boltz(Fraction(1), Multiset((0, 1), (1, 1)), 64)  # e/(1 + e)
     >>> float(value.low), float(value.high)
     (0.7310585786300049, 0.7310585786300049)
     """
+    if beta == 0:
+        mean = Fraction(sum(map(mul, multiset.values, multiset.counts)), sum(multiset.counts))
+        return Interval(mean, mean)
     # Differences to the value with the largest weight: no exponent is positive, and few digits cancel.
     top = max(multiset.values) if beta > 0 else min(multiset.values)
-    before, ctx.prec = ctx.prec, bits
-    try:
-        exact = fmpq(fmpz(beta.numerator), fmpz(beta.denominator))
+    exact = fmpq(fmpz(beta.numerator), fmpz(beta.denominator))
+    with precision(bits):
         weights = [
             count * arb(exact * (value - top)).exp()
             for value, count in zip(multiset.values, multiset.counts, strict=True)
         ]
-        total = sum(weights[1:], weights[0])
         terms = [weight * (value - top) for weight, value in zip(weights, multiset.values, strict=True)]
-        mean = sum(terms[1:], terms[0]) / total
-        return Interval(top + _exactly(mean.lower()), top + _exactly(mean.upper()))
-    finally:
-        ctx.prec = before
-
-
-def _exactly(end: Any) -> Fraction:
-    mantissa, exponent = end.man_exp()
-    power = int(exponent)
-    return Fraction(int(mantissa) << max(power, 0), 1 << max(-power, 0))
+        low, high = rounded_outward(sum(terms[1:], terms[0]) / sum(weights[1:], weights[0]), bits)
+    return Interval(top + Fraction(low, 1 << bits), top + Fraction(high, 1 << bits))
 
 
 def apart(beta: Fraction, multisets: Sequence[Multiset], most_bits: int) -> list[Interval]:
-    """Disjoint intervals around boltz(β; ·) of different multisets, with twice the bits until they are.
+    """Disjoint intervals around boltz(β; ·) of different multisets: with twice the bits until they are, and 64 more.
 
     :class:`NotApartError` names two that ``most_bits`` do not tell apart.
 
@@ -85,7 +80,8 @@ def apart(beta: Fraction, multisets: Sequence[Multiset], most_bits: int) -> list
         order = sorted(range(len(found)), key=lambda i: found[i].low)
         touching = next(((i, j) for i, j in pairwise(order) if found[i].high >= found[j].low), None)
         if touching is None:
-            return found
-        if 2 * bits > most_bits:
+            # Just disjoint says little about the distance; with 64 bits more it is known well.
+            return [boltz(beta, multiset, bits + 64) for multiset in multisets]
+        if bits >= most_bits:
             raise NotApartError(*touching)
-        bits *= 2
+        bits = min(2 * bits, most_bits)

@@ -142,9 +142,9 @@ CONSTRUCTIONS: dict[str, Construction] = {
             madden_2024.NAME,
             "one decoder layer with N units: any N next-token distributions, ωN parameters (Madden et al. 2024)",
             madden_2024.Settings,
-            (),
+            ("next-token",),
             lambda task, s, _: madden_2024.plan(madden_2024.demand(task), s),
-            _no_plan,
+            lambda size, _, s: madden_2024.plan(madden_2024.worst_demand(size), s),
             lambda task, s, rng, _: madden_2024.build(task, s, rng),
         ),
     )

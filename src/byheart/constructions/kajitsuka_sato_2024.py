@@ -42,7 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions import grid, stairs
-from byheart.constructions.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart
+from byheart.constructions.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
 from byheart.constructions.demand import Setting, positioned_ids
 from byheart.constructions.hypotheses import consistent, labelled
 from byheart.constructions.plan import Part, Plan, plan_of
@@ -211,10 +211,12 @@ def _softmax(
         own = np.flatnonzero(asked.token == token)
         Y = line.values[token]
         multisets = [_valued(line, *asked.multisets[q]) for q in own]
+        beta = Fraction(gamma.numerator * Y, down)
         try:
-            found = apart(Fraction(gamma.numerator * Y, down), multisets, settings.precision)
+            # A few bits more than are accepted: ids that just pass must be told apart for certain.
+            found = _means(multisets, asked.labels[own]) if Y == 0 else apart(beta, multisets, settings.precision + 64)
         except NotApartError as pair:
-            raise BadInput(_too_close(asked, own[pair.first], own[pair.second], settings)) from pair
+            raise BadInput(_too_close(asked, own[pair.first], own[pair.second], settings, Y)) from pair
         factor = Fraction(line.direction[0], 1 << line.shift)
         for value in found:
             ids.append(_over(line, Interval(Y + factor * value.low, Y + factor * value.high)))
@@ -231,23 +233,29 @@ def _softmax(
     return attention, ids
 
 
+def _means(multisets: list[Multiset], labels: NDArray[np.int64]) -> list[Interval]:
+    """At y = 0 all scores are equal, and the means are all that is seen; equal ones may ask for one label only."""
+    found, first = [boltz(Fraction(0), multiset, FEWEST_BITS) for multiset in multisets], dict[Interval, int]()
+    for q, mean in enumerate(found):
+        if labels[first.setdefault(mean, q)] != labels[q]:
+            raise NotApartError(first[mean], q)
+    return found
+
+
 def _hardmax(line: _Line, asked: _Asked, gamma: Fraction) -> tuple[HardmaxAttention, list[Interval]]:
     """A hardmax layer with the same direction, v·Z = y + M·v_1·(the token attended to); BadInput if that is too few."""
-    M = 1 << (2 * line.span // line.gap).bit_length()
-    ids, seen = [], dict[tuple[int, int], int]()
+    # Large enough for means of n tokens, which are seen where y = 0.
+    M = 1 << (2 * asked.ids.shape[1] * line.span // line.gap).bit_length()
+    ids, seen = [], dict[tuple[int, Fraction], int]()
     for q, token in enumerate(asked.token.tolist()):
-        Y = line.values[token]
-        others = [line.values[j] for j in asked.multisets[q][0]]
-        # Scores are γ·y·y_j: the largest token, the smallest where y < 0, and all of them where y = 0.
-        if Y == 0:
-            raise BadInput(
-                f"{NAME}: hardmax attention at a token that lies at 0 attends to everything; move the tokens"
-            )
-        top = max(others) if Y > 0 else min(others)
+        Y, others = line.values[token], _valued(line, *asked.multisets[q])
+        # Scores are γ·y·y_j: the largest token wins, the smallest where y < 0, and all of them where y = 0.
+        extreme = max(others.values) if Y > 0 else min(others.values)
+        top = boltz(Fraction(0), others, FEWEST_BITS).low if Y == 0 else Fraction(extreme)
         first = seen.setdefault((Y, top), q)
         if asked.labels[first] != asked.labels[q]:
             raise BadInput(_confused(asked, first, q))
-        value = Fraction(Y + M * line.direction[0] * top)
+        value = Y + M * line.direction[0] * top
         ids.append(_over(line, Interval(value, value)))
     row = integers([list(line.direction)])
     W_O = integers([[M * int(i == 0)] for i in range(len(line.direction))])
@@ -361,7 +369,12 @@ def _place(asked: _Asked, question: int) -> str:
 _HINT = "Raise --precision, or use --scale gentle, or move tokens apart (and away from 0)"
 
 
-def _too_close(asked: _Asked, first: int, second: int, settings: Settings) -> str:
+def _too_close(asked: _Asked, first: int, second: int, settings: Settings, Y: int) -> str:
+    if Y == 0:
+        return (
+            f"{NAME}: {_place(asked, first)} and {_place(asked, second)} ask for different labels at a token that lies "
+            "at 0, which sees no more than the mean of its sequence, and the means are equal; move tokens away from 0"
+        )
     return (
         f"{NAME}: the context ids of {_place(asked, first)} and {_place(asked, second)} agree within the precision "
         f"limit of {settings.precision:,} bits: tokens are too close together. {_HINT}"

@@ -15,9 +15,10 @@ has different tokens, the digits δ_1, δ_2, … are the set of its tokens, writ
 way: a_t = B^{R−t}, B > 2P) the id *is* that number, n·log₂B bits long; with ``ids="hashed"`` (ours) the a_t are random,
 and ids stay short.
 
-**How often** a token occurs the rounds do not see. Where tokens repeat (never with ``positions``), one layer of uniform
-attention in front adds 2·Σ_j φ_j, φ the random code that a token's id begins with. (That layer alone would do, without
-any rounds: :mod:`byheart.constructions.kajitsuka_sato_2025`.)
+**How often** a token occurs the rounds do not see. Where tokens repeat (never with ``positions``), a token that is
+retired in round t adds a random c_t to its own id, in the same unit, and one layer of uniform attention behind the
+rounds adds 2·Σ_j id_j: Σ_t c_t times how often the t-th largest token occurs. (On ids, where own codes φ are a random
+table, uniform attention alone would do, without any rounds: :mod:`byheart.constructions.kajitsuka_sato_2025`.)
 
 **Label stage.** The id, own code and digits, is folded to a key (:mod:`~byheart.constructions.hashing`: six parameters
 a bit, so 6·log₂B a round for "digits") and looked up (:mod:`~byheart.constructions.lookup`). Codes and modulus are
@@ -75,9 +76,9 @@ from byheart.tasks import NextToken, SeqToSeq, Task, prefixes
 from byheart.tasks.counts import counted
 
 NAME = "kim-2023"
-_DRAWS = 500
+_DRAWS = 300
 _READINGS = 4
-_GROWTH = 20
+_GROWTH = 8
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class Demand:
     """The numbers that the size of the network depends on, and nothing else.
 
     ``questions`` are the different inputs of the label stage, ``rounds`` the most different tokens in a sequence, and
-    ``repeats`` says whether a sequence has a token twice. ``growth`` is how often the room for token codes had to grow.
+    ``repeats`` says whether a sequence has a token twice. ``growth`` is how often the room for codes had to grow.
     """
 
     setting: Setting
@@ -118,7 +119,7 @@ class Demand:
     def token_modulus(self) -> int:
         """Smallest modulus for the hash of a vector: few tokens of a sequence meet."""
         smallest = SMALLEST_ALONE if self.size.dim == 1 else SMALLEST
-        return max(smallest, self.size.examples * self.size.length**2) << (4 * self.growth)
+        return max(smallest, 4 * self.size.examples * self.size.length**2) << (2 * self.growth)
 
     @property
     def token_folds(self) -> int:
@@ -138,21 +139,23 @@ class Demand:
 
     @property
     def label_modulus(self) -> int:
-        """Smallest Q for the questions."""
-        return question_modulus(self.questions, self.size.labels)
+        """Smallest Q: for as many questions as a task of this size can have, so that it does not depend on the task."""
+        told_apart = self.settings.positions or self.settings.causal
+        different = self.size.length if told_apart else min(self.size.length, self.size.vocab)
+        questions = self.size.examples * (different if self.setting == "seq-to-seq" else 1)
+        return question_modulus(questions, self.size.labels) << self.growth
 
     @property
     def label_folds(self) -> int:
-        """Folds that bring an id home: own code, counts and digits."""
-        own = self._own_ratio * (1 + 2 * self.size.length * self.repeats) + 1
+        """Folds that bring an id home: own code, that of its position, marks of rounds, digits; and 2n such ids."""
+        own = (1 if self.size.dim is None else largest_key(self.token_modulus) + 1) + 1
         if self.settings.ids == "hashed":
-            return folds_needed(own + self.rounds * self.largest_digit)
-        return folds_needed(own + (self.largest_digit + 1) ** self.rounds // self.label_modulus + 1)
-
-    @property
-    def _own_ratio(self) -> int:
-        """Own codes are at most this many times Q; those of vectors grow with their number."""
-        return 1 if self.size.dim is None else largest_key(self.token_modulus) + 1
+            digits = self.rounds * self.largest_digit
+        else:
+            digits = (self.largest_digit + 1) ** self.rounds // self.label_modulus + 1
+        if not self.repeats:
+            return folds_needed(own + digits)
+        return folds_needed((1 + 2 * self.size.length) * (own + self.rounds + digits))
 
     @property
     def label_stage(self) -> lookup.Lookup:
@@ -214,12 +217,12 @@ def plan(demand: Demand) -> Plan:
     if demand.settings.positions or demand.settings.causal:
         parts.append(("positions", (("W_pos", (size.length, width)),)))
     row, column = (1, width), (width, 1)
-    if demand.repeats:
-        parts.append(("count", (("W_V", row), ("W_O", column))))
     for t in range(1, demand.rounds + 1):
         parts.append((f"rounds.{t}", (("W_Q", row), ("W_K", row), ("W_V", row), ("W_O", column))))
         if t < demand.rounds and not demand.settings.causal:
             parts.append((f"retire.{t}", Blocks((("retire", 1, width),))))
+    if demand.repeats:
+        parts.append(("count", (("W_V", row), ("W_O", column))))
     parts.append(("label", Shape((*fold_shapes(width, demand.label_folds), *demand.label_stage.shape.layers))))
     attention = demand.rounds + demand.repeats
     return plan_of(parts, input_width=max(width, size.dim or 1), extra_depth=attention + (size.dim is None))
@@ -259,7 +262,7 @@ class _Reader:
 
 @dataclass(frozen=True, eq=False)
 class _Codes:
-    """What is random in ids: the modulus Q, own codes (a table, or slope · number + offset), and a_1, …, a_R."""
+    """What is random in ids: the modulus Q, own codes (a table, or slope · number + offset), a_t, and the marks c_t."""
 
     Q: int
     own: NDArray[np.int64]
@@ -267,6 +270,18 @@ class _Codes:
     offset: int
     positions: NDArray[np.int64]
     digits: list[int]
+    marks: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """What the rounds read: δ_1, …, δ_R of every sequence [N, R]; if causal, the codes themselves [N, n].
+
+    ``retired`` [R − 1, N, n] says which tokens were read in which round.
+    """
+
+    digits: NDArray[np.int64]
+    retired: NDArray[np.bool_]
 
 
 def _ids_read(task: NextToken | SeqToSeq, sizes: Demand, rng: np.random.Generator) -> _Reader:
@@ -300,7 +315,8 @@ def _draw(sizes: Demand, reader: _Reader, rng: np.random.Generator) -> _Codes:
     positions = rng.integers(0, Q, size=sizes.size.length) * int(told_apart)
     slope, offset = (int(value) for value in rng.integers(0, Q, size=2))
     own = rng.integers(0, Q, size=0 if reader.table is None else len(reader.table))
-    return _Codes(Q, own, slope, offset, positions, digits)
+    marks = rng.integers(0, Q, size=R - 1) * int(sizes.repeats)
+    return _Codes(Q, own, slope, offset, positions, digits, marks)
 
 
 def _keyed(
@@ -318,18 +334,19 @@ def _keyed(
     return None
 
 
-def _read(sizes: Demand, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The digits that the rounds read: δ_1, …, δ_R of every sequence [N, R]; if causal, the codes themselves [N, n]."""
+def _read(sizes: Demand, numbers: NDArray[np.int64]) -> _Read:
+    """Go through the rounds as the network will."""
     if sizes.settings.causal:
-        return numbers + 1
+        return _Read(numbers + 1, np.zeros((0, *numbers.shape), np.bool_))
     q, P = _first(sizes, numbers), sizes.codes
-    digits = []
+    digits, retired = [], []
     for _ in range(sizes.rounds):
         largest = q.max(axis=1, keepdims=True)
         digits.append(-largest[:, 0])
         q = q - largest
+        retired.append(q == 0)
         q -= 2 * P * np.maximum(q + 1, 0)
-    return np.stack(digits, axis=1)
+    return _Read(np.stack(digits, axis=1), np.stack(retired)[:-1])
 
 
 def _first(sizes: Demand, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -340,9 +357,7 @@ def _first(sizes: Demand, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return n * numbers + np.arange(n) - sizes.codes
 
 
-def _ids(
-    sizes: Demand, reader: _Reader, codes: _Codes, read: NDArray[np.int64], task: NextToken | SeqToSeq
-) -> NDArray[np.int64]:
+def _ids(sizes: Demand, reader: _Reader, codes: _Codes, read: _Read, task: NextToken | SeqToSeq) -> NDArray[np.int64]:
     """The ids behind the rounds [N, n], modulo Q."""
     Q = codes.Q
     if reader.table is None:
@@ -351,17 +366,20 @@ def _ids(
         assert task.tokens is not None
         own = codes.own[task.tokens]
     a = np.array([digit % Q for digit in codes.digits], dtype=np.int64)
-    read = read % Q
+    digits = multiply(read.digits % Q, a, Q)
     ids = own + codes.positions
-    if sizes.repeats:
-        ids = ids + 2 * (own.sum(axis=1, keepdims=True) % Q)
-    if not sizes.settings.causal:
-        total: NDArray[np.int64] = multiply(read, a, Q).sum(axis=1, keepdims=True)
-        return (ids + total) % Q
-    # Rounds behind its own position show a token itself, again and again.
-    seen = np.cumsum(multiply(read, a, Q), axis=1) % Q
-    rest = (int(a.sum()) - np.cumsum(a)) % Q
-    return (ids + seen + multiply(read, rest, Q)) % Q
+    if sizes.settings.causal:
+        # Rounds behind its own position show a token itself, again and again.
+        rest = (int(a.sum()) - np.cumsum(a)) % Q
+        seen: NDArray[np.int64] = ids + np.cumsum(digits, axis=1) + multiply(read.digits % Q, rest, Q)
+        return seen % Q
+    ids = np.asarray(ids + digits.sum(axis=1, keepdims=True), np.int64) % Q
+    if not sizes.repeats:
+        return ids
+    marked: NDArray[np.int64] = np.tensordot(codes.marks, read.retired.astype(np.int64), axes=1)
+    ids = (ids + marked) % Q
+    counted_ids: NDArray[np.int64] = ids + 2 * (ids.sum(axis=1, keepdims=True) % Q)
+    return counted_ids % Q
 
 
 def _layers(
@@ -369,11 +387,11 @@ def _layers(
 ) -> tuple[Layer, ...]:
     stage = [*fold_layers([0] * (sizes.width - 1) + [1], 0, codes.Q, sizes.label_folds)]
     stage += sizes.label_stage.layers(keys, integers(answers))
-    front = _front(sizes, reader, codes)
+    layers = [*_front(sizes, reader, codes), *_rounds(sizes, codes)]
     if sizes.repeats:
         row, column = integers([[0, sizes.size.length]]), integers([[0], [2]])
-        front.append(UniformAttention(W_V=row, W_O=column, name="count"))
-    return (*front, *_rounds(sizes, codes), FeedForward(tuple(stage), name="label"))
+        layers.append(UniformAttention(W_V=row, W_O=column, name="count"))
+    return (*layers, FeedForward(tuple(stage), name="label"))
 
 
 def _front(sizes: Demand, reader: _Reader, codes: _Codes) -> list[Layer]:
@@ -411,8 +429,9 @@ def _rounds(sizes: Demand, codes: _Codes) -> list[Layer]:
         W_Q, W_K, W_V, W_O = (integers(matrix) for matrix in rows)
         layers.append(HardmaxAttention(W_Q, W_K, W_V, W_O, causal=sizes.settings.causal, name=f"rounds.{t}"))
         if t < sizes.rounds and not sizes.settings.causal:
-            # Tokens with q = 0 have been read: q ← −2P puts them below all others, which are at −P or above.
-            away = integers([[-2 * sizes.codes], [0]])
+            # Tokens with q = 0 have been read: q ← −2P puts them below all others, which are at −P or above; they are
+            # marked, so that uniform attention can count them.
+            away = integers([[-2 * sizes.codes], [int(codes.marks[t - 1])]])
             retire = Block(integers([[1, 0]]), integers([1]), away, role="retire")
             layers.append(Residual((retire,), name=f"retire.{t}"))
     return layers

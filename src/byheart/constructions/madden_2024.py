@@ -12,8 +12,10 @@ tanh(W_inᵀ z + b_in) and W_U. Letters: their n is our N, their ζ our ω.
 3. *One solve* gives W_U with logits log p_t, for all N contexts. Zero probabilities, which softmax reaches only in the
    limit, are asked for as ``floor``: with ω tokens that costs at most ω·floor nats.
 
+A next-token task asks for labels only: then the logits are 1 for the label and 0 for the others, C columns of W_U.
+
 With d = 1 these are ωN + 2N + ω + n + 4 parameters, all that the bound counts; any model needs at least N(ω − 1).
-Checked: that contexts with different distributions differ, and that z does, in floating point. How near the loss comes
+Checked: that contexts with different answers differ, and that z does, in floating point. How near the loss comes
 to the entropy of the data the certificate says, from the saved weights.
 """
 
@@ -29,7 +31,7 @@ from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.network import attention, embedded
 from byheart.size import Size
-from byheart.tasks import NextTokenDistribution, Task, conflict
+from byheart.tasks import NextToken, NextTokenDistribution, Task, conflict
 from byheart.tasks.distinct import distinct
 
 Floats = npt.NDArray[np.float64]
@@ -63,6 +65,13 @@ class Demand:
     """Different contexts."""
 
 
+def worst_demand(size: Size) -> Demand:
+    """The largest demand that a next-token task of this size can have."""
+    if size.dim is not None:
+        raise BadInput(f"{NAME} reads token ids; the tokens are vectors of dimension {size.dim}")
+    return Demand(size, size.examples)
+
+
 def demand(task: Task) -> Demand:
     """Count what ``task`` demands."""
     tokens = _checked(task).tokens
@@ -94,10 +103,10 @@ def _dimensions(settings: Settings) -> tuple[int, int]:
     return d, d_h
 
 
-def _checked(task: Task) -> NextTokenDistribution:
-    if not isinstance(task, NextTokenDistribution) or task.tokens is None:
+def _checked(task: Task) -> NextTokenDistribution | NextToken:
+    if not isinstance(task, NextTokenDistribution | NextToken) or task.tokens is None:
         kind = task.kind + ", of vectors" * (task.tokens is None)
-        raise BadInput(f"{NAME} memorizes next-token distributions over token ids; the task is {kind}")
+        raise BadInput(f"{NAME} memorizes next-token distributions, or labels, over token ids; the task is {kind}")
     clash = conflict(task, positions=True)
     if clash is not None:
         raise BadInput(f"{NAME} cannot memorize this task: {clash}")
@@ -116,15 +125,24 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Sof
         raise BadInput(f"{NAME}: in {DRAWS} draws attention left two contexts {gap:.2g} apart; take a larger model_dim")
     thresholds, slopes = _units(numbers)
     hidden = np.tanh(np.outer(numbers, slopes) - thresholds * slopes)
-    logits = np.log(np.maximum(checked.probabilities[kept], settings.floor))
+    logits = _logits(checked, settings.floor)[kept]
     inverse = np.linalg.inv(hidden)
     W_U = inverse @ logits
     W_U += inverse @ (logits - hidden @ W_U)
     network = replace(drawn, W_in=np.outer(direction, slopes), b_in=-thresholds * slopes, W_U=W_U)
     condition = float(np.linalg.norm(hidden, 1) * np.linalg.norm(inverse, 1))
     chosen: dict[str, object] = {"contexts": len(kept), "smallest_gap": float(f"{gap:.3g}")}
-    chosen |= {"condition": float(f"{condition:.3g}"), "needed_by_any_model": needed(len(kept), task.size.labels)}
+    chosen["condition"] = float(f"{condition:.3g}")
+    if isinstance(checked, NextTokenDistribution):
+        chosen["needed_by_any_model"] = needed(len(kept), task.size.labels)
     return network, chosen
+
+
+def _logits(task: NextTokenDistribution | NextToken, floor: float) -> Floats:
+    """What is asked for [N, C]: log p, or 1 for the label and 0 for all others."""
+    if isinstance(task, NextToken):
+        return np.eye(task.label_count)[task.labels]
+    return np.log(np.maximum(task.probabilities, floor))
 
 
 def _injective(

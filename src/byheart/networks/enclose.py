@@ -2,7 +2,7 @@
 
 The weights are integers over powers of two, and so is everything in front of the attention: it is computed exactly
 (:mod:`byheart.networks.evaluate`). A softmax makes real numbers of it. From there on every operation is one on balls
-[m ± r] that contain the true value; with more bits the radii shrink. Nothing is sampled, nothing assumed.
+[m ± r] that contain the true value, or on intervals; with more bits they shrink. Nothing is sampled, nothing assumed.
 
 Behind the attention a position's stream depends on its own token and on how often every token occurs in its sequence,
 and on nothing else (layers that know positions must come before it). So every different pair is computed once.
@@ -10,16 +10,16 @@ and on nothing else (layers that know positions must come before it). So every d
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from flint import arb, arb_mat, fmpq, fmpz
+from flint import arb, fmpq, fmpz
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
 from byheart.networks.evaluate import split, token_streams
 from byheart.networks.inputs import Inputs
-from byheart.networks.integers import Integers
+from byheart.networks.integers import Integers, integers
+from byheart.networks.kernels import LIMB
 from byheart.networks.layers import (
     Affine,
     FeedForward,
@@ -29,11 +29,12 @@ from byheart.networks.layers import (
     SoftmaxAttention,
     UniformAttention,
 )
-from byheart.networks.softmax.balls import Ball, Matrix, precision
+from byheart.networks.limbs import Program, from_integers, residual_steps
+from byheart.networks.softmax.balls import Ball, precision, rounded_outward
 
 Report = Callable[[int, int], None]
-_ENTRIES = 1 << 17
-"""Balls that a feed-forward layer has in memory at a time."""
+_LIMBS = 1 << 25
+"""Limbs that a feed-forward layer has in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def enclose(network: Network, inputs: Inputs, *, bits: int, report: Report | Non
     for layer in rest:
         if not isinstance(layer, FeedForward | Residual | SoftmaxAttention | UniformAttention):
             raise BadInput(f"{layer.name}: {type(layer).__name__} behind attention cannot be enclosed")
-    numerators, denominator, index = token_streams(network, inputs)
+    numerators, denominator, index = _merged(*token_streams(network, inputs))
     tokens, counts, questions, answer = _different(index, last_only=network.outputs == "last")
     with precision(bits):
         streams = [[arb(fmpq(fmpz(int(x)), fmpz(denominator))) for x in row] for row in numerators]
@@ -76,11 +77,20 @@ def enclose(network: Network, inputs: Inputs, *, bits: int, report: Report | Non
             elif i in mixing:
                 batch = [_mixed(layer, sequence, range(len(sequence.streams))) for sequence in batch]
             else:
-                batch = _token_wise(layer, batch, report)
+                batch = _token_wise(layer, batch, bits, report)
     # Behind the last mixing layer only the asked are left, in their order.
     outputs = np.empty(sum(len(sequence.asked) for sequence in batch), dtype=object)
     outputs[:] = [stream[0] for sequence in batch for stream in _asked(sequence, bool(mixing))]
     return outputs[answer]
+
+
+def _merged(
+    numerators: Integers, denominator: int, index: NDArray[np.int64]
+) -> tuple[Integers, int, NDArray[np.int64]]:
+    """Tokens with the same stream are one from here on."""
+    number: dict[tuple[int, ...], int] = {}
+    place = np.array([number.setdefault(tuple(row), len(number)) for row in numerators], dtype=np.int64)
+    return integers([list(row) for row in number]), denominator, place[index]
 
 
 def _asked(sequence: _Sequence, mixed: bool) -> list[list[Ball]]:
@@ -152,62 +162,53 @@ def _times(W: Integers, x: list[Ball]) -> list[Ball]:
     return [_dot([arb(int(w)) for w in row], x) for row in W]
 
 
-def _token_wise(layer: Layer, batch: list[_Sequence], report: Report | None) -> list[_Sequence]:
-    """A feed-forward layer or residual blocks, on the streams of all sequences in pieces."""
+def _token_wise(layer: Layer, batch: list[_Sequence], bits: int, report: Report | None) -> list[_Sequence]:
+    """A feed-forward layer or residual blocks on the streams of all sequences, in pieces: intervals, exactly.
+
+    A ball is widened to an interval whose ends are multiples of 2^−bits; from there on nothing is rounded.
+    """
     streams = [stream for sequence in batch for stream in sequence.streams]
-    widest, steps = _steps(layer)
-    piece = max(1, _ENTRIES // widest)
+    program = _on_intervals(layer)
+    widest = max(len(step.W) for step in program.layers)
+    limbs = (bits + max((int(size) for size in program.arrays[5]), default=0)) // LIMB + 2
+    piece = min(256, max(1, _LIMBS // (widest * limbs)))
     done: list[list[Ball]] = []
     for begin in range(0, len(streams), piece):
-        columns = arb_mat(streams[begin : begin + piece]).transpose()
-        done += steps(columns).transpose().table()
+        chosen = streams[begin : begin + piece]
+        ends = from_integers(
+            integers([[end for ball in stream for end in rounded_outward(ball, bits)] for stream in chosen])
+        )
+        found = program(replace(ends, exponent=bits))
+        denominator = fmpz(1) << found.exponent
+        for stream, row in zip(chosen, found.numerators(), strict=True):
+            after = [_between(row[i : i + 2], denominator) for i in range(0, len(row), 2)]
+            kept = isinstance(layer, FeedForward) and layer.residual
+            done.append([x + y for x, y in zip(stream, after, strict=True)] if kept else after)
         if report is not None:
             report(len(done), len(streams))
     rest = iter(done)
     return [replace(sequence, streams=[next(rest) for _ in sequence.streams]) for sequence in batch]
 
 
-def _steps(layer: Layer) -> tuple[int, Callable[[Matrix], Matrix]]:
-    """The widest layer, and the whole map on a matrix [d_model, columns]."""
+def _on_intervals(layer: Layer) -> Program:
+    """The layer on (low, high) pairs: units 2i and 2i + 1 are the ends of unit i."""
     if isinstance(layer, FeedForward):
-        affines = [_affine(affine) for affine in layer.layers]
-
-        def feed_forward(x: Matrix) -> Matrix:
-            y = x
-            for affine in affines:
-                y = affine(y)
-            return x + y if layer.residual else y
-
-        return max(len(affine.W) for affine in layer.layers), feed_forward
+        return Program(tuple(_doubled(affine) for affine in layer.layers))
     assert isinstance(layer, Residual)
-    blocks = [(_affine(Affine(block.W_in, block.b_in)), _matrix(block.W_out)) for block in layer.blocks]
-
-    def residual(x: Matrix) -> Matrix:
-        for hidden, W_out in blocks:
-            x = x + W_out * hidden(x)
-        return x
-
-    return max(len(block.W_in) for block in layer.blocks), residual
+    steps = tuple(_doubled(step) for block in layer.blocks for step in residual_steps(block))
+    return Program(steps, rectified=tuple(d for block in layer.blocks for d in (2 * len(block.W_in), 0)))
 
 
-def _matrix(weights: Integers) -> Matrix:
-    return arb_mat(weights.shape[0], weights.shape[1], [fmpz(int(w)) for w in weights.ravel()])
+def _doubled(layer: Affine) -> Affine:
+    """Positive weights take an end to the same end, negative ones to the other."""
+    outputs, inputs = layer.W.shape
+    positive, negative = np.maximum(layer.W, 0), np.minimum(layer.W, 0)
+    W = np.zeros((2 * outputs, 2 * inputs), dtype=object)
+    W[0::2, 0::2], W[0::2, 1::2] = positive, negative
+    W[1::2, 0::2], W[1::2, 1::2] = negative, positive
+    return replace(layer, W=integers(W), b=integers(np.repeat(layer.b, 2)))
 
 
-def _affine(layer: Affine) -> Callable[[Matrix], Matrix]:
-    """x ↦ (W x + b) / 2^shift, rectified or not; the weights are turned into balls once."""
-    W, b, divide = _matrix(layer.W), [arb(int(value)) for value in layer.b], _power(layer.shift)
-
-    def apply(x: Matrix) -> Matrix:
-        rows = (W * x).table()
-        shifted = [[(value + bias) * divide for value in row] for row, bias in zip(rows, b, strict=True)]
-        return arb_mat([[_relu(value) for value in row] for row in shifted] if layer.relu else shifted)
-
-    return apply
-
-
-_ZERO: Any = arb(0)
-
-
-def _relu(x: Ball) -> Ball:
-    return x if x > 0 else _ZERO if x < 0 else x.max(_ZERO)
+def _between(ends: Integers, denominator: fmpz) -> Ball:
+    low, high = (arb(fmpq(fmpz(int(end)), denominator)) for end in ends)
+    return low.union(high)

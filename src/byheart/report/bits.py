@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from byheart.errors import BadInput
-from byheart.report.parts import check_picture
-from byheart.report.style import FAINT, INK, QUIET, figure
+from byheart.report.style import FAINT, INK, QUIET, canvas
 
 _COLOURS = {"compiled": "#b3123f", "stock": "#1f5fa8", "trained": "#8c8c8c", "quoted": "#ffffff"}
 
@@ -22,11 +21,10 @@ class Bar:
 
 def draw_bits(bars: list[Bar], path: Path, *, limit: int = 32) -> None:
     """Horizontal bars, the fewest bits first, and the format's limit."""
-    check_picture(path)
     if not bars:
         raise BadInput("there is nothing to draw; expected at least one bar")
     ordered = sorted(bars, key=lambda bar: bar.bits)
-    picture, axes = figure(8.4, 1.3 + 0.42 * len(ordered))
+    picture, (axes,) = canvas(path, height=1.3 + 0.42 * len(ordered))
     for index, bar in enumerate(ordered):
         edge = QUIET if bar.kind == "quoted" else _COLOURS[bar.kind]
         axes.barh([index], [bar.bits], color=_COLOURS[bar.kind], edgecolor=edge, height=0.66)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from byheart.bounds import BOUNDS
 from byheart.certificates import certify
 from byheart.constructions import CONSTRUCTIONS, build
 from byheart.errors import BadInput
@@ -18,6 +19,8 @@ class Compared:
     """One construction on the task; where it refused, ``note`` says why and the numbers are missing."""
 
     construction: str
+    published: str = "–"
+    """The order that the construction's paper states for such tasks."""
     parameters: int | None = None
     embedding: int | None = None
     nonzero: int | None = None
@@ -43,8 +46,31 @@ def compare(
         try:
             rows.append(_one(name, task, seed, positions))
         except BadInput as refusal:
-            rows.append(Compared(name, note=str(refusal)))
+            rows.append(Compared(name, published(name, task.kind), note=str(refusal)))
     return sorted(rows, key=lambda row: (row.parameters is None, (row.parameters or 0) - (row.embedding or 0)))
+
+
+_IN_SHORT = {
+    "interpolate": "naive: 3 a label",
+    "folding": "ours",
+    "vardi-2022": "Õ(√N)",
+    "dana-2025": "O(d(n + ω + N))",
+}
+"""What is nobody's theorem, and orders whose expression is long (:mod:`byheart.bounds` has them in full)."""
+
+
+def published(construction: str, setting: str) -> str:
+    """What the paper of a construction says about a setting: the order, or "–" if it says nothing.
+
+    >>> published("kim-2023", "seq-to-seq"), published("kim-2023", "next-token"), published("folding", "next-token")
+    ('Õ(d + n + √(nN))', '–', 'ours')
+    """
+    if construction in _IN_SHORT:
+        return _IN_SHORT[construction]
+    said = (
+        b.expression for b in BOUNDS if b.name.startswith(construction) and (b.side, b.setting) == ("upper", setting)
+    )
+    return next(said, "–")
 
 
 def _one(name: str, task: Task, seed: int, positions: bool) -> Compared:
@@ -59,6 +85,7 @@ def _one(name: str, task: Task, seed: int, positions: bool) -> Compared:
     account = built.account
     return Compared(
         construction=name,
+        published=published(name, task.kind),
         parameters=account.dense,
         embedding=account.embedding,
         nonzero=account.nonzero,

@@ -1,17 +1,20 @@
 """Pictures from tables: one function a figure."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from byheart.constructions.demand import Setting
-from byheart.errors import BadInput
+from byheart.report.compare import published
 from byheart.report.planner import planned
-from byheart.report.style import COLOURS, DASHES, FAINT, INK, QUIET, figure
+from byheart.report.style import COLOURS, DASHES, FAINT, INK, QUIET, canvas
 from byheart.size import Size
 
-_NAMES = {"interpolate": "interpolate, 3 a label"}
+_GAP = 0.048
+"""Height of a name, as a part of the axes."""
+_FAR = 400.0
+"""Constants beyond this are of another order; their curves are left out."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Line:
     colour: str
     style: Any = "-"
     width: float = 2.0
+    note: str = ""
+    """Said in grey behind the name."""
 
 
 def parameter_table(size: Size, setting: Setting, *, positions: bool = False, largest: int = 10**6) -> list[Point]:
@@ -46,78 +51,119 @@ def parameter_table(size: Size, setting: Setting, *, positions: bool = False, la
     return points
 
 
-def draw_parameters(
-    points: list[Point], size: Size, setting: Setting, path: Path, *, built: list[Point] | None = None
-) -> None:
-    """Parameters against N, both logarithmic, with the lower bounds; ``built`` networks are drawn as dots."""
-    picture, axes = _canvas(path)
-    lines = [*_constructions(points), *_lower_bounds(sorted({p.examples for p in points}), size, setting)]
-    for line in lines:
-        axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
-    for point in built or []:
+@dataclass(frozen=True)
+class Panel:
+    """One task's part of a figure: the plans at all N, its sizes, and what was ``built`` for it."""
+
+    points: list[Point]
+    size: Size
+    setting: Setting
+    built: list[Point] = field(default_factory=list)
+
+    @property
+    def examples(self) -> list[int]:
+        """All N, in order."""
+        return sorted({point.examples for point in self.points})
+
+    @property
+    def title(self) -> str:
+        """Setting and sizes."""
+        size = self.size
+        tokens = f"d = {size.dim}" if size.dim else f"vocabulary {size.vocab:,}"
+        return f"{self.setting}, n = {size.length}, C = {size.labels}, {tokens}"
+
+
+def draw_parameters(panels: list[Panel], path: Path) -> None:
+    """Parameters against N, both logarithmic, one panel a task: every construction, and the lower bounds.
+
+    Behind a construction's name stands what its paper says; dots are networks that were built and certified; the band
+    at the bottom says which construction is smallest.
+    """
+    picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
+    for axes, panel in zip(all_axes, panels, strict=True):
+        lines = [*_constructions(panel), *_lower_bounds(panel)]
+        for line in lines:
+            axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
+        _draw_built(axes, panel)
+        axes.set(xscale="log", yscale="log", ylim=(1, None), xlim=(panel.examples[0], panel.examples[-1]))
+        _smallest_band(axes, panel)
+        name_lines(axes, lines)
+        axes.set_xlabel("N, sequences memorized", color=INK)
+        axes.set_ylabel("parameters, without embedding table", color=INK)
+        axes.set_title(f"Parameters that memorize N sequences: {panel.title}", fontsize=9.5, color=INK, loc="left")
+        if panel.built:
+            axes.plot([], [], "o", color=INK, markersize=6, label="built, and certified on every example")
+            axes.legend(frameon=False, loc="upper left", fontsize=9)
+    picture.savefig(path)
+
+
+def _draw_built(axes: Any, panel: Panel) -> None:
+    """Dots for what was built, with the numbers of the smallest and of the largest."""
+    ordered = sorted(panel.built, key=lambda point: point.parameters)
+    for point in ordered:
         colour = COLOURS.get(point.construction, INK)
-        axes.plot(point.examples, point.parameters, "o", color=colour, markersize=7, markeredgecolor="white", zorder=5)
-    axes.set(xscale="log", yscale="log", ylim=(1, None), xlim=(min(p.examples for p in points), lines[0].xs[-1]))
-    _name_lines(axes, lines)
-    axes.set_xlabel("N, sequences memorized", color=INK)
-    axes.set_ylabel("parameters, zeros included", color=INK)
-    tokens = f"d = {size.dim}" if size.dim else f"vocabulary {size.vocab:,}, embedding table not counted"
-    title = f"Parameters that memorize N sequences: {setting}, n = {size.length}, C = {size.labels}, {tokens}"
-    axes.set_title(title, fontsize=9.5, color=INK, loc="left")
-    if built:
-        axes.plot([], [], "o", color=INK, markersize=6, label="built, and certified on every example")
-        axes.legend(frameon=False, loc="upper left", fontsize=9)
-    picture.savefig(path)
+        axes.plot(point.examples, point.parameters, "o", color=colour, ms=7, markeredgecolor="white", zorder=5)
+    for point, side in zip((ordered[:1] + ordered[1:][-1:]), (-1, 1), strict=False):
+        place = {"xytext": (0, 9 * side), "textcoords": "offset points", "ha": "center", "va": "center"}
+        colour = COLOURS.get(point.construction, INK)
+        axes.annotate(f"{point.parameters:,}", (point.examples, point.parameters), color=colour, fontsize=8, **place)
 
 
-def draw_constants(points: list[Point], size: Size, setting: Setting, path: Path) -> None:
+def _smallest_band(axes: Any, panel: Panel) -> None:
+    """A band along the N axis in the colours of the constructions that are smallest there, named where it is wide."""
+    best = [min((p.parameters, p.construction) for p in panel.points if p.examples == N)[1] for N in panel.examples]
+    edges = [*panel.examples, panel.examples[-1]]
+    whole, begin = math.log(edges[-1] / edges[0]), 0
+    for i, name in enumerate(best):
+        if i + 1 < len(best) and best[i + 1] == name:
+            continue
+        left, right = edges[begin], edges[i + 1]
+        axes.axvspan(left, right, ymax=0.035, color=COLOURS.get(name, INK), linewidth=0)
+        if math.log(right / left) > 0.2 * whole:
+            place = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "center"}
+            axes.text(math.sqrt(left * right), 0.016, f"smallest: {name}", color="white", fontsize=8, **place)
+        begin = i + 1
+
+
+def draw_constants(panels: list[Panel], path: Path) -> None:
     """Parameters over √(K log₂C), K questions, against N: how far every construction is from the best order."""
-    picture, axes = _canvas(path)
-    unit = math.log2(max(2, size.labels)) * (size.length if setting == "seq-to-seq" else 1)
-    lines = [
-        replace(line, ys=[y / math.sqrt(x * unit) for x, y in zip(line.xs, line.ys, strict=True)])
-        for line in _constructions(points)
-        if line.name != _NAMES["interpolate"]
-    ]
-    xs = lines[0].xs
-    lines.append(Line("2√3: folding, N → ∞, full load", xs, [2 * math.sqrt(3)] * len(xs), FAINT, (0, (5, 3)), 1.4))
-    lines.append(Line("Ω(1) needed, constant unknown", xs, [1.0] * len(xs), FAINT, (0, (1, 1.5)), 1.6))
-    for line in lines:
-        axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
-    axes.set(xscale="log", yscale="log", ylim=(0.8, 400), xlim=(xs[0], xs[-1]))
-    _name_lines(axes, lines)
-    axes.set_xlabel("N, sequences memorized", color=INK)
-    axes.set_ylabel("parameters ÷ √(N log₂C)" if setting == "next-token" else "parameters ÷ √(nN log₂C)", color=INK)
-    title = f"The constant: {setting}, n = {size.length}, C = {size.labels}, embedding table not counted"
-    axes.set_title(title, fontsize=9.5, color=INK, loc="left")
+    picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
+    for axes, panel in zip(all_axes, panels, strict=True):
+        unit = math.log2(max(2, panel.size.labels)) * (panel.size.length if panel.setting == "seq-to-seq" else 1)
+        lines = [
+            replace(line, ys=[y / math.sqrt(x * unit) for x, y in zip(line.xs, line.ys, strict=True)])
+            for line in _constructions(panel)
+        ]
+        xs = panel.examples
+        lines = [line for line in lines if line.ys[-1] < _FAR]
+        lines.append(Line("2√3: folding, N → ∞, full load", xs, [2 * math.sqrt(3)] * len(xs), FAINT, (0, (5, 3)), 1.4))
+        lines.append(Line("Ω(1) needed, constant unknown", xs, [1.0] * len(xs), FAINT, (0, (1, 1.5)), 1.6))
+        for line in lines:
+            axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
+        axes.set(xscale="log", yscale="log", ylim=(0.8, _FAR), xlim=(xs[0], xs[-1]))
+        name_lines(axes, lines)
+        axes.set_xlabel("N, sequences memorized", color=INK)
+        root = "√(N log₂C)" if panel.setting == "next-token" else "√(nN log₂C)"
+        axes.set_ylabel(f"parameters ÷ {root}", color=INK)
+        axes.set_title(f"The constant: {panel.title}", fontsize=9.5, color=INK, loc="left")
     picture.savefig(path)
 
 
-def _canvas(path: Path) -> tuple[Any, Any]:
-    """A figure for ``path``; BadInput if it cannot be drawn there."""
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise BadInput(f"{path}: pictures are .png, .svg or .pdf files")
-    if not path.parent.is_dir():
-        raise BadInput(f"{path}: its folder does not exist")
-    try:
-        return figure()
-    except ImportError as error:
-        raise BadInput(f"drawing needs matplotlib ({error}); install byheart[plots]") from error
-
-
-def _constructions(points: list[Point]) -> list[Line]:
+def _constructions(panel: Panel) -> list[Line]:
     lines = []
-    for name in sorted({point.construction for point in points}):
-        chosen = [point for point in points if point.construction == name]
+    for name in sorted({point.construction for point in panel.points}):
+        chosen = [point for point in panel.points if point.construction == name]
         xs, ys = [point.examples for point in chosen], [float(point.parameters) for point in chosen]
-        lines.append(Line(_NAMES.get(name, name), xs, ys, COLOURS.get(name, INK), DASHES.get(name, "-")))
+        note = published(name, panel.setting).strip("–")
+        lines.append(Line(name, xs, ys, COLOURS.get(name, INK), DASHES.get(name, "-"), note=note))
     return lines
 
 
-def _lower_bounds(examples: list[int], size: Size, setting: Setting) -> list[Line]:
+def _lower_bounds(panel: Panel) -> list[Line]:
     """The lower bound's order (its constant is unknown: only the slope counts), and the counting bound at 32 bits."""
-    questions = [N * (size.length if setting == "seq-to-seq" else 1) for N in examples]
-    if setting == "seq-to-seq":
+    size, examples = panel.size, panel.examples
+    questions = [N * (size.length if panel.setting == "seq-to-seq" else 1) for N in examples]
+    if panel.setting == "seq-to-seq":
         order, name = [math.sqrt(q / max(1.0, math.log(q))) for q in questions], "Ω(√(nN/log nN)), slope only"
     else:
         order, name = [math.sqrt(q) for q in questions], "Ω(√N) needed, slope only"
@@ -128,18 +174,35 @@ def _lower_bounds(examples: list[int], size: Size, setting: Setting) -> list[Lin
     ]
 
 
-def _name_lines(axes: Any, lines: list[Line]) -> None:
-    """Names at the right ends of the lines, moved apart where they would overlap."""
+def name_lines(axes: Any, lines: list[Line]) -> None:
+    """Names at the right ends of the lines, moved apart where they would overlap, and tied to them where moved far."""
     low, high = (math.log10(limit) for limit in axes.get_ylim())
-    gap, place = 0.05 * (high - low), -math.inf
-    for line in sorted(lines, key=lambda line: line.ys[-1]):
-        place = max(math.log10(line.ys[-1]), place + gap)
-        axes.annotate(
-            line.name,
-            (1.012, (place - low) / (high - low)),
-            xycoords="axes fraction",
-            color=QUIET if line.colour == FAINT else line.colour,
-            va="center",
-            fontsize=8.5,
-            annotation_clip=False,
-        )
+    ordered = sorted(lines, key=lambda line: line.ys[-1])
+    ends = [(math.log10(line.ys[-1]) - low) / (high - low) for line in ordered]
+    for line, end, height in zip(ordered, ends, spread(ends, _GAP), strict=True):
+        colour = QUIET if line.colour == FAINT else line.colour
+        name = {"fontsize": 8.5, "va": "center", "annotation_clip": False}
+        if abs(end - height) > _GAP / 3:
+            axes.plot((1, 1.022), (end, height), transform=axes.transAxes, color=colour, lw=0.7, clip_on=False)
+        said = axes.annotate(line.name, (1.027, height), xycoords="axes fraction", color=colour, **name)
+        if line.note:
+            after = {"xycoords": said, "xytext": (5, 0), "textcoords": "offset points"}
+            axes.annotate(line.note, (1, 0.5), color=QUIET, **after, **name)
+
+
+def spread(wanted: list[float], gap: float) -> list[float]:
+    """Places at least ``gap`` apart, in the same order, as near to the ``wanted`` ones as can be (least squares).
+
+    >>> spread([0.0, 1.0, 1.0], 0.5)
+    [0.0, 0.75, 1.25]
+    """
+    blocks: list[tuple[float, int]] = []
+    for index, place in enumerate(wanted):
+        mean, count = place - index * gap, 1
+        # Neighbours that would overlap move as one, around the mean of what they want.
+        while blocks and blocks[-1][0] > mean:
+            before, size = blocks.pop()
+            mean, count = (before * size + mean * count) / (size + count), size + count
+        blocks.append((mean, count))
+    placed = [mean for mean, count in blocks for _ in range(count)]
+    return [mean + index * gap for index, mean in enumerate(placed)]

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from byheart.errors import BadInput
 from byheart.networks.account import Account
-from byheart.report.style import FAINT, INK, QUIET, figure
+from byheart.report.style import FAINT, INK, QUIET, canvas
 
 WORDS = "words of the table"
 _PARTS = {
@@ -55,19 +54,12 @@ def _part(full: str, first: str) -> str:
     return _PARTS.get(first.split("_", maxsplit=1)[0], "reading the bits")
 
 
-def check_picture(path: Path) -> None:
-    """BadInput if the name is not that of a picture that can be drawn."""
-    if path.suffix not in (".png", ".svg"):
-        raise BadInput(f"{path}: expected a picture's name, .png or .svg")
-
-
 def draw_parts(parts: list[Part], title: str, path: Path) -> None:
     """One bar for the whole network, in proportion, and below it everything but the largest part, magnified."""
-    check_picture(path)
     largest = max(parts, key=lambda part: part.parameters)
     total = sum(part.parameters for part in parts)
     rest = [part for part in parts if part is not largest]
-    picture, axes = figure(8.4, 1.9 + 0.32 * len(rest))
+    picture, (axes,) = canvas(path, height=1.9 + 0.32 * len(rest))
     axes.barh([0], [largest.parameters], color="#b3123f", height=0.7)
     axes.barh([0], [total - largest.parameters], left=[largest.parameters], color=FAINT, height=0.7)
     share = f"{largest.name}: {largest.parameters:,} of {total:,} parameters"

@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.networks.softmax.network import CHUNK, Floats, Inputs, SoftmaxNetwork, attention, check_inputs, embedded
-from byheart.report.parts import check_picture
-from byheart.report.style import FAINT, INK, QUIET, figure
+from byheart.report.style import FAINT, INK, QUIET, canvas
 
 Ids = npt.NDArray[np.int64]
 THRESHOLD = 0.99
@@ -137,15 +136,9 @@ def _range(counts: Ids, name: str) -> str:
 
 def draw_saturation(saturation: Saturation, title: str, path: Path) -> None:
     """A map of heads × examples, strong colour where a head holds an example; beside it how many each holds."""
-    check_picture(path)
-    if not path.parent.is_dir():
-        raise BadInput(f"{path}: its folder does not exist; expected one to draw into")
     H, N = saturation.largest.shape
     width, rows = (8.4 if N > 24 else 6.6), min(max(0.17 * H, 0.3 * min(H, 3) + 0.1), 4.4)
-    try:
-        picture, axes = figure(width, rows + 2.2)
-    except ImportError as error:
-        raise BadInput(f"drawing needs matplotlib ({error}); install byheart[plots]") from error
+    picture, (axes,) = canvas(path, width=width, height=rows + 2.2)
     axes.remove()
     picture.get_layout_engine().set(hspace=0.0, wspace=0.0, h_pad=0.035, w_pad=0.035)
     grid = picture.add_gridspec(2, 2, width_ratios=[6, 1], height_ratios=[0.4, rows])

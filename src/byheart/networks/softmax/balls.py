@@ -39,6 +39,14 @@ def precision(bits: int) -> Iterator[None]:
         ctx.prec = before
 
 
+def rounded_outward(ball: Ball, bits: int) -> tuple[int, int]:
+    """Integers low ≤ 2^bits·x ≤ high for every x in the ball; the precision must be ``bits`` at least."""
+    from flint import arb, fmpz
+
+    scaled = ball * arb(fmpz(1) << bits)
+    return int(scaled.lower().floor().unique_fmpz()), int(scaled.upper().ceil().unique_fmpz())
+
+
 def matrix(array: npt.NDArray[Any]) -> Matrix:
     """A float64 array [a, b] as balls of radius zero."""
     from flint import arb_mat

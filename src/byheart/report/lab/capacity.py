@@ -13,7 +13,6 @@ from byheart.report.lab.series import (
     Entry,
     Rows,
     Series,
-    canvas,
     check_columns,
     colours,
     heading,
@@ -21,7 +20,7 @@ from byheart.report.lab.series import (
     legend_below,
     name_ends,
 )
-from byheart.report.style import QUIET
+from byheart.report.style import QUIET, canvas
 
 BUILT: dict[str, Any] = {"markersize": 6, "linestyle": "none", "color": "#1f5fa8"}
 IN_SMALL: dict[str, Any] = {"fontsize": 7.5, "color": "#1f5fa8"}
@@ -45,7 +44,7 @@ def draw_capacity(rows: Rows, path: Path, beside: Sequence[Beside] = ()) -> None
     points, best = held(rows), plateaus(rows)
     if not points:
         raise BadInput("no run of the table has a number; expected bits_per_parameter somewhere")
-    picture, (left, right) = canvas(path, 2, width=10.4, height=5.2)
+    picture, (left, right) = canvas(path, columns=2, width=10.4, height=5.2)
     _draw_demands(left, points, best)
     built = _draw_sizes(right, best, beside)
     seeds = sorted({point.seeds for point in points})

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from byheart.lab.crossing import Crossing, Probe, wilson
-from byheart.report.lab.series import MEASURED, canvas, label, legend
-from byheart.report.style import FAINT, INK
+from byheart.report.lab.series import MEASURED, label, legend
+from byheart.report.style import FAINT, INK, canvas
 
 
 def draw_crossing(probes: Sequence[Probe], found: Crossing, path: Path, x_name: str = "x") -> None:

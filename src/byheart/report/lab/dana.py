@@ -14,7 +14,6 @@ from byheart.report.lab.series import (
     PUBLISHED,
     Rows,
     Series,
-    canvas,
     check_columns,
     colours,
     draw_line,
@@ -29,6 +28,7 @@ from byheart.report.lab.series import (
     series,
     values,
 )
+from byheart.report.style import canvas
 
 STORED = "proved (and built by dana-2025): H·d_h + d stored, the others guessed"
 STORED_BEFORE = "proved before: H(d_h − 1) + 1 stored"
@@ -66,7 +66,7 @@ def _draw_dana(
     rows: Rows, path: Path, x: str, x_name: str, by: str | None, letter: str, known: Rows, title: str
 ) -> None:
     """Left what the paper measured, with its numbers; right what the bounds speak of, with them."""
-    picture, (left, right) = canvas(path, 2, width=10.4, height=5.2)
+    picture, (left, right) = canvas(path, columns=2, width=10.4, height=5.2)
     keys = values(rows, by) if by else [None]
     bounded = keys if len(keys) <= MOST_BOUNDED else [keys[0], keys[len(keys) // 2], keys[-1]]
     for axes, metric in ((left, "last_accuracy"), (right, "accuracy")):
@@ -130,7 +130,7 @@ def _words(rows: Rows, *columns: str) -> str:
 def draw_against_mlp(rows: Rows, path: Path) -> None:
     """Dana's experiment 5: accuracy against parameters, attention (more heads) and MLP (wider), a colour for each d."""
     check_columns(rows, "dim", "parameters", "accuracy", "last_accuracy")
-    picture, panels = canvas(path, 2, width=10.4, height=4.9)
+    picture, panels = canvas(path, columns=2, width=10.4, height=4.9)
     kinds = [("attention: more heads", False, MEASURED), ("one head and an MLP: wider", True, MEASURED | _MLP)]
     for axes, metric in zip(panels, ("last_accuracy", "accuracy"), strict=True):
         dims = values(rows, "dim")

@@ -10,7 +10,6 @@ from byheart.report.lab.series import (
     PROVED_BEFORE,
     Entry,
     Rows,
-    canvas,
     check_columns,
     colours,
     draw_line,
@@ -25,7 +24,7 @@ from byheart.report.lab.series import (
     series,
     values,
 )
-from byheart.report.style import INK, QUIET
+from byheart.report.style import INK, QUIET, canvas
 
 WITHIN = 0.01
 """Of the entropy: what counts as memorized."""
@@ -50,7 +49,7 @@ def smallest_within(rows: Rows, within: float = WITHIN) -> list[tuple[int, int |
 def draw_madden(rows: Rows, path: Path) -> None:
     """Madden's figures: how far the loss stays above the entropy, against m; and the smallest m within 1 %."""
     check_columns(rows, "stories", "hidden", "relative_excess", "contexts", "vocab", "frozen")
-    picture, (left, right) = canvas(path, 2, width=10.4, height=5.4)
+    picture, (left, right) = canvas(path, columns=2, width=10.4, height=5.4)
     curves = series(rows, "stories", "hidden", "relative_excess")
     shades = colours(len(curves))
     for curve, shade in zip(curves, shades, strict=True):

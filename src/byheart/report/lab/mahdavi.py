@@ -13,7 +13,6 @@ from byheart.report.lab.series import (
     PROVED,
     PROVED_BEFORE,
     Rows,
-    canvas,
     check_columns,
     colours,
     draw_measured,
@@ -26,7 +25,7 @@ from byheart.report.lab.series import (
     series,
     values,
 )
-from byheart.report.style import INK, QUIET
+from byheart.report.style import INK, QUIET, canvas
 
 
 def draw_mahdavi(rows: Rows, path: Path, along: str) -> None:
@@ -74,7 +73,7 @@ def draw_saturation_counts(rows: Rows, path: Path) -> None:
     """Mahdavi's saturation: on what share of the examples 0, 1, …, H heads are saturated; a panel for each (H, N)."""
     check_columns(rows, "heads", "examples", "examples_by_saturated_heads")
     sizes = sorted({(row["heads"], row["examples"]) for row in rows})
-    picture, panels = canvas(path, len(sizes), width=max(5.2, 4.2 * len(sizes)), height=4.2)
+    picture, panels = canvas(path, columns=len(sizes), width=max(5.2, 4.2 * len(sizes)), height=4.2)
     for axes, (H, N) in zip(panels, sizes, strict=True):
         some = [row for row in rows if (row["heads"], row["examples"]) == (H, N)]
         counts = np.array([list(map(int, str(row["examples_by_saturated_heads"]).split())) for row in some]) / N

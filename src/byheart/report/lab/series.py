@@ -11,11 +11,10 @@ import statistics
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.report.style import INK, QUIET, figure
+from byheart.report.style import INK, QUIET
 
 Rows = Sequence[Mapping[str, Any]]
 RAMP = ("#eda63b", "#d9603b", "#b3123f", "#6d1a78", "#1f3f8f")
@@ -104,29 +103,6 @@ def colours(count: int) -> list[Any]:
 
     ramp = LinearSegmentedColormap.from_list("ordered", RAMP)
     return [to_hex(ramp(index / max(1, count - 1))) for index in range(count)] if count > 1 else [RAMP[2]]
-
-
-def canvas(path: Path, panels: int = 1, *, width: float = 8.4, height: float = 4.6) -> tuple[Any, list[Any]]:
-    """A picture with so many panels side by side; BadInput if it cannot be drawn there."""
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise BadInput(f"{path}: pictures are .png, .svg or .pdf files")
-    if not path.parent.is_dir():
-        raise BadInput(f"{path}: its folder does not exist; expected one to draw into")
-    try:
-        picture, axes = figure(width, height)
-    except ImportError as error:
-        raise BadInput(f"drawing needs matplotlib ({error}); install byheart[plots]") from error
-    if panels == 1:
-        return picture, [axes]
-    axes.remove()
-    grid = picture.add_gridspec(1, panels)
-    found = [picture.add_subplot(grid[0, index]) for index in range(panels)]
-    for each in found:
-        each.grid(visible=True, color="#e6e6e6", linewidth=0.8)
-        each.set_axisbelow(True)
-        each.spines[["top", "right"]].set_visible(False)
-        each.tick_params(colors=INK, which="both", labelsize=9)
-    return picture, found
 
 
 def draw_measured(axes: Any, curve: Series, colour: Any, **more: Any) -> None:

@@ -15,7 +15,6 @@ from byheart.report.lab.series import (
     PROVED,
     PUBLISHED,
     Rows,
-    canvas,
     check_columns,
     draw_measured,
     is_number,
@@ -27,7 +26,7 @@ from byheart.report.lab.series import (
     series,
     values,
 )
-from byheart.report.style import INK, QUIET
+from byheart.report.style import INK, QUIET, canvas
 
 SATURATED = 0.9
 """Points above it are left out: accuracy ends at 1, and a line does not."""

@@ -1,0 +1,128 @@
+"""Contextual mappings: the figures of kim-2023 and kajitsuka-sato-2024 in the README. Run by `make bench`.
+Names of sections as arguments run only those: `python benchmarks/contextual.py kim`; `--plot FILE` draws the precision.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import numpy.typing as npt
+from tables import OUT, table
+
+from byheart.certificates import Certificate, certify
+from byheart.constructions import Built, build, kajitsuka_sato_2024, kim_2023
+from byheart.lab.quantiles import student_quantile
+from byheart.networks import kinds
+from byheart.report.precision import Needed, draw_precision
+from byheart.tasks import SeqToSeq, random_seq_to_seq
+
+Floats = npt.NDArray[np.float64]
+LENGTHS = (4, 8, 16, 32, 64)
+EXAMPLES = (50, 100, 200, 500, 1000, 2000)
+
+
+def random_task(examples: int, length: int, vocab: int, labels: int = 10) -> SeqToSeq:
+    """A random seq-to-seq task over token ids."""
+    rng = np.random.default_rng(0)
+    return random_seq_to_seq(examples=examples, length=length, vocab=vocab, labels=labels, rng=rng)
+
+
+def checked(built: Built, task: SeqToSeq) -> tuple[Certificate, float]:
+    """The certificate of the network as its folder holds it, and the seconds it took."""
+    with TemporaryDirectory() as folder:
+        kinds.save(built.network, Path(folder) / "net")
+        start = time.perf_counter()
+        certificate = certify(Path(folder) / "net", task, threads=2)
+        return certificate, time.perf_counter() - start
+
+
+def kim(_: argparse.Namespace) -> None:
+    """Parameters over n and N, all built and certified, and the exponents of a·n^α + b·(nN)^β."""
+    for ids in ("digits", "hashed"):
+        names = [f"N = {N:,}" for N in EXAMPLES]
+        rows = table(f"kim-2023, {ids}: parameters without embedding table, C = 10, ω = 64", "n", *names, "slowest")
+        found: list[tuple[int, int, int]] = []
+        for n in LENGTHS:
+            cells, slowest = [], 0.0
+            for N in EXAMPLES:
+                task = random_task(N, n, 64)
+                built = build("kim-2023", task, settings=kim_2023.Settings(ids=ids))
+                certificate, seconds = checked(built, task)
+                parameters = built.account.dense - built.account.embedding
+                found.append((n, N, parameters))
+                cells.append(f"{parameters:,}" if certificate.certified else "NOT CERTIFIED")
+                slowest = max(slowest, built.seconds + seconds)
+            rows.add_row(str(n), *cells, f"{slowest:.1f} s")
+        OUT.print(rows)
+        for name, second in (("nN", lambda n, N: n * N), ("nN·log₂(nN)", lambda n, N: n * N * np.log2(n * N))):
+            OUT.print(f"fitted, {ids}: " + _two_powers(found, second, name))
+        OUT.print()
+
+
+def _two_powers(found: list[tuple[int, int, int]], second: Callable[..., Floats], name: str) -> str:
+    """a·n^α + b·x^β by least squares of relative errors; 95 % intervals from the covariance at the fit."""
+    n, N, p = (np.array(column, dtype=float) for column in zip(*found, strict=True))
+    x = second(n, N)
+    theta = np.array([np.log(20.0), 1.0, np.log(10.0), 0.5])
+    for _ in range(200):
+        first, other = np.exp(theta[0]) * n ** theta[1], np.exp(theta[2]) * x ** theta[3]
+        residual = (first + other) / p - 1
+        J = np.stack([first, first * np.log(n), other, other * np.log(x)], axis=1) / p[:, None]
+        step = np.linalg.lstsq(J, residual, rcond=None)[0]
+        theta = theta - step
+    free = len(p) - 4
+    spread = np.sqrt(np.diag(np.linalg.inv(J.T @ J)) * float(residual @ residual) / free)
+    half = student_quantile(0.95, free) * spread
+    alpha, beta = (f"{theta[i]:.3f} [{theta[i] - half[i]:.3f}, {theta[i] + half[i]:.3f}]" for i in (1, 3))
+    worst = float(np.abs(residual).max())
+    a, b = np.exp(theta[0]), np.exp(theta[2])
+    return f"{a:.1f}·n^α + {b:.2f}·({name})^β with α = {alpha}, β = {beta}; largest relative error {worst:.1%}"
+
+
+def hard_task(length: int, vocab: int) -> SeqToSeq:
+    """50 sequences with the same n − 1 largest tokens; only the smallest differs, which softmax hardly sees."""
+    rng = np.random.default_rng(0)
+    largest = np.arange(vocab - length + 1, vocab)
+    smallest = np.linspace(0, vocab - length, 50).astype(np.int64)
+    tokens = np.concatenate([np.tile(largest, (50, 1)), smallest[:, None]], axis=1)
+    return SeqToSeq(tokens=tokens, labels=rng.integers(10, size=tokens.shape), label_count=10, vocab=vocab)
+
+
+def precision(arguments: argparse.Namespace) -> None:
+    """Bits that tell the context ids of kajitsuka-sato-2024 apart, against n and against ω."""
+    rows = table(
+        "kajitsuka-sato-2024, seq-to-seq, N = 50, C = 10: bits that tell context ids apart",
+        *("sequences", "n", "ω", "units", "2nN", "gentle", "paper", "certified, with bits", "in"),
+    )
+    needed: list[Needed] = []
+    for n, vocab in [(n, 128) for n in (2, 3, 4, 6, 8, 12, 16, 32)] + [(6, 64), (6, 256), (6, 512)]:
+        for kind, task in (("random", random_task(50, n, vocab)), ("hard", hard_task(n, vocab))):
+            bits, verdicts, seconds = [], [], 0.0
+            for scale in ("gentle", "paper"):
+                settings = kajitsuka_sato_2024.Settings(scale=scale, precision=1 << 17)
+                built = build("kajitsuka-sato-2024", task, settings=settings)
+                certificate, spent = checked(built, task)
+                needed.append(Needed(scale, kind, n, vocab, int(str(built.chosen["id_bits"]))))
+                bits.append(needed[-1].bits)
+                verdicts.append(certificate.method.split(", ")[-1] if certificate.certified else "NOT CERTIFIED")
+                seconds += spent
+            numbers = (n, vocab, built.account.width, 2 * n * 50, *bits)
+            rows.add_row(kind, *(f"{value:,}" for value in numbers), ", ".join(verdicts), f"{seconds:.1f} s")
+    OUT.print(rows)
+    if arguments.plot is not None:
+        draw_precision(needed, arguments.plot)
+        OUT.print(f"drew {arguments.plot}")
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {"kim": kim, "precision": precision}
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all of them if none is named")
+    parser.add_argument("--plot", type=Path, help="draw the precision against n and ω into this file")
+    chosen = parser.parse_args()
+    for section in chosen.sections or SECTIONS:
+        SECTIONS[section](chosen)

@@ -1,0 +1,14 @@
+"""Universal approximation by memorizing a grid: a function in, a Transformer whose outputs are close to it out.
+
+- :func:`find` a function: an example by name, or the user's own.
+- :func:`approximate` it: quantise, memorize the grid, certify (Kajitsuka & Sato 2024).
+- :func:`measure` how far the network is from it, on random points.
+
+Memorizing is left to :mod:`byheart.constructions`, certifying to :mod:`byheart.certificates`.
+"""
+
+from byheart.approximation.approximate import Approximation, Design, approximate
+from byheart.approximation.functions import FUNCTIONS, Target, find
+from byheart.approximation.measure import Measured, measure
+
+__all__ = ["FUNCTIONS", "Approximation", "Design", "Measured", "Target", "approximate", "find", "measure"]

@@ -1,0 +1,211 @@
+"""Kajitsuka & Sato 2024, universal approximation, as a program: a function in, a Transformer close to it out.
+
+**Theorem.** FFN · one attention layer · FFN approximates every continuous permutation-equivariant f on [0, 1]^{n×d} in
+the distance d_p(f, g) = (∫ Σ_k |f(X)_k − g(X)_k|^p dX)^{1/p}, 1 ≤ p < ∞: quantise, and memorize the grid.
+
+**Letters.** g cells a coordinate, M multisets of n of the g^d cells, ρ = 2^−k ramps, 2^−s the step between levels.
+
+1. *Quantise* (:mod:`byheart.approximation.quantise`): each coordinate becomes its cell number.
+2. *The grid task*: all M multisets of cells, one label for every token, the level of f at the cells' centres.
+3. *Memorize* it with any construction for vectors and one label a token; by default the softmax attention layer of the
+   same paper. The grid is certified: on all M sequences every answer is right.
+4. *Value*: clip the level to those that occur, and scale it: (lowest + level) / 2^s.
+
+What is proved, and what measured. Off the ramps the network is the staircase of f by construction. On the ramps a
+memorizing network may answer anything, so step 4 clips it (7 parameters in all): f and the network are never further
+apart than ``spread``, and the ramps cost at most spread·(n·n·d·ρ)^{1/p}; k is chosen so that this is at most ε/1000.
+How far f is from its staircase, and ``spread``, are *measured* on random points, for f is a black box. g is the
+smallest number of cells (of 1, 2, …, 64, then about every 64th more) whose measured error, with three standard errors,
+is below 0.97 ε. Not checked: continuity.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from byheart.approximation.functions import Floats, Target, check_equivariance
+from byheart.approximation.measure import Measured, check_p, distance, random_points
+from byheart.approximation.quantise import centres, grid, grid_size, numbers, quantise
+from byheart.certificates import Certificate, certify
+from byheart.constructions import CONSTRUCTIONS, Built, build
+from byheart.errors import BadInput
+from byheart.networks import Account, Affine, FeedForward, Network, count, integers
+from byheart.tasks import SeqToSeq
+from byheart.tasks.distinct import distinct, first_positions
+
+DEFAULT = "kajitsuka-sato-2024"
+LARGEST_GRID = 200_000
+RAMP_BITS = 8
+"""At least so many: cell numbers below 2^19 on ramps over 2^−40-fine points then fit floats."""
+_LARGEST_INPUT = 256
+_SAMPLES = 20_000
+_ROOM = 0.97
+_SURE = 3.0
+_RAMP_SHARE = 1 / 1000
+_ROUNDING_SHARE = 1 / 4
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is chosen before anything is built, and what it rests on."""
+
+    cells: int
+    """g, cells a coordinate."""
+    step_bits: int
+    """s: levels are multiples of 2^−s."""
+    ramp_bits: int
+    """k: ramps are 2^−k of a cell wide."""
+    ramps: float
+    """At most this much of the error comes from the ramps."""
+    expected: Measured
+    """The staircase's distance from the function, measured on random points, with three standard errors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Approximation:
+    """A network that approximates ``target``, and how it came about."""
+
+    target: Target
+    epsilon: float
+    p: float
+    design: Design
+    task: SeqToSeq
+    """The grid, memorized."""
+    built: Built
+    certificate: Certificate
+    """That the memorizing part answers the whole grid right."""
+    network: Network
+    account: Account
+
+    def close(self, measured: Measured) -> bool:
+        """Whether the grid is certified and the measured distance's upper limit, ramps added, is at most ε."""
+        return self.certificate.certified and measured.high + self.design.ramps <= self.epsilon
+
+
+def approximate(
+    target: Target,
+    *,
+    length: int,
+    epsilon: float,
+    dim: int = 1,
+    p: float = 2.0,
+    construction: str = DEFAULT,
+    seed: int = 0,
+    report: Callable[[str], None] | None = None,
+) -> Approximation:
+    """A network within ``epsilon`` of ``target`` in d_p on sequences of ``length`` tokens in [0, 1]^``dim``.
+
+    ``report`` hears what is being done.
+
+    >>> from byheart.approximation import find
+    >>> found = approximate(find("rank"), length=3, epsilon=0.1)
+    >>> found.design.cells, found.task.size.examples, found.account.dense, found.certificate.certified
+    (5, 35, 481, True)
+    """
+    _check(length, dim, epsilon, construction, seed)
+    check_p(p)
+    tell = report or (lambda _: None)
+    tell("choosing the grid")
+    check_equivariance(target, length, dim, np.random.default_rng([seed, 1]))
+    design = choose(target, length=length, dim=dim, epsilon=epsilon, p=p, seed=seed)
+    task, lowest = grid_task(target, design, length=length, dim=dim)
+    tell(f"memorizing {task.size.examples:,} sequences")
+    built = build(construction, task, seed=seed)
+    tell(f"certifying {task.size.examples:,} sequences")
+    certificate = certify(built.network, task)
+    assert isinstance(built.network, Network)
+    layers = (
+        quantise(design.cells, dim, design.ramp_bits),
+        *built.network.layers,
+        _value(task.label_count, lowest, design.step_bits),
+    )
+    network = Network(layers, inputs="vectors", outputs="every", length=length, dim=dim)
+    return Approximation(target, epsilon, p, design, task, built, certificate, network, count(network))
+
+
+def choose(target: Target, *, length: int, dim: int, epsilon: float, p: float, seed: int = 0) -> Design:
+    """The smallest grid that is fine enough, as measured on random points (not those that :func:`measure` takes).
+
+    >>> from byheart.approximation import find
+    >>> [choose(find("contrast"), length=3, dim=1, epsilon=e, p=2).cells for e in (0.4, 0.2, 0.1)]
+    [2, 3, 5]
+    """
+    points = random_points(_SAMPLES, length, dim, np.random.default_rng([seed, 2]))
+    values = target(points)
+    s = -math.floor(math.log2(2 * _ROUNDING_SHARE * epsilon / length ** (1 / p)))
+    cells, expected = 0, None
+    for cells in _candidates():
+        if grid_size(cells, length, dim) > LARGEST_GRID:
+            break
+        staircase = _rounded(target(centres(numbers(points, cells), cells)), s) * 2.0**-s
+        spread = float(max(values.max(), staircase.max()) - min(values.min(), staircase.min()))
+        k = _ramp_bits(spread * (length * length * dim) ** (1 / p) / (_RAMP_SHARE * epsilon), p)
+        ramps = spread * (length * length * dim * 2.0**-k) ** (1 / p)
+        expected = distance(values - staircase, p, z=_SURE)
+        if expected.high + ramps <= _ROOM * epsilon:
+            return Design(cells, s, k, ramps, expected)
+    reached = "" if expected is None else f"; one step coarser the measured error is {expected.error:.3g}"
+    raise BadInput(
+        f"{target.name}: epsilon {epsilon:g} takes {cells} cells a coordinate or more, which makes "
+        f"{grid_size(cells, length, dim):,} sequences; expected at most {LARGEST_GRID:,}{reached}; "
+        "use a larger epsilon, a smaller length or a smaller dim"
+    )
+
+
+def grid_task(target: Target, design: Design, *, length: int, dim: int) -> tuple[SeqToSeq, int]:
+    """All multisets of cells with the levels of ``target`` at their centres; and the lowest level, which is label 0."""
+    vectors = grid(design.cells, length, dim)
+    levels = _rounded(target(centres(vectors, design.cells)), design.step_bits)
+    # Equal tokens have equal values, but a sum in another order may round to another level: the first one counts.
+    ids = distinct(vectors.reshape(-1, dim)).ids.reshape(-1, length)
+    levels = np.take_along_axis(levels, first_positions(ids, np.arange(len(ids))), axis=1)
+    lowest = int(levels.min())
+    labels = (levels - lowest).astype(np.int64)
+    return SeqToSeq(vectors=vectors, labels=labels, label_count=int(labels.max()) + 1), lowest
+
+
+def _check(length: int, dim: int, epsilon: float, construction: str, seed: int) -> None:
+    for name, value in (("length", length), ("dim", dim)):
+        if value < 1:
+            raise BadInput(f"{name} is {value}; expected 1 or more")
+    if length * dim > _LARGEST_INPUT:
+        raise BadInput(f"length × dim is {length * dim}; expected at most {_LARGEST_INPUT} numbers a sequence")
+    if not 1e-100 <= epsilon <= 1e100:
+        raise BadInput(f"epsilon is {epsilon}; expected a positive number, the largest distance allowed")
+    if seed < 0:
+        raise BadInput(f"seed is {seed}; expected 0 or more")
+    able = [name for name, known in CONSTRUCTIONS.items() if "seq-to-seq" in known.settings_for]
+    if construction not in able:
+        raise BadInput(
+            f"{construction!r} does not memorize one label for every token of vectors; expected {', '.join(able)}"
+        )
+
+
+def _candidates() -> Iterator[int]:
+    """1, 2, …, 64, and then about every 64th more: the measured error need not fall with every cell."""
+    cells = 1
+    while True:
+        yield cells
+        cells += max(1, cells // 64)
+
+
+def _rounded(values: Floats, step_bits: int) -> Floats:
+    """The nearest multiples of 2^−s, in units of it."""
+    return np.rint(values * 2.0**step_bits)
+
+
+def _ramp_bits(factor: float, p: float) -> int:
+    """The least k ≥ RAMP_BITS with factor·2^(−k/p) ≤ 1."""
+    return max(RAMP_BITS, math.ceil(p * math.log2(factor))) if factor > 0 else RAMP_BITS
+
+
+def _value(labels: int, lowest: int, step_bits: int) -> FeedForward:
+    """Level ↦ (lowest + the level, clipped to 0 … labels − 1) / 2^s."""
+    clip = Affine(integers([[1], [1]]), integers([0, 1 - labels]), role="clip")
+    scale = 1 << max(0, -step_bits)
+    value = Affine(
+        integers([[scale, -scale]]), integers([scale * lowest]), shift=max(0, step_bits), relu=False, role="scale"
+    )
+    return FeedForward((clip, value), name="value")

@@ -1,0 +1,201 @@
+"""What is approximated: functions of a sequence that answer one number for every token, and move with the tokens.
+
+A function takes float64 [S, n, d], S sequences of n tokens in [0, 1]^d, and gives float64 [S, n]: one output a token,
+d' = 1. (The theorem has any d'; d' functions, approximated one by one, are the same thing.) There are a few examples by
+name, and :func:`find` also takes a function of the user's own, ``path/to/file.py:function``. A :class:`Target` holds a
+function to what is expected of it: shapes, finite numbers, and, on random points, permutation-equivariance. Continuity,
+which the theorem also asks for, cannot be checked from outside.
+"""
+
+import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.errors import BadInput
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Function: TypeAlias = Callable[[Floats], Floats]
+
+_CHUNK = 1 << 22
+_CHECKED = 1000
+_TOLERANCE = 1e-9
+_LARGEST = 1e100
+
+
+def _levels(points: Floats) -> Floats:
+    """Every token as one number in [0, 1], the mean of its coordinates: [S, n]."""
+    return np.asarray(points.mean(axis=2), np.float64)
+
+
+def attention(points: Floats) -> Floats:
+    """A softmax attention head: the mean of all tokens t_j, weighted by exp(4⟨x_k, x_j⟩), where t is the token's mean.
+
+    >>> attention(np.array([[[0.0], [1.0]]])).round(3).tolist()
+    [[0.5, 0.982]]
+    """
+    weights = np.exp(4 * points @ points.transpose(0, 2, 1))
+    return np.asarray((weights @ _levels(points)[:, :, None])[:, :, 0] / weights.sum(axis=2), np.float64)
+
+
+def contrast(points: Floats) -> Floats:
+    """The token minus the mean of all tokens.
+
+    >>> contrast(np.array([[[0.0], [1.0]]])).tolist()
+    [[-0.5, 0.5]]
+    """
+    levels = _levels(points)
+    return np.asarray(levels - levels.mean(axis=1, keepdims=True), np.float64)
+
+
+def rank(points: Floats) -> Floats:
+    """A smooth rank: the mean over all tokens j of 1 / (1 + exp(−8(t_k − t_j))), where t is the token's mean.
+
+    >>> rank(np.array([[[0.0], [1.0], [0.5]]])).round(2).tolist()
+    [[0.17, 0.83, 0.5]]
+    """
+    levels = _levels(points)
+    return np.asarray((1 / (1 + np.exp(8 * (levels[:, None, :] - levels[:, :, None])))).mean(axis=2), np.float64)
+
+
+def variance(points: Floats) -> Floats:
+    """The variance of the tokens' means, the same for all tokens, times 4: from 0 to 1.
+
+    >>> variance(np.array([[[0.0], [1.0]]])).tolist()
+    [[1.0, 1.0]]
+    """
+    levels = _levels(points)
+    return np.repeat(4 * levels.var(axis=1, keepdims=True), points.shape[1], axis=1)
+
+
+def wave(points: Floats) -> Floats:
+    """A wave whose phase is the mean of all tokens: ½ sin(2π(t_k + mean t)); the hardest of the examples.
+
+    >>> wave(np.array([[[0.0], [0.5]]])).tolist()
+    [[0.5, -0.5]]
+    """
+    levels = _levels(points)
+    return np.asarray(np.sin(2 * np.pi * (levels + levels.mean(axis=1, keepdims=True))) / 2, np.float64)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "attention": attention,
+    "contrast": contrast,
+    "rank": rank,
+    "variance": variance,
+    "wave": wave,
+}
+
+
+@dataclass(frozen=True)
+class Target:
+    """A function and its name; calling it gives checked values."""
+
+    name: str
+    function: Function
+
+    def __call__(self, points: Floats) -> Floats:
+        """The values [S, n] at ``points`` [S, n, d]; BadInput if the function fails, or gives something else."""
+        _, length, dim = points.shape
+        each = max(1, _CHUNK // (length * length * dim))  # a function may look at all pairs of tokens
+        return np.concatenate([self._values(points[start : start + each]) for start in range(0, len(points), each)])
+
+    def _values(self, points: Floats) -> Floats:
+        expected = points.shape[:2]
+        try:
+            with np.errstate(all="ignore"):
+                values = np.array(self.function(points.copy()), dtype=np.float64)
+        except Exception as error:
+            given = f"float64 {list(points.shape)}"
+            raise BadInput(f"{self.name}: raised {type(error).__name__} ({error}) on an array of {given}") from error
+        if values.shape != expected:
+            raise BadInput(
+                f"{self.name}: gives shape {values.shape} on points {points.shape}; expected {expected}, "
+                "one number for every token"
+            )
+        wrong = np.argwhere(~(np.abs(values) <= _LARGEST))
+        if len(wrong):
+            example, token = wrong[0]
+            raise BadInput(
+                f"{self.name}: gives {values[example, token]} for token {token} of {_words(points[example])}; "
+                f"expected numbers, of size at most {_LARGEST:g}, everywhere in [0, 1]"
+            )
+        return values
+
+
+def find(name: str) -> Target:
+    """The function called ``name``: one of :data:`FUNCTIONS`, or ``path/to/file.py:function``.
+
+    A file is run as Python code, as ``import`` would.
+
+    >>> find("contrast").name
+    'contrast'
+    >>> find("contrst")
+    Traceback (most recent call last):
+    byheart.errors.BadInput: no function is called 'contrst'; there are attention, contrast, rank, variance, wave, or \
+give your own as path/to/file.py:function
+    """
+    if name in FUNCTIONS:
+        return Target(name, FUNCTIONS[name])
+    path, colon, own = name.rpartition(":")
+    if not colon:
+        known = ", ".join(FUNCTIONS)
+        raise BadInput(
+            f"no function is called {name!r}; there are {known}, or give your own as path/to/file.py:function"
+        )
+    return Target(name, _load(Path(path), own))
+
+
+def _load(path: Path, name: str) -> Function:
+    if path.suffix != ".py" or not path.is_file():
+        raise BadInput(f"{path}: no such Python file; expected path/to/file.py:function")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise BadInput(f"{path}: cannot be run: {type(error).__name__} ({error})") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        own = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise BadInput(f"{path}: has no function {name!r}; it has {', '.join(own) or 'none'}")
+    found: Function = function
+    return found
+
+
+def check_equivariance(target: Target, length: int, dim: int, rng: np.random.Generator) -> None:
+    """Refuse a function whose answers do not move with the tokens, with an example; on random points, up to rounding.
+
+    Half of the points are from {0, ½, 1}, so that equal tokens occur.
+
+    >>> check_equivariance(find("rank"), 3, 1, np.random.default_rng(0))
+    >>> check_equivariance(Target("first", lambda x: x[:, :, 0] - x[:, :1, 0]), 2, 1, np.random.default_rng(0))
+    Traceback (most recent call last):
+    byheart.errors.BadInput: first: is not permutation-equivariant: on [[0], [1]] it answers [0, 1], on the same \
+tokens in the order [[1], [0]] it answers [0, -1]; expected the same numbers in the new order
+    """
+    shape = (_CHECKED, length, dim)
+    points = np.concatenate([rng.random(shape), rng.integers(3, size=shape) / 2])
+    orders = rng.permuted(np.tile(np.arange(length), (len(points), 1)), axis=1)
+    moved = np.take_along_axis(points, orders[:, :, None], axis=1)
+    before, after = target(points), target(moved)
+    expected = np.take_along_axis(before, orders, axis=1)
+    wrong = np.abs(after - expected).max(axis=1)
+    i = int(wrong.argmax())
+    if wrong[i] > _TOLERANCE * max(1.0, float(np.abs(before).max())):
+        raise BadInput(
+            f"{target.name}: is not permutation-equivariant: on {_words(points[i])} it answers {_words(before[i])}, "
+            f"on the same tokens in the order {_words(moved[i])} it answers {_words(after[i])}; "
+            "expected the same numbers in the new order"
+        )
+
+
+def _words(values: Floats) -> str:
+    """Numbers for people, nested as they are."""
+    return f"[{', '.join(_words(value) for value in values)}]" if values.ndim else f"{float(values):.3g}"
