@@ -94,12 +94,10 @@ def test_tasks_of_vectors() -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=35)
 def test_the_verdict_is_the_truth(data: st.DataObject) -> None:
     """Labels near the true outputs, some of them wrong: certified if and only if all are right, and counted."""
     network = data.draw(real_networks(most=2))
-    chains = [layer.layers for layer in network.layers if hasattr(layer, "layers")]
-    assume(all(any(affine.W.any() for affine in chain) for chain in chains))  # BUG: see test_enclose
     inputs = data.draw(inputs_of(network, numbers=st.integers(0, 3), floats=st.sampled_from([0.0, 0.5, -1.0, 2.0])))
     inputs = inputs[np.unique(inputs.reshape(len(inputs), -1), axis=0, return_index=True)[1]]
     truth = np.array(answers(network, inputs), dtype=object)
@@ -112,7 +110,10 @@ def test_the_verdict_is_the_truth(data: st.DataObject) -> None:
     found = judge(network, kind(labels=labels.astype(np.int64), **{key: inputs}))
     assert found.certified == bool((distances < 0.5).all())
     assert (found.errors, found.undecided) == ((distances > 0.5).sum(), 0)
-    assert found.margin == pytest.approx(0.5 - distances.max(), rel=1e-9, abs=1e-9)
+    # The margin is what the balls are sure of: never more than there is.
+    assert found.margin is not None
+    assert found.margin <= 0.5 - distances.max() + 1e-9 * (1 + distances.max())
+    assert found.certified == (found.margin > 0)
     if not found.certified:
         assert found.counterexample is not None
         place = tuple(np.argwhere(distances > 0.5)[0])
@@ -157,9 +158,6 @@ def test_close_to_half_way_is_decided(bits: int, sign: int) -> None:
     assert (found.certified, found.errors, found.undecided) == ((True, 0, 0) if sign < 0 else (False, 3, 0))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="enclosed._distances rounds the ends of balls to float64 before it compares them"
-)
 @pytest.mark.parametrize("sign", [-1, 1])
 @pytest.mark.parametrize("bits", [60, 200])
 def test_closer_to_half_way_is_decided_with_more_bits(bits: int, sign: int) -> None:
@@ -184,14 +182,12 @@ STEEP = on_tokens(softmax([[3**35]], [[7**20]], ONE, ONE), length=2)
 """The weights have 56 and 57 bits, the scores some 230: the first number of bits is not enough for them."""
 
 
-@pytest.mark.xfail(strict=True, reason="judge_enclosed: comparisons with nan are false, so nan counts as right")
 def test_what_is_not_known_is_not_certified() -> None:
     """SOUNDNESS. The outputs are about 6 · 10¹⁷ and 3 · 10¹⁷, the labels 17 and 3; the balls at 128 bits are nan."""
     assert all(value > 2**50 for value in answers(STEEP, LARGE.inputs))
     assert not judge_enclosed(STEEP, LARGE).certified
 
 
-@pytest.mark.xfail(strict=True, reason="judge_enclosed: comparisons with nan are false, so nan is not tried again")
 def test_what_is_not_known_is_tried_with_more_bits() -> None:
     found = judge_enclosed(STEEP, LARGE)
     assert (found.errors, found.undecided) == (2, 0)
@@ -201,7 +197,6 @@ def test_what_is_not_known_is_tried_with_more_bits() -> None:
     assert found.margin is not None
 
 
-@pytest.mark.xfail(strict=True, reason="judge_enclosed: comparisons with nan are false, so nan counts as right")
 def test_what_is_never_known_is_undecided() -> None:
     """With 128 bits and not more."""
     found = judge_enclosed(STEEP, LARGE, most_bits=128)
@@ -209,7 +204,6 @@ def test_what_is_never_known_is_undecided() -> None:
     assert found.counterexample is not None
 
 
-@pytest.mark.xfail(strict=True, reason="judge_enclosed: comparisons with nan are false, so nan counts as right")
 def test_small_tokens_and_weights_can_do_it_in_two_layers() -> None:
     """Weights of 21 bits and tokens below 8: at 64 bits the second layer's scores are not known to within 1."""
     large = [[2**20]]
@@ -245,9 +239,6 @@ def test_huge_weights_behind_the_attention() -> None:
     assert (found.certified, found.errors, found.undecided, found.margin) == (False, 2, 0, None)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="enclosed._counterexample prints float('inf'); verdict._counterexample has a word"
-)
 def test_huge_outputs_are_told_by_their_size() -> None:
     """As by exact networks: about 2^5000."""
     network = on_tokens(replace(SCALAR, W_V=integers([[2**5000]])))
@@ -278,7 +269,7 @@ def test_tasks_and_networks_that_do_not_go_together() -> None:
     with pytest.raises(BadInput, match="an exact network answers"):
         judge(EVERY, QueryTargets(contexts=[[0.0], [1.0]], queries=[[0.0]], targets=[0.5]))
     flat = on_tokens(SCALAR, Flatten(), feed_forward(affine([[1, 1]], [0])), length=2)
-    with pytest.raises(BadInput, match="flatten: Flatten behind attention cannot be enclosed"):
+    with pytest.raises(BadInput, match="flatten: Flatten cannot be enclosed; expected feed-forward"):
         judge(flat, NextToken(tokens=[[0, 1]], labels=[0]))
 
 
@@ -392,13 +383,11 @@ def test_flipped_bits_are_found_out(seed: int) -> None:
     assert lie.verdict.errors == 2
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="enclose._token_wise: max() of no weights")
 def test_a_flipped_bit_that_leaves_no_weight() -> None:
     """1 becomes 0, and the layer has no weight left: a lie like all others."""
     assert flipped_bit(tripled(1), SINGLE, np.random.default_rng(0)).found
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="enclose._ends: unique_fmpz() of a ball that is nan is None")
 def test_scores_that_are_not_known_in_front_of_a_layer() -> None:
     """More bits would do; what comes is a traceback."""
     behind = feed_forward(affine(ONE, [0], relu=False))

@@ -192,7 +192,7 @@ def test_compare_takes_tasks_that_only_softmax_networks_know(work: Path, queries
     assert (
         run("task", "random", "--distribution", "--examples", 12, "--length", 3, "--vocab", 5, "-o", "d.npz").code == 0
     )
-    found = run("compare", "--task", "d.npz", "--json").json["rows"]
+    found = run("compare", "--task", "d.npz", "--json").json["tasks"][0]["rows"]
     assert {row["construction"] for row in found if row["certified"]} == {"madden-2024", "dana-2025"}
     said = run("compare", "--task", "q.npz")
     assert said.code == 0

@@ -30,6 +30,7 @@ COMMANDS = [
     ["build", "madden-2024"],
     ["certify"],
     ["compare"],
+    ["approximate"],
     ["compile"],
     ["recite"],
     ["edit"],

@@ -626,4 +626,4 @@ def test_show_refuses(one: Path, run: Run) -> None:
     said = run("show", "net", "--plot", "p.gif", "--json")
     assert set(said.json) == {"error"}
     assert "p.gif: expected a picture's name, .png, .svg or .pdf" in said.complaint
-    assert "no/such/p.png: No such file or directory" in run("show", "net", "--plot", "no/such/p.png").complaint
+    assert "no/such/p.png: its folder does not exist" in run("show", "net", "--plot", "no/such/p.png").complaint

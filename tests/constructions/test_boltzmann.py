@@ -1,14 +1,17 @@
 """The Boltzmann operator against sixty digits of Python's decimals, and bits until values are apart."""
 
+from contextlib import suppress
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations_with_replacement, pairwise
+from operator import mul
 
 import pytest
 from flint import ctx
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byheart.constructions import boltzmann
 from byheart.constructions.boltzmann import Interval, Multiset, NotApartError, apart, boltz
 
 
@@ -35,11 +38,19 @@ slopes = st.fractions(-20, 20, max_denominator=1000) | st.sampled_from(
 
 @given(slopes, multisets(), st.sampled_from([64, 100, 128]))
 def test_the_value_is_enclosed(beta: Fraction, multiset: Multiset, bits: int) -> None:
-    """Within 10^-60 of decimals (a value close to its end cancels none of them), and tightly."""
+    """Within 10^-60 of decimals (a value close to its end cancels none of them), and tightly.
+
+    The ends are multiples of 2^−bits, whatever the slope; at 0 both are the mean itself.
+    """
     before = ctx.prec
     found, value, slack = boltz(beta, multiset, bits), by_decimals(beta, multiset), Fraction(1, 10**60)
     assert found.low - slack <= value <= found.high + slack
     assert found.high - found.low <= Fraction(61, 1 << (bits - 20))
+    if beta == 0:
+        assert found.low == found.high
+        assert found.low * sum(multiset.counts) == sum(map(mul, multiset.values, multiset.counts))
+    else:
+        assert (found.low * 2**bits).denominator == (found.high * 2**bits).denominator == 1
     assert min(multiset.values) - slack <= found.high
     assert found.low <= max(multiset.values) + slack
     assert ctx.prec == before
@@ -59,8 +70,9 @@ def test_shifting_the_values(multiset: Multiset, beta: Fraction, by: int) -> Non
 
 def test_by_hand() -> None:
     """β = 0: the mean, (3·1 + 1·5)/4 = 2. One value: itself. β = ±1 and {0, 1}: e/(1 + e) and 1/(1 + e)."""
-    mean = boltz(Fraction(0), Multiset((1, 5), (3, 1)), 64)
-    assert mean.low <= 2 <= mean.high
+    assert boltz(Fraction(0), Multiset((1, 5), (3, 1)), 64) == Interval(Fraction(2), Fraction(2))
+    third = Fraction(1, 3)  # not rounded, though no multiple of 2^−64
+    assert boltz(Fraction(0), Multiset((0, 1), (2, 1)), 64) == Interval(third, third)
     for beta in (Fraction(-7, 3), Fraction(0), Fraction(10**9)):
         assert boltz(beta, Multiset((-4,), (9,)), 64) == Interval(Fraction(-4), Fraction(-4))
     for beta, wanted in ((1, 0.7310585786300049), (-1, 0.2689414213699951)):
@@ -70,11 +82,26 @@ def test_by_hand() -> None:
 
 
 def test_large_slopes_come_close_to_the_extremes() -> None:
-    """β = 1000 over {0, 1}: 1 − boltz = 1/(1 + e^1000), about 2^−1443, is not rounded away."""
+    """β = 1000 over {0, 1}: 1 − boltz = 1/(1 + e^1000), about 2^−1443; with 64 bits it is rounded outward to 2^−64."""
+    pair = Multiset((0, 1), (1, 1))
     for beta, end in ((Fraction(1000), 1), (Fraction(-1000), 0)):
-        found = boltz(beta, Multiset((0, 1), (1, 1)), 64)
-        near, far = sorted((abs(found.low - end), abs(found.high - end)))
-        assert Fraction(1, 2**1443) < near < far < Fraction(1, 2**1442)
+        for bits in (64, 128, 1442):
+            found = boltz(beta, pair, bits)
+            assert sorted((abs(found.low - end), abs(found.high - end))) == [0, Fraction(1, 2**bits)]
+            assert 0 <= found.low < found.high <= 1
+        for bits in (1500, 4096):
+            found = boltz(beta, pair, bits)
+            near, far = sorted((abs(found.low - end), abs(found.high - end)))
+            assert Fraction(1, 2**1443) < near < far < Fraction(1, 2**1442)
+
+
+@pytest.mark.parametrize("slope", [Fraction(2**70), Fraction(2**80), Fraction(2**200, 3), Fraction(2**5000)])
+def test_exponents_without_measure(slope: Fraction) -> None:
+    """e^(−2^80) cannot be written down; that the value is within 2^−bits of the end can, and is all that is said."""
+    for beta, end in ((slope, 5), (-slope, -3)):
+        for bits in (64, 4096):
+            found = boltz(beta, Multiset((0, 5, -3), (7, 1, 2)), bits)
+            assert end - Fraction(1, 2**bits) <= found.low <= end <= found.high <= end + Fraction(1, 2**bits)
 
 
 def test_monotone_in_the_slope() -> None:
@@ -117,12 +144,54 @@ def test_equal_means_are_not_apart_at_zero() -> None:
     assert len(apart(Fraction(1, 10**6), pair, 512)) == 2
 
 
-def test_more_bits_where_they_are_needed() -> None:
-    """At β = 2^−100 the values of {1, 4} and {2, 3} differ by 2β = (9/4 − 1/4)·2^−100: 64 bits cannot tell, 128 can."""
-    pair = [Multiset((1, 4), (1, 1)), Multiset((2, 3), (1, 1))]
+CLOSE = [Multiset((1, 4), (1, 1)), Multiset((2, 3), (1, 1))]
+
+
+@pytest.mark.parametrize("bits", [64, 65, 97, 98])
+def test_too_few_bits(bits: int) -> None:
+    """At β = 2^−100 the values of {1, 4} and {2, 3} are about 5/2 + 9/4·β and 5/2 + 1/4·β: both within 2^−98 of 5/2."""
+    with pytest.raises(NotApartError) as found:
+        apart(Fraction(1, 2**100), CLOSE, bits)
+    assert {found.value.first, found.value.second} == {0, 1}
+
+
+@pytest.mark.parametrize("bits", [105, 127, 128, 129, 1000])
+def test_more_bits_where_they_are_needed(bits: int) -> None:
+    """They differ by 2β = (9/4 − 1/4)·2^−100: 64 bits cannot tell, 105 can, and with 64 more the distance is known."""
     beta = Fraction(1, 2**100)
-    with pytest.raises(NotApartError):
-        apart(beta, pair, 127)
-    wide, narrow = apart(beta, pair, 128)
+    wide, narrow = apart(beta, CLOSE, bits)
     assert wide.low > narrow.high
-    assert float((wide.low - narrow.high) / beta) == pytest.approx(2, rel=1e-3)
+    for distance in (wide.low - narrow.high, wide.high - narrow.low):
+        assert float(distance / beta) == pytest.approx(2, rel=2**-50)
+
+
+def tried(monkeypatch: pytest.MonkeyPatch, beta: Fraction, multisets: list[Multiset], most_bits: int) -> list[int]:
+    """The bits that are asked for, one multiset after the other."""
+    asked = []
+
+    def recorded(slope: Fraction, multiset: Multiset, bits: int) -> Interval:
+        asked.append(bits)
+        return boltz(slope, multiset, bits)
+
+    monkeypatch.setattr(boltzmann, "boltz", recorded)
+    with suppress(NotApartError):
+        apart(beta, multisets, most_bits)
+    return asked[:: len(multisets)]
+
+
+def test_bits_that_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64, 128, … and at last as many as are allowed; 64 more where all are apart."""
+    beta = Fraction(1, 2**100)
+    for most_bits, bits in ((64, [64]), (90, [64, 90]), (105, [64, 105, 169]), (128, [64, 128, 192])):
+        assert tried(monkeypatch, beta, CLOSE, most_bits) == bits
+    assert tried(monkeypatch, beta, CLOSE, 5000) == [64, 128, 192]
+    assert tried(monkeypatch, Fraction(1), CLOSE, 64) == [64, 128]
+    assert tried(monkeypatch, Fraction(1), TWINS, 1000) == [64, 128, 256, 512, 1000]
+    assert tried(monkeypatch, Fraction(1), TWINS, 1024) == [64, 128, 256, 512, 1024]
+
+
+def test_ends_have_64_bits_more() -> None:
+    for most_bits in (128, 4096):
+        for found in apart(Fraction(1, 2**100), CLOSE, most_bits):
+            assert 0 < found.high - found.low <= Fraction(1, 2**180)
+            assert (found.low * 2**192).denominator == (found.high * 2**192).denominator == 1

@@ -16,6 +16,7 @@ from byheart.constructions.kajitsuka_sato_2024 import Settings
 from byheart.errors import BadInput
 from byheart.networks import Affine, Embedding, FeedForward, HardmaxAttention, Network, SoftmaxAttention, integers
 from byheart.networks.enclose import enclose
+from byheart.networks.evaluate import evaluate
 from byheart.networks.softmax.balls import precision
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
 
@@ -280,24 +281,33 @@ def test_precision_is_kept_to_the_bit() -> None:
         build(NAME, CLOSE, settings=Settings(scale="paper", precision=needed - 1))
 
 
-@pytest.mark.xfail(
-    strict=True, raises=BadInput, reason="boltzmann.apart tries 64, 128, … bits only: of 93 bits allowed, 64 are used"
-)
 def test_precision_is_enough_where_it_is_what_was_needed() -> None:
-    """The ids need 93 bits, says the network that was built; allowed 93 bits, they "agree within the limit"."""
+    """The ids need 93 bits, says the network that was built: neither a power of two, nor found by doubling 64."""
     task = SeqToSeq(tokens=[[5, 7, 3, 2, 6], [3, 5, 7, 6, 0]], labels=[[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], vocab=8)
     needed = memorize(task, Settings(scale="paper")).chosen["id_bits"]
-    assert 64 < needed < 128
-    memorize(task, Settings(scale="paper", precision=needed))
+    assert needed == 93
+    for bits in (93, 94, 127, 128, 129):
+        assert memorize(task, Settings(scale="paper", precision=bits)).chosen["id_bits"] == 93
+    for bits in (64, 65, 92):
+        with pytest.raises(
+            BadInput, match=rf"apart takes 93 bits; the precision limit is {bits}: tokens are too close"
+        ):
+            build(NAME, task, settings=Settings(scale="paper", precision=bits))
 
 
-BARELY = "measured between the ends of intervals that are barely apart: 130 for 127"
+def test_precision_far_too_small() -> None:
+    """Ids that need more than 64 bits beyond the limit are not told apart at all: the two are named."""
+    task = SeqToSeq(tokens=[[0, 30, 31], [1, 30, 31]], labels=[[0, 1, 2], [3, 4, 5]], vocab=32)
+    assert memorize(task, Settings(scale="paper", precision=1 << 12)).chosen["id_bits"] > 1000
+    message = (
+        rf"^{NAME}: the context ids of example [01] \([01] 30 31\), position (\d) and example [01] \([01] 30 31\), "
+        r"position \1 agree within the precision limit of 100 bits: tokens are too close together\. Raise --precision"
+    )
+    with pytest.raises(BadInput, match=message):
+        build(NAME, task, settings=Settings(scale="paper", precision=100))
 
 
-@pytest.mark.parametrize(
-    "far",
-    [10, 20, 26, pytest.param(32, marks=pytest.mark.xfail(strict=True, raises=AssertionError, reason=BARELY)), 40],
-)
+@pytest.mark.parametrize("far", [10, 20, 26, 31, 32, 33, 40])
 def test_id_bits_are_what_they_say(far: int) -> None:
     """log₂(largest id / smallest distance), against balls of 4096 bits.
 
@@ -320,33 +330,111 @@ def test_senseless_precision(bits: int) -> None:
         Settings(precision=bits)
 
 
+AT_ZERO = np.array([[[0.0], [1.0], [-1.0]], [[0.0], [2.0], [-2.0]]])
+SAME_MEANS = (
+    f"{NAME}: example 0, position 0 and example 1, position 0 ask for different labels at a token that lies at 0, which "
+    "sees no more than the mean of its sequence, and the means are equal; move tokens away from 0"
+)
+
+
 def test_tokens_at_zero() -> None:
     """At 0 all scores are equal, and {−1, 0, 1} and {−2, 0, 2} have one mean: refused, and moved by 3 memorized."""
-    vectors = np.array([[[0.0], [1.0], [-1.0]], [[0.0], [2.0], [-2.0]]])
     labels = [[0, 1, 1], [1, 0, 0]]
-    with pytest.raises(BadInput, match=r"example 0, position 0 and example 1, position 0 agree .* away from 0\)$"):
-        build(NAME, SeqToSeq(vectors=vectors, labels=labels))
-    memorize(SeqToSeq(vectors=vectors + 3, labels=labels))
+    for bits in (64, 16_384):
+        with pytest.raises(BadInput, match=f"^{re.escape(SAME_MEANS)}$"):
+            build(NAME, SeqToSeq(vectors=AT_ZERO, labels=labels), settings=Settings(precision=bits))
+    memorize(SeqToSeq(vectors=AT_ZERO + 3, labels=labels))
+    memorize(SeqToSeq(vectors=AT_ZERO, labels=labels), Settings(positions=True))
     with pytest.raises(BadInput, match=r"a token lies at 0, where all scores are equal"):
-        build(NAME, SeqToSeq(vectors=vectors, labels=labels), settings=Settings(scale="paper"))
+        build(NAME, SeqToSeq(vectors=AT_ZERO, labels=labels), settings=Settings(scale="paper"))
 
 
-@pytest.mark.xfail(strict=True, raises=BadInput, reason="ids of one label need not be apart, and are asked to be")
 def test_tokens_at_zero_that_ask_for_the_same() -> None:
-    """The same two sequences, but at 0 both ask for label 0: one id for both will do."""
-    vectors = np.array([[[0.0], [1.0], [-1.0]], [[0.0], [2.0], [-2.0]]])
-    memorize(SeqToSeq(vectors=vectors, labels=[[0, 1, 1], [0, 2, 2]]))
+    """The same two sequences, but at 0 both ask for label 0: one id for both will do. Six questions, 10 units."""
+    built = memorize(SeqToSeq(vectors=AT_ZERO, labels=[[0, 1, 1], [0, 2, 2]]))
+    assert built.chosen["questions"] == 6
+    label = built.network.layers[-1]
+    assert isinstance(label, FeedForward)
+    assert len(label.layers[0].W) == 10
 
 
-@pytest.mark.xfail(
-    strict=True, raises=(MemoryError, OverflowError), reason="e^(−2^70) is written as a Fraction, 1 << 2^70"
+def test_means_at_zero_by_hand() -> None:
+    """Tokens 0, 1, 3 span 3 and are at least 1 apart, so 2^shift = 8.
+
+    From 0 one sees the mean: of (0, 0, 1) it is 1/3, of (0, 1, 1) 2/3, of (0, 0, 3) 1, of (0, 1, 3) 4/3, all exactly.
+    The steps up to 1/24, 1/12, 1/8, 1/6: half of 1/24 is at least 2⁻⁶, from ⌈64·1/24⌉ = 3, 64/12 → 6 and 8 on. Thirds
+    of twelve make sequences of one mean ask for one label: (0, 1, 2) and (0, 0, 3).
+    """
+    vectors = np.array([[0.0, 0, 1], [0, 1, 1], [0, 0, 3], [0, 1, 3]])[:, ::-1, None]
+    task = NextToken(vectors=vectors, labels=[4, 2, 9, 3])
+    built = memorize(task)
+    attention, label = built.network.layers
+    assert isinstance(attention, SoftmaxAttention)
+    assert attention.shift == 3
+    assert isinstance(label, FeedForward)
+    steps, answer = label.layers
+    assert steps.W.tolist() == [[64]] * 6
+    assert steps.b.tolist() == [-3, -4, -6, -7, -8, -9]
+    assert answer.W.tolist() == [[-2, 2, 7, -7, -6, 6]]
+    assert answer.b.tolist() == [4]
+    assert built.chosen == {"questions": 4, "id_bits": 3}  # 1/6 in 1/24: 4
+
+
+def test_equal_means_at_zero_among_others() -> None:
+    """(0, 1, 2) and (0, 0, 3) have the mean 1, (0, 1, 1) another: two ids, or a refusal of the two."""
+    vectors = np.array([[1.0, 2, 0], [1, 1, 0], [3, 0, 0]])[:, :, None]
+    memorize(NextToken(vectors=vectors, labels=[5, 1, 5]))
+    with pytest.raises(BadInput, match=r"example 0, position 2 and example 2, position 2 ask for different labels at"):
+        build(NAME, NextToken(vectors=vectors, labels=[5, 1, 4]))
+
+
+@pytest.mark.parametrize("attention", ["softmax", "hardmax"])
+@pytest.mark.parametrize("power", [-1000, -100, 100, 1000])
+def test_id_bits_do_not_depend_on_the_unit(power: int, attention: Any) -> None:
+    """The same numbers in units of 2^power: ids are as far apart, in units of the largest, as they were."""
+    task = SeqToSeq(vectors=AT_ZERO + 3, labels=[[0, 1, 1], [0, 2, 2]])
+    scaled = SeqToSeq(vectors=2.0**power * (AT_ZERO + 3), labels=task.labels)
+    bits = [memorize(t, Settings(attention=attention)).chosen["id_bits"] for t in (task, scaled)]
+    assert bits[0] == bits[1] < 64
+    memorize(scaled, Settings(attention=attention, precision=64))
+
+
+FILLED_UP = (
+    "ids that only fill up the plan, 1 apart in the stream's unit, are measured too: 1000 bits where 2 are needed"
 )
-def test_scores_without_measure() -> None:
-    """Paper's scores for tokens one ulp apart beside one at 1000 are about 2^75: refused, one would hope."""
-    vectors = [[[1.0], [NEXT], [1000.0]], [[1.0], [NEXT], [NEXT]]]
-    task = SeqToSeq(vectors=vectors, labels=[[0, 1, 2], [3, 4, 4]])
+
+
+@pytest.mark.xfail(strict=True, raises=(AssertionError, BadInput), reason=FILLED_UP)
+@pytest.mark.parametrize("attention", ["softmax", "hardmax"])
+@pytest.mark.parametrize("power", [-1000, -100, 100, 1000])
+def test_id_bits_do_not_depend_on_the_unit_where_questions_share_an_id(power: int, attention: Any) -> None:
+    """As above, with tokens at 0: with the default precision the bits are misreported, with 64 it is refused."""
+    task = SeqToSeq(vectors=AT_ZERO, labels=[[0, 1, 1], [0, 2, 2]])
+    scaled = SeqToSeq(vectors=2.0**power * AT_ZERO, labels=task.labels)
+    bits = [memorize(t, Settings(attention=attention)).chosen["id_bits"] for t in (task, scaled)]
+    assert bits[0] == bits[1] < 64
+    memorize(scaled, Settings(attention=attention, precision=64))
+
+
+@pytest.mark.xfail(strict=True, raises=BadInput, reason="one id is measured against 1: 'takes 101 bits', refused")
+def test_one_id_need_not_be_told_apart() -> None:
+    """One question: no two ids, nothing to tell apart, whatever its size."""
+    task = NextToken(vectors=[[[2.0**100]]], labels=[1])
     memorize(task)
-    with pytest.raises(BadInput, match="precision"):
+    memorize(task, Settings(precision=64))
+
+
+def test_scores_without_measure() -> None:
+    """Paper's scores for tokens one ulp apart beside one at 1000 are about 2^75: e^(−2^75) cannot be written down.
+
+    It need not be where ids are far apart without it. From 1000 in {1, 1, 1000} and {1, 1 + ulp, 1000} they are not.
+    """
+    task = SeqToSeq(vectors=[[[1.0], [NEXT], [1000.0]], [[1.0], [NEXT], [NEXT]]], labels=[[0, 1, 2], [3, 4, 4]])
+    memorize(task)
+    assert memorize(task, Settings(scale="paper")).chosen["id_bits"] < 128
+    task = SeqToSeq(vectors=[[[1.0], [NEXT], [1000.0]], [[1.0], [1.0], [1000.0]]], labels=[[0, 1, 2], [3, 3, 4]])
+    memorize(task)
+    with pytest.raises(BadInput, match=r"agree within the precision limit of 16,384 bits: tokens are too close"):
         build(NAME, task, settings=Settings(scale="paper"))
 
 
@@ -471,7 +559,54 @@ def test_hardmax_does_where_the_largest_token_is_all_that_matters(dim: int | Non
 
 
 def test_hardmax_at_zero() -> None:
-    with pytest.raises(BadInput, match="hardmax attention at a token that lies at 0 attends to everything; move"):
-        build(NAME, NextToken(vectors=[[[1.0], [0.0]]], labels=[1]), settings=Settings(attention="hardmax"))
+    """At 0 all scores are 0, and it is the mean that is attended to: (0, 1) asks for 1, (0, 3) for 2, by 1/2 and 3/2."""
+    memorize(NextToken(vectors=[[[1.0], [0.0]]], labels=[1]), Settings(attention="hardmax"))
+    task = NextToken(vectors=[[[1.0], [0.0]], [[3.0], [0.0]]], labels=[1, 2])
+    network = memorize(task, Settings(attention="hardmax")).network
+    attention = network.layers[0]
+    assert isinstance(attention, HardmaxAttention)
+    # Tokens span 3 and are at least 1 apart: 2·2·3 < 16.
+    assert (attention.W_K, attention.W_V, attention.W_O) == ([[1]], [[1]], [[16]])
+    unit = FeedForward((Affine(integers([[1]]), integers([0]), relu=False),))
+    part = Network((attention, unit), inputs="vectors", outputs="every", length=2, dim=1)
+    assert evaluate(part, task.inputs).tolist() == [[17, 8], [51, 24]]
     # Where the token at 0 does not ask, it does no harm.
     memorize(NextToken(vectors=[[[0.0], [1.0]]], labels=[1]), Settings(attention="hardmax"))
+
+
+def test_hardmax_at_zero_sees_means() -> None:
+    """Softmax and hardmax attention see the same there: one mean may ask for one label."""
+    memorize(SeqToSeq(vectors=AT_ZERO, labels=[[0, 1, 1], [0, 2, 2]]), Settings(attention="hardmax"))
+    # Every mean of four of 0, 1, 2, 5 is a quarter, and decides.
+    rows = np.array([[*row, 0] for row in combinations_with_replacement([0, 1, 2, 5], 3)])
+    task = NextToken(vectors=rows[:, :, None].astype(float), labels=rows.sum(axis=1))
+    memorize(task, Settings(attention="hardmax"))
+    memorize(task)
+    with pytest.raises(BadInput, match=r"^kajitsuka-sato-2024: .*example 0.*, position 0 .*example 1.*, position 0"):
+        build(NAME, SeqToSeq(vectors=AT_ZERO, labels=[[0, 1, 1], [1, 0, 0]]), settings=Settings(attention="hardmax"))
+
+
+@pytest.mark.xfail(strict=True, raises=AssertionError, reason="the refusal is that of tokens that are not at 0")
+def test_hardmax_refusals_at_zero_are_true() -> None:
+    """No token is attended to but all are, and softmax attention does not tell the two apart either."""
+    task = SeqToSeq(vectors=AT_ZERO, labels=[[0, 1, 1], [1, 0, 0]])
+    with pytest.raises(BadInput, match="the means are equal"):
+        build(NAME, task)
+    with pytest.raises(BadInput) as refusal:
+        build(NAME, task, settings=Settings(attention="hardmax"))
+    assert "Softmax attention tells them apart" not in str(refusal.value)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=AssertionError,
+    reason="M is too small: means of n tokens are multiples of 1/n, not of gap/n, and ids meet; the network is wrong",
+)
+def test_hardmax_means_and_tokens_do_not_meet() -> None:
+    """Tokens 0, 32, 42, 85 span 85 and are at least 10 apart: 2·2·85/10 = 34 < M = 64.
+
+    From 0 in (0, 85) one sees 85/2, the id is 0 + 64·85/2 = 2720; from 32 in (32, 42) 42, the id is 32 + 64·42 = 2720.
+    """
+    memorize(
+        SeqToSeq(vectors=[[[0.0], [85.0]], [[32.0], [42.0]]], labels=[[0, 1], [2, 3]]), Settings(attention="hardmax")
+    )

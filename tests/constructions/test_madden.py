@@ -17,7 +17,14 @@ from byheart.constructions.build import Built
 from byheart.constructions.madden_2024 import Settings
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.tasks import NextTokenDistribution, random_distribution, random_next_token, random_seq_to_seq, shuffled
+from byheart.tasks import (
+    NextToken,
+    NextTokenDistribution,
+    random_distribution,
+    random_next_token,
+    random_seq_to_seq,
+    shuffled,
+)
 from byheart.tasks.corpus import corpus_distribution, entropy_bound
 from byheart.tasks.docstrings import library_docstrings
 
@@ -232,9 +239,9 @@ def test_settings_that_make_no_network_are_refused(given: dict[str, Any], messag
 
 def test_tasks_of_other_kinds_are_refused() -> None:
     rng = np.random.default_rng(0)
-    what = f"{NAME} memorizes next-token distributions over token ids; the task is"
-    with pytest.raises(BadInput, match=f"^{what} next-token$"):
-        byheart.build(NAME, random_next_token(examples=3, length=2, vocab=9, labels=9, rng=rng))
+    what = f"{NAME} memorizes next-token distributions, or labels, over token ids; the task is"
+    with pytest.raises(BadInput, match=f"^{what} next-token, of vectors$"):
+        byheart.build(NAME, random_next_token(examples=3, length=2, vocab=9, labels=9, dim=2, rng=rng))
     with pytest.raises(BadInput, match=f"^{what} seq-to-seq$"):
         byheart.build(NAME, random_seq_to_seq(examples=3, length=2, vocab=9, labels=9, rng=rng))
     with pytest.raises(BadInput, match=f"^{what} next-token-distribution"):
@@ -301,3 +308,19 @@ def test_what_python_says_of_itself() -> None:
     loss = -float((shares * logs).sum())
     assert loss == pytest.approx(entropy_bound(task.probabilities, task.likelihoods), abs=1e-6)
     assert loss > 0.5, "the distributions are not all certain"
+
+
+@pytest.mark.parametrize(("N", "n", "vocab", "labels"), [(1, 1, 1, 1), (2, 1, 4, 3), (40, 3, 9, 5), (120, 6, 20, 2)])
+def test_labels_are_memorized_too(N: int, n: int, vocab: int, labels: int) -> None:
+    """Logits 1 and 0: C columns of W_U, and the label's logit is the largest, in balls."""
+    rng = np.random.default_rng(1)
+    task = random_next_token(examples=N, length=n, vocab=vocab, labels=labels, rng=rng)
+    found = byheart.build(NAME, task)
+    assert found.account.dense == vocab + n + 4 + 2 * N + N * labels
+    assert "needed_by_any_model" not in found.chosen
+    assert byheart.certify(found.network, task).certified
+    lie = task.with_labels((task.labels + 1) % labels)
+    assert byheart.certify(found.network, lie).certified is (labels == 1)
+    clash = NextToken(tokens=[[0, 1], [0, 1]], labels=[0, 1])
+    with pytest.raises(BadInput, match="example 0 and example 1"):
+        byheart.build(NAME, clash)

@@ -143,13 +143,15 @@ def softly(layer: SoftmaxAttention, stream: list[Vector]) -> list[Vector]:
 
 
 def exactly(number) -> Fraction:
-    """An ``arb`` of radius 0."""
-    mantissa, exponent = number.man_exp()
-    return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
+    """An ``arb`` of radius 0; what e^-(2^60) and its like are made of is 0, and e^(2^60) is 2^30000."""
+    mantissa, exponent = (int(part) for part in number.man_exp())
+    if mantissa == 0 or exponent < -30000:
+        return Fraction(0)
+    return Fraction(mantissa) * Fraction(2) ** min(exponent, 30000)
 
 
 def ends(ball) -> tuple[Fraction, Fraction]:
-    """Where a finite ball begins and ends, exactly."""
+    """Where a finite ball begins and ends, as exactly as :func:`exactly` says."""
     middle, radius = exactly(ball.mid()), exactly(ball.rad())
     return middle - radius, middle + radius
 

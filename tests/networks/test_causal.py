@@ -116,7 +116,7 @@ def causal_networks(draw, of=mixed):
     return Network(tuple(layers), inputs="vectors", outputs=outputs, length=length, dim=width)
 
 
-@tries(120)
+@tries(70)
 @given(st.data())
 def test_both_evaluations_are_what_fractions_say(data):
     network = data.draw(causal_networks())
@@ -126,7 +126,7 @@ def test_both_evaluations_are_what_fractions_say(data):
     assert reference.evaluate(network, inputs).tolist() == expected
 
 
-@tries(80)
+@tries(40)
 @given(st.data())
 def test_the_last_answer_is_the_last_of_all(data):
     network = replace(data.draw(causal_networks()), outputs="every")
@@ -135,7 +135,7 @@ def test_the_last_answer_is_the_last_of_all(data):
     assert [row[-1] for row in evaluate(network, inputs).tolist()] == evaluate(last, inputs).tolist()
 
 
-@tries(80)
+@tries(40)
 @given(st.data())
 def test_what_comes_later_is_not_seen(data):
     """Two sequences that agree up to k get the same answers up to k."""

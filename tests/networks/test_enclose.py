@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from flint import arb, ctx
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
@@ -62,12 +62,9 @@ def radius(balls):
 def precisions(network, *more):
     """Bits to try: ``more``, and very few where a ball that knows nothing meets no layer behind the attention.
 
-    And no layers without weights. BUG: both raise, see test_few_bits_… and test_a_layer_without_weights; when they do
-    not any more, this is (20, 64, *more) for all networks.
+    BUG: it raises there, see test_few_bits_and_a_layer_behind; when it does not, this is (20, 64, *more) for all.
     """
-    behind = [layer for layer in split(network)[1] if isinstance(layer, FeedForward | Residual)]
-    chains = [layer.layers for layer in behind if isinstance(layer, FeedForward)]
-    assume(all(any(affine.W.any() for affine in chain) for chain in chains))
+    behind = any(isinstance(layer, FeedForward | Residual) for layer in split(network)[1])
     return more if behind else (20, 64, *more)
 
 
@@ -120,7 +117,7 @@ def test_without_attention_the_tokens_come_out():
 # Against fractions and decimals
 
 
-@tries(80)
+@tries(30)
 @given(st.data())
 def test_the_truth_is_inside_and_the_balls_shrink(data):
     network = data.draw(real_networks(most=2))
@@ -137,7 +134,7 @@ def test_the_truth_is_inside_and_the_balls_shrink(data):
     assert widths[1] <= widths[0] / 2**400
 
 
-@tries(60)
+@tries(30)
 @given(st.data())
 def test_large_weights_and_shifts_behind_the_scores(data):
     """Values of hundreds of bits, divided by powers of two of hundreds of bits, cancel where they cancel."""
@@ -158,10 +155,10 @@ def test_large_weights_and_shifts_behind_the_scores(data):
     assert radius(balls) < Fraction(1, 10**20)
 
 
-@tries(60)
+@tries(30)
 @given(st.data())
 def test_large_scores(data):
-    """Scores of 2²⁰ and 2⁶⁰ and their neighbours: weights are 0 or shared but for e^−(2²⁰), and no ball is empty."""
+    """Scores of 2²⁰ and 2⁶⁰ and their neighbours: weights are 0 or shared but for e^−(2²⁰) and less."""
     large = st.sampled_from([0, 1, -1, 2**20, -(2**20) + 1, 2**60 + 1, -(2**60)])
     network = data.draw(real_networks(scores=large, most=1))
     inputs = data.draw(inputs_of(network, numbers=ids, floats=few_floats))
@@ -171,7 +168,7 @@ def test_large_scores(data):
     assert radius(enclose(network, inputs, bits=1024)) < Fraction(1, 10**60)
 
 
-@tries(40)
+@tries(30)
 @given(st.data())
 def test_floats_of_all_sizes_are_what_they_are(data):
     """A uniform value path on any floats: W_Q = 0, so the outputs are fractions."""
@@ -189,7 +186,7 @@ def test_floats_of_all_sizes_are_what_they_are(data):
 # Against the exact evaluation
 
 
-@tries(40)
+@tries(30)
 @given(st.data(), st.integers(1, 4), st.sampled_from(["last", "every"]))
 def test_without_queries_it_is_uniform_attention(data, length, outputs):
     """W_Q = 0 shares the attention equally; the limbs say what comes out."""
@@ -203,7 +200,7 @@ def test_without_queries_it_is_uniform_attention(data, length, outputs):
     inside(enclose(soft, inputs, bits=80), evaluate(plain, inputs).tolist())
 
 
-@tries(60)
+@tries(30)
 @given(st.data(), st.integers(1, 4), st.integers(1, 2), st.sampled_from(["last", "every"]))
 def test_steep_scores_are_hardmax(data, length, dim, outputs):
     """Scores are integers; times 2¹⁰ a winner has all of the attention but e^−1024, and ties share it."""
@@ -219,7 +216,7 @@ def test_steep_scores_are_hardmax(data, length, dim, outputs):
         assert value - Fraction(1, 10**30) < low <= high < value + Fraction(1, 10**30)
 
 
-@tries(40)
+@tries(30)
 @given(st.data(), st.integers(0, 20), st.integers(0, 20))
 def test_shifts_undo_powers_of_two(data, score_shift, shift):
     plain = data.draw(softmaxes(1, small, small, st.just(0)))
@@ -280,7 +277,6 @@ def test_all_tokens_are_computed_in_front_of_another_attention():
 def test_a_sequence_gets_the_same_answer_in_any_company(data):
     network = data.draw(real_networks(most=2))
     inputs = data.draw(inputs_of(network, numbers=ids, floats=few_floats))
-    precisions(network)
     together = enclose(network, inputs, bits=256)
     for row, sequence in zip(together, inputs, strict=True):
         alone = enclose(network, sequence[None], bits=256)
@@ -345,7 +341,7 @@ def test_the_precision_is_put_back():
 )
 def test_what_cannot_stand_behind_softmax_attention(layer, name):
     """Balls are shared by tokens and counts, which these layers do not go by."""
-    with pytest.raises(BadInput, match=f"^{name} behind attention cannot be enclosed$"):
+    with pytest.raises(BadInput, match=f"^{name} cannot be enclosed; expected feed-forward, "):
         enclose(on_tokens(SCALAR, layer, length=2), np.array([[0, 1]]), bits=64)
 
 
@@ -381,7 +377,6 @@ KNOWS_NOTHING = softmax([[3**40]], [[7**20]], [[1]], [[1]])
 """On large numbers its scores have hundreds of bits."""
 
 
-@pytest.mark.xfail(strict=True, raises=TypeError, reason="enclose._ends: unique_fmpz() of a ball that is nan is None")
 @pytest.mark.parametrize("behind", [feed_forward(affine([[1]], [0])), Residual((block([[1]], [0], [[1]]),))])
 def test_few_bits_and_a_layer_behind(behind):
     """What is not known before a layer is not known behind it: no finite ball, and no traceback."""
@@ -390,7 +385,6 @@ def test_few_bits_and_a_layer_behind(behind):
     assert not ball.is_finite()
 
 
-@pytest.mark.xfail(strict=True, raises=ValueError, reason="enclose._token_wise: max() of no weights")
 @pytest.mark.parametrize(
     ("behind", "value"),
     [

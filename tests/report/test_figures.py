@@ -1,12 +1,15 @@
 """Figures from small tables."""
 
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.report.figures import Point, draw_parameters, parameter_table
+from byheart.report.figures import Panel, Point, draw_constants, draw_parameters, parameter_table, spread
 from byheart.report.planner import planned
 from byheart.size import Size
 
@@ -15,10 +18,11 @@ TABLE = [Point("interpolate", 10, 31), Point("interpolate", 100, 301), Point("va
 
 
 @pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])
-@pytest.mark.parametrize("built", [None, [Point("interpolate", 50, 151)]], ids=["planned", "built"])
-def test_three_rows_make_a_picture(tmp_path: Path, setting: str, built: list[Point] | None) -> None:
-    draw_parameters(TABLE, SIZE, setting, tmp_path / "p.png", built=built)
-    draw_parameters(TABLE, SIZE, setting, tmp_path / "p.svg", built=built)
+@pytest.mark.parametrize("built", [[], [Point("interpolate", 50, 151)]], ids=["planned", "built"])
+def test_three_rows_make_a_picture(tmp_path: Path, setting: str, built: list[Point]) -> None:
+    panel = Panel(TABLE, SIZE, setting, built)
+    draw_parameters([panel], tmp_path / "p.png")
+    draw_parameters([panel], tmp_path / "p.svg")
     png = (tmp_path / "p.png").read_bytes()
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     assert png[-8:-4] == b"IEND"
@@ -30,10 +34,23 @@ def test_three_rows_make_a_picture(tmp_path: Path, setting: str, built: list[Poi
 
 
 def test_names_of_all_lines_are_in_the_picture(tmp_path: Path) -> None:
-    draw_parameters(TABLE, SIZE, "next-token", tmp_path / "p.svg")
+    panels = [Panel(TABLE, SIZE, "next-token"), Panel(TABLE, SIZE, "seq-to-seq")]
+    draw_parameters(panels, tmp_path / "p.svg")
     text = (tmp_path / "p.svg").read_text()
-    for name in ("interpolate", "vardi-2022", "N, sequences memorized"):
+    for name in ("interpolate", "vardi-2022", "N, sequences memorized", "smallest: interpolate", "next-token", "naive"):
         assert name in text  # as a comment beside the outlines
+    draw_constants(panels, tmp_path / "c.svg")
+    assert "parameters ÷ √(nN log₂C)" in (tmp_path / "c.svg").read_text()
+
+
+@given(st.lists(st.floats(0, 1), max_size=12), st.floats(0.01, 0.3))
+def test_names_keep_their_order_and_their_distance(wanted: list[float], gap: float) -> None:
+    wanted.sort()
+    placed = spread(wanted, gap)
+    assert all(after - before >= gap - 1e-9 for before, after in pairwise(placed))
+    if all(after - before >= gap for before, after in pairwise(wanted)):
+        assert placed == pytest.approx(wanted)
+    assert sum(placed) == pytest.approx(sum(wanted)), "blocks move around their means"
 
 
 def test_the_table_is_the_plans() -> None:
@@ -49,5 +66,5 @@ def test_the_table_is_the_plans() -> None:
 def test_a_name_that_is_no_picture(tmp_path: Path) -> None:
     for path in (tmp_path / "p.nonsense", tmp_path / "missing" / "p.png"):
         with pytest.raises(BadInput, match=path.name):
-            draw_parameters(TABLE, SIZE, "next-token", path)
+            draw_parameters([Panel(TABLE, SIZE, "next-token")], path)
     assert list(tmp_path.iterdir()) == []

@@ -39,7 +39,7 @@ def test_what_the_picture_says(tmp_path: Path) -> None:
         assert text in content
 
 
-@pytest.mark.parametrize("name", ["parts.gif", "parts", "parts.pdf"])
+@pytest.mark.parametrize("name", ["parts.gif", "parts", "parts.txt"])
 def test_other_pictures_are_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(BadInput, match=r"expected a picture's name, \.png, \.svg or \.pdf"):
         draw_parts(THREE, "", tmp_path / name)

@@ -6,7 +6,7 @@ import pytest
 
 from byheart.constructions import CONSTRUCTIONS
 from byheart.errors import BadInput
-from byheart.report.planner import Crossover, check_size, crossovers, planned
+from byheart.report.planner import Crossover, check_size, crossovers, in_words, planned, smaller_from
 from byheart.size import Size
 
 from ..exact import EXACT
@@ -40,10 +40,10 @@ def test_smallest_first_and_only_what_covers_the_setting(setting: str) -> None:
 
 
 def test_what_does_not_read_vectors_is_left_out() -> None:
-    """dana-2025 covers next-token tasks, but of token ids; mahdavi-2024 and madden-2024 have no plan for a size."""
+    """dana-2025 and madden-2024 cover next-token tasks, but of token ids; mahdavi-2024 has no plan for a size."""
     names = {row.construction for row in planned(SIZES["vectors"], "next-token")}
     assert names == {*EXACT}
-    assert {row.construction for row in planned(SIZES["plain"], "next-token")} == {*EXACT, "dana-2025"}
+    assert {row.construction for row in planned(SIZES["plain"], "next-token")} == {*EXACT, "dana-2025", "madden-2024"}
 
 
 @pytest.mark.slow
@@ -87,3 +87,30 @@ def test_sizes_that_no_task_has(name: str) -> None:
     assert check_size(SIZES["vectors"]) == SIZES["vectors"]
     with pytest.raises(BadInput, match=f"^{name} is 0; expected at least 1"):
         check_size(replace(SIZES["vectors"], **{name: 0}))
+
+
+@pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])
+def test_from_where_on_a_construction_beats_the_baseline(setting: str) -> None:
+    """At the N that is told it is smaller, one before it is not, and at the end it is still."""
+    size, largest = Size(examples=1, length=8, labels=10, vocab=64), 10**5
+
+    def gap(name: str, examples: int) -> int:
+        rows = {row.construction: row for row in planned(replace(size, examples=examples), setting)}
+        return rows[name].without_embedding - rows["interpolate"].without_embedding
+
+    found = smaller_from(size, setting, largest=largest)
+    assert set(found) == {row.construction for row in planned(size, setting)} - {"interpolate"}
+    assert found["kajitsuka-sato-2024"] is None, "two units a question are more than one"
+    assert {name for name, examples in found.items() if examples} >= {"folding", "kim-2023", "kajitsuka-sato-2025"}
+    for name, examples in found.items():
+        if examples is None:
+            assert gap(name, largest) >= 0
+        else:
+            assert gap(name, examples) < 0
+            assert gap(name, largest) < 0
+            assert examples == 1 or gap(name, examples - 1) >= 0
+
+
+def test_nobody_beats_it() -> None:
+    assert in_words({"a": None, "b": None}) == "Smaller than interpolate: never a, b."
+    assert in_words({"a": 3}) == "Smaller than interpolate: a from N = 3 on."

@@ -98,6 +98,8 @@ OTHERS: dict[str, Task] = {
     "dana-2025": SeqToSeq(tokens=[[0]], labels=[[0]]),
     "madden-2024": NextToken(tokens=[[0]], labels=[0]),
     "kajitsuka-sato-2025": queries(),
+    "kajitsuka-sato-2024": queries(),
+    "kim-2023": queries(),
 }
 
 
@@ -110,3 +112,22 @@ def test_tasks_of_another_kind_are_refused(theorem: str) -> None:
 def test_unknown_theorems_are_refused() -> None:
     with pytest.raises(BadInput, match="no hypotheses of 'fermat' are known; there are mahdavi-2024, dana-2025"):
         check_theorem("fermat", OTHERS["dana-2025"])
+
+
+def test_a_token_twice_is_named_but_not_needed() -> None:
+    """The paper of 2024 asks for sequences without one; Byheart's proof does not."""
+    task = SeqToSeq(tokens=[[0, 1, 2], [3, 1, 3], [2, 2, 2]], labels=[[0, 1, 0], [1, 0, 1], [1, 1, 1]])
+    rows = {row.name: row for row in check_theorem("kajitsuka-sato-2024", task)}
+    twice = rows["no token twice in a sequence"]
+    assert (twice.verdict, twice.needed) == ("fails", False)
+    assert twice.found == "2 of 3 sequences have one, first example 1, 2 times"
+    assert verdicts("kajitsuka-sato-2024", SeqToSeq(tokens=[[0, 1]], labels=[[0, 1]]))[twice.name][0] == "holds"
+    assert twice.name not in verdicts("kim-2023", task)
+
+
+@pytest.mark.parametrize("theorem", ["kim-2023", "kajitsuka-sato-2024"])
+def test_equal_tokens_of_one_sequence_ask_for_one_label(theorem: str) -> None:
+    task = SeqToSeq(tokens=[[0, 1, 0]], labels=[[0, 1, 2]])
+    answer, found = verdicts(theorem, task)["one answer to every sequence up to order"]
+    assert answer == "fails"
+    assert "example 0, position 0 and example 0, position 2" in found

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from tyro.conf import Positional, arg, subcommand
 
@@ -81,7 +81,10 @@ class Random:
 
 @dataclass(frozen=True)
 class Text:
-    """Next-token distributions out of texts: every context of n words, and how often which word follows it."""
+    """Next-token distributions out of texts: every context of n words, and how often which word follows it.
+
+    With --every, language modelling instead: windows of n words, and the next word at every position.
+    """
 
     files: Positional[tuple[Path, ...]]
     """Text files; a form feed separates texts, and no context reaches from one into the next."""
@@ -92,13 +95,18 @@ class Text:
     vocab: int = 500
     """ω: the most frequent words, and one token for all others."""
     examples: int | None = None
-    """N: the most frequent contexts; None: all."""
+    """N: the most frequent contexts, or the first windows; None: all."""
+    every: bool = False
+    """One label a token, the next word; every window begins with a token of its own (for kim-2023 --causal)."""
     json: Json = False
 
     def run(self) -> int:
         """Count and save."""
-        from byheart.tasks.corpus import corpus_distribution
+        from byheart.tasks.corpus import corpus_distribution, language_modelling
 
+        if self.every:
+            sizes = {"length": self.length, "vocab": self.vocab, "examples": self.examples}
+            return _keep(language_modelling(_texts(self.files), **sizes), self.out, self.json)  # type: ignore[arg-type]
         corpus = corpus_distribution(_texts(self.files), length=self.length, vocab=self.vocab, examples=self.examples)
         return _keep(corpus.task(), self.out, self.json)
 
@@ -162,13 +170,18 @@ class Show:
         return DONE
 
 
+Theorem: TypeAlias = Literal[
+    "mahdavi-2024", "dana-2025", "madden-2024", "kajitsuka-sato-2025", "kajitsuka-sato-2024", "kim-2023"
+]
+
+
 @dataclass(frozen=True)
 class Check:
     """Hold a task against the theorems' conditions: separation, permuted twins, consistency; or a theorem's own."""
 
     file: Positional[Path]
     """Task file (.npz or .jsonl)."""
-    theorem: Literal["mahdavi-2024", "dana-2025", "madden-2024", "kajitsuka-sato-2025"] | None = None
+    theorem: Theorem | None = None
     """One theorem: a verdict on each of its hypotheses."""
     positions: bool = False
     """Judge for networks with positional codes, where order matters."""
@@ -271,7 +284,7 @@ _CHECK = with_example(
     "byheart task check t.npz    or:  byheart task check q.npz --theorem mahdavi-2024",
 )
 _TEXT = with_example(
-    "Next-token distributions out of texts.",
+    "Next-token distributions out of texts, or (--every) the next word at every position of a window.",
     "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o t.npz",
 )
 _EMBED = with_example(

@@ -49,7 +49,7 @@ class _Sequence:
 def enclose(network: Network, inputs: Inputs, *, bits: int, report: Report | None = None) -> NDArray[np.object_]:
     """Balls around the outputs for all sequences, calculated with ``bits`` bits: [N], or [N, n] for "every".
 
-    ``report`` is called with the number of questions that are done and that there are.
+    ``report`` is called with the number of streams that a token-wise layer is done with, and that there are.
 
     >>> from byheart.networks import integers
     >>> one = integers([[1]])
@@ -61,7 +61,8 @@ def enclose(network: Network, inputs: Inputs, *, bits: int, report: Report | Non
     rest = split(network)[1]
     for layer in rest:
         if not isinstance(layer, FeedForward | Residual | SoftmaxAttention | UniformAttention):
-            raise BadInput(f"{layer.name}: {type(layer).__name__} behind attention cannot be enclosed")
+            expected = "feed-forward, softmax and uniform attention layers from the first attention on"
+            raise BadInput(f"{layer.name}: {type(layer).__name__} cannot be enclosed; expected {expected}")
     numerators, denominator, index = _merged(*token_streams(network, inputs))
     tokens, counts, questions, answer = _different(index, last_only=network.outputs == "last")
     with precision(bits):
@@ -142,7 +143,7 @@ def _mixed(layer: Layer, sequence: _Sequence, positions: Iterator[int] | list[in
 
 def _softmax(scores: list[Ball], counts: list[int]) -> list[Ball]:
     """The weight of every different token: count · exp(score), over their sum; the scores may be of any size."""
-    largest = max(scores, key=lambda score: score.mid())
+    largest = max(score.mid() for score in scores)
     raised = [count * (score - largest).exp() for score, count in zip(scores, counts, strict=True)]
     total = sum(raised[1:], raised[0])
     return [value / total for value in raised]
@@ -174,20 +175,26 @@ def _token_wise(layer: Layer, batch: list[_Sequence], bits: int, report: Report 
     piece = min(256, max(1, _LIMBS // (widest * limbs)))
     done: list[list[Ball]] = []
     for begin in range(0, len(streams), piece):
-        chosen = streams[begin : begin + piece]
-        ends = from_integers(
-            integers([[end for ball in stream for end in rounded_outward(ball, bits)] for stream in chosen])
-        )
-        found = program(replace(ends, exponent=bits))
-        denominator = fmpz(1) << found.exponent
-        for stream, row in zip(chosen, found.numerators(), strict=True):
-            after = [_between(row[i : i + 2], denominator) for i in range(0, len(row), 2)]
-            kept = isinstance(layer, FeedForward) and layer.residual
-            done.append([x + y for x, y in zip(stream, after, strict=True)] if kept else after)
+        done += _through(layer, program, streams[begin : begin + piece], bits)
         if report is not None:
             report(len(done), len(streams))
     rest = iter(done)
     return [replace(sequence, streams=[next(rest) for _ in sequence.streams]) for sequence in batch]
+
+
+def _through(layer: Layer, program: Program, streams: list[list[Ball]], bits: int) -> list[list[Ball]]:
+    """The streams behind a layer; of what nothing is known in front (nan), nothing is known behind."""
+    result: list[list[Ball]] = [[arb("nan")] * (len(program.layers[-1].W) // 2) for _ in streams]
+    known = [i for i, stream in enumerate(streams) if all(ball.is_finite() for ball in stream)]
+    if known:
+        ends = [[end for ball in streams[i] for end in rounded_outward(ball, bits)] for i in known]
+        found = program(replace(from_integers(integers(ends)), exponent=bits))
+        denominator = fmpz(1) << found.exponent
+        for i, row in zip(known, found.numerators(), strict=True):
+            result[i] = [_between(row[k : k + 2], denominator) for k in range(0, len(row), 2)]
+    if isinstance(layer, FeedForward) and layer.residual:
+        return [[x + y for x, y in zip(*pair, strict=True)] for pair in zip(streams, result, strict=True)]
+    return result
 
 
 def _on_intervals(layer: Layer) -> Program:

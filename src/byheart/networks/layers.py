@@ -172,7 +172,10 @@ class SoftmaxAttention:
 
     def __post_init__(self) -> None:
         for key in ("score_shift", "shift"):
-            _expect(getattr(self, key) >= 0, f"{self.name}: {key} is {getattr(self, key)}; expected 0 or more")
+            value = getattr(self, key)
+            _expect(
+                type(value) is int and value >= 0, f"{self.name}: {key} is {value!r}; expected an integer, 0 or more"
+            )
 
 
 @dataclass(frozen=True)

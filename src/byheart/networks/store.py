@@ -46,11 +46,10 @@ _KINDS: dict[str, type[Layer]] = {
         *(UniformAttention, HardmaxAttention, SoftmaxAttention, Flatten),
     )
 }
-_OPTIONS: dict[type[Layer], dict[str, type]] = {
-    HardmaxAttention: {"causal": bool},
-    SoftmaxAttention: {"score_shift": int, "shift": int},
-}
-"""What layers have beside their tensors; it is written down where it is not 0 or false."""
+_OPTIONS: dict[type[Layer], tuple[str, ...]] = {SoftmaxAttention: ("score_shift", "shift")}
+"""What layers have beside their tensors, as integers; it is written down where it is not 0."""
+_CAUSAL = "CausalHardmaxAttention"
+"""A kind of its own, so that what does not know it refuses it."""
 
 
 def pack(tensors: list[Integers]) -> dict[str, NDArray[np.generic]]:
@@ -157,7 +156,8 @@ def _read_config(folder: Path) -> dict[str, Any]:
 def _describe(network: Network) -> dict[str, Any]:
     layers = []
     for layer in network.layers:
-        entry: dict[str, Any] = {"kind": type(layer).__name__, "name": layer.name}
+        causal = isinstance(layer, HardmaxAttention) and layer.causal
+        entry: dict[str, Any] = {"kind": _CAUSAL if causal else type(layer).__name__, "name": layer.name}
         if isinstance(layer, FeedForward):
             entry["residual"] = layer.residual
             entry["layers"] = [
@@ -167,7 +167,7 @@ def _describe(network: Network) -> dict[str, Any]:
             entry["blocks"] = [{"role": block.role, "shape": list(block.W_in.shape)} for block in layer.blocks]
         else:
             entry["shapes"] = {key: list(value.shape) for key, value in vars(layer).items() if key.startswith("W_")}
-            options = {key: getattr(layer, key) for key in _OPTIONS.get(type(layer), {})}
+            options = {key: getattr(layer, key) for key in _OPTIONS.get(type(layer), ())}
             entry |= {key: value for key, value in options.items() if value}
         layers.append(entry)
     keys = ("inputs", "outputs", "length", "dim")
@@ -188,7 +188,8 @@ def _shapes(description: dict[str, Any]) -> Iterator[list[int]]:
 def _rebuild(description: dict[str, Any], tensors: Iterator[Integers]) -> Network:
     layers: list[Layer] = []
     for entry in description["layers"]:
-        kind = _KINDS[entry["kind"]]
+        causal = entry["kind"] == _CAUSAL
+        kind = HardmaxAttention if causal else _KINDS[entry["kind"]]
         if kind is FeedForward:
             chain = tuple(
                 Affine(next(tensors), next(tensors), shift=int(a["shift"]), relu=bool(a["relu"]), role=str(a["role"]))
@@ -200,7 +201,10 @@ def _rebuild(description: dict[str, Any], tensors: Iterator[Integers]) -> Networ
             layers.append(Residual(tuple(blocks), name=str(entry["name"])))
         else:
             weights = {key: next(tensors) for key in entry["shapes"]}
-            options = {key: of(entry[key]) for key, of in _OPTIONS.get(kind, {}).items() if key in entry}
+            options: dict[str, Any] = {"causal": True} if causal else {}
+            options |= {key: entry[key] for key in entry if key not in ("kind", "name", "shapes")}
+            if not set(options) <= {*_OPTIONS.get(kind, ()), "causal"} or "causal" in entry:
+                raise BadInput(f"config.json: {entry['name']} has {', '.join(options)}, which no {entry['kind']} has")
             make: Any = kind
             layers.append(make(**weights, **options, name=str(entry["name"])))
     return Network(

@@ -35,7 +35,7 @@ def guaranteed(length: int, vocab: int) -> float:
     Token ids t become ω + t, so with neighbours 4 log n apart at the smallest, scores span r = 8 log n · (ω − 1).
 
     >>> round(guaranteed(6, 32))
-    1281
+    1280
     """
     r = 8 * math.log(length) * (vocab - 1)
     return 2 * r / math.log(2) - 2 * math.log2(math.log(length))

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from byheart.errors import BadInput
 from byheart.tasks.checks import Floats, Ids, count, distribution, distributions
 from byheart.tasks.distinct import distinct
-from byheart.tasks.task import NextTokenDistribution
+from byheart.tasks.task import NextTokenDistribution, SeqToSeq
 
 OTHER = "<other>"
 """What stands for all words outside of a vocabulary; :func:`words` never makes it."""
@@ -142,6 +142,30 @@ def corpus_distribution(texts: Sequence[str], *, length: int, vocab: int, exampl
         weights=often / often.sum(),
         words=chosen.words,
     )
+
+
+def language_modelling(texts: Sequence[str], *, length: int, vocab: int, examples: int | None = None) -> SeqToSeq:
+    """The next word at every position: windows of ``length`` words one after the other, as a seq-to-seq task.
+
+    Every window stands behind a token of its own (ids from ω on), so that no two begin alike: a sequence is that token
+    and all words of the window but the last, and its labels are the window's words. The token and the words up to a
+    position determine the label there, for networks that see no further (``causal``).
+
+    >>> task = language_modelling(["a rose is a rose is a rose."], length=3, vocab=5)
+    >>> task.tokens.tolist(), task.labels.tolist()
+    ([[5, 0, 1], [6, 0, 1], [7, 0, 1]], [[0, 1, 2], [0, 1, 2], [0, 1, 3]])
+    """
+    parts = [words(text) for text in texts]
+    chosen = vocabulary((word for part in parts for word in part), vocab)
+    encoded = [chosen.encode(part) for part in parts]
+    whole = [ids[: len(ids) // count("length", length) * length].reshape(-1, length) for ids in encoded]
+    windows = np.concatenate(whole)
+    if not len(windows):
+        raise BadInput(f"the longest text has {max(map(len, parts))} words; expected at least {length}, one window")
+    windows = windows[: _examples(examples, len(windows), length)]
+    begins = len(chosen) + np.arange(len(windows))
+    tokens = np.concatenate([begins[:, None], windows[:, :-1]], axis=1)
+    return SeqToSeq(tokens=tokens, labels=windows, label_count=len(chosen), vocab=len(chosen) + len(windows))
 
 
 def entropy_bound(probabilities: npt.ArrayLike, weights: npt.ArrayLike) -> float:

@@ -14,7 +14,8 @@ import numpy as np
 from byheart.errors import BadInput
 from byheart.tasks.base import Task
 from byheart.tasks.checks import Floats
-from byheart.tasks.conditions import conflict, permuted_twins, separation
+from byheart.tasks.conditions import conflict, permuted_twins, separation, token_ids
+from byheart.tasks.counts import counted
 from byheart.tasks.kruskal import kruskal
 from byheart.tasks.query import QueryTask
 from byheart.tasks.ranks import context_ranks, numerical_rank
@@ -124,16 +125,34 @@ def _madden(task: Task) -> list[Hypothesis]:
     ]
 
 
-def _kajitsuka_sato(task: Task) -> list[Hypothesis]:
-    if not isinstance(task, NextToken | SeqToSeq):
-        raise BadInput(f"kajitsuka-sato-2025 speaks of next-token and seq-to-seq tasks; the task is {task.kind}")
-    twins = permuted_twins(task)
-    what = str(twins or "no two sequences are permutations of each other")
-    return [
-        Hypothesis("token-wise (r, δ)-separated", "holds", str(separation(task))),
-        Hypothesis("distinct up to permutation", "holds" if twins is None else "fails", what, needed=False),
-        _consistent(task, positions=False, what="sequence up to order"),
-    ]
+def _of_sequences(theorem: str) -> Callable[[Task], list[Hypothesis]]:
+    """What the theorems on labels of sequences, or of their tokens, have in common."""
+
+    def check(task: Task) -> list[Hypothesis]:
+        if not isinstance(task, NextToken | SeqToSeq):
+            raise BadInput(f"{theorem} speaks of next-token and seq-to-seq tasks; the task is {task.kind}")
+        twins = permuted_twins(task)
+        what = str(twins or "no two sequences are permutations of each other")
+        return [
+            Hypothesis("token-wise (r, δ)-separated", "holds", str(separation(task))),
+            Hypothesis("distinct up to permutation", "holds" if twins is None else "fails", what, needed=False),
+            _consistent(task, positions=False, what="sequence up to order"),
+        ]
+
+    return check
+
+
+def _kajitsuka_sato_2024(task: Task) -> list[Hypothesis]:
+    """The paper asks for sequences without a token twice; Byheart's proof does not (see the construction)."""
+    found = _of_sequences("kajitsuka-sato-2024")(task)
+    counts = counted(token_ids(task))
+    many = np.flatnonzero(counts.count > 1)
+    what = "no sequence has a token twice"
+    if len(many):
+        example, times = int(counts.sequence[many[0]]), int(counts.count[many[0]])
+        whole = len(np.unique(counts.sequence[many]))
+        what = f"{whole:,} of {len(task.inputs):,} sequences have one, first example {example}, {times} times"
+    return [*found, Hypothesis("no token twice in a sequence", "fails" if len(many) else "holds", what, needed=False)]
 
 
 def _consistent(task: Task, *, positions: bool, what: str) -> Hypothesis:
@@ -146,5 +165,7 @@ THEOREMS: dict[str, Callable[[Task], list[Hypothesis]]] = {
     "mahdavi-2024": _mahdavi,
     "dana-2025": _dana,
     "madden-2024": _madden,
-    "kajitsuka-sato-2025": _kajitsuka_sato,
+    "kajitsuka-sato-2025": _of_sequences("kajitsuka-sato-2025"),
+    "kajitsuka-sato-2024": _kajitsuka_sato_2024,
+    "kim-2023": _of_sequences("kim-2023"),
 }
