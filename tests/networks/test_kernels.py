@@ -55,11 +55,18 @@ def test_relu_keeps_what_is_not_negative(block):
 
 @tries(100)
 @given(blocks(), st.integers(0, 3))
-def test_leading_limbs_that_are_zero_everywhere_are_not_used(block, zeros):
-    padded = np.concatenate([block, np.zeros((zeros, block.shape[1]), dtype=np.int64)])
+def test_leading_limbs_that_only_carry_signs_are_not_used(block, signs):
+    """More limbs than needed, 0 above what is not negative and −1 (all ones below it) above what is: none is used."""
+    resolve(block)
+    before = numbers(block)
+    padded = np.zeros((len(block) + signs, block.shape[1]), dtype=np.int64)
+    padded[: len(block)] = block
+    resolve(padded)
     used = used_limbs(padded)
-    assert not padded[used:].any()
-    assert used == 1 or padded[used - 1].any()
+    assert numbers(padded[:used]) == before
+    assert used <= len(block)
+    assert used == 1 or not np.isin(padded[used - 1], (0, -1)).all()
+    assert ((padded[: used - 1] >= 0) & (padded[: used - 1] < 1 << LIMB)).all()
 
 
 @st.composite

@@ -182,10 +182,11 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Net
     else:
         attention, ids = _softmax(line, asked, gamma, settings)
     answer = {interval: int(label) for interval, label in zip(ids, asked.labels, strict=True)}
-    ordered = _filled_up(sorted(answer, key=lambda interval: interval.low), len(asked))
+    told_apart = sorted(answer, key=lambda interval: interval.low)
+    ordered = _filled_up(told_apart, len(asked))
     labels = [answer.get(interval, 0) for interval in ordered]
     layers = stairs.layers(ordered, labels, line.direction)
-    id_bits = _bits_apart(ordered)
+    id_bits = _bits_apart(told_apart)
     if id_bits > settings.precision:
         raise BadInput(
             f"{NAME}: telling the context ids apart takes {id_bits:,} bits; the precision limit is "
@@ -244,8 +245,8 @@ def _means(multisets: list[Multiset], labels: NDArray[np.int64]) -> list[Interva
 
 def _hardmax(line: _Line, asked: _Asked, gamma: Fraction) -> tuple[HardmaxAttention, list[Interval]]:
     """A hardmax layer with the same direction, v·Z = y + M·v_1·(the token attended to); BadInput if that is too few."""
-    # Large enough for means of n tokens, which are seen where y = 0.
-    M = 1 << (2 * asked.ids.shape[1] * line.span // line.gap).bit_length()
+    # Tokens are multiples of their greatest common divisor, and means, which are seen where y = 0, of its n-th part.
+    M = 1 << (2 * asked.ids.shape[1] * line.span // max(1, math.gcd(*line.values))).bit_length()
     ids, seen = [], dict[tuple[int, Fraction], int]()
     for q, token in enumerate(asked.token.tolist()):
         Y, others = line.values[token], _valued(line, *asked.multisets[q])
@@ -254,7 +255,7 @@ def _hardmax(line: _Line, asked: _Asked, gamma: Fraction) -> tuple[HardmaxAttent
         top = boltz(Fraction(0), others, FEWEST_BITS).low if Y == 0 else Fraction(extreme)
         first = seen.setdefault((Y, top), q)
         if asked.labels[first] != asked.labels[q]:
-            raise BadInput(_confused(asked, first, q))
+            raise BadInput(_confused(asked, first, q, Y))
         value = Y + M * line.direction[0] * top
         ids.append(_over(line, Interval(value, value)))
     row = integers([list(line.direction)])
@@ -270,10 +271,11 @@ def _filled_up(ids: list[Interval], count: int) -> list[Interval]:
 
 
 def _bits_apart(ordered: list[Interval]) -> int:
-    """log₂(largest id / smallest distance of two), rounded up."""
+    """log₂(largest id / smallest distance of two), rounded up; 1 if there is nothing to tell apart."""
+    if len(ordered) == 1:
+        return 1
     largest = max(abs(ordered[0].low), abs(ordered[-1].high))
-    closest = min((after.low - before.high for before, after in pairwise(ordered)), default=Fraction(1))
-    ratio = largest / closest
+    ratio = largest / min(after.low - before.high for before, after in pairwise(ordered))
     return max(1, (ratio.numerator // ratio.denominator).bit_length())
 
 
@@ -325,7 +327,12 @@ def _on_a_line(task: NextToken | SeqToSeq, ids: NDArray[np.int64], positions: bo
     different = [line for line in drawn if len(set(line.values)) == len(line.values)]
     if not different:
         raise BadInput(f"{NAME}: {_DIRECTIONS} directions did not tell {len(X)} tokens apart; please report this task")
-    return max(different, key=lambda line: Fraction(line.gap, line.span))
+    zero = [not any(row) for row in X]
+
+    def keeps_off_zero(line: _Line) -> bool:
+        return all(at_zero or value != 0 for value, at_zero in zip(line.values, zero, strict=True))
+
+    return max(different, key=lambda line: (keeps_off_zero(line), Fraction(line.gap, line.span)))
 
 
 def _directed(
@@ -339,8 +346,8 @@ def _directed(
         return _Line(tuple(v), tuple(values), exponent, ())
     unit = v[0] << exponent
     step = (max(values) - min(values)) // unit + 1
-    moved = [value + int(k) * step * unit for value, k in zip(values, places, strict=True)]
-    W_pos = [[k * step * int(i == 0) for i in range(d)] for k in range(n)]
+    moved = [value + int(k + 1) * step * unit for value, k in zip(values, places, strict=True)]
+    W_pos = [[(k + 1) * step * int(i == 0) for i in range(d)] for k in range(n)]
     return _Line(tuple(v), tuple(moved), exponent, (Positions(integers(W_pos)),))
 
 
@@ -381,9 +388,11 @@ def _too_close(asked: _Asked, first: int, second: int, settings: Settings, Y: in
     )
 
 
-def _confused(asked: _Asked, first: int, second: int) -> str:
+def _confused(asked: _Asked, first: int, second: int, Y: int) -> str:
+    seen = "the mean of the sequence is" if Y == 0 else "the same token is"
+    hint = "" if Y == 0 else ". Softmax attention tells them apart"
     return (
         f"{NAME}: one hardmax layer confuses {_place(asked, first)} with {_place(asked, second)}: the same token asks, "
-        f"the same token is attended to, and nothing else is seen; asked for label {asked.labels[first]} and "
-        f"label {asked.labels[second]}. Softmax attention tells them apart"
+        f"{seen} attended to, and nothing else is seen; asked for label {asked.labels[first]} and "
+        f"label {asked.labels[second]}{hint}"
     )

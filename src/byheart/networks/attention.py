@@ -58,10 +58,45 @@ def _add(queries: Limbs, sums: Limbs, matrix: Integers, divisor: int) -> Limbs:
 def _ties(queries: Limbs, keys: Limbs, length: int, causal: bool) -> NDArray[np.bool_]:
     """[B_q, n]: which positions that it sees have the largest score, for every query."""
     per_sequence = queries.batch * length // keys.batch
+    if keys.width == 1:
+        # Scores q·k are in the order of the k, or in the reverse order: no products are needed.
+        asked, compared = (np.ascontiguousarray(side.limbs[: side.length[0]]) for side in (queries, keys))
+        ordered: NDArray[np.bool_] = _compare_scalars(asked, compared, length, per_sequence, causal)
+        return ordered
     places = int(queries.length.max() + keys.length.max()) + 2
     # All scores of one batch share their denominators, so comparing numerators is comparing scores.
-    asked, compared = (queries.limbs, queries.start, queries.length), (keys.limbs, keys.start, keys.length)
-    ties: NDArray[np.bool_] = _compare(*asked, *compared, length, per_sequence, places, causal)
+    left, right = (queries.limbs, queries.start, queries.length), (keys.limbs, keys.start, keys.length)
+    ties: NDArray[np.bool_] = _compare(*left, *right, length, per_sequence, places, causal)
+    return ties
+
+
+@jit
+def _compare_scalars(q_limbs, k_limbs, length, per_sequence, causal):  # type: ignore[no-untyped-def]
+    """Single integers as queries and keys: the largest key for queries above 0, the smallest below, all keys at 0."""
+    batch, top = q_limbs.shape[1], q_limbs.shape[0] - 1
+    places = k_limbs.shape[0]
+    ties = np.zeros((batch, length), dtype=np.bool_)
+    for query in range(batch):
+        first = query // per_sequence * length
+        seen = query % per_sequence + 1 if causal and per_sequence == length else length
+        sign = 1 if q_limbs[top, query] >= 0 else -1
+        zero = True
+        for k in range(top + 1):
+            zero = zero and q_limbs[k, query] == 0
+        best = first
+        for j in range(seen):
+            order = 0
+            if not zero:
+                for k in range(places - 1, -1, -1):
+                    difference = k_limbs[k, first + j] - k_limbs[k, best]
+                    if difference != 0:
+                        order = sign if difference > 0 else -sign
+                        break
+            if order == 1:
+                for before in range(j):
+                    ties[query, before] = False
+                best = first + j
+            ties[query, j] = order >= 0
     return ties
 
 

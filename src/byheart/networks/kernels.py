@@ -33,9 +33,15 @@ def relu_(block: NDArray[np.int64]) -> None:
 
 @jit
 def used_limbs(block: NDArray[np.int64]) -> int:
-    """Limbs that are needed, at least one: leading limbs that are zero for the whole batch are not."""
+    """Limbs that are needed, at least one: a highest limb that is 0 or −1 in the whole batch joins the one below it."""
     used: int = block.shape[0]
-    while used > 1 and not block[used - 1].any():
+    while used > 1:
+        top, below = block[used - 1], block[used - 2]
+        for b in range(top.shape[0]):
+            if top[b] != 0 and top[b] != -1:
+                return used
+        for b in range(top.shape[0]):
+            below[b] += top[b] << LIMB
         used -= 1
     return used
 
