@@ -43,12 +43,12 @@ def kim(_: argparse.Namespace) -> None:
     """Parameters over n and N, all built and certified, and the exponents of a·n^α + b·(nN)^β."""
     for ids in ("digits", "hashed"):
         names = [f"N = {N:,}" for N in EXAMPLES]
-        rows = table(f"kim-2023, {ids}: parameters without embedding table, C = 10, ω = 64", "n", *names, "slowest")
+        rows = table(f"kim-2023, {ids}: parameters without embedding table, C = 10, ω = 1,000", "n", *names, "slowest")
         found: list[tuple[int, int, int]] = []
         for n in LENGTHS:
             cells, slowest = [], 0.0
             for N in EXAMPLES:
-                task = random_task(N, n, 64)
+                task = random_task(N, n, 1000)
                 built = build("kim-2023", task, settings=kim_2023.Settings(ids=ids))
                 certificate, seconds = checked(built, task)
                 parameters = built.account.dense - built.account.embedding
@@ -66,13 +66,23 @@ def _two_powers(found: list[tuple[int, int, int]], second: Callable[..., Floats]
     """a·n^α + b·x^β by least squares of relative errors; 95 % intervals from the covariance at the fit."""
     n, N, p = (np.array(column, dtype=float) for column in zip(*found, strict=True))
     x = second(n, N)
-    theta = np.array([np.log(20.0), 1.0, np.log(10.0), 0.5])
-    for _ in range(200):
+
+    def model(theta: Floats) -> tuple[Floats, Floats]:
         first, other = np.exp(theta[0]) * n ** theta[1], np.exp(theta[2]) * x ** theta[3]
-        residual = (first + other) / p - 1
         J = np.stack([first, first * np.log(n), other, other * np.log(x)], axis=1) / p[:, None]
-        step = np.linalg.lstsq(J, residual, rcond=None)[0]
-        theta = theta - step
+        return (first + other) / p - 1, J
+
+    # Levenberg and Marquardt: steps are damped until they help.
+    theta, damping = np.array([np.log(50.0), 1.0, np.log(10.0), 0.5]), 1.0
+    residual, J = model(theta)
+    for _ in range(2000):
+        normal = J.T @ J
+        trial = theta - np.linalg.solve(normal + damping * np.diag(np.diag(normal)), J.T @ residual)
+        tried, slope = model(trial)
+        better = float(tried @ tried) < float(residual @ residual)
+        damping = damping * 0.5 if better else min(damping * 4.0, 1e12)
+        if better:
+            theta, residual, J = trial, tried, slope
     free = len(p) - 4
     spread = np.sqrt(np.diag(np.linalg.inv(J.T @ J)) * float(residual @ residual) / free)
     half = student_quantile(0.95, free) * spread

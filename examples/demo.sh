@@ -31,9 +31,16 @@ say "4. Exact networks: 10,000 random sequences of 16 tokens with a random bit e
 run task random --examples 10000 --length 16 --vocab 64 --labels 2 --seed 0 -o "$folder/task.npz"
 run build folding --task "$folder/task.npz" -o "$folder/folded"
 run certify "$folder/folded" --task "$folder/task.npz" --controls
-run compare --task "$folder/task.npz" --plot "$folder/parameters.png" --plot-constant "$folder/constant.png"
 
-say "5. Attention alone: 621 = H(n − 1) + 1 real targets in one layer of 20 heads, every output enclosed in balls."
+say "5. Every construction on the same two tasks, beside what its paper says; one of them with a layer that cannot do it."
+run task random --seq-to-seq --examples 200 --length 8 --vocab 64 --labels 10 -o "$folder/tags.npz"
+run task random --examples 500 --length 8 --vocab 64 --labels 10 -o "$folder/labels.npz"
+run compare --task "$folder/tags.npz" "$folder/labels.npz" \
+    --plot "$folder/compare.png" --plot-constant "$folder/constant.png"
+run build kajitsuka-sato-2024 --task "$folder/tags.npz" --attention hardmax -o "$folder/hardmax" || true
+run approximate --function wave --length 3 --epsilon 0.3 0.2 0.1 --plot "$folder/approximation.png"
+
+say "6. Attention alone: 621 = H(n − 1) + 1 real targets in one layer of 20 heads, every output enclosed in balls."
 run task random --query shared --real --examples 621 --length 32 --dim 64 -o "$folder/queries.npz"
 run build mahdavi-2024 --task "$folder/queries.npz" --heads 20 -o "$folder/heads"
 run certify "$folder/heads" --task "$folder/queries.npz" --controls
@@ -43,9 +50,9 @@ run task text "$folder/docstrings.txt" --length 8 --vocab 500 --examples 1000 -o
 run build madden-2024 --task "$folder/docstrings.npz" -o "$folder/decoder"
 run certify "$folder/decoder" --task "$folder/docstrings.npz"
 
-say "6. The lab: five small Transformers trained at once; and what 385 of them reached, beside what is published and proved."
+say "7. The lab: five small Transformers trained at once; and what 385 of them reached, beside what is published and proved."
 run lab run dana-2025-2 --scale short --resume -o "$folder/run"
 run lab show "$folder/run"
 run lab plot --shipped dana-2025-1 -o "$folder/lab"
 
-printf '\nThe pictures: stdlib.png, parameters.png, constant.png, heads.png and lab/heads.png in %s\n' "$folder"
+printf '\nThe pictures: stdlib.png, compare.png, constant.png, approximation.png, heads.png and lab/heads.png in %s\n' "$folder"
