@@ -41,6 +41,7 @@ ray: setup  ## Ray into .venv (240 MB), and the tests of sweeps on a cluster of 
 bench: setup  ## the figures that the README names, measured on this machine
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/attention.py
+	$(BIN)/python benchmarks/contextual.py --plot docs/precision.png
 	$(BIN)/python benchmarks/lab.py
 	$(BIN)/python benchmarks/reciting.py --plot docs/bits.png
 
