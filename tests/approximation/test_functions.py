@@ -9,6 +9,8 @@ from byheart.approximation import FUNCTIONS, Target, find
 from byheart.approximation.functions import check_equivariance
 from byheart.errors import BadInput
 
+EXAMPLES = Path(__file__).parents[2] / "examples" / "functions.py"
+
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize(("length", "dim"), [(1, 1), (2, 3), (5, 1)])
@@ -120,3 +122,15 @@ def test_rounding_is_no_violation() -> None:
     check_equivariance(
         Target("f", lambda x: x[:, :, 0] * np.cumsum(x[:, :, 0], 1)[:, -1:]), 50, 1, np.random.default_rng(0)
     )
+
+
+@pytest.mark.parametrize("name", ["nearest", "soft_maximum"])
+@pytest.mark.parametrize(("length", "dim"), [(1, 1), (2, 3), (5, 1)])
+def test_the_examples_of_ones_own(name: str, length: int, dim: int) -> None:
+    target = find(f"{EXAMPLES}:{name}")
+    check_equivariance(target, length, dim, np.random.default_rng(0))
+    assert target(np.full((1, 1, dim), 0.5)).tolist() == [[1.0]]
+
+
+def test_nearest_by_hand() -> None:
+    assert find(f"{EXAMPLES}:nearest")(np.array([[[0.0], [0.25], [1.0]]])).tolist() == [[0.25, 0.25, 0.75]]

@@ -104,7 +104,7 @@ def test_short_sequences_of_vectors(examples: int, length: int, classes: int) ->
 
 @pytest.mark.parametrize("examples", [1, 2, 10, 100])
 @pytest.mark.parametrize("length", [1, 2, 16])
-@pytest.mark.parametrize("classes", [2, 10, 256])
+@pytest.mark.parametrize("classes", [2, 10, pytest.param(256, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize("dim", [None, pytest.param(3, marks=SLOW_VECTORS)], ids=["ids", "vectors"])
 def test_seq_to_seq(examples: int, length: int, classes: int, positions: bool, dim: int | None) -> None:
