@@ -56,6 +56,11 @@ def positioned_ids(task: Task, positions: bool) -> NDArray[np.int64]:
     return np.unique(ids * n + np.arange(n), return_inverse=True)[1].reshape(ids.shape).astype(np.int64)
 
 
+def grid_bits(task: Task) -> int:
+    """The size of the vectors' coordinates on their common grid; 0 for token ids."""
+    return 0 if task.vectors is None else grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
+
+
 def demand_of(task: Task, *, positions: bool) -> Demand:
     """Count what ``task`` demands."""
     size, ids = task.size, positioned_ids(task, positions)
@@ -67,9 +72,7 @@ def demand_of(task: Task, *, positions: bool) -> Demand:
         questions=len(counted(ids)) if isinstance(task, SeqToSeq) else size.examples,
         tokens=int(ids.max()) + 1,
         marked=len(distinguishing_tokens(ids)) if coded else 0,
-        grid_bits=grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
-        if task.vectors is not None
-        else 0,
+        grid_bits=grid_bits(task),
     )
 
 

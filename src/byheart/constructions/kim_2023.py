@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions import grid, lookup
-from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, positioned_ids
+from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, grid_bits, positioned_ids, setting_of
 from byheart.constructions.hashing import (
     SMALLEST,
     SMALLEST_ALONE,
@@ -173,15 +173,14 @@ def demand(task: Task, settings: Settings) -> Demand:
     questions = size.examples
     if isinstance(checked, SeqToSeq):
         questions = len(np.unique(prefixes(checked))) if settings.causal else int(different.sum())
-    bits = grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits if task.vectors is not None else 0
     return Demand(
-        setting="seq-to-seq" if isinstance(checked, SeqToSeq) else "next-token",
+        setting=setting_of(checked),
         size=size,
         settings=settings,
         questions=questions,
         rounds=size.length if settings.causal else int(different.max()),
         repeats=not settings.causal and bool((different < size.length).any()),
-        grid_bits=bits,
+        grid_bits=grid_bits(task),
     )
 
 

@@ -133,12 +133,8 @@ def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: NDArray[np.int
     places = first % n
 
     def draw(Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
-        v = rng.integers(0, Q, size=int(d))
-        a = int(rng.integers(0, Q))
-        bias = grid.offset(d, sizes.demand.grid_bits, Q) + a
-        project = Affine(integers([points.weights(v)]), integers([bias]), role="hash", relu=False)
+        sums, project = grid.draw_hash(points, sizes.demand.grid_bits, Q, rng)
         front: list[Layer] = [FeedForward((project,), name="projection")]
-        sums = points.hash(v, Q) + a
         if not sizes.demand.positions:
             return sums, front
         W_pos = rng.integers(0, Q, size=int(n))

@@ -8,8 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions import grid
-from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, positioned_ids
+from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, grid_bits, positioned_ids
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
 from byheart.constructions.folding.features import (
     Gates,
@@ -89,7 +88,7 @@ class _Asked:
 def demand(task: Task, settings: Settings) -> Demand:
     """Count what ``task`` demands; the level is found by trying, from a generator of its own."""
     checked, asked = labelled(NAME, task), _asked(labelled(NAME, task), settings.positions)
-    bits = grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits if task.vectors is not None else 0
+    bits = grid_bits(task)
     questions, spread = len(asked.asking), _spread(asked.ids)
     rng = np.random.default_rng(0)
     for level in HASH_LEVELS if task.vectors is not None else LEVELS:
