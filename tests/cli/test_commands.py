@@ -337,7 +337,8 @@ def test_bounds_json(run: Run, setting: str) -> None:
     said = run("bounds", "--examples", 1000, "--length", 4, "--setting", setting, "--json")
     assert (said.code, said.err) == (0, "")
     found = said.json
-    assert set(found) == {"size", "bounds", "constructions", "crossovers"}
+    assert set(found) == {"size", "bounds", "constructions", "crossovers", "smaller_than_interpolate_from"}
+    assert found["smaller_than_interpolate_from"]["kajitsuka-sato-2024"] is None
     assert found["size"]["examples"] == 1000
     keys = {"name", "paper", "source", "setting", "model", "side", "kind", "expression", "hypotheses"}
     assert found["bounds"]

@@ -25,11 +25,12 @@ class BoundsCommand:
 
     def run(self) -> int:
         """Evaluate every bound and every plan."""
-        from byheart.report.planner import crossovers, planned, words
+        from byheart.report.planner import crossovers, in_words, planned, smaller_from, words
 
         size, setting = self.sizes.size, self.sizes.setting
         plans = planned(size, setting, positions=self.sizes.positions)
         winners = crossovers(size, setting, positions=self.sizes.positions)
+        smaller = smaller_from(size, setting, positions=self.sizes.positions)
         if self.json:
             print_json(
                 {
@@ -37,6 +38,7 @@ class BoundsCommand:
                     "bounds": [_as_json(bound, answer) for bound, answer in self._answers()],
                     "constructions": [asdict(plan) for plan in plans],
                     "crossovers": [asdict(winner) for winner in winners],
+                    "smaller_than_interpolate_from": smaller,
                 }
             )
             return DONE
@@ -49,6 +51,7 @@ class BoundsCommand:
             rows.add_row(plan.construction, *(number(value) for value in numbers))
         out.print(rows)
         out.print(words(winners))
+        out.print(in_words(smaller))
         return DONE
 
     def _answers(self) -> list[tuple[Bound, Answer]]:

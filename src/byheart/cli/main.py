@@ -39,8 +39,8 @@ _CERTIFY = with_example(
     "byheart certify net --task t.npz --controls    or, for texts:  byheart certify book book.txt",
 )
 _COMPARE = with_example(
-    "Build every construction on one task, certify each, and print one table.",
-    "byheart compare --task t.npz --plot parameters.png",
+    "Build every construction on the same tasks, certify each, and print one table a task.",
+    "byheart compare --task tags.npz labels.npz --plot compare.png",
 )
 _APPROXIMATE = with_example(
     "Approximate a permutation-equivariant function of sequences by a Transformer: quantise, memorize the grid.",
