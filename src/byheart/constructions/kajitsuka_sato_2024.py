@@ -206,11 +206,11 @@ def _softmax(
     line: _Line, asked: _Asked, gamma: Fraction, settings: Settings
 ) -> tuple[SoftmaxAttention, list[Interval]]:
     """The layer, and intervals around v·Z for all questions, which are disjoint."""
-    down = (1 << 2 * line.exponent) * gamma.denominator
+    down, shift = (1 << 2 * line.exponent) * gamma.denominator, line.shift
+    factor = Fraction(line.direction[0], 1 << shift)
     ids: list[Interval] = []
-    for token in np.unique(asked.token):
-        own = np.flatnonzero(asked.token == token)
-        Y = line.values[token]
+    for own in np.split(np.arange(len(asked)), np.flatnonzero(np.diff(asked.token)) + 1):
+        Y = line.values[asked.token[own[0]]]
         multisets = [_valued(line, *asked.multisets[q]) for q in own]
         beta = Fraction(gamma.numerator * Y, down)
         try:
@@ -218,9 +218,7 @@ def _softmax(
             found = _means(multisets, asked.labels[own]) if Y == 0 else apart(beta, multisets, settings.precision + 64)
         except NotApartError as pair:
             raise BadInput(_too_close(asked, own[pair.first], own[pair.second], settings, Y)) from pair
-        factor = Fraction(line.direction[0], 1 << line.shift)
-        for value in found:
-            ids.append(_over(line, Interval(Y + factor * value.low, Y + factor * value.high)))
+        ids += [_over(line, Interval(Y + factor * value.low, Y + factor * value.high)) for value in found]
     row = [list(line.direction)]
     W_Q = [[gamma.numerator * entry for entry in line.direction]]
     attention = SoftmaxAttention(
@@ -229,7 +227,7 @@ def _softmax(
         W_V=integers(row),
         W_O=integers([[int(i == 0)] for i in range(len(line.direction))]),
         score_shift=gamma.denominator.bit_length() - 1,
-        shift=line.shift,
+        shift=shift,
     )
     return attention, ids
 
