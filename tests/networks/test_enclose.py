@@ -409,3 +409,15 @@ def test_the_truth_is_inside_many_times(data):
     truth = answers(network, inputs)
     for bits in precisions(network, 300, 1024):
         inside(enclose(network, inputs, bits=bits), truth)
+
+
+@pytest.mark.parametrize("bits", [64, 96, 120, 192, 384])
+@pytest.mark.parametrize("value", [-1, -(2**24), -(2**48), 1, 0])
+def test_negative_powers_of_two_behind_the_softmax(value, bits):
+    """Whatever the bits are a multiple of: the ball holds the value, and is no other number."""
+    one = on_tokens(
+        softmax([[1]], [[1]], [[0]], [[1]]), feed_forward(affine([[value]], [0], relu=False)), length=1, outputs="every"
+    )
+    (ball,) = enclose(one, np.array([[1]]), bits=bits)[0]
+    assert ball.contains(value)
+    assert ball.rad() < 1e-6

@@ -1,11 +1,14 @@
 """The compiled loops one by one, against Python's own integers."""
 
+from fractions import Fraction
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byheart.networks import Affine, integers
 from byheart.networks.kernels import LIMB, relu_, resolve, shift_right, trailing_zeros, used_limbs
-from byheart.networks.limbs import from_integers
+from byheart.networks.limbs import Program, from_integers
 
 from .drawn import entries, matrices, tries
 from .oracle import values
@@ -107,3 +110,22 @@ def test_one_odd_entry_among_even_ones_stops_the_shift(value, places):
     numbers = np.array([[value * 2**50], [2**places]], dtype=object)
     batch = from_integers(numbers)
     assert trailing_zeros(batch.limbs, batch.start, batch.length, 1000) == places
+
+
+edges = st.sampled_from(
+    [sign * 2 ** (LIMB * limbs) + off for sign in (0, 1, -1) for limbs in (0, 1, 2, 3) for off in (0, 1)]
+)
+
+
+@tries(300)
+@given(st.lists(st.lists(edges, min_size=2, max_size=2), min_size=1, max_size=4), st.sampled_from([0, 12, 24, 48, 72]))
+def test_limbs_are_dropped_and_shifted_without_loss(rows, shift):
+    """−2^(24·l) needs a limb more than its magnitude has: trimmed, and then divided, it must not become 0."""
+    negate = Affine(integers([[1, 0], [0, -1], [1, 1]]), integers([0, 0, 0]), shift=shift, relu=False)
+    batch = Program((negate, identity_again(3)))(from_integers(integers(rows)))
+    expected = [[Fraction(a, 2**shift), Fraction(-b, 2**shift), Fraction(a + b, 2**shift)] for a, b in rows]
+    assert values(batch) == expected
+
+
+def identity_again(width):
+    return Affine(integers(np.eye(width, dtype=np.int64)), integers([0] * width), relu=False)

@@ -33,12 +33,15 @@ def relu_(block: NDArray[np.int64]) -> None:
 
 @jit
 def used_limbs(block: NDArray[np.int64]) -> int:
-    """Limbs that are needed, at least one: a highest limb that is 0 or −1 in the whole batch joins the one below it."""
+    """Limbs that are needed, at least one: a highest limb that is 0 or −1 in the whole batch joins the one below it.
+
+    Not where that would become −2²⁴: |value| < 2^(24·limbs) holds strictly, which :func:`shift_right` rests on.
+    """
     used: int = block.shape[0]
     while used > 1:
         top, below = block[used - 1], block[used - 2]
         for b in range(top.shape[0]):
-            if top[b] != 0 and top[b] != -1:
+            if (top[b] != 0 and top[b] != -1) or (top[b] == -1 and below[b] == 0):
                 return used
         for b in range(top.shape[0]):
             below[b] += top[b] << LIMB
@@ -69,7 +72,10 @@ def trailing_zeros(limbs: NDArray[np.int32], start: NDArray[np.int64], length: N
 
 @jit
 def shift_right(limbs: NDArray[np.int32], start: NDArray[np.int64], length: NDArray[np.int64], places: int) -> None:
-    """Divide every entry by 2^places (it is divisible), in place; lengths shrink accordingly."""
+    """Divide every entry by 2^places (it is divisible), in place; lengths shrink accordingly.
+
+    An entry of l limbs that is not 0 is not divisible by 2^(24·l), so there is always a limb left for it.
+    """
     whole, part = places // LIMB, places % LIMB
     for unit in range(len(start)):
         first, count = start[unit], length[unit]

@@ -1,7 +1,8 @@
 """Big integers by the batch: one number is a column of 24-bit limbs, one layer is a few passes over whole columns.
 
 A batch of B vectors is a matrix ``limbs[row, b]`` of int32. Unit j of the vectors owns the rows ``start[j]`` to
-``start[j] + length[j]``, lowest limb first; all its limbs are in [0, 2²⁴) except the highest, which carries the sign.
+``start[j] + length[j]``, lowest limb first; all its limbs are in [0, 2²⁴) except the highest, which carries the sign
+(and stays above −2²⁴, so that a number of l limbs is smaller than 2^(24·l)).
 The value is Σ_k limb_k 2^(24k), divided by ``divisor · 2^exponent``, which all entries of a batch share.
 
 **Why the result is exact.** A product of a weight digit and a limb is below 2⁴⁹ in absolute value and is added up in
