@@ -6,7 +6,7 @@ import pytest
 
 from byheart.constructions import CONSTRUCTIONS
 from byheart.errors import BadInput
-from byheart.report.planner import Crossover, check_size, crossovers, in_words, planned, smaller_from
+from byheart.report.planner import Crossover, check_size, crossovers, planned, smaller_from, smaller_in_words
 from byheart.size import Size
 
 from ..exact import EXACT
@@ -112,5 +112,5 @@ def test_from_where_on_a_construction_beats_the_baseline(setting: str) -> None:
 
 
 def test_nobody_beats_it() -> None:
-    assert in_words({"a": None, "b": None}) == "Smaller than interpolate: never a, b."
-    assert in_words({"a": 3}) == "Smaller than interpolate: a from N = 3 on."
+    assert smaller_in_words({"a": None, "b": None}) == "Smaller than interpolate: never a, b."
+    assert smaller_in_words({"a": 3}) == "Smaller than interpolate: a from N = 3 on."

@@ -12,8 +12,8 @@ the distance d_p(f, g) = (∫ Σ_k |f(X)_k − g(X)_k|^p dX)^{1/p}, 1 ≤ p < �
 4. *Value*: clip the level to those that occur, and scale it: (lowest + level) / 2^s.
 
 What is proved, and what measured. Off the ramps the network is the staircase of f by construction. On the ramps a
-memorizing network may answer anything, so step 4 clips it (7 parameters in all): f and the network are never further
-apart than ``spread``, and the ramps cost at most spread·(n·n·d·ρ)^{1/p}; k is chosen so that this is at most ε/1000.
+memorizing network may answer anything, so step 4 clips it (7 parameters in all): if f and the network are never further
+apart than ``spread``, the ramps cost at most spread·(n·n·d·ρ)^{1/p}; k is chosen so that this is at most ε/1000.
 How far f is from its staircase, and ``spread``, are *measured* on random points, for f is a black box. g is the
 smallest number of cells (of 1, 2, …, 64, then about every 64th more) whose measured error, with three standard errors,
 is below 0.97 ε. Not checked: continuity.
@@ -58,7 +58,7 @@ class Design:
     ramp_bits: int
     """k: ramps are 2^−k of a cell wide."""
     ramps: float
-    """At most this much of the error comes from the ramps."""
+    """At most this much of the error comes from the ramps, by the spread that was measured."""
     expected: Measured
     """The staircase's distance from the function, measured on random points, with three standard errors."""
 

@@ -47,9 +47,9 @@ def judge_enclosed(
             answers[doubtful] = _compared(outputs, labels[doubtful])
         outcomes = np.array([answer.outcome for answer in answers.ravel()]).reshape(labels.shape)
         doubtful = np.flatnonzero((outcomes == "undecided").any(axis=1))
-        if not len(doubtful) or 2 * bits > most_bits:
+        if not len(doubtful) or bits >= most_bits:
             break
-        bits *= 2
+        bits = min(2 * bits, most_bits)
     bad = np.argwhere(outcomes != "right")
     margin = 0.5 - max(answer.distance for answer in answers.ravel())
     return Verdict(

@@ -17,6 +17,7 @@ Evaluator: TypeAlias = Literal["limbs", "flint"]
 """``limbs``: compiled, by the batch. ``flint``: python-flint's rationals, one sequence at a time, much slower."""
 
 
+_EVALUATORS = ("limbs", "flint")
 _HUGE = 10**15
 
 
@@ -60,7 +61,7 @@ def judge(
 ) -> Verdict:
     """Evaluate ``network`` on all of ``task`` and compare every output with its label: equal, or wrong.
 
-    Networks with softmax attention are enclosed instead (:mod:`byheart.certificates.enclosed`), whatever ``evaluator``.
+    Networks with softmax attention are enclosed instead (:mod:`byheart.certificates.enclosed`).
     ``report`` is called with the numbers of examples that are done and that there are.
     """
     if not isinstance(task, NextToken | SeqToSeq):
@@ -69,7 +70,13 @@ def judge(
     if network.outputs != wanted:
         answers = {"last": "next-token", "every": "seq-to-seq"}[network.outputs]
         raise BadInput(f"the network answers {answers} tasks; the task is {task.kind}")
+    if evaluator not in _EVALUATORS:
+        raise BadInput(f"evaluator is {evaluator!r}; expected {' or '.join(_EVALUATORS)}")
     if not network.rational:
+        if evaluator != "limbs":
+            raise BadInput(
+                "outputs behind softmax attention are enclosed, and evaluators are for exact ones; leave it out"
+            )
         from byheart.certificates.enclosed import judge_enclosed
 
         return judge_enclosed(network, task, report=report)

@@ -109,7 +109,8 @@ class ApproximateCommand:
             if not result.close(measured):
                 limit = f"upper limit {measured.high:.4g}, ramps at most {result.design.ramps:.2g}"
                 out.print(f"[red]not shown[/]: distance at most {result.epsilon:g} ({limit})")
-        notes = f"measured on {number(self.samples)} random points; the ramps between cells add at most ε/1000"
+        ramps = "by the function's measured spread the ramps between cells add at most ε/1000"
+        notes = f"measured on {number(self.samples)} random points; {ramps}"
         out.print(notes, style="dim")
         if self.out is not None:
             out.print(f"saved the last in {self.out}", style="dim", markup=False)

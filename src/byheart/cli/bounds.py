@@ -25,7 +25,7 @@ class BoundsCommand:
 
     def run(self) -> int:
         """Evaluate every bound and every plan."""
-        from byheart.report.planner import crossovers, in_words, planned, smaller_from, words
+        from byheart.report.planner import crossovers, crossovers_in_words, planned, smaller_from, smaller_in_words
 
         size, setting = self.sizes.size, self.sizes.setting
         plans = planned(size, setting, positions=self.sizes.positions)
@@ -50,8 +50,8 @@ class BoundsCommand:
             numbers = (plan.parameters, plan.parameters - plan.embedding, plan.depth, plan.width)
             rows.add_row(plan.construction, *(number(value) for value in numbers))
         out.print(rows)
-        out.print(words(winners))
-        out.print(in_words(smaller))
+        out.print(crossovers_in_words(winners))
+        out.print(smaller_in_words(smaller))
         return DONE
 
     def _answers(self) -> list[tuple[Bound, Answer]]:

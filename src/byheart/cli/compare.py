@@ -22,7 +22,7 @@ class CompareCommand:
     plot: Path | None = None
     """Also draw parameters against N, log-log, a panel a task, into this file (.png or .svg)."""
     plot_constant: Path | None = None
-    """Also draw parameters ÷ √(N log₂C) against N into this file (.png or .svg)."""
+    """Also draw parameters ÷ √(K log₂C), K questions, against N into this file (.png or .svg)."""
     positions: bool = False
     """Networks with positional codes, where order matters."""
     seed: int = 0
@@ -81,7 +81,7 @@ class CompareCommand:
 
     def _print(self, path: Path, task: "Task", rows: "list[Compared]") -> None:
         from byheart.constructions.demand import setting_of
-        from byheart.report.planner import crossovers, in_words, smaller_from, words
+        from byheart.report.planner import crossovers, crossovers_in_words, smaller_from, smaller_in_words
 
         size = task.size
         sizes = f"N = {number(size.examples)}, n = {size.length}, C = {size.labels}, vocabulary {number(size.vocab)}"
@@ -100,8 +100,8 @@ class CompareCommand:
                 out.print(f"refused: {row.note}", style="dim", markup=False)
         if _planned(task):
             setting = setting_of(task)
-            out.print(words(crossovers(size, setting, positions=self.positions)))
-            out.print(in_words(smaller_from(size, setting, positions=self.positions)))
+            out.print(crossovers_in_words(crossovers(size, setting, positions=self.positions)))
+            out.print(smaller_in_words(smaller_from(size, setting, positions=self.positions)))
 
 
 def _planned(task: "Task") -> bool:

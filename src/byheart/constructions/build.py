@@ -44,6 +44,11 @@ class Construction:
     plan_size: Callable[[Size, Setting, Any], Plan]
     build: Callable[[Task, Any, np.random.Generator, Report | None], tuple[AnyNetwork, dict[str, object]]]
 
+    def settings_with(self, *, positions: bool) -> Any:
+        """Default settings, with or without positions where the construction leaves that open."""
+        chosen = {"positions": positions} if "positions" in self.settings.__dataclass_fields__ else {}
+        return self.settings(**chosen)
+
 
 @dataclass(frozen=True, eq=False)
 class Built:

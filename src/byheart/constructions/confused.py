@@ -1,9 +1,11 @@
 """One hardmax layer is no contextual mapping: two sequences that it confuses, for any weights (Kajitsuka & Sato 2024).
 
-What a hardmax layer tells a token of its sequence is one average, of the tokens with the largest score. If one token
-scores highest, the others may be anything; if all score alike, the average is the mean, and {1, 4} and {2, 3} have the
-same. So whatever the weights, among the sequences over four tokens at equal distances two are confused: the same token
-asks, the streams behind the layer are the same, and the sequences hold different tokens. Here they are looked for.
+What a hardmax layer tells a token of its sequence is one average, of the tokens with the largest score. Take four
+tokens at equal distances on a line, and sequences of three or more. Along the line scores are affine. If they are not
+constant, the token at one end wins, and the others may be anything; if they are, the average is the mean, and {1, 4}
+and {2, 3} have the same. So whatever the weights, two sequences are confused: the same token asks, the streams behind
+the layer are the same, and they hold different tokens. Here two are looked for, over any tokens; elsewhere than on a
+line there need not be any (means tell sequences of affinely independent tokens apart: Kajitsuka & Sato 2025).
 """
 
 from collections.abc import Sequence

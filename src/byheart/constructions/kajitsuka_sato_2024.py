@@ -28,7 +28,7 @@ bits that tell ids apart; ``precision`` is the most that is accepted.
 
 **Not with hardmax.** ``attention="hardmax"`` puts a hardmax layer in its place. What it attends to is the largest (or
 smallest) token alone, so it confuses sequences that differ elsewhere: two that this task asks different labels for are
-exhibited. :mod:`byheart.constructions.confused` finds two for any hardmax layer.
+exhibited. :mod:`byheart.constructions.confused` finds two for any hardmax layer, over tokens on a line.
 """
 
 import math
@@ -183,15 +183,15 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Net
         attention, ids = _softmax(line, asked, gamma, settings)
     answer = {interval: int(label) for interval, label in zip(ids, asked.labels, strict=True)}
     told_apart = sorted(answer, key=lambda interval: interval.low)
-    ordered = _filled_up(told_apart, len(asked))
-    labels = [answer.get(interval, 0) for interval in ordered]
-    layers = stairs.layers(ordered, labels, line.direction)
     id_bits = _bits_apart(told_apart)
     if id_bits > settings.precision:
         raise BadInput(
             f"{NAME}: telling the context ids apart takes {id_bits:,} bits; the precision limit is "
             f"{settings.precision:,}: tokens are too close together. {_HINT}"
         )
+    ordered = _filled_up(told_apart, len(asked))
+    labels = [answer.get(interval, 0) for interval in ordered]
+    layers = stairs.layers(ordered, labels, line.direction)
     network = Network(
         (*line.front, attention, FeedForward(tuple(layers), name="label")),
         inputs="tokens" if checked.size.dim is None else "vectors",
@@ -350,7 +350,7 @@ def _directed(
 
 
 def _gamma(line: _Line, length: int, settings: Settings) -> Fraction:
-    """Scores are γ·y·y': over a power of two, so that they span about 4, or neighbours are more than 4 log n apart."""
+    """Scores are γ·y·y', γ over a power of two: they span 1 to 4 at most, or neighbours are more than 4 log n apart."""
     largest, smallest = (choose(abs(value) for value in line.values) for choose in (max, min))
     unit = Fraction(1 << 2 * line.exponent)
     if settings.scale == "gentle":

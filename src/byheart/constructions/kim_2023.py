@@ -22,10 +22,13 @@ table, uniform attention alone would do, without any rounds: :mod:`byheart.const
 
 **Label stage.** The id, own code and digits, is folded to a key (:mod:`~byheart.constructions.hashing`: six parameters
 a bit, so 6·log₂B a round for "digits") and looked up (:mod:`~byheart.constructions.lookup`). Codes and modulus are
-drawn until all questions with different labels have different keys; only time is random, the result is certain.
+drawn until all questions with different labels have different keys; only time is random, the result is certain. (How
+many draws that takes is estimated there for random coefficients; digits are not random, and Q has to do it. After a few
+hundred draws without success Q grows.)
 
-**Forms.** Seq-to-seq; *sequence classification*: next-token tasks, one label for a sequence, √N for √(nN); with
-``positions`` order matters. *Language modelling* (``causal``): position k sees the tokens up to k only, and says which
+**Forms.** Seq-to-seq; *sequence classification*: next-token tasks, one label for a sequence, where the lookup is one of
+N keys instead of nN (the paper treats it too; :mod:`byheart.bounds` has its seq-to-seq bound only); with ``positions``
+order matters. *Language modelling* (``causal``): position k sees the tokens up to k only, and says which
 one follows. Then the rounds go by position: with p = k + 1 in the stream the score p_k·(2t·p_j − p_j²) is
 largest at p_j = t, or at k itself if k has not seen t, and no token need be retired: 16 parameters a round.
 
@@ -86,7 +89,7 @@ class Settings:
     """How the network reads a sequence."""
 
     positions: bool = False
-    """Give every position a code of its own, so that order matters."""
+    """Give every position a code of its own, so that order matters (causal networks have them anyway)."""
     causal: bool = False
     """Language modelling: a position sees the tokens up to itself only, in their order."""
     ids: Literal["digits", "hashed"] = "digits"

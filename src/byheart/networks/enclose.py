@@ -71,17 +71,16 @@ def enclose(network: Network, inputs: Inputs, *, bits: int, report: Report | Non
             _Sequence([streams[token] for token in own], times, asked)
             for own, times, asked in zip(tokens, counts, questions, strict=True)
         ]
-        mixing = [i for i, layer in enumerate(rest) if isinstance(layer, SoftmaxAttention | UniformAttention)]
-        for i, layer in enumerate(rest):
-            if mixing and i == mixing[-1]:
-                batch = [_mixed(layer, sequence, sequence.asked) for sequence in batch]
-            elif i in mixing:
-                batch = [_mixed(layer, sequence, range(len(sequence.streams))) for sequence in batch]
+        mixing = [layer for layer in rest if isinstance(layer, SoftmaxAttention | UniformAttention)]
+        for layer in rest:
+            if isinstance(layer, SoftmaxAttention | UniformAttention):
+                # Behind the last of them only the tokens that are asked for are needed.
+                last = layer is mixing[-1]
+                batch = [_mixed(layer, sequence, asked_only=last) for sequence in batch]
             else:
                 batch = _token_wise(layer, batch, bits, report)
-    # Behind the last mixing layer only the asked are left, in their order.
     outputs = np.empty(sum(len(sequence.asked) for sequence in batch), dtype=object)
-    outputs[:] = [stream[0] for sequence in batch for stream in _asked(sequence, bool(mixing))]
+    outputs[:] = [sequence.streams[own][0] for sequence in batch for own in sequence.asked]
     return outputs[answer]
 
 
@@ -92,10 +91,6 @@ def _merged(
     number: dict[tuple[int, ...], int] = {}
     place = np.array([number.setdefault(tuple(row), len(number)) for row in numerators], dtype=np.int64)
     return integers([list(row) for row in number]), denominator, place[index]
-
-
-def _asked(sequence: _Sequence, mixed: bool) -> list[list[Ball]]:
-    return sequence.streams if mixed else [sequence.streams[own] for own in sequence.asked]
 
 
 def _different(
@@ -121,24 +116,32 @@ def _different(
     return tokens, counts, asked, answer.reshape(asking.shape)
 
 
-def _mixed(layer: Layer, sequence: _Sequence, positions: Iterator[int] | list[int] | range) -> _Sequence:
-    """Attention at the given tokens of a sequence; what is left of it are these."""
-    assert isinstance(layer, SoftmaxAttention | UniformAttention)
+def _mixed(layer: SoftmaxAttention | UniformAttention, sequence: _Sequence, *, asked_only: bool) -> _Sequence:
+    """Attention at every token of a sequence, or at those that are asked for, which are all that is left then."""
     streams = sequence.streams
-    divide = _power(layer.shift if isinstance(layer, SoftmaxAttention) else 0)
+    chosen = sequence.asked if asked_only else list(range(len(streams)))
     values = [_times(layer.W_O, _times(layer.W_V, stream)) for stream in streams]
-    keys = [_times(layer.W_K, stream) for stream in streams] if isinstance(layer, SoftmaxAttention) else []
+    divide = _power(layer.shift if isinstance(layer, SoftmaxAttention) else 0)
     result = []
-    chosen = list(positions)
-    for own in chosen:
-        if isinstance(layer, SoftmaxAttention):
-            query = [x * _power(layer.score_shift) for x in _times(layer.W_Q, streams[own])]
-            weights = _softmax([_dot(key, query) for key in keys], sequence.counts)
-        else:
-            weights = [arb(count) / sum(sequence.counts) for count in sequence.counts]
+    for own, weights in zip(chosen, _weights(layer, sequence, chosen), strict=True):
         added = [_dot(weights, [value[i] for value in values]) * divide for i in range(len(streams[own]))]
         result.append([x + y for x, y in zip(streams[own], added, strict=True)])
-    return replace(sequence, streams=result, counts=[sequence.counts[own] for own in chosen])
+    asked = list(range(len(chosen))) if asked_only else sequence.asked
+    return _Sequence(result, [sequence.counts[own] for own in chosen], asked)
+
+
+def _weights(
+    layer: SoftmaxAttention | UniformAttention, sequence: _Sequence, chosen: list[int]
+) -> Iterator[list[Ball]]:
+    """What the chosen tokens pay to every different token of the sequence, all its occurrences together."""
+    if isinstance(layer, UniformAttention):
+        total = sum(sequence.counts)
+        yield from ([arb(count) / total for count in sequence.counts] for _ in chosen)
+        return
+    keys, scale = [_times(layer.W_K, stream) for stream in sequence.streams], _power(layer.score_shift)
+    for own in chosen:
+        query = [x * scale for x in _times(layer.W_Q, sequence.streams[own])]
+        yield _softmax([_dot(key, query) for key in keys], sequence.counts)
 
 
 def _softmax(scores: list[Ball], counts: list[int]) -> list[Ball]:
@@ -171,7 +174,7 @@ def _token_wise(layer: Layer, batch: list[_Sequence], bits: int, report: Report 
     streams = [stream for sequence in batch for stream in sequence.streams]
     program = _on_intervals(layer)
     widest = max(len(step.W) for step in program.layers)
-    limbs = (bits + max((int(size) for size in program.arrays[5]), default=0)) // LIMB + 2
+    limbs = (bits + program.largest_bits) // LIMB + 2
     piece = min(256, max(1, _LIMBS // (widest * limbs)))
     done: list[list[Ball]] = []
     for begin in range(0, len(streams), piece):

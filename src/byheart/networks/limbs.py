@@ -267,6 +267,11 @@ class Program:
         counts = self.rectified or [w if layer.relu else 0 for w, layer in zip(widths, self.layers, strict=True)]
         return np.concatenate([np.arange(w) < count for w, count in zip(widths, counts, strict=True)])
 
+    @property
+    def largest_bits(self) -> int:
+        """Bits of the largest weight; 0 if all are 0."""
+        return max((abs(int(w)).bit_length() for layer in self.layers for w in layer.W.ravel()), default=0)
+
     def __call__(self, batch: Limbs) -> Limbs:
         """Run the chain on a batch."""
         arguments = (*self.arrays, batch.limbs, batch.start, batch.length, batch.exponent)

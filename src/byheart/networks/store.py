@@ -201,10 +201,10 @@ def _rebuild(description: dict[str, Any], tensors: Iterator[Integers]) -> Networ
             layers.append(Residual(tuple(blocks), name=str(entry["name"])))
         else:
             weights = {key: next(tensors) for key in entry["shapes"]}
-            options: dict[str, Any] = {"causal": True} if causal else {}
-            options |= {key: entry[key] for key in entry if key not in ("kind", "name", "shapes")}
-            if not set(options) <= {*_OPTIONS.get(kind, ()), "causal"} or "causal" in entry:
+            options = {key: entry[key] for key in entry if key not in ("kind", "name", "shapes")}
+            if not set(options) <= set(_OPTIONS.get(kind, ())):
                 raise BadInput(f"config.json: {entry['name']} has {', '.join(options)}, which no {entry['kind']} has")
+            options |= {"causal": True} if causal else {}
             make: Any = kind
             layers.append(make(**weights, **options, name=str(entry["name"])))
     return Network(

@@ -45,7 +45,7 @@ def compare(
             report(name)
         try:
             rows.append(_one(name, task, seed, positions))
-        except BadInput as refusal:
+        except (BadInput, RuntimeError) as refusal:
             rows.append(Compared(name, published(name, task.kind), note=str(refusal)))
     return sorted(rows, key=lambda row: (row.parameters is None, (row.parameters or 0) - (row.embedding or 0)))
 
@@ -74,9 +74,7 @@ def published(construction: str, setting: str) -> str:
 
 
 def _one(name: str, task: Task, seed: int, positions: bool) -> Compared:
-    settings = CONSTRUCTIONS[name].settings
-    chosen = settings(positions=positions) if "positions" in settings.__dataclass_fields__ else settings()
-    built = build(name, task, seed=seed, settings=chosen)
+    built = build(name, task, seed=seed, settings=CONSTRUCTIONS[name].settings_with(positions=positions))
     with tempfile.TemporaryDirectory() as folder:
         kinds.save(built.network, Path(folder) / "network")
         start = time.perf_counter()

@@ -55,10 +55,8 @@ def _planned(size: Size, setting: Setting, positions: bool) -> tuple[Planned, ..
     rows = []
     for construction in CONSTRUCTIONS.values():
         if setting in construction.settings_for:
-            names = {field for field in construction.settings.__dataclass_fields__ if field == "positions"}
-            settings = construction.settings(**dict.fromkeys(names, positions))
             try:
-                plan = construction.plan_size(size, setting, settings)
+                plan = construction.plan_size(size, setting, construction.settings_with(positions=positions))
             except BadInput:  # the construction is for other sizes
                 continue
             rows.append(Planned(construction.name, plan.dense, plan.embedding, plan.depth, plan.width))
@@ -66,8 +64,9 @@ def _planned(size: Size, setting: Setting, positions: bool) -> tuple[Planned, ..
 
 
 def _grid(largest: int) -> list[int]:
-    """Twelve sizes a decade, up to ``largest``."""
-    return sorted({round(10 ** (k / 12)) for k in range(12 * len(str(largest))) if 10 ** (k / 12) <= largest})
+    """Twelve sizes a decade, up to ``largest``, and that."""
+    powers = {round(10 ** (k / 12)) for k in range(12 * len(str(largest))) if 10 ** (k / 12) <= largest}
+    return sorted(powers | {largest})
 
 
 def crossovers(size: Size, setting: Setting, *, positions: bool = False, largest: int = 10**7) -> list[Crossover]:
@@ -124,20 +123,20 @@ def smaller_from(
     return found
 
 
-def words(winners: list[Crossover]) -> str:
+def crossovers_in_words(winners: list[Crossover]) -> str:
     """The crossovers as one sentence.
 
-    >>> words([Crossover(1, "interpolate"), Crossover(700, "vardi-2022")])
+    >>> crossovers_in_words([Crossover(1, "interpolate"), Crossover(700, "vardi-2022")])
     'Smallest without embedding table, other sizes fixed: from N = 1 on interpolate, from N = 700 on vardi-2022.'
     """
     says = ", ".join(f"from N = {winner.examples:,} on {winner.construction}" for winner in winners)
     return f"Smallest without embedding table, other sizes fixed: {says}."
 
 
-def in_words(found: dict[str, int | None], than: str = "interpolate") -> str:
+def smaller_in_words(found: dict[str, int | None], than: str = "interpolate") -> str:
     """What :func:`smaller_from` found, as a sentence.
 
-    >>> in_words({"folding": 17, "kim-2023": 1200, "dana-2025": None})
+    >>> smaller_in_words({"folding": 17, "kim-2023": 1200, "dana-2025": None})
     'Smaller than interpolate: folding from N = 17 on, kim-2023 from N = 1,200 on; never dana-2025.'
     """
     some = sorted((examples, name) for name, examples in found.items() if examples is not None)

@@ -66,16 +66,17 @@ def _most_frequent(values: list[int]) -> int:
 
 def _panel(axes: Any, needed: list[Needed], key: str) -> list[Line]:
     """One panel's lines, drawn."""
+    sizes = sorted({(row.length, row.vocab) for row in needed})
+    xs = [vocab if key == "vocab" else length for length, vocab in sizes]
+    limits = [guaranteed(*size) for size in sizes]
     lines = []
     for (scale, sequences), name in _NAMES.items():
-        rows = [row for row in needed if (row.scale, row.sequences) == (scale, sequences)]
-        rows.sort(key=lambda row: int(getattr(row, key)))
-        xs, ys = [int(getattr(row, key)) for row in rows], [float(row.bits) for row in rows]
+        bits = {(row.length, row.vocab): row.bits for row in needed if (row.scale, row.sequences) == (scale, sequences)}
+        ys = [float(bits[size]) for size in sizes]
         lines.append(Line(name, xs, ys, _COLOURS[scale], "-" if sequences == "hard" else (0, (4, 2)), 1.6))
-    limits = [guaranteed(row.length, row.vocab) for row in rows]
     lines.append(Line("enough by the paper's bound", xs, limits, _COLOURS["paper"], (0, (1, 1.5)), 1.4))
-    for bits, name in ((24, "float32"), (53, "float64")):
-        lines.append(Line(name, xs, [float(bits)] * len(xs), FAINT, (0, (5, 3)), 1.2))
+    for mantissa, name in ((24, "float32"), (53, "float64")):
+        lines.append(Line(name, xs, [float(mantissa)] * len(xs), FAINT, (0, (5, 3)), 1.2))
     for line in lines:
         look = {"color": line.colour, "linestyle": line.style, "linewidth": line.width, "markersize": 4}
         axes.plot(line.xs, line.ys, marker="o" if line.name in _NAMES.values() else "", **look)
