@@ -134,3 +134,15 @@ def test_the_examples_of_ones_own(name: str, length: int, dim: int) -> None:
 
 def test_nearest_by_hand() -> None:
     assert find(f"{EXAMPLES}:nearest")(np.array([[[0.0], [0.25], [1.0]]])).tolist() == [[0.25, 0.25, 0.75]]
+
+
+def test_complex_numbers_and_exits_are_refused(tmp_path: Path) -> None:
+    points = np.zeros((1, 1, 1))
+    with pytest.raises(BadInput, match="f: gives complex numbers; expected real ones"):
+        Target("f", lambda x: x[:, :, 0] * 1j)(points)  # type: ignore[arg-type,return-value]
+    (tmp_path / "leaves.py").write_text("import sys\n\ndef f(x):\n    sys.exit(3)\n")
+    with pytest.raises(BadInput, match=r"raised SystemExit \(3\)"):
+        find(f"{tmp_path}/leaves.py:f")(points)
+    (tmp_path / "gone.py").write_text("raise SystemExit(5)\n")
+    with pytest.raises(BadInput, match=r"cannot be run: SystemExit \(5\)"):
+        find(f"{tmp_path}/gone.py:f")

@@ -136,3 +136,17 @@ def test_the_same_seed_gives_the_same_numbers(work: Path, run: Run) -> None:
     ]
     assert rows[0] == rows[1] != rows[2]
     assert np.isfinite(rows[0]["error"])
+
+
+def test_what_was_certified_is_saved_and_checked_again(work: Path, run: Run) -> None:
+    assert run("approximate", "--function", "rank", "--length", 2, "--epsilon", 0.3, "-o", "net").code == 0
+    again = run("certify", "net/grid", "--task", "net/grid.npz", "--recheck")
+    assert again.code == 0
+    assert "certified: " in again.out
+
+
+def test_bad_values_are_found_before_the_work(work: Path, run: Run) -> None:
+    for flags in (("--epsilon", 0.3, 0), ("--samples", 1), ("--p", 0.5), ("--seed", -1), ("--plot", "no/x.png")):
+        assert run("approximate", "--function", "no/such/file.py:f", *flags).code == 2
+        said = run("approximate", "--function", "no/such/file.py:f", *flags).complaint
+        assert "no such Python file" not in said, "the values are looked at first"

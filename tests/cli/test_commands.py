@@ -337,8 +337,9 @@ def test_bounds_json(run: Run, setting: str) -> None:
     said = run("bounds", "--examples", 1000, "--length", 4, "--setting", setting, "--json")
     assert (said.code, said.err) == (0, "")
     found = said.json
-    assert set(found) == {"size", "bounds", "constructions", "crossovers", "smaller_than_interpolate_from"}
-    assert found["smaller_than_interpolate_from"]["kajitsuka-sato-2024"] is None
+    assert set(found) == {"size", "bounds", "constructions", "crossovers", "smaller_than_interpolate"}
+    assert found["smaller_than_interpolate"]["kajitsuka-sato-2024"] is None
+    assert set(found["smaller_than_interpolate"]["folding"]) == {"first", "last"}
     assert found["size"]["examples"] == 1000
     keys = {"name", "paper", "source", "setting", "model", "side", "kind", "expression", "hypotheses"}
     assert found["bounds"]
@@ -366,7 +367,8 @@ def test_compare_json_and_plot(work: Path, run: Run) -> None:
     said = run("compare", "--task", "t.npz", "--plot", "p.png", "--json")
     assert (said.code, said.err) == (0, "")
     (found,) = said.json["tasks"]
-    assert set(found) == {"size", "task", "rows"}
+    assert set(found) == {"file", "kind", "size", "task", "rows"}
+    assert (found["file"], found["kind"]) == ("t.npz", "next-token")
     assert found["task"] == load("t.npz").fingerprint
     assert {row["construction"] for row in found["rows"]} == set(CONSTRUCTIONS)
     certified = {row["construction"]: row["certified"] for row in found["rows"]}

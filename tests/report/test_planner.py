@@ -6,7 +6,15 @@ import pytest
 
 from byheart.constructions import CONSTRUCTIONS
 from byheart.errors import BadInput
-from byheart.report.planner import Crossover, check_size, crossovers, planned, smaller_from, smaller_in_words
+from byheart.report.planner import (
+    Crossover,
+    Range,
+    check_size,
+    crossovers,
+    planned,
+    smaller,
+    smaller_in_words,
+)
 from byheart.size import Size
 
 from ..exact import EXACT
@@ -90,27 +98,31 @@ def test_sizes_that_no_task_has(name: str) -> None:
 
 
 @pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])
-def test_from_where_on_a_construction_beats_the_baseline(setting: str) -> None:
-    """At the N that is told it is smaller, one before it is not, and at the end it is still."""
-    size, largest = Size(examples=1, length=8, labels=10, vocab=64), 10**5
+@pytest.mark.parametrize("dim", [None, 3])
+def test_where_a_construction_beats_the_baseline(setting: str, dim: int | None) -> None:
+    """At both ends of the range that is told it is smaller, one beyond it is not."""
+    size, largest = Size(examples=1, length=8, labels=10, vocab=64, dim=dim), 10**5
 
-    def gap(name: str, examples: int) -> int:
+    def wins(name: str, examples: int) -> bool:
         rows = {row.construction: row for row in planned(replace(size, examples=examples), setting)}
-        return rows[name].without_embedding - rows["interpolate"].without_embedding
+        return rows[name].without_embedding < rows["interpolate"].without_embedding
 
-    found = smaller_from(size, setting, largest=largest)
+    found = smaller(size, setting, largest=largest)
     assert set(found) == {row.construction for row in planned(size, setting)} - {"interpolate"}
-    assert found["kajitsuka-sato-2024"] is None, "two units a question are more than one"
-    assert {name for name, examples in found.items() if examples} >= {"folding", "kim-2023", "kajitsuka-sato-2025"}
-    for name, examples in found.items():
-        if examples is None:
-            assert gap(name, largest) >= 0
-        else:
-            assert gap(name, examples) < 0
-            assert gap(name, largest) < 0
-            assert examples == 1 or gap(name, examples - 1) >= 0
+    told = {name: where for name, where in found.items() if where is not None}
+    assert set(told) >= {"folding", "kim-2023", "kajitsuka-sato-2025"}
+    assert ("kajitsuka-sato-2024" in told) is (dim is not None), "few vectors need no token stage"
+    for name, where in told.items():
+        last = largest if where.last is None else where.last
+        assert wins(name, where.first)
+        assert wins(name, last)
+        assert where.first == 1 or not wins(name, where.first - 1)
+        assert where.last is None or not wins(name, last + 1)
+    for name in found.keys() - told.keys():
+        assert not wins(name, largest)
 
 
-def test_nobody_beats_it() -> None:
+def test_in_words() -> None:
     assert smaller_in_words({"a": None, "b": None}) == "Smaller than interpolate: never a, b."
-    assert smaller_in_words({"a": 3}) == "Smaller than interpolate: a from N = 3 on."
+    assert smaller_in_words({"a": Range(3, None)}) == "Smaller than interpolate: a from N = 3 on."
+    assert smaller_in_words({"a": Range(3, 1000)}) == "Smaller than interpolate: a from N = 3 to 1,000."

@@ -131,3 +131,19 @@ def test_equal_tokens_of_one_sequence_ask_for_one_label(theorem: str) -> None:
     answer, found = verdicts(theorem, task)["one answer to every sequence up to order"]
     assert answer == "fails"
     assert "example 0, position 0 and example 0, position 2" in found
+
+
+def test_forms_with_positions_and_causal_ones() -> None:
+    """0 1 and 1 0 are the same up to order only; 0 2 begins as 0 1 does and wants another label there."""
+    task = SeqToSeq(tokens=[[0, 1], [1, 0], [0, 2]], labels=[[0, 1], [2, 0], [3, 0]])
+    for theorem in ("kim-2023", "kajitsuka-sato-2024", "kajitsuka-sato-2025"):
+        plain, ordered = (check_theorem(theorem, task, positions=positions)[2] for positions in (False, True))
+        assert (plain.name, plain.verdict) == ("one answer to every sequence up to order", "fails")
+        assert (ordered.name, ordered.verdict) == ("one answer to every sequence", "holds")
+    causal = check_theorem("kim-2023", task, causal=True)[2]
+    assert (causal.name, causal.verdict) == ("one answer to every beginning of a sequence", "fails")
+    assert "example 0, position 0 and example 2, position 0 have equal tokens up to there" in causal.found
+    with pytest.raises(BadInput, match="kajitsuka-sato-2024 has no causal form; kim-2023 has"):
+        check_theorem("kajitsuka-sato-2024", task, causal=True)
+    with pytest.raises(BadInput, match="dana-2025 has no forms"):
+        check_theorem("dana-2025", NextToken(tokens=[[0, 1]], labels=[0]), positions=True)

@@ -37,6 +37,8 @@ from byheart.tasks.distinct import distinct, first_positions
 
 DEFAULT = "kajitsuka-sato-2024"
 LARGEST_GRID = 200_000
+"""Sequences; fewer where a construction's network has units for every question, and takes minutes to certify."""
+_LARGEST_GRIDS = {DEFAULT: 10_000, "interpolate": 20_000}
 RAMP_BITS = 8
 """At least so many: cell numbers below 2^19 on ramps over 2^−40-fine points then fit floats."""
 _LARGEST_INPUT = 256
@@ -104,12 +106,13 @@ def approximate(
     >>> found.design.cells, found.task.size.examples, found.account.dense, found.certificate.certified
     (5, 35, 481, True)
     """
-    _check(length, dim, epsilon, construction, seed)
+    check_sizes(length, dim, epsilon, construction, seed)
     check_p(p)
     tell = report or (lambda _: None)
     tell("choosing the grid")
     check_equivariance(target, length, dim, np.random.default_rng([seed, 1]))
-    design = choose(target, length=length, dim=dim, epsilon=epsilon, p=p, seed=seed)
+    largest = _LARGEST_GRIDS.get(construction, LARGEST_GRID)
+    design = choose(target, length=length, dim=dim, epsilon=epsilon, p=p, seed=seed, largest=largest)
     task, lowest = grid_task(target, design, length=length, dim=dim)
     tell(f"memorizing {task.size.examples:,} sequences")
     built = build(construction, task, seed=seed)
@@ -125,7 +128,9 @@ def approximate(
     return Approximation(target, epsilon, p, design, task, built, certificate, network, count(network))
 
 
-def choose(target: Target, *, length: int, dim: int, epsilon: float, p: float, seed: int = 0) -> Design:
+def choose(
+    target: Target, *, length: int, dim: int, epsilon: float, p: float, seed: int = 0, largest: int = LARGEST_GRID
+) -> Design:
     """The smallest grid that is fine enough, as measured on random points (not those that :func:`measure` takes).
 
     >>> from byheart.approximation import find
@@ -137,7 +142,7 @@ def choose(target: Target, *, length: int, dim: int, epsilon: float, p: float, s
     s = -math.floor(math.log2(2 * _ROUNDING_SHARE * epsilon / length ** (1 / p)))
     cells, expected = 0, None
     for cells in _candidates():
-        if grid_size(cells, length, dim) > LARGEST_GRID:
+        if grid_size(cells, length, dim) > largest:
             break
         staircase = _rounded(target(centres(numbers(points, cells), cells)), s) * 2.0**-s
         spread = float(max(values.max(), staircase.max()) - min(values.min(), staircase.min()))
@@ -147,10 +152,15 @@ def choose(target: Target, *, length: int, dim: int, epsilon: float, p: float, s
         if expected.high + ramps <= _ROOM * epsilon:
             return Design(cells, s, k, ramps, expected)
     reached = "" if expected is None else f"; one step coarser the measured error is {expected.error:.3g}"
+    hint = (
+        ""
+        if largest == LARGEST_GRID
+        else f", or a construction that goes further (kajitsuka-sato-2025: {LARGEST_GRID:,})"
+    )
     raise BadInput(
         f"{target.name}: epsilon {epsilon:g} takes {cells} cells a coordinate or more, which makes "
-        f"{grid_size(cells, length, dim):,} sequences; expected at most {LARGEST_GRID:,}{reached}; "
-        "use a larger epsilon, a smaller length or a smaller dim"
+        f"{grid_size(cells, length, dim):,} sequences; expected at most {largest:,}{reached}; "
+        f"use a larger epsilon, a smaller length or a smaller dim{hint}"
     )
 
 
@@ -166,7 +176,8 @@ def grid_task(target: Target, design: Design, *, length: int, dim: int) -> tuple
     return SeqToSeq(vectors=vectors, labels=labels, label_count=int(labels.max()) + 1), lowest
 
 
-def _check(length: int, dim: int, epsilon: float, construction: str, seed: int) -> None:
+def check_sizes(length: int, dim: int, epsilon: float, construction: str, seed: int) -> None:
+    """BadInput for what no approximation can have."""
     for name, value in (("length", length), ("dim", dim)):
         if value < 1:
             raise BadInput(f"{name} is {value}; expected 1 or more")

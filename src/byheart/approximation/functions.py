@@ -108,8 +108,13 @@ class Target:
         expected = points.shape[:2]
         try:
             with np.errstate(all="ignore"):
-                values = np.array(self.function(points.copy()), dtype=np.float64)
-        except Exception as error:
+                given_back = np.asarray(self.function(points.copy()))
+                if np.iscomplexobj(given_back):
+                    raise BadInput(f"{self.name}: gives complex numbers; expected real ones")
+                values = np.array(given_back, dtype=np.float64)
+        except BadInput:
+            raise
+        except (Exception, SystemExit) as error:
             given = f"float64 {list(points.shape)}"
             raise BadInput(f"{self.name}: raised {type(error).__name__} ({error}) on an array of {given}") from error
         if values.shape != expected:
@@ -159,7 +164,7 @@ def _load(path: Path, name: str) -> Function:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{path}: cannot be run: {type(error).__name__} ({error})") from error
     function = getattr(module, name, None)
     if not callable(function):

@@ -41,6 +41,12 @@ def check_p(p: float) -> None:
         raise BadInput(f"p is {p}; expected 1 to {_LARGEST_P:g}, the exponent of the distance d_p")
 
 
+def check_samples(samples: int) -> None:
+    """BadInput for fewer points than a mean and its error take."""
+    if samples < 2:
+        raise BadInput(f"samples is {samples}; expected at least 2 random points, better thousands")
+
+
 def random_points(samples: int, length: int, dim: int, rng: np.random.Generator) -> Floats:
     """``samples`` sequences, uniform on [0, 1]^{n×d}, coordinates multiples of 2^−40.
 
@@ -48,8 +54,7 @@ def random_points(samples: int, length: int, dim: int, rng: np.random.Generator)
     >>> points.shape, bool((points * 2**40 % 1 == 0).all())
     ((2, 3, 1), True)
     """
-    if samples < 2:
-        raise BadInput(f"samples is {samples}; expected at least 2 random points, better thousands")
+    check_samples(samples)
     return rng.integers(_FINE, size=(samples, length, dim), endpoint=True) / _FINE
 
 

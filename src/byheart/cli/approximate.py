@@ -73,10 +73,16 @@ class ApproximateCommand:
 
     def _check(self) -> None:
         """BadInput for what would come to nothing after all the work."""
+        from byheart.approximation.approximate import check_sizes
+        from byheart.approximation.measure import check_p, check_samples
         from byheart.report.style import check_picture
 
         if not self.epsilon:
             raise BadInput("no epsilon is given; expected at least one positive number")
+        for epsilon in self.epsilon:
+            check_sizes(self.length, self.dim, epsilon, self.construction, self.seed)
+        check_p(self.p)
+        check_samples(self.samples)
         if self.plot is not None:
             check_picture(self.plot)
         if self.out is not None:
@@ -85,11 +91,17 @@ class ApproximateCommand:
     def _keep(self, found: "list[tuple[Approximation, Measured]]") -> None:
         """Save the finest network and draw all of them, where asked for."""
         if self.out is not None:
+            from byheart.certificates import write
             from byheart.networks import kinds
+            from byheart.tasks import save
 
             result, measured = found[-1]
             about = {"construction": self.construction, "seed": self.seed, "approximates": _as_json(result, measured)}
             kinds.save(result.network, self.out, about | {"function": self.function, "p": self.p})
+            # What was certified, to be checked again: the part that memorized the grid, and the grid.
+            kinds.save(result.built.network, self.out / "grid", about)
+            save(result.task, self.out / "grid.npz")
+            write(result.certificate, self.out / "grid" / "certificate.json")
         if self.plot is not None:
             from byheart.report.approximation import draw_approximations
 
@@ -113,7 +125,8 @@ class ApproximateCommand:
         notes = f"measured on {number(self.samples)} random points; {ramps}"
         out.print(notes, style="dim")
         if self.out is not None:
-            out.print(f"saved the last in {self.out}", style="dim", markup=False)
+            again = f"byheart certify {self.out}/grid --task {self.out}/grid.npz --recheck"
+            out.print(f"saved the last in {self.out}; check its grid again with:  {again}", style="dim", markup=False)
         if self.plot is not None:
             out.print(f"drew {self.plot}", style="dim", markup=False)
 

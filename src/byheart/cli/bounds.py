@@ -25,12 +25,12 @@ class BoundsCommand:
 
     def run(self) -> int:
         """Evaluate every bound and every plan."""
-        from byheart.report.planner import crossovers, crossovers_in_words, planned, smaller_from, smaller_in_words
+        from byheart.report.planner import crossovers, crossovers_in_words, planned, smaller, smaller_in_words
 
         size, setting = self.sizes.size, self.sizes.setting
         plans = planned(size, setting, positions=self.sizes.positions)
         winners = crossovers(size, setting, positions=self.sizes.positions)
-        smaller = smaller_from(size, setting, positions=self.sizes.positions)
+        beaten = smaller(size, setting, positions=self.sizes.positions)
         if self.json:
             print_json(
                 {
@@ -38,7 +38,7 @@ class BoundsCommand:
                     "bounds": [_as_json(bound, answer) for bound, answer in self._answers()],
                     "constructions": [asdict(plan) for plan in plans],
                     "crossovers": [asdict(winner) for winner in winners],
-                    "smaller_than_interpolate_from": smaller,
+                    "smaller_than_interpolate": {name: r and asdict(r) for name, r in beaten.items()},
                 }
             )
             return DONE
@@ -51,7 +51,7 @@ class BoundsCommand:
             rows.add_row(plan.construction, *(number(value) for value in numbers))
         out.print(rows)
         out.print(crossovers_in_words(winners))
-        out.print(smaller_in_words(smaller))
+        out.print(smaller_in_words(beaten))
         return DONE
 
     def _answers(self) -> list[tuple[Bound, Answer]]:

@@ -163,8 +163,13 @@ class CertifyCommand:
             which = "wrong" if certificate.errors else "undecided"
             out.print(f"first {which} answer: {certificate.counterexample}", markup=False)
         for lie in lies:
-            found = {True: "found out", False: "[bold red]NOT FOUND[/]", None: "nothing to lie about"}[lie.found]
-            out.print(f"control, {lie.name}: {found} ({escape(f'{lie.detail}; {lie.verdict.counterexample}')})")
+            found = {
+                True: "found out",
+                False: "[bold red]NOT FOUND[/]",
+                None: "all labels alike, so nothing need show",
+            }[lie.found]
+            example = f"; {lie.verdict.counterexample}" if lie.verdict.counterexample is not None else ""
+            out.print(f"control, {lie.name}: {found} ({escape(lie.detail + example)})")
 
     def _last_line(self, path: Path, kept: bool) -> str:
         if kept:

@@ -32,10 +32,14 @@ class CompareCommand:
     def run(self) -> int:
         """Build, certify, print, draw."""
         from byheart.report.compare import compare
+        from byheart.report.style import check_picture
         from byheart.tasks import load
 
         if not self.task:
             raise BadInput("no task file; expected one or more after --task")
+        for picture in (self.plot, self.plot_constant):
+            if picture is not None:
+                check_picture(picture)
         tasks = [load(path) for path in self.task]
         for path, task in zip(self.task, tasks, strict=True):
             if (self.plot or self.plot_constant) and not _planned(task):
@@ -46,7 +50,8 @@ class CompareCommand:
                 found.append(compare(task, seed=self.seed, positions=self.positions, report=report))
         self._draw(tasks, found)
         if self.json:
-            print_json({"tasks": [_as_json(task, rows) for task, rows in zip(tasks, found, strict=True)]})
+            told = zip(self.task, tasks, found, strict=True)
+            print_json({"tasks": [_as_json(path, task, rows) for path, task, rows in told]})
         else:
             for path, task, rows in zip(self.task, tasks, found, strict=True):
                 self._print(path, task, rows)
@@ -81,7 +86,7 @@ class CompareCommand:
 
     def _print(self, path: Path, task: "Task", rows: "list[Compared]") -> None:
         from byheart.constructions.demand import setting_of
-        from byheart.report.planner import crossovers, crossovers_in_words, smaller_from, smaller_in_words
+        from byheart.report.planner import crossovers, crossovers_in_words, smaller, smaller_in_words
 
         size = task.size
         sizes = f"N = {number(size.examples)}, n = {size.length}, C = {size.labels}, vocabulary {number(size.vocab)}"
@@ -101,7 +106,7 @@ class CompareCommand:
         if _planned(task):
             setting = setting_of(task)
             out.print(crossovers_in_words(crossovers(size, setting, positions=self.positions)))
-            out.print(smaller_in_words(smaller_from(size, setting, positions=self.positions)))
+            out.print(smaller_in_words(smaller(size, setting, positions=self.positions)))
 
 
 def _planned(task: "Task") -> bool:
@@ -111,8 +116,9 @@ def _planned(task: "Task") -> bool:
     return isinstance(task, NextToken | SeqToSeq)
 
 
-def _as_json(task: "Task", rows: "list[Compared]") -> dict[str, object]:
-    return {"size": asdict(task.size), "task": task.fingerprint, "rows": [asdict(row) for row in rows]}
+def _as_json(path: Path, task: "Task", rows: "list[Compared]") -> dict[str, object]:
+    about = {"file": str(path), "kind": task.kind, "size": asdict(task.size), "task": task.fingerprint}
+    return {**about, "rows": [asdict(row) for row in rows]}
 
 
 def _cells(row: "Compared", parameters: int) -> list[str]:

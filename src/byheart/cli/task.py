@@ -185,6 +185,8 @@ class Check:
     """One theorem: a verdict on each of its hypotheses."""
     positions: bool = False
     """Judge for networks with positional codes, where order matters."""
+    causal: bool = False
+    """With --theorem kim-2023: judge for its causal form, where a position sees no later tokens."""
     json: Json = False
 
     def run(self) -> int:
@@ -194,6 +196,8 @@ class Check:
         task = load(self.file)
         if self.theorem is not None:
             return self._theorem(task)
+        if self.causal:
+            raise BadInput("--causal is a form of a theorem; expected --theorem kim-2023 beside it")
         apart, twins, clash = separation(task), permuted_twins(task), conflict(task, positions=self.positions)
         if self.json:
             delta = apart.delta if apart.closest is not None else None
@@ -221,7 +225,7 @@ class Check:
 
         assert self.theorem is not None
         with status(f"checking the hypotheses of {self.theorem}", quiet=self.json):
-            found = check_theorem(self.theorem, task)
+            found = check_theorem(self.theorem, task, positions=self.positions, causal=self.causal)
         failed = any(hypothesis.verdict == "fails" and hypothesis.needed for hypothesis in found)
         if self.json:
             print_json({"theorem": self.theorem, "fails": failed, "hypotheses": [asdict(row) for row in found]})

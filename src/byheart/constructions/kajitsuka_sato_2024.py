@@ -68,6 +68,8 @@ SPAN = 4
 _DIRECTIONS = 16
 _SHOWN = 16
 """Sequences of up to this many ids are shown in refusals."""
+_COUNTABLE = 10**9
+"""Larger numbers are told by their power of two."""
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,7 @@ class Settings:
     attention: Literal["softmax", "hardmax"] = "softmax"
     """The layer; hardmax shows that it does not do, unless the task is very easy."""
     precision: int = 16_384
-    """At most this many bits to tell context ids apart."""
-
-    def __post_init__(self) -> None:
-        if self.precision < FEWEST_BITS:
-            raise BadInput(f"precision is {self.precision}; expected at least {FEWEST_BITS} bits")
+    """At most this many bits to tell context ids apart; 64 or more."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +170,8 @@ def plan(demand: Demand) -> Plan:
 
 def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Network, dict[str, object]]:
     """The network that has memorized ``task``, and what was chosen on the way."""
+    if settings.precision < FEWEST_BITS:
+        raise BadInput(f"precision is {settings.precision}; expected at least {FEWEST_BITS} bits")
     checked = consistent(NAME, task, positions=settings.positions)
     asked = _asked(checked, settings.positions)
     line = _on_a_line(checked, asked.ids, settings.positions, rng)
@@ -217,7 +217,8 @@ def _softmax(
             # A few bits more than are accepted: ids that just pass must be told apart for certain.
             found = _means(multisets, asked.labels[own]) if Y == 0 else apart(beta, multisets, settings.precision + 64)
         except NotApartError as pair:
-            raise BadInput(_too_close(asked, own[pair.first], own[pair.second], settings, Y)) from pair
+            places = _place(asked, own[pair.first]), _place(asked, own[pair.second])
+            raise BadInput(_too_close(places, settings, abs(beta) * line.span)) from pair
         ids += [_over(line, Interval(Y + factor * value.low, Y + factor * value.high)) for value in found]
     row = [list(line.direction)]
     W_Q = [[gamma.numerator * entry for entry in line.direction]]
@@ -374,15 +375,20 @@ def _place(asked: _Asked, question: int) -> str:
 _HINT = "Raise --precision, or use --scale gentle, or move tokens apart (and away from 0)"
 
 
-def _too_close(asked: _Asked, first: int, second: int, settings: Settings, Y: int) -> str:
-    if Y == 0:
+def _too_close(places: tuple[str, str], settings: Settings, scores: Fraction) -> str:
+    """Why two places cannot be told apart, at a token whose ``scores`` span so much."""
+    if scores == 0:
         return (
-            f"{NAME}: {_place(asked, first)} and {_place(asked, second)} ask for different labels at a token that lies "
-            "at 0, which sees no more than the mean of its sequence, and the means are equal; move tokens away from 0"
+            f"{NAME}: {places[0]} and {places[1]} ask for different labels at a token that lies at 0, which sees no "
+            "more than the mean of its sequence, and the means are equal; move tokens away from 0"
         )
+    # A token whose score lies this far below the largest weighs e^−scores.
+    bits = int(scores / Fraction(math.log(2)))
+    many = f"{bits:,}" if bits < _COUNTABLE else f"2^{bits.bit_length() - 1}"
     return (
-        f"{NAME}: the context ids of {_place(asked, first)} and {_place(asked, second)} agree within the precision "
-        f"limit of {settings.precision:,} bits: tokens are too close together. {_HINT}"
+        f"{NAME}: the context ids of {places[0]} and {places[1]} agree within the precision limit of "
+        f"{settings.precision:,} bits: tokens are too close together; by the span of the scores it may take {many} "
+        f"bits or more. {_HINT}"
     )
 
 

@@ -26,12 +26,14 @@ _FINE = 1 << 9
 def slice_points(length: int, dim: int) -> Floats:
     """Sequences whose first coordinate runs through [0, 1] in steps of 2^−9; the other tokens are spread out.
 
+    They stand at odd multiples of 2^−9, which are edges of cells only where there are 512 or more.
+
     >>> slice_points(3, 1)[:2, :, 0].tolist()
-    [[0.0, 0.3125, 0.6875], [0.001953125, 0.3125, 0.6875]]
+    [[0.0, 0.287109375, 0.623046875], [0.001953125, 0.287109375, 0.623046875]]
     """
     points = np.empty((_FINE + 1, length, dim))
-    points[:] = (np.rint(16 * np.arange(length) / length) / 16)[:, None]
-    points[:, 0] = 0.5
+    points[:] = ((2 * np.rint(_FINE * (np.arange(length) - 0.14) / length / 2) + 1) / _FINE)[:, None]
+    points[:, 0] = 221 / _FINE
     points[:, 0, 0] = np.arange(_FINE + 1) / _FINE
     return points
 
@@ -99,7 +101,7 @@ def _draw_slices(part: Any, found: Found) -> None:
 
 
 def _moving(points: Floats) -> str:
-    others = ", ".join(f"{value:.4g}" for value in points[0, 1:, 0])
+    others = ", ".join(f"{value:.2g}" for value in points[0, 1:, 0])
     if points.shape[1] == 1:
         return "x₁"
     return f"x₁, the others {others}" if points.shape[1] * points.shape[2] <= 4 else "x₁, the others fixed"

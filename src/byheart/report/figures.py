@@ -41,9 +41,10 @@ class Line:
 
 
 def parameter_table(size: Size, setting: Setting, *, positions: bool = False, largest: int = 10**6) -> list[Point]:
-    """The plans of all constructions, N from 10 to ``largest``, eight sizes a decade."""
+    """The plans of all constructions, N from 10 (or the task's own, if that is less) to ``largest``, eight a decade."""
     points = []
-    for k in range(8, 8 * len(str(largest)) + 1):
+    first = 8 if size.examples >= 10 else 0
+    for k in range(first, 8 * len(str(largest)) + 1):
         examples = round(10 ** (k / 8))
         if examples <= largest:
             rows = planned(replace(size, examples=examples), setting, positions=positions)

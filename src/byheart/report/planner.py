@@ -92,34 +92,49 @@ def crossovers(size: Size, setting: Setting, *, positions: bool = False, largest
     return found
 
 
-def smaller_from(
+@dataclass(frozen=True)
+class Range:
+    """From ``first`` to ``last`` examples; ``last`` is None where nothing speaks of an end."""
+
+    first: int
+    last: int | None
+
+
+def smaller(
     size: Size, setting: Setting, *, than: str = "interpolate", positions: bool = False, largest: int = 10**7
-) -> dict[str, int | None]:
-    """From which N on every construction is smaller than ``than`` and stays so up to ``largest``; None: never.
+) -> dict[str, Range | None]:
+    """For which N every construction is smaller than ``than``, up to ``largest``: the last such range; None: never.
 
     Without embedding tables, on the same grid as :func:`crossovers`, and then by bisection.
 
-    >>> smaller_from(Size(examples=1, length=8, labels=10, vocab=64), "seq-to-seq", largest=1000)["kajitsuka-sato-2024"]
+    >>> found = smaller(Size(examples=1, length=8, labels=10, vocab=64), "seq-to-seq", largest=1000)
+    >>> found["folding"], found["kajitsuka-sato-2024"]
+    (Range(first=17, last=None), None)
     """
 
-    def smaller(name: str, examples: int) -> bool:
+    def wins(name: str, examples: int) -> bool:
         rows = {row.construction: row for row in _planned(replace(size, examples=examples), setting, positions)}
         return name in rows and rows[name].without_embedding < rows[than].without_embedding
 
-    found: dict[str, int | None] = {}
-    grid = _grid(largest)
-    for name in (row.construction for row in _planned(replace(size, examples=largest), setting, positions)):
-        if name == than:
-            continue
-        last = max((i for i, examples in enumerate(grid) if not smaller(name, examples)), default=-1)
-        if last == len(grid) - 1:
-            found[name] = None
-            continue
-        low, high = (grid[last] if last >= 0 else 0), grid[last + 1]
+    def edge(name: str, low: int, high: int) -> int:
+        """Where ``wins`` changes between two sizes: the first that is like ``high``."""
+        after = wins(name, high)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if smaller(name, middle) else (middle, high)
-        found[name] = high
+            low, high = (low, middle) if wins(name, middle) == after else (middle, high)
+        return high
+
+    found: dict[str, Range | None] = {}
+    grid = _grid(largest)
+    for name in (row.construction for row in _planned(replace(size, examples=largest), setting, positions)):
+        won = [i for i, examples in enumerate(grid) if wins(name, examples)]
+        if name == than or not won:
+            found |= {} if name == than else {name: None}
+            continue
+        end = won[-1]
+        begin = max((i + 1 for i in range(end) if i not in won), default=0)
+        first = edge(name, grid[begin - 1], grid[begin]) if begin else grid[0]
+        found[name] = Range(first, None if end == len(grid) - 1 else edge(name, grid[end], grid[end + 1]) - 1)
     return found
 
 
@@ -133,18 +148,22 @@ def crossovers_in_words(winners: list[Crossover]) -> str:
     return f"Smallest without embedding table, other sizes fixed: {says}."
 
 
-def smaller_in_words(found: dict[str, int | None], than: str = "interpolate") -> str:
-    """What :func:`smaller_from` found, as a sentence.
+def smaller_in_words(found: dict[str, Range | None], than: str = "interpolate") -> str:
+    """What :func:`smaller` found, as a sentence.
 
-    >>> smaller_in_words({"folding": 17, "kim-2023": 1200, "dana-2025": None})
-    'Smaller than interpolate: folding from N = 17 on, kim-2023 from N = 1,200 on; never dana-2025.'
+    >>> smaller_in_words({"folding": Range(17, None), "kajitsuka-sato-2024": Range(1, 40), "dana-2025": None})
+    'Smaller than interpolate: kajitsuka-sato-2024 up to N = 40, folding from N = 17 on; never dana-2025.'
     """
-    some = sorted((examples, name) for name, examples in found.items() if examples is not None)
-    never = ", ".join(name for name, examples in found.items() if examples is None)
-    says = ", ".join(f"{name} from N = {examples:,} on" for examples, name in some)
-    return (
-        f"Smaller than {than}: " + "; ".join(part for part in (says, f"never {never}" if never else "") if part) + "."
-    )
+    some = sorted((r.first, r.last or 0, name) for name, r in found.items() if r is not None)
+    never = ", ".join(name for name, r in found.items() if r is None)
+    says = ", ".join(f"{name} {_range(first, last)}" for first, last, name in some)
+    return f"Smaller than {than}: " + "; ".join(part for part in (says, f"never {never}" * bool(never)) if part) + "."
+
+
+def _range(first: int, last: int) -> str:
+    if not last:
+        return f"from N = {first:,} on"
+    return f"up to N = {last:,}" if first == 1 else f"from N = {first:,} to {last:,}"
 
 
 def check_size(size: Size) -> Size:

@@ -7,6 +7,7 @@ what was proved from below, and that a sample is a sample.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from byheart.errors import BadInput
 from byheart.tasks.base import Task
 from byheart.tasks.checks import Floats
-from byheart.tasks.conditions import conflict, permuted_twins, separation, token_ids
+from byheart.tasks.conditions import causal_conflict, conflict, permuted_twins, separation, token_ids
 from byheart.tasks.counts import counted
 from byheart.tasks.kruskal import kruskal
 from byheart.tasks.query import QueryTask
@@ -35,8 +36,10 @@ class Hypothesis:
     """Whether the theorem asks for it; if not, it is told because others do."""
 
 
-def check_theorem(theorem: str, task: Task) -> list[Hypothesis]:
+def check_theorem(theorem: str, task: Task, *, positions: bool = False, causal: bool = False) -> list[Hypothesis]:
     """The hypotheses of ``theorem``, as ``byheart build`` calls it, on ``task``.
+
+    Where a theorem has forms: for networks with ``positions``, or ``causal`` ones, which see no later tokens.
 
     >>> task = NextToken(tokens=[[0, 1], [1, 0], [2, 2]], labels=[0, 1, 1])
     >>> for hypothesis in check_theorem("dana-2025", task):
@@ -47,6 +50,10 @@ def check_theorem(theorem: str, task: Task) -> list[Hypothesis]:
     """
     if theorem not in THEOREMS:
         raise BadInput(f"no hypotheses of {theorem!r} are known; there are {', '.join(THEOREMS)}")
+    if theorem in _OF_SEQUENCES:
+        return THEOREMS[theorem](task, positions=positions, causal=causal)
+    if positions or causal:
+        raise BadInput(f"{theorem} has no forms with or without positions; they are for {', '.join(_OF_SEQUENCES)}")
     return THEOREMS[theorem](task)
 
 
@@ -125,26 +132,34 @@ def _madden(task: Task) -> list[Hypothesis]:
     ]
 
 
-def _of_sequences(theorem: str) -> Callable[[Task], list[Hypothesis]]:
-    """What the theorems on labels of sequences, or of their tokens, have in common."""
-
-    def check(task: Task) -> list[Hypothesis]:
-        if not isinstance(task, NextToken | SeqToSeq):
-            raise BadInput(f"{theorem} speaks of next-token and seq-to-seq tasks; the task is {task.kind}")
-        twins = permuted_twins(task)
-        what = str(twins or "no two sequences are permutations of each other")
-        return [
-            Hypothesis("token-wise (r, δ)-separated", "holds", str(separation(task))),
-            Hypothesis("distinct up to permutation", "holds" if twins is None else "fails", what, needed=False),
-            _consistent(task, positions=False, what="sequence up to order"),
-        ]
-
-    return check
+_OF_SEQUENCES = ("kajitsuka-sato-2025", "kajitsuka-sato-2024", "kim-2023")
 
 
-def _kajitsuka_sato_2024(task: Task) -> list[Hypothesis]:
-    """The paper asks for sequences without a token twice; Byheart's proof does not (see the construction)."""
-    found = _of_sequences("kajitsuka-sato-2024")(task)
+def _of_sequences(theorem: str, task: Task, *, positions: bool, causal: bool) -> list[Hypothesis]:
+    """What the theorems on labels of sequences, or of their tokens, have in common; and no token twice."""
+    if not isinstance(task, NextToken | SeqToSeq):
+        raise BadInput(f"{theorem} speaks of next-token and seq-to-seq tasks; the task is {task.kind}")
+    if causal and theorem != "kim-2023":
+        raise BadInput(f"{theorem} has no causal form; kim-2023 has")
+    twins = permuted_twins(task)
+    what = str(twins or "no two sequences are permutations of each other")
+    found = [
+        Hypothesis("token-wise (r, δ)-separated", "holds", str(separation(task))),
+        Hypothesis("distinct up to permutation", "holds" if twins is None else "fails", what, needed=False),
+    ]
+    if causal and isinstance(task, SeqToSeq):
+        clash = causal_conflict(task)
+        fine = "no two equal ones ask for different answers"
+        name = "one answer to every beginning of a sequence"
+        found.append(Hypothesis(name, "holds" if clash is None else "fails", str(clash or fine)))
+    else:
+        ordered = positions or causal
+        found.append(_consistent(task, positions=ordered, what="sequence" if ordered else "sequence up to order"))
+    return [*found, _no_token_twice(task)] if theorem == "kajitsuka-sato-2024" and not positions else found
+
+
+def _no_token_twice(task: Task) -> Hypothesis:
+    """The paper of 2024 asks for it; Byheart's proof does not (see the construction)."""
     counts = counted(token_ids(task))
     many = np.flatnonzero(counts.count > 1)
     what = "no sequence has a token twice"
@@ -152,7 +167,7 @@ def _kajitsuka_sato_2024(task: Task) -> list[Hypothesis]:
         example, times = int(counts.sequence[many[0]]), int(counts.count[many[0]])
         whole = len(np.unique(counts.sequence[many]))
         what = f"{whole:,} of {len(task.inputs):,} sequences have one, first example {example}, {times} times"
-    return [*found, Hypothesis("no token twice in a sequence", "fails" if len(many) else "holds", what, needed=False)]
+    return Hypothesis("no token twice in a sequence", "fails" if len(many) else "holds", what, needed=False)
 
 
 def _consistent(task: Task, *, positions: bool, what: str) -> Hypothesis:
@@ -161,11 +176,9 @@ def _consistent(task: Task, *, positions: bool, what: str) -> Hypothesis:
     return Hypothesis(f"one answer to every {what}", "holds" if clash is None else "fails", str(clash or fine))
 
 
-THEOREMS: dict[str, Callable[[Task], list[Hypothesis]]] = {
+THEOREMS: dict[str, Callable[..., list[Hypothesis]]] = {
     "mahdavi-2024": _mahdavi,
     "dana-2025": _dana,
     "madden-2024": _madden,
-    "kajitsuka-sato-2025": _of_sequences("kajitsuka-sato-2025"),
-    "kajitsuka-sato-2024": _kajitsuka_sato_2024,
-    "kim-2023": _of_sequences("kim-2023"),
+    **{theorem: partial(_of_sequences, theorem) for theorem in _OF_SEQUENCES},
 }
