@@ -18,6 +18,7 @@ The stream is one integer wide all the way. Everything is exact; only the number
 
 import numpy as np
 
+from byheart.constructions.assemble import network_for
 from byheart.constructions.hashing import draw_modulus, fold, fold_layers, fold_shapes
 from byheart.constructions.keys import filled_up, one_answer_each
 from byheart.constructions.plan import Part, Plan, Shape, plan_of
@@ -64,12 +65,5 @@ def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) ->
 
 
 def _assemble(task: NextToken | SeqToSeq, front: list[Layer], label: list[Affine]) -> Network:
-    size = task.size
-    attention = UniformAttention(W_V=integers([[size.length]]), W_O=integers([[2]]))
-    return Network(
-        (*front, attention, FeedForward(tuple(label), name="label")),
-        inputs="tokens" if size.dim is None else "vectors",
-        outputs="last" if isinstance(task, NextToken) else "every",
-        length=size.length,
-        dim=size.dim or 1,
-    )
+    attention = UniformAttention(W_V=integers([[task.size.length]]), W_O=integers([[2]]))
+    return network_for(task, (*front, attention, FeedForward(tuple(label), name="label")))

@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions import grid, stairs
+from byheart.constructions.assemble import network_for
 from byheart.constructions.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
 from byheart.constructions.demand import Setting, positioned_ids
 from byheart.constructions.hypotheses import consistent, labelled
@@ -192,13 +193,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Net
     ordered = _filled_up(told_apart, len(asked))
     labels = [answer.get(interval, 0) for interval in ordered]
     layers = stairs.layers(ordered, labels, line.direction)
-    network = Network(
-        (*line.front, attention, FeedForward(tuple(layers), name="label")),
-        inputs="tokens" if checked.size.dim is None else "vectors",
-        outputs="last" if isinstance(checked, NextToken) else "every",
-        length=checked.size.length,
-        dim=checked.size.dim or 1,
-    )
+    network = network_for(checked, (*line.front, attention, FeedForward(tuple(layers), name="label")))
     return network, {"questions": len(asked), "id_bits": id_bits}
 
 

@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions import grid, lookup
+from byheart.constructions.assemble import network_for
 from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, grid_bits, positioned_ids, setting_of
 from byheart.constructions.hashing import (
     SMALLEST,
@@ -249,7 +250,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Net
                     "rounds": sizes.rounds,
                     "growth": growth,
                 }
-                return _assemble(checked, layers), chosen
+                return network_for(checked, layers), chosen
     raise RuntimeError(f"{NAME}: no draw of codes told the questions apart; please report this task")
 
 
@@ -437,14 +438,3 @@ def _rounds(sizes: Demand, codes: _Codes) -> list[Layer]:
             retire = Block(integers([[1, 0]]), integers([1]), away, role="retire")
             layers.append(Residual((retire,), name=f"retire.{t}"))
     return layers
-
-
-def _assemble(task: NextToken | SeqToSeq, layers: tuple[Layer, ...]) -> Network:
-    size = task.size
-    return Network(
-        layers,
-        inputs="tokens" if size.dim is None else "vectors",
-        outputs="last" if isinstance(task, NextToken) else "every",
-        length=size.length,
-        dim=size.dim or 1,
-    )

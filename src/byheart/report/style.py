@@ -22,12 +22,6 @@ FAINT = "#b5b5b5"
 QUIET = "#757575"
 
 
-def figure(width: float = 8.4, height: float = 4.6) -> tuple[Any, Any]:
-    """A figure and its axes, drawn off screen, with light grid and no box."""
-    picture, (axes,) = _panels(width, height, 1, 1)
-    return picture, axes
-
-
 def canvas(
     path: Path, rows: int = 1, columns: int = 1, *, width: float = 8.4, height: float = 4.6
 ) -> tuple[Any, list[Any]]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.constructions.assemble import network_for
 from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, grid_bits, positioned_ids
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
 from byheart.constructions.folding.features import (
@@ -216,13 +217,7 @@ def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> 
     eye = np.eye(D, dtype=np.int64)
     mixed = WEIGHT * eye * (np.arange(D) >= drawn.own)
     attention = UniformAttention(W_V=integers(size.length * eye), W_O=integers(mixed))
-    return Network(
-        (*drawn.front, attention, *label),
-        inputs="tokens" if size.dim is None else "vectors",
-        outputs="last" if isinstance(task, NextToken) else "every",
-        length=size.length,
-        dim=size.dim or 1,
-    )
+    return network_for(task, (*drawn.front, attention, *label))
 
 
 def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
