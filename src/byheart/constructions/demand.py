@@ -61,6 +61,17 @@ def grid_bits(task: Task) -> int:
     return 0 if task.vectors is None else grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
 
 
+def most_questions(size: Size, setting: Setting, *, positions: bool) -> int:
+    """The most different questions that a task of this size can ask; with ``positions`` equal tokens differ by place.
+
+    >>> size = Size(examples=10, length=8, labels=2, vocab=5)
+    >>> [most_questions(size, "seq-to-seq", positions=positions) for positions in (False, True)]
+    [50, 80]
+    """
+    different = size.length if positions else min(size.length, size.vocab)
+    return size.examples * (different if setting == "seq-to-seq" else 1)
+
+
 def demand_of(task: Task, *, positions: bool) -> Demand:
     """Count what ``task`` demands."""
     size, ids = task.size, positioned_ids(task, positions)
@@ -83,12 +94,11 @@ def worst_demand(
     places = size.examples * size.length
     tokens = min(places, size.vocab * (size.length if positions else 1))
     coded = positions or size.dim is not None
-    per_sequence = size.length if positions else min(size.length, size.vocab)
     return Demand(
         setting=setting,
         size=size,
         positions=positions,
-        questions=size.examples * per_sequence if setting == "seq-to-seq" else size.examples,
+        questions=most_questions(size, setting, positions=positions),
         tokens=tokens,
         marked=max(1, min(size.examples - 1, tokens)) if coded else 0,
         grid_bits=grid_bits if size.dim is not None else 0,

@@ -44,7 +44,7 @@ from numpy.typing import NDArray
 from byheart.constructions import grid, stairs
 from byheart.constructions.assemble import network_for
 from byheart.constructions.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
-from byheart.constructions.demand import Setting, positioned_ids
+from byheart.constructions.demand import Setting, most_questions, positioned_ids
 from byheart.constructions.hypotheses import consistent, labelled
 from byheart.constructions.plan import Part, Plan, plan_of
 from byheart.constructions.tokens import check_table
@@ -144,9 +144,7 @@ def demand(task: Task, settings: Settings) -> Demand:
 
 def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
     """The largest demand that a task of this size can have."""
-    per_sequence = size.length if settings.positions else min(size.length, size.vocab)
-    questions = size.examples * (per_sequence if setting == "seq-to-seq" else 1)
-    return Demand(size, settings.positions, questions)
+    return Demand(size, settings.positions, most_questions(size, setting, positions=settings.positions))
 
 
 def plan(demand: Demand) -> Plan:

@@ -45,7 +45,14 @@ from numpy.typing import NDArray
 
 from byheart.constructions import grid, lookup
 from byheart.constructions.assemble import network_for
-from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, grid_bits, positioned_ids, setting_of
+from byheart.constructions.demand import (
+    TYPICAL_GRID_BITS,
+    Setting,
+    grid_bits,
+    most_questions,
+    positioned_ids,
+    setting_of,
+)
 from byheart.constructions.hashing import (
     SMALLEST,
     SMALLEST_ALONE,
@@ -96,6 +103,11 @@ class Settings:
     ids: Literal["digits", "hashed"] = "digits"
     """Sequence ids hold every digit, as in the paper, or a random combination of them, which is shorter."""
 
+    @property
+    def ordered(self) -> bool:
+        """Whether equal tokens differ by their places."""
+        return self.positions or self.causal
+
 
 @dataclass(frozen=True)
 class Demand:
@@ -144,9 +156,7 @@ class Demand:
     @property
     def label_modulus(self) -> int:
         """Smallest Q: for as many questions as a task of this size can have, so that it does not depend on the task."""
-        told_apart = self.settings.positions or self.settings.causal
-        different = self.size.length if told_apart else min(self.size.length, self.size.vocab)
-        questions = self.size.examples * (different if self.setting == "seq-to-seq" else 1)
+        questions = most_questions(self.size, self.setting, positions=self.settings.ordered)
         return question_modulus(questions, self.size.labels) << self.growth
 
     @property
@@ -190,15 +200,13 @@ def demand(task: Task, settings: Settings) -> Demand:
 
 def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
     """The largest demand that a task of this size can have (its vectors within the typical grid)."""
-    told_apart = settings.positions or settings.causal
-    different = size.length if told_apart else min(size.length, size.vocab)
     return Demand(
         setting=setting,
         size=size,
         settings=settings,
-        questions=size.examples * (different if setting == "seq-to-seq" else 1),
-        rounds=different,
-        repeats=not told_apart and size.length > 1,
+        questions=most_questions(size, setting, positions=settings.ordered),
+        rounds=size.length if settings.ordered else min(size.length, size.vocab),
+        repeats=not settings.ordered and size.length > 1,
         grid_bits=TYPICAL_GRID_BITS if size.dim is not None else 0,
     )
 
@@ -217,7 +225,7 @@ def plan(demand: Demand) -> Plan:
     else:
         parts.append(("projection", Shape((("hash", 1, size.dim),))))
         parts.append(("token_code", Shape((*fold_shapes(1, demand.token_folds), ("codes", width, 1)))))
-    if demand.settings.positions or demand.settings.causal:
+    if demand.settings.ordered:
         parts.append(("positions", (("W_pos", (size.length, width)),)))
     row, column = (1, width), (width, 1)
     for t in range(1, demand.rounds + 1):
@@ -314,8 +322,7 @@ def _draw(sizes: Demand, reader: _Reader, rng: np.random.Generator) -> _Codes:
         digits = [base ** (R - t) for t in range(1, R + 1)]
     else:
         digits = rng.integers(0, Q, size=R).tolist()
-    told_apart = sizes.settings.positions or sizes.settings.causal
-    positions = rng.integers(0, Q, size=sizes.size.length) * int(told_apart)
+    positions = rng.integers(0, Q, size=sizes.size.length) * int(sizes.settings.ordered)
     slope, offset = (int(value) for value in rng.integers(0, Q, size=2))
     own = rng.integers(0, Q, size=0 if reader.table is None else len(reader.table))
     marks = rng.integers(0, Q, size=R - 1) * int(sizes.repeats)

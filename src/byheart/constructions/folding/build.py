@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.assemble import network_for
-from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, grid_bits, positioned_ids
+from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, grid_bits, most_questions, positioned_ids
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
 from byheart.constructions.folding.features import (
     Gates,
@@ -102,8 +102,7 @@ def demand(task: Task, settings: Settings) -> Demand:
 
 def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
     """A demand that no task of this size (vectors within the typical grid) should exceed."""
-    per_sequence = size.length if settings.positions else min(size.length, size.vocab)
-    questions = size.examples * (per_sequence if setting == "seq-to-seq" else 1)
+    questions = most_questions(size, setting, positions=settings.positions)
     if size.dim is not None:
         level = next((v for v in HASH_LEVELS if 1 << v >= 2 * questions * size.length), HASH_LEVELS[-1])
     else:
