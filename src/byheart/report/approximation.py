@@ -15,7 +15,7 @@ import numpy as np
 from byheart.approximation import Approximation, Measured
 from byheart.approximation.functions import Floats
 from byheart.approximation.measure import outputs
-from byheart.report.style import COLOURS, FAINT, INK, QUIET, canvas
+from byheart.report.style import COLOURS, FAINT, INK, QUIET, canvas, plain
 
 Found: TypeAlias = Sequence[tuple[Approximation, Measured]]
 COLOUR = "#1f5fa8"
@@ -46,8 +46,10 @@ def draw_approximations(found: Found, path: Path) -> None:
     above, below = picture.subfigures(2, 1, height_ratios=[1, 1.05])
     _draw_slices(above, [found[i] for i in _spread(len(found))])
     left, right = below.subplots(1, 2)
-    _draw_errors(_plain(left), found)
-    _draw_parameters(_plain(right), found)
+    for axes in (left, right):
+        plain(axes)
+    _draw_errors(left, found)
+    _draw_parameters(right, found)
     first = found[0][0]
     name = Path(first.target.name).name.replace("$", r"\$")
     domain = rf"$[0, 1]^{{{first.network.length}\times{first.network.dim}}}$"
@@ -65,16 +67,6 @@ def _spread(many: int) -> list[int]:
     return sorted({round(i) for i in np.linspace(0, many - 1, min(many, _SLICES))})
 
 
-def _plain(axes: Any) -> Any:
-    axes.grid(True, which="major", color="#e6e6e6", linewidth=0.8)
-    axes.set_axisbelow(True)
-    for name, side in axes.spines.items():
-        side.set_visible(name in ("left", "bottom"))
-        side.set_color(FAINT)
-    axes.tick_params(colors=INK, which="both", labelsize=8.5, length=2)
-    return axes
-
-
 def _draw_slices(part: Any, found: Found) -> None:
     """Side by side: the function, and what the network of each ε makes of it."""
     target, colour = found[0][0].target, COLOURS.get(_by(found), COLOUR)
@@ -83,7 +75,7 @@ def _draw_slices(part: Any, found: Found) -> None:
     for index, axes in enumerate(part.subplots(1, len(found), sharey=True, squeeze=False)[0]):
         result, _ = found[index]
         got = outputs(result.network, points)[0][:, 0]
-        _plain(axes)
+        plain(axes)
         axes.fill_between(xs, wanted, got, color=colour, alpha=0.13, linewidth=0)
         axes.plot(xs, wanted, color=QUIET, linewidth=1.6)
         axes.plot(xs, got, color=colour, linewidth=1.6)

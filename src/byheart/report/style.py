@@ -49,8 +49,13 @@ def _panels(width: float, height: float, rows: int, columns: int) -> tuple[Any, 
     FigureCanvasAgg(picture)
     found = list(picture.subplots(rows, columns, squeeze=False).ravel())
     for axes in found:
-        axes.grid(visible=True, which="major", color="#e6e6e6", linewidth=0.8)
-        axes.set_axisbelow(True)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(colors=INK, which="both", labelsize=9)
+        plain(axes)
     return picture, found
+
+
+def plain(axes: Any) -> None:
+    """Light grid, no box."""
+    axes.grid(visible=True, which="major", color="#e6e6e6", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(colors=INK, which="both", labelsize=9)
