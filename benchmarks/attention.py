@@ -15,7 +15,7 @@ from byheart.bounds.mahdavi_2024 import capacity
 from byheart.certificates import Certificate, certify
 from byheart.certificates.features import prove_out_of_reach, prove_rank
 from byheart.constructions import Built, build, dana_2025, mahdavi_2024
-from byheart.constructions.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
 from byheart.networks import kinds
 from byheart.tasks import (

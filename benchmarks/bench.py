@@ -17,8 +17,8 @@ from tables import OUT, table
 
 from byheart.certificates import certify, judge
 from byheart.constructions import build, vardi_2022
-from byheart.networks import Network, reference, store
-from byheart.networks.evaluate import evaluate
+from byheart.networks.exact import ExactNetwork, reference, store
+from byheart.networks.exact.evaluate import evaluate
 from byheart.tasks import NextToken, random_next_token, random_seq_to_seq
 
 
@@ -143,7 +143,7 @@ def evaluators() -> None:
     rows = table("Exact evaluation, one thread, keys a second", "network", "limbs", "flint", "limbs ÷ flint")
     for construction, N in (("kajitsuka-sato-2025", 1000), ("kajitsuka-sato-2025", 10_000), ("folding", 10_000)):
         name, task = f"{construction}, N = {N:,}", sequences(N)
-        network: Network = build(construction, task).network
+        network: ExactNetwork = build(construction, task).network
         fast = len(task.inputs) / timed(lambda n=network, t=task: evaluate(n, t.inputs))
         few = task.inputs[:50]
         slow = len(few) / timed(lambda n=network, f=few: reference.evaluate(n, f))

@@ -11,7 +11,8 @@ from byheart.approximation.measure import outputs, random_points
 from byheart.approximation.quantise import centres, grid_size, quantise
 from byheart.constructions import CONSTRUCTIONS
 from byheart.errors import BadInput
-from byheart.networks import Network, count
+from byheart.networks import count
+from byheart.networks.exact import ExactNetwork
 from byheart.tasks import conflict
 
 PLAIN = "kajitsuka-sato-2025"
@@ -163,7 +164,7 @@ def test_bad_functions_are_refused() -> None:
 def test_seeds() -> None:
     def tensors(seed: int) -> list[list[int]]:
         result = approximate(find("contrast"), length=2, epsilon=0.2, construction=PLAIN, seed=seed)
-        assert isinstance(result.network, Network)
+        assert isinstance(result.network, ExactNetwork)
         return [tensor.ravel().tolist() for _, tensor in result.network.tensors()]
 
     assert tensors(1) == tensors(1) != tensors(2)

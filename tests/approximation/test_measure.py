@@ -9,8 +9,8 @@ from byheart.approximation import Target, approximate, find, measure
 from byheart.approximation.measure import check_p, distance, outputs, random_points
 from byheart.approximation.quantise import quantise
 from byheart.errors import BadInput
-from byheart.networks.enclose import enclose
-from byheart.networks.evaluate import evaluate
+from byheart.networks.exact.enclose import enclose
+from byheart.networks.exact.evaluate import evaluate
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,23 @@ import numpy as np
 import pytest
 
 from byheart.approximation.quantise import centres, grid, grid_size, numbers, quantise
-from byheart.networks import Network, count
-from byheart.networks.evaluate import evaluate, token_streams
+from byheart.networks import count
+from byheart.networks.exact import ExactNetwork
+from byheart.networks.exact.evaluate import evaluate, token_streams
 
 
 def quantised(points: np.ndarray, cells: int, ramp_bits: int) -> np.ndarray:
     """The layer's exact outputs for points [S, n, d], as fractions."""
     _, length, dim = points.shape
-    network = Network((quantise(cells, dim, ramp_bits),), inputs="vectors", outputs="every", length=length, dim=dim)
+    network = ExactNetwork(
+        (quantise(cells, dim, ramp_bits),), inputs="vectors", outputs="every", length=length, dim=dim
+    )
     numerators, denominator, index = token_streams(network, points)
     return np.vectorize(lambda value: Fraction(value, denominator), otypes=[object])(numerators)[index]
 
 
 def one(x: float, cells: int, ramp_bits: int) -> object:
-    network = Network((quantise(cells, 1, ramp_bits),), inputs="vectors", outputs="every", length=1)
+    network = ExactNetwork((quantise(cells, 1, ramp_bits),), inputs="vectors", outputs="every", length=1)
     return evaluate(network, np.array([[[x]]]))[0, 0]
 
 
@@ -71,7 +74,7 @@ def test_exact_off_the_ramps(cells: int, length: int, dim: int) -> None:
     ("cells", "dim", "parameters"), [(1, 1, 2), (4, 1, 6 + 6 + 6 + 1), (3, 2, 8 * 2 + 8 + 8 * 2 + 2)]
 )
 def test_parameters(cells: int, dim: int, parameters: int) -> None:
-    network = Network((quantise(cells, dim, 5),), inputs="vectors", outputs="every", length=1, dim=dim)
+    network = ExactNetwork((quantise(cells, dim, 5),), inputs="vectors", outputs="every", length=1, dim=dim)
     assert count(network).dense == parameters
 
 

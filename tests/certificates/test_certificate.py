@@ -11,14 +11,14 @@ from byheart.certificates import Certificate, Counterexample, certify, read, rec
 from byheart.certificates import certificate as module
 from byheart.constructions import build
 from byheart.errors import BadInput
-from byheart.networks import Embedding, Network, integers, store
+from byheart.networks.exact import Embedding, ExactNetwork, integers, store
 from byheart.tasks import NextToken, SeqToSeq
 
 TASK = NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1])
 NETWORK = build("interpolate", TASK).network
 
 
-def broken() -> Network:
+def broken() -> ExactNetwork:
     """One bit of the code of token 2, which occurs in example 2 alone."""
     embedding = NETWORK.layers[0]
     assert isinstance(embedding, Embedding)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from byheart.certificates import flipped_bit, judge, shuffled_labels
 from byheart.certificates.controls import flip_random_bit
 from byheart.constructions import build
-from byheart.networks import Affine, FeedForward, Network, integers
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
 from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq
 
 from ..exact import EXACT
@@ -17,9 +17,9 @@ NEXT_TOKEN = random_next_token(examples=40, length=3, vocab=30, labels=2, rng=np
 SEQ_TO_SEQ = random_seq_to_seq(examples=20, length=3, vocab=30, labels=5, rng=np.random.default_rng(0))
 
 
-def identity() -> Network:
+def identity() -> ExactNetwork:
     chain = FeedForward((Affine(integers([[1]]), integers([0])),))
-    return Network((chain,), inputs="tokens", outputs="last", length=1)
+    return ExactNetwork((chain,), inputs="tokens", outputs="last", length=1)
 
 
 @given(st.integers(0, 2**32))
@@ -80,7 +80,7 @@ def test_flint_finds_them_too() -> None:
 def test_a_lie_that_is_believed_is_not_found() -> None:
     """A network that answers 0 whatever its weight: no flip of it is noticed, and that is reported."""
     chain = FeedForward((Affine(integers([[-1]]), integers([0])),))
-    deaf = Network((chain,), inputs="tokens", outputs="last", length=1)
+    deaf = ExactNetwork((chain,), inputs="tokens", outputs="last", length=1)
     control = flipped_bit(deaf, NextToken(tokens=[[0]], labels=[0]), np.random.default_rng(0), tries=3)
     assert not control.found
     assert "flip 3: 0 of 1" in control.detail

@@ -15,11 +15,11 @@ from byheart.certificates import certify, flipped_bit, judge, read, recheck, shu
 from byheart.certificates.enclosed import FEWEST_BITS, judge_enclosed
 from byheart.constructions import build
 from byheart.errors import BadInput
-from byheart.networks import Flatten, HardmaxAttention, Network, integers, store
+from byheart.networks.exact import ExactNetwork, Flatten, HardmaxAttention, integers, store
 from byheart.tasks import NextToken, QueryTargets, SeqToSeq, random_next_token
 
-from ..networks.drawn import inputs_of, real_networks
-from ..networks.oracle import affine, answers, feed_forward, on_tokens, on_vectors, softmax
+from ..networks.exact.drawn import inputs_of, real_networks
+from ..networks.exact.oracle import affine, answers, feed_forward, on_tokens, on_vectors, softmax
 
 ONE = [[1]]
 SCALAR = softmax(ONE, ONE, ONE, ONE)
@@ -31,12 +31,12 @@ TASK = SeqToSeq(tokens=[[1, 0], [2, 0], [1, 1]], labels=[[2, 1], [4, 1], [2, 2]]
 """1 + e/(1 + e) = 1.731 and ½ for the first, 2 + 2 e⁴/(1 + e⁴) = 3.964 and 1 for the second, 2 and 2 for the third."""
 
 
-def shifted(by: int = 1) -> Network:
+def shifted(by: int = 1) -> ExactNetwork:
     """The outputs of EVERY with 2^−4 · ``by`` added, so that nothing is exactly ½."""
     return on_tokens(SCALAR, feed_forward(affine([[16]], [by], shift=4, relu=False)), length=2, outputs="every")
 
 
-def at(numerator: int, shift: int) -> Network:
+def at(numerator: int, shift: int) -> ExactNetwork:
     """A network on single tokens t that says t + ``numerator`` / 2^``shift``."""
     add = feed_forward(affine([[2**shift]], [numerator], shift=shift, relu=False))
     return on_tokens(NOTHING, add)
@@ -316,7 +316,7 @@ def test_next_token_certificates_speak_of_sequences() -> None:
 
 
 @pytest.mark.parametrize("network", [shifted(), EVERY, shifted(200)], ids=["certified", "undecided", "wrong"])
-def test_round_trip_and_recheck(tmp_path: Path, network: Network) -> None:
+def test_round_trip_and_recheck(tmp_path: Path, network: ExactNetwork) -> None:
     store.save(network, tmp_path / "net")
     written = certify(tmp_path / "net", TASK)
     write(written, tmp_path / "c.json")
@@ -363,7 +363,7 @@ def test_a_causal_network_from_a_folder(tmp_path: Path) -> None:
 # Controls
 
 
-def tripled(weight: int = 3) -> Network:
+def tripled(weight: int = 3) -> ExactNetwork:
     """A network on single tokens that says three times the token."""
     return on_tokens(NOTHING, feed_forward(affine([[weight]], [0], relu=False)))
 
@@ -399,11 +399,11 @@ CONSTRUCTED = random_next_token(examples=6, length=2, vocab=6, labels=3, rng=np.
 
 
 @pytest.fixture(scope="module")
-def constructed() -> Network:
+def constructed() -> ExactNetwork:
     return build("kajitsuka-sato-2024", CONSTRUCTED).network
 
 
-def test_a_construction_is_certified_and_lies_are_found_out(constructed: Network, tmp_path: Path) -> None:
+def test_a_construction_is_certified_and_lies_are_found_out(constructed: ExactNetwork, tmp_path: Path) -> None:
     """One paper's network, from a folder: certified with a margin, which a ball that knows nothing has not."""
     assert not constructed.rational
     store.save(constructed, tmp_path / "net")
@@ -416,7 +416,7 @@ def test_a_construction_is_certified_and_lies_are_found_out(constructed: Network
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_flipped_bits_of_a_construction_are_found_out(constructed: Network, seed: int) -> None:
+def test_flipped_bits_of_a_construction_are_found_out(constructed: ExactNetwork, seed: int) -> None:
     lie = flipped_bit(constructed, CONSTRUCTED, np.random.default_rng(seed))
     assert lie.found
     assert lie.verdict.counterexample is not None

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from byheart.certificates import Counterexample, judge
 from byheart.constructions import build
 from byheart.errors import BadInput
-from byheart.networks import Affine, FeedForward, Network, UniformAttention, integers
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, UniformAttention, integers
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
 
 
-def line(slope: int, bias: int, shift: int = 0, outputs: str = "last", length: int = 1) -> Network:
+def line(slope: int, bias: int, shift: int = 0, outputs: str = "last", length: int = 1) -> ExactNetwork:
     """x ↦ relu(slope·x + bias) / 2^shift on token ids."""
     chain = FeedForward((Affine(integers([[slope]]), integers([bias]), shift=shift),))
-    return Network((chain,), inputs="tokens", outputs=outputs, length=length)
+    return ExactNetwork((chain,), inputs="tokens", outputs=outputs, length=length)
 
 
 def test_right_answers() -> None:
@@ -50,7 +50,7 @@ def test_a_fraction_is_not_a_label(evaluator: str) -> None:
 def test_thirds_are_exact(evaluator: str) -> None:
     """Attention over three tokens adds their mean: 1 + (1 + 1 + 2)/3 = 7/3, though 2.3333333333333335 is near."""
     attention = UniformAttention(W_V=integers([[1]]), W_O=integers([[1]]))
-    network = Network(
+    network = ExactNetwork(
         (FeedForward((Affine(integers([[1]]), integers([0])),)), attention), inputs="tokens", outputs="every", length=3
     )
     task = SeqToSeq(tokens=[[0, 0, 3], [1, 1, 2]], labels=[[1, 1, 4], [2, 2, 3]])

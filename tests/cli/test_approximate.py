@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from byheart.approximation import find, measure
-from byheart.networks import Network, count, kinds, store
+from byheart.networks import count, kinds
+from byheart.networks.exact import ExactNetwork, store
 
 Run = Callable[..., Any]
 APPROXIMATE = ("approximate", "--samples", 2000, "--construction", "kajitsuka-sato-2025", "--function")
@@ -53,7 +54,7 @@ def test_the_finest_network_is_saved(work: Path, run: Run) -> None:
     assert said.code == 0
     assert "saved the last in net" in said.out
     network = kinds.load(work / "net")
-    assert isinstance(network, Network)
+    assert isinstance(network, ExactNetwork)
     assert f"{count(network).dense:,}" in said.out
     assert measure(network, find("rank"), samples=1000).high < 0.1
     about = store.about(work / "net")

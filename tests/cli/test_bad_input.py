@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from byheart.networks import store
+from byheart.networks.exact import store
 from byheart.tasks import NextToken, load, random_distribution, random_next_token, save
 
 Run = Callable[..., Any]

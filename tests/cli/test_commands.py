@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from byheart.constructions import CONSTRUCTIONS
-from byheart.networks import count, kinds, softmax, store
+from byheart.networks import count, kinds, softmax
+from byheart.networks.exact import store
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, load, random_distribution, random_queries, save
 
 from ..exact import EXACT, SOFTMAX

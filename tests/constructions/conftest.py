@@ -5,8 +5,9 @@ from fractions import Fraction
 
 import pytest
 
-from byheart.constructions import contextual, tokens, vardi_2022
-from byheart.networks import Affine, Embedding, FeedForward, Flatten, Network, Positions, UniformAttention
+from byheart.constructions import vardi_2022
+from byheart.constructions.gadgets import contextual, tokens
+from byheart.networks.exact import Affine, Embedding, ExactNetwork, FeedForward, Flatten, Positions, UniformAttention
 
 Row = list[Fraction]
 
@@ -47,7 +48,7 @@ def step(layer: object, stream: list[Row]) -> list[Row]:
             raise NotImplementedError(type(layer).__name__)
 
 
-def answers(network: Network, sequence: Sequence[object]) -> list[Fraction]:
+def answers(network: ExactNetwork, sequence: Sequence[object]) -> list[Fraction]:
     """The outputs on one sequence: of ids, or of vectors."""
     stream = [[Fraction(z) for z in (token if hasattr(token, "__len__") else [token])] for token in sequence]
     for layer in network.layers:
@@ -63,7 +64,7 @@ def _through() -> Callable[[Sequence[Affine], Sequence[int]], list[Row]]:
 
 
 @pytest.fixture(scope="session", name="answers")
-def _answers() -> Callable[[Network, Sequence[object]], list[Fraction]]:
+def _answers() -> Callable[[ExactNetwork, Sequence[object]], list[Fraction]]:
     return answers
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from byheart.constructions import interpolate, kajitsuka_sato_2025, vardi_2022
-from byheart.constructions.sizes import Sizes
-from byheart.constructions.tokens import coded_tokens
-from byheart.networks import Embedding, FeedForward, Flatten, UniformAttention
+from byheart.constructions.gadgets.sizes import Sizes
+from byheart.constructions.gadgets.tokens import coded_tokens
+from byheart.networks.exact import Embedding, FeedForward, Flatten, UniformAttention
 from byheart.tasks import NextToken, SeqToSeq, random_seq_to_seq
 
 TASK = NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1])

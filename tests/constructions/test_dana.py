@@ -15,9 +15,9 @@ from byheart.bounds.dana_2025 import capacity, sufficient
 from byheart.constructions import dana_2025
 from byheart.constructions.build import Built
 from byheart.constructions.dana_2025 import Settings
-from byheart.constructions.encoder import best_encoder
-from byheart.constructions.hypotheses import BeyondCapacity
-from byheart.constructions.linear import factor
+from byheart.constructions.gadgets.encoder import best_encoder
+from byheart.constructions.gadgets.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.linear import factor
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import (

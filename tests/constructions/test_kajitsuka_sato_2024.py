@@ -14,9 +14,17 @@ from byheart.certificates import certify, flipped_bit, shuffled_labels
 from byheart.constructions import CONSTRUCTIONS, Built, build, kajitsuka_sato_2024
 from byheart.constructions.kajitsuka_sato_2024 import Settings
 from byheart.errors import BadInput
-from byheart.networks import Affine, Embedding, FeedForward, HardmaxAttention, Network, SoftmaxAttention, integers
-from byheart.networks.enclose import enclose
-from byheart.networks.evaluate import evaluate
+from byheart.networks.exact import (
+    Affine,
+    Embedding,
+    ExactNetwork,
+    FeedForward,
+    HardmaxAttention,
+    SoftmaxAttention,
+    integers,
+)
+from byheart.networks.exact.enclose import enclose
+from byheart.networks.exact.evaluate import evaluate
 from byheart.networks.softmax.balls import precision
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
 
@@ -42,12 +50,12 @@ def memorize(task: Labelled, chosen: Settings | None = None, seed: int = 0) -> B
     return built
 
 
-def context_ids(network: Network, inputs: np.ndarray, bits: int) -> np.ndarray:
+def context_ids(network: ExactNetwork, inputs: np.ndarray, bits: int) -> np.ndarray:
     """Balls around v·Z behind the attention [N, n]; W_K is v."""
     (attention,) = (layer for layer in network.layers if isinstance(layer, SoftmaxAttention))
     unit = Affine(attention.W_K, integers([0]), relu=False)
     kept = (*network.layers[:-1], FeedForward((unit,)))
-    part = Network(kept, inputs=network.inputs, outputs="every", length=network.length, dim=network.dim)
+    part = ExactNetwork(kept, inputs=network.inputs, outputs="every", length=network.length, dim=network.dim)
     return enclose(part, inputs, bits=bits)
 
 
@@ -581,7 +589,7 @@ def test_hardmax_at_zero() -> None:
     # Tokens span 3 and are at least 1 apart: 2·2·3 < 16.
     assert (attention.W_K, attention.W_V, attention.W_O) == ([[1]], [[1]], [[16]])
     unit = FeedForward((Affine(integers([[1]]), integers([0]), relu=False),))
-    part = Network((attention, unit), inputs="vectors", outputs="every", length=2, dim=1)
+    part = ExactNetwork((attention, unit), inputs="vectors", outputs="every", length=2, dim=1)
     assert evaluate(part, task.inputs).tolist() == [[17, 8], [51, 24]]
     # Where the token at 0 does not ask, it does no harm.
     memorize(NextToken(vectors=[[[0.0], [1.0]]], labels=[1]), Settings(attention="hardmax"))

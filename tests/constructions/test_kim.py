@@ -15,19 +15,19 @@ from byheart.certificates import certify, flipped_bit, shuffled_labels
 from byheart.constructions import CONSTRUCTIONS, Built, build, kim_2023
 from byheart.constructions.kim_2023 import Settings
 from byheart.errors import BadInput
-from byheart.networks import (
+from byheart.networks.exact import (
     Affine,
     Embedding,
+    ExactNetwork,
     FeedForward,
     HardmaxAttention,
-    Network,
     Positions,
     Residual,
     UniformAttention,
     integers,
 )
-from byheart.networks.evaluate import evaluate
-from byheart.networks.store import fingerprint
+from byheart.networks.exact.evaluate import evaluate
+from byheart.networks.exact.store import fingerprint
 from byheart.size import Size
 from byheart.tasks import (
     NextToken,
@@ -62,7 +62,7 @@ def relabelled(task: Labelled, form: dict[str, bool], rng: np.random.Generator) 
     return task.with_labels(drawn[prefixes(task)] if "causal" in form else drawn.reshape(task.labels.shape))
 
 
-def stream(network: Network, layers: int, inputs: np.ndarray) -> list[list[list[int]]]:
+def stream(network: ExactNetwork, layers: int, inputs: np.ndarray) -> list[list[list[int]]]:
     """The whole stream [N][n][width] behind so many layers."""
     kept = network.layers[:layers]
     first = kept[0]

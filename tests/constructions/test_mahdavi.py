@@ -14,7 +14,7 @@ import byheart
 from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed, sufficient
 from byheart.certificates.features import prove_rank
 from byheart.constructions.build import Built
-from byheart.constructions.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.constructions.mahdavi_2024 import Settings, features
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork

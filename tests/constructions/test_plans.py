@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.constructions import CONSTRUCTIONS, build, kajitsuka_sato_2025, vardi_2022
-from byheart.constructions.demand import demand_of, worst_demand
+from byheart.constructions.gadgets.demand import demand_of, worst_demand
 from byheart.constructions.plan import Shape, plan_of
 from byheart.errors import BadInput
 from byheart.networks import count

@@ -8,7 +8,8 @@ import pytest
 
 from byheart.certificates import flipped_bit, judge, shuffled_labels
 from byheart.constructions import CONSTRUCTIONS, build
-from byheart.networks import Network, kinds, store
+from byheart.networks import kinds
+from byheart.networks.exact import ExactNetwork, store
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import (
     NextToken,
@@ -46,7 +47,7 @@ def test_every_construction_is_tested_as_what_it_builds() -> None:
     """Exact ones and softmax ones are all that there are, and each builds what its list says."""
     assert [*EXACT, *SOFTMAX] == list(CONSTRUCTIONS)
     built = {case.values[0]: type(build(*case.values).network) for case in [*CASES, *SOFTMAX_CASES]}
-    assert built == dict.fromkeys(EXACT, Network) | dict.fromkeys(SOFTMAX, SoftmaxNetwork)
+    assert built == dict.fromkeys(EXACT, ExactNetwork) | dict.fromkeys(SOFTMAX, SoftmaxNetwork)
 
 
 @pytest.mark.parametrize(("name", "task"), [*CASES, *SOFTMAX_CASES])
@@ -59,7 +60,7 @@ def test_the_seed_decides(name: str, task: Task) -> None:
 
 def test_the_seed_decides_in_another_process() -> None:
     script = (
-        "import byheart, numpy; from byheart.networks import store; from byheart.tasks import random_next_token;"
+        "import byheart, numpy; from byheart.networks.exact import store; from byheart.tasks import random_next_token;"
         "t = random_next_token(examples=30, length=3, vocab=20, labels=4, rng=numpy.random.default_rng(0));"
         "print(store.fingerprint(byheart.build('kajitsuka-sato-2025', t, seed=3).network))"
     )

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.networks import Affine, FeedForward, Network, account, integers, kinds, softmax, store
+from byheart.networks import account, kinds, softmax
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers, store
 from byheart.networks.folders import kind_of
 from byheart.networks.softmax import SoftmaxNetwork
 
 
-def exact() -> Network:
+def exact() -> ExactNetwork:
     chain = FeedForward((Affine(integers([[3]]), integers([10**30])),))
-    return Network((chain,), inputs="tokens", outputs="last", length=1)
+    return ExactNetwork((chain,), inputs="tokens", outputs="last", length=1)
 
 
 def real() -> SoftmaxNetwork:
@@ -57,7 +58,7 @@ def test_one_kind_does_not_replace_the_other(tmp_path: Path) -> None:
         kinds.save(real(), tmp_path / "exact")
     with pytest.raises(BadInput, match="softmax: exists and holds no exact network"):
         kinds.save(exact(), tmp_path / "softmax")
-    assert isinstance(kinds.load(tmp_path / "exact"), Network)
+    assert isinstance(kinds.load(tmp_path / "exact"), ExactNetwork)
     assert isinstance(kinds.load(tmp_path / "softmax"), SoftmaxNetwork)
 
 

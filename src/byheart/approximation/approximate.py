@@ -31,7 +31,8 @@ from byheart.approximation.quantise import centres, grid, grid_size, numbers, qu
 from byheart.certificates import Certificate, certify
 from byheart.constructions import CONSTRUCTIONS, Built, build
 from byheart.errors import BadInput
-from byheart.networks import Account, Affine, FeedForward, Network, count, integers
+from byheart.networks import Account, count
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
 from byheart.tasks import SeqToSeq
 from byheart.tasks.distinct import distinct, first_positions
 
@@ -78,7 +79,7 @@ class Approximation:
     built: Built
     certificate: Certificate
     """That the memorizing part answers the whole grid right."""
-    network: Network
+    network: ExactNetwork
     account: Account
 
     def close(self, measured: Measured) -> bool:
@@ -118,13 +119,13 @@ def approximate(
     built = build(construction, task, seed=seed)
     tell(f"certifying {task.size.examples:,} sequences")
     certificate = certify(built.network, task)
-    assert isinstance(built.network, Network)
+    assert isinstance(built.network, ExactNetwork)
     layers = (
         quantise(design.cells, dim, design.ramp_bits),
         *built.network.layers,
         _value(task.label_count, lowest, design.step_bits),
     )
-    network = Network(layers, inputs="vectors", outputs="every", length=length, dim=dim)
+    network = ExactNetwork(layers, inputs="vectors", outputs="every", length=length, dim=dim)
     return Approximation(target, epsilon, p, design, task, built, certificate, network, count(network))
 
 

@@ -7,7 +7,6 @@ for the mean of Σ_k |·|^p, then the p-th root of its ends: an estimate, nothin
 known by calling it.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +14,8 @@ import numpy as np
 
 from byheart.approximation.functions import Floats, Target
 from byheart.errors import BadInput
-from byheart.networks import Network
+from byheart.networks.exact import ExactNetwork
+from byheart.progress import Report
 
 Z95 = 1.96
 """Standard errors to either side of a mean for a 95 % interval."""
@@ -75,19 +75,19 @@ def distance(differences: Floats, p: float, z: float = Z95) -> Measured:
 
 
 def measure(
-    network: Network,
+    network: ExactNetwork,
     target: Target,
     *,
     p: float = 2.0,
     samples: int = 20_000,
     seed: int = 0,
-    report: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
 ) -> Measured:
     """d_p between ``network`` and ``target`` on ``samples`` random points; the same seed gives the same points.
 
     >>> from byheart.approximation.functions import find
     >>> from byheart.approximation.quantise import quantise
-    >>> constant = Network((quantise(1, 1, 1),), inputs="vectors", outputs="every", length=2)
+    >>> constant = ExactNetwork((quantise(1, 1, 1),), inputs="vectors", outputs="every", length=2)
     >>> round(measure(constant, find("contrast"), p=1).error, 9)  # the contrasts of two tokens add up to 0
     2.0
     """
@@ -97,15 +97,13 @@ def measure(
     return distance(np.abs(values - target(points)) + radii, p)
 
 
-def outputs(
-    network: Network, points: Floats, *, report: Callable[[int, int], None] | None = None
-) -> tuple[Floats, Floats]:
+def outputs(network: ExactNetwork, points: Floats, *, report: Report | None = None) -> tuple[Floats, Floats]:
     """The network's outputs at ``points`` as floats [S, n], and how far the true ones may be off because of softmax.
 
     The first layer, which is token-wise, runs on every point, and the others once on every different sequence that it
     gives: there are many points in a cell, and the network is a composition, so nothing changes.
     """
-    from byheart.networks.evaluate import token_streams
+    from byheart.networks.exact.evaluate import token_streams
 
     first = replace(network, layers=network.layers[:1])
     numerators, denominator, index = token_streams(first, points)
@@ -117,14 +115,14 @@ def outputs(
     return values[inverse.ravel()], radii[inverse.ravel()]
 
 
-def _evaluated(network: Network, sequences: Floats, report: Callable[[int, int], None] | None) -> tuple[Floats, Floats]:
+def _evaluated(network: ExactNetwork, sequences: Floats, report: Report | None) -> tuple[Floats, Floats]:
     """The outputs and their radii, exact without softmax; with it, bits are doubled until the radii are small."""
     if network.rational:
-        from byheart.networks.evaluate import evaluate
+        from byheart.networks.exact.evaluate import evaluate
 
         exact = evaluate(network, sequences, report=report)
         return exact.astype(np.float64), np.zeros(exact.shape)
-    from byheart.networks.enclose import enclose
+    from byheart.networks.exact.enclose import enclose
 
     bits, radii = _FEWEST_BITS, np.array([np.inf])
     while bits <= _MOST_BITS and not radii.max() <= _SMALL:

@@ -18,15 +18,15 @@ from math import comb
 import numpy as np
 
 from byheart.approximation.functions import Floats
-from byheart.networks import Affine, FeedForward, integers
+from byheart.networks.exact import Affine, FeedForward, integers
 
 
 def quantise(cells: int, dim: int, ramp_bits: int) -> FeedForward:
     """The layer that maps each of ``dim`` coordinates to its cell number, with ramps of 2^−``ramp_bits`` cells.
 
-    >>> from byheart.networks import Network
-    >>> from byheart.networks.evaluate import evaluate
-    >>> network = Network((quantise(4, 1, 10),), inputs="vectors", outputs="every", length=3)
+    >>> from byheart.networks.exact import ExactNetwork
+    >>> from byheart.networks.exact.evaluate import evaluate
+    >>> network = ExactNetwork((quantise(4, 1, 10),), inputs="vectors", outputs="every", length=3)
     >>> evaluate(network, np.array([[[0.0], [0.7], [1.0]], [[0.25], [0.25 - 2**-12], [0.25 - 2**-13]]])).tolist()
     [[4, 6, 7], [5, 4, Fraction(9, 2)]]
     """

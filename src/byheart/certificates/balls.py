@@ -12,7 +12,6 @@ and the network is not certified. Nothing is rounded on the way and nothing samp
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context
 from typing import Literal
@@ -26,9 +25,9 @@ from byheart.errors import BadInput
 from byheart.networks.softmax import Inputs, SoftmaxNetwork, fingerprint
 from byheart.networks.softmax.balls import Ball, enclose, precision
 from byheart.networks.softmax.network import check_inputs
+from byheart.progress import Report
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, QueryTask, Task, shuffled
 
-Report = Callable[[int, int], None]
 TOLERANCE = 1e-6
 FEWEST_BITS, MOST_BITS = 64, 4096
 NUDGE = 1e-3

@@ -8,17 +8,17 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from byheart.certificates.verdict import Counterexample, Evaluator, judge
 from byheart.errors import BadInput
-from byheart.networks import store
+from byheart.networks.exact import store
 from byheart.networks.folders import kind_of
 from byheart.networks.kinds import AnyNetwork, fingerprint, load
 from byheart.networks.softmax import SoftmaxNetwork
+from byheart.progress import Report
 from byheart.tasks import Task
 
 FORMAT = "byheart-certificate-1"
@@ -63,17 +63,17 @@ def certify(
     evaluator: Evaluator = "limbs",
     threads: int = 1,
     tolerance: float | None = None,
-    report: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
 ) -> Certificate:
     """Check every answer of ``network`` (a folder is loaded afresh) to ``task``, exactly.
 
     A softmax network's outputs are enclosed in balls; ``tolerance`` is how far targets may be off. A folder may also
     hold a float Transformer that was compiled from the task.
 
-    >>> from byheart.networks import Affine, FeedForward, Network, integers
+    >>> from byheart.networks.exact import Affine, FeedForward, ExactNetwork, integers
     >>> from byheart.tasks import NextToken
     >>> double = FeedForward((Affine(W=integers([[2]]), b=integers([0])),))
-    >>> network = Network((double,), inputs="tokens", outputs="last", length=1)
+    >>> network = ExactNetwork((double,), inputs="tokens", outputs="last", length=1)
     >>> task = NextToken(tokens=[[0], [1], [2]], labels=[0, 2, 4])
     >>> certify(network, task).certified
     True
@@ -113,7 +113,7 @@ def certify(
     )
 
 
-def _certify_float(folder: Path, task: Task, report: Callable[[int, int], None] | None) -> Certificate:
+def _certify_float(folder: Path, task: Task, report: Report | None) -> Certificate:
     from byheart.certificates.floats import certify_transformer
     from byheart.networks.transformer.store import load as load_transformer
     from byheart.tasks import NextToken
@@ -165,7 +165,7 @@ def recheck(
     evaluator: Evaluator = "limbs",
     threads: int = 1,
     tolerance: float | None = None,
-    report: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
 ) -> Certificate:
     """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else."""
     claimed = read(path)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.certificates.verdict import Evaluator, Verdict, judge
-from byheart.networks import Network, integers
+from byheart.networks.exact import ExactNetwork, integers
 from byheart.tasks import NextToken, SeqToSeq, shuffled
 
 
@@ -31,7 +31,7 @@ class Control:
 
 
 def shuffled_labels(
-    network: Network, task: NextToken | SeqToSeq, rng: np.random.Generator, evaluator: Evaluator = "limbs"
+    network: ExactNetwork, task: NextToken | SeqToSeq, rng: np.random.Generator, evaluator: Evaluator = "limbs"
 ) -> Control:
     """The network against shuffled labels: right only by chance."""
     possible = len(np.unique(task.labels, axis=0)) > 1
@@ -43,7 +43,7 @@ def shuffled_labels(
 
 
 def flipped_bit(
-    network: Network,
+    network: ExactNetwork,
     task: NextToken | SeqToSeq,
     rng: np.random.Generator,
     evaluator: Evaluator = "limbs",
@@ -59,7 +59,7 @@ def flipped_bit(
     return Control("flipped bit", f"{place}, flip {attempt}: {wrong}", verdict, bool((task.labels != 0).any()))
 
 
-def flip_random_bit(network: Network, rng: np.random.Generator) -> tuple[Network, str]:
+def flip_random_bit(network: ExactNetwork, rng: np.random.Generator) -> tuple[ExactNetwork, str]:
     """A copy of ``network`` with one bit of one non-zero weight flipped, and where that is."""
     tensors = {name: tensor for name, tensor in network.tensors() if np.count_nonzero(tensor)}
     name = list(tensors)[rng.integers(len(tensors))]

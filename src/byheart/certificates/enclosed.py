@@ -6,7 +6,6 @@ certified.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,9 +14,11 @@ from flint import arb
 from numpy.typing import NDArray
 
 from byheart.certificates.verdict import Counterexample, Verdict
-from byheart.networks import Network, count
-from byheart.networks.enclose import enclose
+from byheart.networks import count
+from byheart.networks.exact import ExactNetwork
+from byheart.networks.exact.enclose import enclose
 from byheart.networks.softmax.balls import Ball, precision
+from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq
 
 FEWEST_BITS, MOST_BITS = 64, 1 << 17
@@ -27,11 +28,11 @@ _SMALL = 1e-6
 
 
 def judge_enclosed(
-    network: Network,
+    network: ExactNetwork,
     task: NextToken | SeqToSeq,
     *,
     most_bits: int = MOST_BITS,
-    report: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
 ) -> Verdict:
     """Enclose every output of ``network`` on ``task`` with as many bits as it takes, and compare it with its label."""
     start = time.perf_counter()

@@ -23,9 +23,9 @@ from byheart.networks.transformer import stock
 from byheart.networks.transformer.evaluate import Answers, answers
 from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.store import fingerprint
+from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 
-Report = Callable[[int, int], None]
 WORDS = "table.W_out"
 """The tensor that holds what was memorized."""
 FEW = 100

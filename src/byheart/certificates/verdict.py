@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.networks import Integers, Network
+from byheart.networks.exact import ExactNetwork, Integers
+from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq, Task
 
 Evaluator: TypeAlias = Literal["limbs", "flint"]
@@ -52,12 +53,12 @@ class Verdict:
 
 
 def judge(
-    network: Network,
+    network: ExactNetwork,
     task: Task,
     *,
     evaluator: Evaluator = "limbs",
     threads: int = 1,
-    report: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
 ) -> Verdict:
     """Evaluate ``network`` on all of ``task`` and compare every output with its label: equal, or wrong.
 
@@ -102,10 +103,10 @@ def _margin(outputs: Integers, labels: NDArray[np.int64]) -> float | None:
 
 def _evaluator(name: Evaluator) -> Callable[..., Integers]:
     if name == "limbs":
-        from byheart.networks.evaluate import evaluate
+        from byheart.networks.exact.evaluate import evaluate
 
         return evaluate
-    from byheart.networks.reference import evaluate as evaluate_flint
+    from byheart.networks.exact.reference import evaluate as evaluate_flint
 
     return evaluate_flint
 

@@ -20,7 +20,7 @@ from byheart.constructions import (
     mahdavi_2024,
     vardi_2022,
 )
-from byheart.constructions.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:

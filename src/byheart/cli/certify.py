@@ -10,6 +10,7 @@ from tyro.conf import Positional, arg
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, steps
 from byheart.errors import BadInput
 from byheart.networks.folders import kind_of
+from byheart.progress import Report
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
@@ -21,7 +22,7 @@ class _Subject:
 
     weights: str
     task: str
-    certify: "Callable[[Callable[[int, int], None] | None], Certificate]"
+    certify: "Callable[[Report | None], Certificate]"
     controls: "Callable[[], list[Control]]"
 
 
@@ -89,7 +90,8 @@ class CertifyCommand:
         import numpy as np
 
         from byheart.certificates import balls, certify, flipped_bit, read, shuffled_labels
-        from byheart.networks import Network, kinds
+        from byheart.networks import kinds
+        from byheart.networks.exact import ExactNetwork
         from byheart.tasks import NextToken, SeqToSeq, load
 
         if self.task is None or self.files:
@@ -102,7 +104,7 @@ class CertifyCommand:
         tolerance = balls.TOLERANCE if tolerance is None else tolerance
 
         def lies() -> "list[Control]":
-            if not isinstance(network, Network):
+            if not isinstance(network, ExactNetwork):
                 return balls.controls(network, task, rng, tolerance=tolerance)
             assert isinstance(task, NextToken | SeqToSeq)
             return [control(network, task, rng, self.evaluator) for control in (shuffled_labels, flipped_bit)]

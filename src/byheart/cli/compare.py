@@ -72,7 +72,7 @@ class CompareCommand:
             draw_constants(panels, self.plot_constant)
 
     def _panel(self, task: "Task", rows: "list[Compared]") -> "Panel":
-        from byheart.constructions.demand import setting_of
+        from byheart.constructions.gadgets.demand import setting_of
         from byheart.report.figures import Panel, Point, parameter_table
 
         N, setting = task.size.examples, setting_of(task)
@@ -85,7 +85,7 @@ class CompareCommand:
         return Panel(points, task.size, setting, built)
 
     def _print(self, path: Path, task: "Task", rows: "list[Compared]") -> None:
-        from byheart.constructions.demand import setting_of
+        from byheart.constructions.gadgets.demand import setting_of
         from byheart.report.planner import crossovers, crossovers_in_words, smaller, smaller_in_words
 
         size = task.size

@@ -12,6 +12,8 @@ from typing import Annotated, Any, TypeAlias
 
 import tyro
 
+from byheart.progress import Report
+
 Json: TypeAlias = Annotated[bool, tyro.conf.arg(help="Print one JSON object instead of tables.")]
 DONE, NOT_TRUE, BAD_INPUT = 0, 1, 2
 
@@ -64,7 +66,7 @@ def number(value: float | int | None) -> str:
 
 
 @contextmanager
-def steps(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+def steps(title: str, *, quiet: bool) -> Iterator[Report | None]:
     """A progress bar whose steps are counted by whoever works: called with (done, in all)."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -76,7 +78,11 @@ def steps(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | N
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True) as bar:
         task = bar.add_task(title, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def update(done: int, total: int, note: str = "", /) -> None:
+            bar.update(task, completed=done, total=total, description=f"{title}: {note}" if note else title)
+
+        yield update
 
 
 @contextmanager

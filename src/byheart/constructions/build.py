@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -18,16 +18,14 @@ from byheart.constructions import (
     mahdavi_2024,
     vardi_2022,
 )
-from byheart.constructions.demand import Setting, worst_demand
+from byheart.constructions.gadgets.demand import Setting, worst_demand
 from byheart.constructions.plan import Plan
 from byheart.errors import BadInput
 from byheart.networks import Account
 from byheart.networks.kinds import AnyNetwork, count
+from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import Task
-
-Report: TypeAlias = Callable[[int, int], None]
-"""Called with (steps done, steps in all) while a construction works."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ multiple, between 1 and 2, of row y, and a little noise: y's logit stays the lar
 difference of rows, moves a gap of at least ‖Δ‖²/2 by at most ‖Δ‖²/8), and the targets span R^d whatever is asked for.
 
 **Distributions** (their Theorem 1). No network of dimension d beats the best *sequence encoder*, logits of rank d
-(:mod:`byheart.constructions.encoder`). Its encodings are the targets, on the likeliest contexts, as many as it takes
+(:mod:`.gadgets.encoder`). Its encodings are the targets, on the likeliest contexts, as many as it takes
 for a probability of 1 − ε. Where heads are left, the others are brought as near to theirs as least squares can; where
 not, what the network says of them is whatever comes out. The excess over the encoder is theirs, bounded in the paper by
 C·ε·‖WE‖₂ + γ; every term is measured (:func:`terms`).
@@ -35,9 +35,9 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.bounds.dana_2025 import almost_lookup, capacity
-from byheart.constructions.encoder import Encoder, best_encoder, divergence
-from byheart.constructions.hypotheses import BeyondCapacity
-from byheart.constructions.linear import Factored, check_system, factor
+from byheart.constructions.gadgets.encoder import Encoder, best_encoder, divergence
+from byheart.constructions.gadgets.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.linear import Factored, check_system, factor
 from byheart.constructions.plan import Plan
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork, evaluate

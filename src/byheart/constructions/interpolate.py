@@ -1,20 +1,20 @@
 """The plain interpolator: the same Transformer with one hidden unit a question, 3N parameters. Every table's baseline.
 
-The front is that of :mod:`byheart.constructions.contextual`; the label stage is a zigzag through all keys, the token
-stage (where tokens are vectors or have positions) a sum of spikes; see :mod:`byheart.constructions.interpolation`.
+The front is that of :mod:`.gadgets.contextual`; the label stage is a zigzag through all keys, the token
+stage (where tokens are vectors or have positions) a sum of spikes; see :mod:`.gadgets.interpolation`.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.constructions import contextual
-from byheart.constructions.demand import Demand, demand_of
-from byheart.constructions.hypotheses import consistent
-from byheart.constructions.interpolation import Spikes, Zigzag
+from byheart.constructions.gadgets import contextual
+from byheart.constructions.gadgets.demand import Demand, demand_of
+from byheart.constructions.gadgets.hypotheses import consistent
+from byheart.constructions.gadgets.interpolation import Spikes, Zigzag
+from byheart.constructions.gadgets.sizes import Engine, Sizes
 from byheart.constructions.plan import Plan
-from byheart.constructions.sizes import Engine, Sizes
-from byheart.networks import Network
+from byheart.networks.exact import ExactNetwork
 from byheart.tasks import Task
 
 NAME = "interpolate"
@@ -36,7 +36,7 @@ class Settings:
 def plan(demand: Demand, settings: Settings) -> Plan:
     """The network's tensors, before it is built: 3N + 1 entries in the label stage.
 
-    >>> from byheart.constructions.demand import worst_demand
+    >>> from byheart.constructions.gadgets.demand import worst_demand
     >>> from byheart.size import Size
     >>> p = plan(worst_demand(Size(examples=1000, length=32, labels=10, vocab=200), "next-token"), Settings())
     >>> p.dense - p.embedding
@@ -50,7 +50,7 @@ def demand(task: Task, settings: Settings) -> Demand:
     return demand_of(task, positions=settings.positions)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Network, dict[str, object]]:
+def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
     """The network that has memorized ``task``, and what was chosen on the way."""
     checked = consistent(NAME, task, positions=settings.positions)
     return contextual.build(checked, Sizes(demand(task, settings), INTERPOLATION), rng)

@@ -11,7 +11,7 @@ tokens have different y = v·x. W_K = W_V = v, W_Q is a multiple of v, W_O = (1,
    the order of the tokens.
 2. *Steps.* Sort the K ≤ nN different ids. Between two neighbours there is a step of two ReLUs, and the steps weighted
    by the labels' differences add up to the label at every id: 2(K − 1) hidden units, and an error of zero, though the
-   ids are irrational (:mod:`byheart.constructions.stairs`).
+   ids are irrational (:mod:`.gadgets.stairs`).
 
 **Different questions have different ids.** The paper proves it for sequences without a token twice, and scores more
 than 4 log n apart (``scale="paper"``). More is true: tokens may repeat, and any rational γ ≠ 0 will do. Let the y be
@@ -28,7 +28,7 @@ bits that tell ids apart; ``precision`` is the most that is accepted.
 
 **Not with hardmax.** ``attention="hardmax"`` puts a hardmax layer in its place. What it attends to is the largest (or
 smallest) token alone, so it confuses sequences that differ elsewhere: two that this task asks different labels for are
-exhibited. :mod:`byheart.constructions.confused` finds two for any hardmax layer, over tokens on a line.
+exhibited. :mod:`.gadgets.confused` finds two for any hardmax layer, over tokens on a line.
 """
 
 import math
@@ -41,20 +41,20 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions import grid, stairs
-from byheart.constructions.assemble import network_for
-from byheart.constructions.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
-from byheart.constructions.demand import Setting, most_questions, positioned_ids
-from byheart.constructions.hypotheses import consistent, labelled
+from byheart.constructions.gadgets import grid, stairs
+from byheart.constructions.gadgets.assemble import network_for
+from byheart.constructions.gadgets.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
+from byheart.constructions.gadgets.demand import Setting, most_questions, positioned_ids
+from byheart.constructions.gadgets.hypotheses import consistent, labelled
+from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Part, Plan, plan_of
-from byheart.constructions.tokens import check_table
 from byheart.errors import BadInput
-from byheart.networks import (
+from byheart.networks.exact import (
     Embedding,
+    ExactNetwork,
     FeedForward,
     HardmaxAttention,
     Layer,
-    Network,
     Positions,
     SoftmaxAttention,
     integers,
@@ -167,7 +167,7 @@ def plan(demand: Demand) -> Plan:
     return plan_of(parts, input_width=dim, extra_depth=1 if size.dim is not None else 2)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Network, dict[str, object]]:
+def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
     """The network that has memorized ``task``, and what was chosen on the way."""
     if settings.precision < FEWEST_BITS:
         raise BadInput(f"precision is {settings.precision}; expected at least {FEWEST_BITS} bits")

@@ -4,10 +4,10 @@
 memorized by FFN · uniform attention · FFN with Õ(√N) parameters, whatever their length n. **Seq-to-seq**: with one
 label for every token and consistent labels, Õ(√(nN)) parameters.
 
-The network is that of :mod:`byheart.constructions.contextual` with grouped bit extraction
-(:mod:`byheart.constructions.lookup`) as token stage and label stage. Hypotheses, checked: finite tokens; without
+The network is that of :mod:`.gadgets.contextual` with grouped bit extraction
+(:mod:`.gadgets.lookup`) as token stage and label stage. Hypotheses, checked: finite tokens; without
 ``positions`` no two sequences that are permutations of each other ask for different labels. The theorem's token-wise
-(r, δ)-separation is not needed: floats are read as exact points of a grid (:mod:`byheart.constructions.grid`), so
+(r, δ)-separation is not needed: floats are read as exact points of a grid (:mod:`.gadgets.grid`), so
 different tokens are always told apart, at six parameters a bit of the grid.
 
 Where we differ from the paper: the step function that finds a key's group is one wide layer instead of a narrow deep
@@ -19,12 +19,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.constructions import contextual, lookup
-from byheart.constructions.demand import Demand, demand_of
-from byheart.constructions.hypotheses import consistent
+from byheart.constructions.gadgets import contextual, lookup
+from byheart.constructions.gadgets.demand import Demand, demand_of
+from byheart.constructions.gadgets.hypotheses import consistent
+from byheart.constructions.gadgets.sizes import Engine, Sizes
 from byheart.constructions.plan import Plan
-from byheart.constructions.sizes import Engine, Sizes
-from byheart.networks import Network
+from byheart.networks.exact import ExactNetwork
 from byheart.tasks import Task
 
 NAME = "kajitsuka-sato-2025"
@@ -55,7 +55,7 @@ def extraction(bits: int | None) -> Engine:
 def plan(demand: Demand, settings: Settings) -> Plan:
     """The network's tensors, before it is built.
 
-    >>> from byheart.constructions.demand import worst_demand
+    >>> from byheart.constructions.gadgets.demand import worst_demand
     >>> from byheart.size import Size
     >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
     >>> p = plan(worst_demand(size, "next-token"), Settings())
@@ -70,7 +70,7 @@ def demand(task: Task, settings: Settings) -> Demand:
     return demand_of(task, positions=settings.positions)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Network, dict[str, object]]:
+def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
     """The network that has memorized ``task``, and what was chosen on the way."""
     checked = consistent(NAME, task, positions=settings.positions)
     return contextual.build(checked, Sizes(demand(task, settings), extraction(settings.bits)), rng)

@@ -20,8 +20,8 @@ retired in round t adds a random c_t to its own id, in the same unit, and one la
 rounds adds 2·Σ_j id_j: Σ_t c_t times how often the t-th largest token occurs. (On ids, where own codes φ are a random
 table, uniform attention alone would do, without any rounds: :mod:`byheart.constructions.kajitsuka_sato_2025`.)
 
-**Label stage.** The id, own code and digits, is folded to a key (:mod:`~byheart.constructions.hashing`: six parameters
-a bit, so 6·log₂B a round for "digits") and looked up (:mod:`~byheart.constructions.lookup`). Codes and modulus are
+**Label stage.** The id, own code and digits, is folded to a key (:mod:`.gadgets.hashing`: six parameters
+a bit, so 6·log₂B a round for "digits") and looked up (:mod:`.gadgets.lookup`). Codes and modulus are
 drawn until all questions with different labels have different keys; only time is random, the result is certain. (How
 many draws that takes is estimated there for random coefficients; digits are not random, and Q has to do it. After a few
 hundred draws without success Q grows.)
@@ -33,7 +33,7 @@ one follows. Then the rounds go by position: with p = k + 1 in the stream the sc
 largest at p_j = t, or at k itself if k has not seen t, and no token need be retired: 16 parameters a round.
 
 Hypotheses, checked: finite tokens; one label for what the form cannot tell apart. Separation is not needed, see
-:mod:`byheart.constructions.grid`. All of it is exact.
+:mod:`.gadgets.grid`. All of it is exact.
 """
 
 from dataclasses import dataclass, replace
@@ -43,9 +43,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions import grid, lookup
-from byheart.constructions.assemble import network_for
-from byheart.constructions.demand import (
+from byheart.constructions.gadgets import grid, lookup
+from byheart.constructions.gadgets.assemble import network_for
+from byheart.constructions.gadgets.demand import (
     TYPICAL_GRID_BITS,
     Setting,
     grid_bits,
@@ -53,7 +53,7 @@ from byheart.constructions.demand import (
     positioned_ids,
     setting_of,
 )
-from byheart.constructions.hashing import (
+from byheart.constructions.gadgets.hashing import (
     SMALLEST,
     SMALLEST_ALONE,
     draw_modulus,
@@ -65,18 +65,18 @@ from byheart.constructions.hashing import (
     multiply,
     question_modulus,
 )
-from byheart.constructions.hypotheses import consistent, labelled
-from byheart.constructions.keys import filled_up, one_answer_each
+from byheart.constructions.gadgets.hypotheses import consistent, labelled
+from byheart.constructions.gadgets.keys import filled_up, one_answer_each
+from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
-from byheart.constructions.tokens import check_table
-from byheart.networks import (
+from byheart.networks.exact import (
     Affine,
     Block,
     Embedding,
+    ExactNetwork,
     FeedForward,
     HardmaxAttention,
     Layer,
-    Network,
     Positions,
     Residual,
     UniformAttention,
@@ -239,7 +239,7 @@ def plan(demand: Demand) -> Plan:
     return plan_of(parts, input_width=max(width, size.dim or 1), extra_depth=attention + (size.dim is None))
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Network, dict[str, object]]:
+def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
     """The network that has memorized ``task``, and what was chosen on the way."""
     checked = consistent(NAME, task, positions=settings.positions, causal=settings.causal)
     for growth in range(_GROWTH):

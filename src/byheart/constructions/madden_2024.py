@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.bounds.madden_2024 import needed
-from byheart.constructions.linear import check_system
+from byheart.constructions.gadgets.linear import check_system
 from byheart.constructions.plan import Plan
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork

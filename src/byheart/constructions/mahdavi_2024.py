@@ -7,7 +7,7 @@ Letters: their T is our N. Head h gives example t the weights aʰ_t = softmax(E_
 E_tᵀ aʰ_t ∈ R^d; the output is Σ_h (E_tᵀ aʰ_t)ᵀ W_Vʰ W_Oʰ. Two ways:
 
 - ``saturated``, the proof's own. Example 0 is left over; each head *holds* the next r − 1 examples. On all others it
-  saturates: one token gets all the weight (:func:`~byheart.constructions.heads.saturating_head`, where the weights are
+  saturates: one token gets all the weight (:func:`.gadgets.heads.saturating_head`, where the weights are
   justified). Let B be the examples held before head h and example 0; by induction their features, of the heads before,
   have rank |B|. A held example's features so far are a combination Σ_b α_b of those, and what the new head adds to its
   rank is its weights less Σ_b α_b times the saturated ones: a point inside the simplex less one on an edge, r − 1 of
@@ -18,7 +18,7 @@ E_tᵀ aʰ_t ∈ R^d; the output is Σ_h (E_tᵀ aʰ_t)ᵀ W_Vʰ W_Oʰ. Two ways
   linear); with contexts of their own, or a shared one of rank less than n, the features are the averages, and the rank
   is at most H·d, reached too (contexts of their own).
 
-Then one linear system (:mod:`byheart.constructions.linear`) gives the values. Labels are asked for as points on a
+Then one linear system (:mod:`.gadgets.linear`) gives the values. Labels are asked for as points on a
 circle, (cos 2πy/C, sin 2πy/C), and a W_U with the same points reads them: two outputs, d_v = 2.
 
 Checked: the hypotheses (``saturated``), that no question is asked twice with two answers, and the rank, in floating
@@ -34,9 +34,9 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed
-from byheart.constructions.heads import random_head, saturating_head
-from byheart.constructions.hypotheses import BeyondCapacity
-from byheart.constructions.linear import Factored, check_system, factor, refine
+from byheart.constructions.gadgets.heads import random_head, saturating_head
+from byheart.constructions.gadgets.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.linear import Factored, check_system, factor, refine
 from byheart.constructions.plan import Plan
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork

@@ -2,8 +2,8 @@
 
 A plain ReLU network, no attention: the n tokens of a sequence are one point in R^(n·d) (token ids are read as numbers),
 so the order of tokens matters and the first layer has n·d weights. The point is hashed into a small range
-(:mod:`~byheart.constructions.hashing`, :mod:`~byheart.constructions.grid`) and looked up by grouped bit extraction
-(:mod:`~byheart.constructions.lookup`, where the proof is). Next-token tasks only.
+(:mod:`.gadgets.hashing`, :mod:`.gadgets.grid`) and looked up by grouped bit extraction
+(:mod:`.gadgets.lookup`, where the proof is). Next-token tasks only.
 
 ``depth`` is the paper's trade-off: at most that many layers, Õ(N/L) parameters. ``bits`` is the bounded-precision
 variant: no weight has more bits than that (sign included), Õ(N/b) parameters.
@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions import grid, lookup
-from byheart.constructions.demand import TYPICAL_GRID_BITS
-from byheart.constructions.grid import Grid
-from byheart.constructions.hashing import (
+from byheart.constructions.gadgets import grid, lookup
+from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS
+from byheart.constructions.gadgets.grid import Grid
+from byheart.constructions.gadgets.hashing import (
     draw_modulus,
     fold,
     fold_layers,
@@ -27,12 +27,12 @@ from byheart.constructions.hashing import (
     largest_modulus,
     question_modulus,
 )
-from byheart.constructions.hypotheses import consistent
-from byheart.constructions.keys import filled_up, one_answer_each
+from byheart.constructions.gadgets.hypotheses import consistent
+from byheart.constructions.gadgets.keys import filled_up, one_answer_each
+from byheart.constructions.gadgets.tokens import TRIES
 from byheart.constructions.plan import Part, Plan, Shape, plan_of
-from byheart.constructions.tokens import TRIES
 from byheart.errors import BadInput
-from byheart.networks import Affine, FeedForward, Flatten, Layer, Network, integers
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, Flatten, Layer, integers
 from byheart.size import Size
 from byheart.tasks import NextToken, Task
 
@@ -134,7 +134,7 @@ def plan(demand: Demand) -> Plan:
     return plan_of(parts, input_width=demand.coordinates, extra_depth=0)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Network, dict[str, object]]:
+def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
     """The network that has memorized ``task``, and what was chosen on the way."""
     checked = consistent(NAME, task, positions=True)
     if not isinstance(checked, NextToken):
@@ -146,7 +146,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Net
     keys, answers = filled_up(keys[pick], checked.labels[pick], checked.size.examples)
     layers = [*before, *sizes.lookup.layers(keys, integers(answers))]
     flatten: list[Layer] = [Flatten()] if checked.size.length > 1 else []
-    network = Network(
+    network = ExactNetwork(
         (*flatten, FeedForward(tuple(layers), name="label")),
         inputs="vectors" if sizes.signed else "tokens",
         outputs="last",

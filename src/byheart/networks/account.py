@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.networks.integers import Integers, bits
-from byheart.networks.layers import (
+from byheart.networks.exact.integers import Integers, bits
+from byheart.networks.exact.layers import (
     Embedding,
+    ExactNetwork,
     FeedForward,
     Flatten,
     HardmaxAttention,
-    Network,
     Residual,
     SoftmaxAttention,
     UniformAttention,
@@ -102,16 +102,16 @@ def _item(name: str, tensor: Integers) -> Item:
     )
 
 
-def count(network: Network) -> Account:
+def count(network: ExactNetwork) -> Account:
     """Count every tensor of ``network``.
 
     Depth is the number of weight layers on the way from input to output (an affine map, an embedding and an attention
     layer are one each, a residual block is two; positional codes are added on the way and are none); width is the
     widest of them.
 
-    >>> from byheart.networks import Affine, FeedForward, Network, integers
+    >>> from byheart.networks.exact import Affine, FeedForward, ExactNetwork, integers
     >>> square = Affine(W=integers([[1, 0], [0, 7]]), b=integers([0, 0]))
-    >>> account = count(Network((FeedForward((square,)),), inputs="vectors", outputs="last", length=1, dim=2))
+    >>> account = count(ExactNetwork((FeedForward((square,)),), inputs="vectors", outputs="last", length=1, dim=2))
     >>> account.dense, account.nonzero, account.free, account.depth, account.width
     (6, 2, 1, 1, 2)
     """

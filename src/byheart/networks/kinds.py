@@ -3,13 +3,14 @@
 from pathlib import Path
 from typing import TypeAlias
 
-from byheart.networks import account, softmax, store
+from byheart.networks import account, softmax
 from byheart.networks.account import Account
+from byheart.networks.exact import store
+from byheart.networks.exact.layers import ExactNetwork
 from byheart.networks.folders import kind_of
-from byheart.networks.layers import Network
 from byheart.networks.softmax import SoftmaxNetwork
 
-AnyNetwork: TypeAlias = Network | SoftmaxNetwork
+AnyNetwork: TypeAlias = ExactNetwork | SoftmaxNetwork
 
 
 def count(network: AnyNetwork) -> Account:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from byheart.constructions.demand import Setting
+from byheart.constructions.gadgets.demand import Setting
 from byheart.report.compare import published
 from byheart.report.planner import planned
 from byheart.report.style import COLOURS, DASHES, FAINT, INK, QUIET, canvas

@@ -9,7 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from byheart.constructions import CONSTRUCTIONS
-from byheart.constructions.demand import Setting
+from byheart.constructions.gadgets.demand import Setting
 from byheart.errors import BadInput
 from byheart.size import Size
 

@@ -13,7 +13,8 @@ from byheart.certificates import flipped_bit, judge, shuffled_labels
 from byheart.constructions import CONSTRUCTIONS, Built, build
 from byheart.constructions.folding import Settings, demand, plan, worst_demand
 from byheart.errors import BadInput
-from byheart.networks import count, integers, store
+from byheart.networks import count
+from byheart.networks.exact import integers, store
 from byheart.size import Size
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
 

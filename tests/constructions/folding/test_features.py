@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from byheart.constructions.folding.design import Sizes
 from byheart.constructions.folding.features import Gates, PositionHash, Questions, draw_gates, draw_positions
 from byheart.constructions.folding.layers import label_layers
-from byheart.networks import Affine, FeedForward, Network, Residual, integers, reference
-from byheart.networks.evaluate import evaluate
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, Residual, integers, reference
+from byheart.networks.exact.evaluate import evaluate
 
 
 def plain_hash(offset: int, digits: int, folds: int) -> tuple[PositionHash, np.ndarray]:
@@ -55,7 +55,7 @@ def exact_shifts(positions: PositionHash, u: np.ndarray) -> list[int]:
     )
     end = Affine(integers([[1, 0]]), integers([0]), relu=False, role="end")
     layers = (FeedForward((start,), name="start"), blocks, FeedForward((end,), name="end"))
-    network = Network(layers, inputs="vectors", outputs="last", length=1, dim=dim)
+    network = ExactNetwork(layers, inputs="vectors", outputs="last", length=1, dim=dim)
     outputs = evaluate(network, u[:, None].astype(np.float64)).tolist()
     assert outputs[:20] == reference.evaluate(network, u[:20, None].astype(np.float64)).tolist()
     assert all(value & (value - 1) == 0 for value in outputs)

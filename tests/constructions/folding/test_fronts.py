@@ -5,11 +5,21 @@ from itertools import product
 import numpy as np
 import pytest
 
-from byheart.constructions import grid
-from byheart.constructions.demand import positioned_ids
 from byheart.constructions.folding.fronts import KINKS, OWN, Front, draw_codes
-from byheart.networks import Affine, Embedding, FeedForward, Layer, Network, Positions, Residual, integers, reference
-from byheart.networks.evaluate import evaluate
+from byheart.constructions.gadgets import grid
+from byheart.constructions.gadgets.demand import positioned_ids
+from byheart.networks.exact import (
+    Affine,
+    Embedding,
+    ExactNetwork,
+    FeedForward,
+    Layer,
+    Positions,
+    Residual,
+    integers,
+    reference,
+)
+from byheart.networks.exact.evaluate import evaluate
 from byheart.tasks import NextToken, SeqToSeq, Task, random_next_token, random_seq_to_seq
 
 
@@ -34,7 +44,7 @@ def computed(layers: list[Layer], task: Task, dim: int) -> np.ndarray:
         row = [[int(k == column) for k in range(dim)]]
         end = FeedForward((Affine(integers(row), integers([0]), relu=False, role="column"),), name="end")
         size = task.size
-        network = Network(
+        network = ExactNetwork(
             (*layers, end),
             inputs="tokens" if size.dim is None else "vectors",
             outputs="every",
@@ -76,7 +86,9 @@ def test_parts_are_the_layers_shapes(kind: str, positions: bool, dim: int | None
     for name, part in front.parts(7):
         shapes = [(f"{name}.{key}", shape) for key, shape in part] if isinstance(part, tuple) else part.tensors(name)
         planned.extend(shapes)
-    network = Network(tuple(layers), inputs="vectors" if dim else "tokens", outputs="every", length=5, dim=dim or 1)
+    network = ExactNetwork(
+        tuple(layers), inputs="vectors" if dim else "tokens", outputs="every", length=5, dim=dim or 1
+    )
     assert planned == [(name, tensor.shape) for name, tensor in network.tensors()]
 
 

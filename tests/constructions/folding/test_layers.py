@@ -6,8 +6,8 @@ import pytest
 from byheart.constructions.folding.design import GUARD, Sizes
 from byheart.constructions.folding.features import Gates, PositionHash
 from byheart.constructions.folding.layers import label_layers
-from byheart.networks import FeedForward, Layer, Network, Residual, integers, reference
-from byheart.networks.evaluate import evaluate
+from byheart.networks.exact import ExactNetwork, FeedForward, Layer, Residual, integers, reference
+from byheart.networks.exact.evaluate import evaluate
 
 
 def labels_of(sizes: Sizes) -> list[Layer]:
@@ -20,7 +20,7 @@ def labels_of(sizes: Sizes) -> list[Layer]:
 
 
 def outputs(layers: list[Layer], values: list[int]) -> list[int]:
-    network = Network(tuple(layers), inputs="tokens", outputs="last", length=1)
+    network = ExactNetwork(tuple(layers), inputs="tokens", outputs="last", length=1)
     inputs = np.array(values)[:, None]
     found = evaluate(network, inputs).tolist()
     assert found[:30] == reference.evaluate(network, inputs[:30]).tolist()
@@ -124,7 +124,7 @@ def test_closed_gates_add_nothing() -> None:
     gates, positions = Gates(np.array([[0], [3]]), np.array([-1, 1])), PositionHash(np.array([1]), 4, 1, 1)
     layers = label_layers(sizes, (np.array([0]), np.array([0])), gates, positions, integers([[5, 300], [17, 100]]))
     V = 1 << sizes.gate_bits
-    network = Network((layers[0], layers[2]), inputs="vectors", outputs="last", length=1)
+    network = ExactNetwork((layers[0], layers[2]), inputs="vectors", outputs="last", length=1)
     u = np.arange(-3, 4)
     found = evaluate(network, u[:, None, None].astype(np.float64)).tolist()
     for x, value in zip(u.tolist(), found, strict=True):
@@ -144,7 +144,7 @@ def test_halved_columns() -> None:
     framed = label_layers(sizes, (np.array([7, -3]), np.array([2, 1])), gates, positions, words)
     answers = []
     for layers, stream in ((plain, u), (framed, u * [4, 2] + [7, -3])):
-        network = Network(tuple(layers), inputs="vectors", outputs="last", length=1, dim=2)
+        network = ExactNetwork(tuple(layers), inputs="vectors", outputs="last", length=1, dim=2)
         answers.append(evaluate(network, stream[:, None].astype(np.float64)).tolist())
     assert answers[0] == answers[1]
     assert len(set(answers[0])) > 1

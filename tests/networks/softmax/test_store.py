@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from byheart.errors import BadInput
-from byheart.networks import Affine, FeedForward, Network, integers
-from byheart.networks import store as exact_store
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
+from byheart.networks.exact import store as exact_store
 from byheart.networks.softmax import SoftmaxNetwork, fingerprint, load, save
 from byheart.networks.softmax import store as module
 
 from .small import KINDS, drawn
 
 
-def exact() -> Network:
+def exact() -> ExactNetwork:
     chain = FeedForward((Affine(integers([[1]]), integers([0])),))
-    return Network((chain,), inputs="tokens", outputs="last", length=1)
+    return ExactNetwork((chain,), inputs="tokens", outputs="last", length=1)
 
 
 def bits(network: SoftmaxNetwork) -> dict[str, tuple[tuple[int, ...], bytes]]:

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from byheart.errors import BadInput
-from byheart.networks import Affine, FeedForward, Network, integers
-from byheart.networks import store as exact
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
+from byheart.networks.exact import store as exact
 from byheart.networks.folders import kind_of
 from byheart.networks.transformer import store
 
@@ -176,7 +176,7 @@ def test_damage(folder, damage):
 
 
 def test_exact_networks_are_something_else(tmp_path, folder):
-    network = Network((FeedForward((Affine(integers([[1]]), integers([0])),)),), "tokens", "last", 1)
+    network = ExactNetwork((FeedForward((Affine(integers([[1]]), integers([0])),)),), "tokens", "last", 1)
     exact.save(network, tmp_path / "exact")
     assert kind_of(tmp_path / "exact") == "exact"
     assert kind_of(folder) == "float"

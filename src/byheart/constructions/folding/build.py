@@ -1,15 +1,12 @@
 """Demand, plan and build of the folding construction."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.assemble import network_for
-from byheart.constructions.demand import TYPICAL_GRID_BITS, Setting, grid_bits, most_questions, positioned_ids
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
 from byheart.constructions.folding.features import (
     Gates,
@@ -21,11 +18,14 @@ from byheart.constructions.folding.features import (
 )
 from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, OWN, Front, draw_codes
 from byheart.constructions.folding.layers import label_layers
-from byheart.constructions.hypotheses import consistent, labelled
-from byheart.constructions.keys import one_answer_each
+from byheart.constructions.gadgets.assemble import network_for
+from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, Setting, grid_bits, most_questions, positioned_ids
+from byheart.constructions.gadgets.hypotheses import consistent, labelled
+from byheart.constructions.gadgets.keys import one_answer_each
 from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
 from byheart.errors import BadInput
-from byheart.networks import Layer, Network, UniformAttention, integers
+from byheart.networks.exact import ExactNetwork, Layer, UniformAttention, integers
+from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
 from byheart.tasks.counts import counted
@@ -134,8 +134,8 @@ def plan(demand: Demand, growth: int = 0) -> Plan:
 
 
 def build(
-    task: Task, settings: Settings, rng: np.random.Generator, report: Callable[[int, int], None] | None = None
-) -> tuple[Network, dict[str, object]]:
+    task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None
+) -> tuple[ExactNetwork, dict[str, object]]:
     """The network that has memorized ``task``, and what was chosen on the way."""
     from byheart.constructions.folding.words import solve
 
@@ -211,7 +211,7 @@ def _common_halvings(u: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.array([(int(c) & -int(c)).bit_length() - 1 if c else 0 for c in common], dtype=np.int64)
 
 
-def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> Network:
+def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> ExactNetwork:
     size, D = task.size, drawn.questions.u.shape[1]
     eye = np.eye(D, dtype=np.int64)
     mixed = WEIGHT * eye * (np.arange(D) >= drawn.own)

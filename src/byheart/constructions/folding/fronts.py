@@ -20,9 +20,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions import grid
 from byheart.constructions.folding.design import WEIGHT
-from byheart.constructions.hashing import (
+from byheart.constructions.gadgets import grid
+from byheart.constructions.gadgets.hashing import (
     SMALLEST,
     draw_modulus,
     fold,
@@ -30,9 +30,9 @@ from byheart.constructions.hashing import (
     largest_key,
     largest_modulus,
 )
+from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Blocks, Part, Shape
-from byheart.constructions.tokens import check_table
-from byheart.networks import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
+from byheart.networks.exact import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
 from byheart.size import Size
 from byheart.tasks import Task
 

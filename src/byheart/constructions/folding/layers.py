@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from byheart.constructions.folding.design import Sizes
 from byheart.constructions.folding.features import Gates, PositionHash
-from byheart.networks import Affine, Block, FeedForward, Integers, Layer, Residual, integers
+from byheart.networks.exact import Affine, Block, FeedForward, Integers, Layer, Residual, integers
 
 Frame: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
 """Centre and halvings [D] of every column: the stream is u·2^halvings + centre."""

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 from byheart.constructions.folding import gf2
 from byheart.constructions.folding.design import GUARD, Sizes
 from byheart.constructions.folding.features import Questions, Unsolvable
-from byheart.networks import Integers, integers
+from byheart.networks.exact import Integers, integers
+from byheart.progress import Report
 
 LIMB = 24
 _DEPENDENT_BITS = 9
 
 
-def solve(
-    questions: Questions, sizes: Sizes, rng: np.random.Generator, report: Callable[[int, int], None] | None = None
-) -> Integers:
+def solve(questions: Questions, sizes: Sizes, rng: np.random.Generator, report: Report | None = None) -> Integers:
     """Words [s, D + 1] under which every question reads its label; raises Unsolvable if the draw does not allow it."""
     solver = _Solver(questions, sizes, rng)
     with ThreadPoolExecutor(2) as pool:

@@ -1,7 +1,6 @@
 """Questions in, a float Transformer that answers them all out. No training: hash, solve, write down."""
 
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -16,10 +15,10 @@ from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
 from byheart.networks.account import Account
 from byheart.networks.transformer import Spec, count
+from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 
 Precision = Literal["float32", "float64", "bfloat16"]
-Report = Callable[[int, int], None]
 ATTEMPTS = 40
 BYTES_A_QUESTION = 1200
 """Memory that compiling takes, all in all, for every question (measured at a million)."""

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from byheart.constructions.reciting.compile import Compiled, Recipe, Report, compile_contexts, compile_with
+from byheart.constructions.reciting.compile import Compiled, Recipe, compile_contexts, compile_with
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.constructions.reciting.texts import question_at, with_labels
 from byheart.errors import BadInput
+from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 
 

@@ -6,7 +6,7 @@ plus a carry that depends on lower bits only: one equation modulo 2. All equatio
 planes below and run ahead on other threads.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from byheart.constructions.reciting import band
 from byheart.constructions.reciting.codes import Code
 from byheart.constructions.reciting.sizes import LANES, SPREAD, Sizes, Unsolvable
-from byheart.networks.kernels import jit
+from byheart.networks.exact.kernels import jit
+from byheart.progress import Report
 
-Report = Callable[[int, int], None]
 _MOST_DEPENDENT = 6
 
 

@@ -8,8 +8,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from byheart.constructions.reciting.compile import BYTES_A_QUESTION, Compiled, Report, Settings, compile_contexts
+from byheart.constructions.reciting.compile import BYTES_A_QUESTION, Compiled, Settings, compile_contexts
 from byheart.errors import BadInput
+from byheart.progress import Report
 from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
 from byheart.tasks.task import NextToken
 from byheart.tasks.texts import Text, read_files, read_texts

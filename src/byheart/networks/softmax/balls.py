@@ -8,7 +8,7 @@ Two shortcuts, both exact identities: W_Kʰ W_Qʰᵀ and W_Vʰ W_Oʰ are multipl
 less a number near their maximum. A context that all examples share is multiplied once.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.networks.softmax.network import Floats, Inputs, SoftmaxNetwork, check_inputs
+from byheart.progress import Report
 
 Ball = Any
 """An ``arb``; python-flint has no types."""
 Matrix = Any
 """An ``arb_mat``."""
-Report = Callable[[int, int], None]
 CHUNK = 64
 """Examples whose balls are in memory at a time."""
 

@@ -15,9 +15,9 @@ import torch
 from numpy.typing import NDArray
 
 from byheart.networks.transformer.module import Cache, Transformer, exact_products
+from byheart.progress import Report
 
 Ids = NDArray[np.int64]
-Report = Callable[[int, int], None]
 PORTION = 1 << 14
 """Tokens that are read at once."""
 

@@ -1,7 +1,7 @@
 """A stock Llama folder, run by Hugging Face's own ``LlamaForCausalLM``; none of our code computes a logit here."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from byheart.errors import BadInput
 from byheart.networks.transformer.evaluate import Answers, prints
+from byheart.progress import Report
 
 Ids = NDArray[np.int64]
 PORTION, PIECE = 1 << 14, 1 << 10
@@ -56,7 +57,7 @@ def answers(
     starts: Ids,
     places: Ids,
     window: int,
-    report: Callable[[int, int], None] | None = None,
+    report: Report | None = None,
 ) -> Answers:
     """What the model answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``.
 

@@ -1,7 +1,6 @@
 """Questions in, a stock Llama that answers them all out."""
 
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -16,9 +15,9 @@ from byheart.constructions.reciting.uniform.address import Addresses, addresses,
 from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, THETA, distances
 from byheart.constructions.reciting.uniform.sizes import LANES, WORD, Sizes, plan
 from byheart.errors import BadInput
+from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 
-Report = Callable[[int, int], None]
 DRAWS = 12
 """Hashes that are tried for one size, cheaply: only loads are looked at."""
 ATTEMPTS = 12

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from byheart.constructions.reciting import band
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.constructions.reciting.uniform.sizes import WORD
-from byheart.networks.kernels import jit
+from byheart.networks.exact.kernels import jit
 
 Bits = NDArray[np.uint8]
 _MOST_DEPENDENT = 6

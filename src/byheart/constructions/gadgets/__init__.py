@@ -1,0 +1,1 @@
+"""What constructions share: hashes, folds, lookups, heads; each with its proof."""

@@ -1,0 +1,69 @@
+"""FFN · uniform attention · FFN: the Transformer of Kajitsuka & Sato 2025, with the label stage left open.
+
+**Letters.** N sequences of n tokens, C labels. u_k is the integer that stands for the token at position k.
+
+1. *Token code.* Token ids: the embedding table, u = W_E[t], drawn uniformly from [0, Q). Vectors, and tokens with
+   positions: a hash z of the token (:mod:`.gadgets.hashing`), then a token stage that answers a
+   random code from [0, Q) on the few tokens that tell the sequences apart (:mod:`.gadgets.distinguish`)
+   and 0 on all others. In seq-to-seq every token must also be known by itself: u = code·2^B + z.
+2. *Uniform attention* with W_V = n, W_O = 2 gives the stream u_k + 2·Σ_j u_j at position k: an integer combination of
+   codes whose coefficients, modulo 2, tell which token stands at k, and beyond that, how often every token occurs.
+   Different questions have different coefficients, so by the hash property they get different keys
+   fold_Q(u_k + 2Σ_j u_j) with a probability bounded away from 0: drawn, checked on all N (or nN) keys, drawn again.
+3. *Label stage.* Keys → labels: grouped extraction (:mod:`.gadgets.lookup`) or the plain interpolator
+   (:mod:`.gadgets.interpolation`).
+
+The stream is one integer wide all the way. Everything is exact; only the number of draws is random.
+"""
+
+import numpy as np
+
+from byheart.constructions.gadgets.assemble import network_for
+from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, fold_shapes
+from byheart.constructions.gadgets.keys import filled_up, one_answer_each
+from byheart.constructions.gadgets.sizes import Sizes
+from byheart.constructions.gadgets.tokens import TRIES, EmbeddedTokens, coded_tokens
+from byheart.constructions.plan import Part, Plan, Shape, plan_of
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, Layer, UniformAttention, integers
+from byheart.tasks import NextToken, SeqToSeq
+
+
+def plan(sizes: Sizes) -> Plan:
+    """The network's tensors, from the sizes alone."""
+    size, demand = sizes.demand.size, sizes.demand
+    parts: list[Part] = []
+    if size.dim is None:
+        parts.append(("embedding", (("W_E", (size.vocab, 1)),)))
+    else:
+        parts.append(("projection", Shape((("hash", 1, size.dim),))))
+    if demand.positions:
+        parts.append(("positions", (("W_pos", (size.length, 1)),)))
+    if demand.coded:
+        parts.append(("token_code", Shape((*fold_shapes(1, sizes.token_folds), *sizes.token_stage.shape.layers))))
+    parts.append(("attention", (("W_V", (1, 1)), ("W_O", (1, 1)))))
+    parts.append(("label", Shape((*fold_shapes(1, sizes.label_folds), *sizes.label_stage.shape.layers))))
+    return plan_of(parts, input_width=size.dim or 1, extra_depth=1 if size.dim is not None else 2)
+
+
+def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
+    """The network that has memorized ``task``, and what was chosen on the way."""
+    front = coded_tokens(task, sizes, rng) if sizes.demand.coded else EmbeddedTokens(task)
+    labels = task.labels.ravel()
+    for draws in range(1, TRIES):
+        Q = draw_modulus(sizes.label_modulus, rng)
+        codes = rng.integers(0, Q, size=front.codes)
+        own = front.values(codes, Q if sizes.label_folds else None)[front.ids]
+        asking = own[:, -1:] if isinstance(task, NextToken) else own
+        stream = (asking + 2 * own.sum(axis=1, keepdims=True)).ravel()
+        keys = fold(stream, Q) if sizes.label_folds else stream
+        chosen = one_answer_each(keys, labels)
+        if chosen is not None:
+            keys, answers = filled_up(keys[chosen], labels[chosen], sizes.demand.questions)
+            layers = [*fold_layers([1], 0, Q, sizes.label_folds), *sizes.label_stage.layers(keys, integers(answers))]
+            return _assemble(task, front.layers(codes), layers), {"modulus": Q, "draws": draws, **front.chosen}
+    raise RuntimeError(f"{TRIES} draws of codes did not tell {len(labels)} questions apart; please report this task")
+
+
+def _assemble(task: NextToken | SeqToSeq, front: list[Layer], label: list[Affine]) -> ExactNetwork:
+    attention = UniformAttention(W_V=integers([[task.size.length]]), W_O=integers([[2]]))
+    return network_for(task, (*front, attention, FeedForward(tuple(label), name="label")))

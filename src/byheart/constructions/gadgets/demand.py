@@ -1,0 +1,105 @@
+"""What a task demands of a Transformer with uniform attention, counted before anything is built."""
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.gadgets import grid
+from byheart.constructions.gadgets.distinguish import distinguishing_tokens
+from byheart.size import Size
+from byheart.tasks import SeqToSeq, Task, token_ids
+from byheart.tasks.counts import counted
+
+Setting: TypeAlias = Literal["next-token", "seq-to-seq"]
+
+TYPICAL_GRID_BITS = 75
+"""Bits of a coordinate on the common grid of standard-normal float64 data."""
+
+
+@dataclass(frozen=True)
+class Demand:
+    """The numbers that the size of the network depends on, and nothing else.
+
+    ``questions`` are the different inputs of the label stage: N, or the different tokens summed over the sequences for
+    seq-to-seq. A *token* is an id, a vector, or with ``positions`` the pair of it and its position; ``tokens`` counts
+    the different ones, ``marked`` those that need a code of their own. ``grid_bits`` is the size of a vector's
+    coordinates.
+    """
+
+    setting: Setting
+    size: Size
+    positions: bool
+    questions: int
+    tokens: int
+    marked: int
+    grid_bits: int
+
+    @property
+    def coded(self) -> bool:
+        """Whether a token-wise network has to make the codes; plain token ids look them up in the embedding."""
+        return self.positions or self.size.dim is not None
+
+
+def setting_of(task: Task) -> Setting:
+    """Which setting of the theory a labelled task belongs to."""
+    return "seq-to-seq" if isinstance(task, SeqToSeq) else "next-token"
+
+
+def positioned_ids(task: Task, positions: bool) -> NDArray[np.int64]:
+    """Tokens [N, n] as numbers from 0; with ``positions`` the pairs of token and position."""
+    ids = token_ids(task)
+    if not positions:
+        return ids
+    n = ids.shape[1]
+    return np.unique(ids * n + np.arange(n), return_inverse=True)[1].reshape(ids.shape).astype(np.int64)
+
+
+def grid_bits(task: Task) -> int:
+    """The size of the vectors' coordinates on their common grid; 0 for token ids."""
+    return 0 if task.vectors is None else grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
+
+
+def most_questions(size: Size, setting: Setting, *, positions: bool) -> int:
+    """The most different questions that a task of this size can ask; with ``positions`` equal tokens differ by place.
+
+    >>> size = Size(examples=10, length=8, labels=2, vocab=5)
+    >>> [most_questions(size, "seq-to-seq", positions=positions) for positions in (False, True)]
+    [50, 80]
+    """
+    different = size.length if positions else min(size.length, size.vocab)
+    return size.examples * (different if setting == "seq-to-seq" else 1)
+
+
+def demand_of(task: Task, *, positions: bool) -> Demand:
+    """Count what ``task`` demands."""
+    size, ids = task.size, positioned_ids(task, positions)
+    coded = positions or size.dim is not None
+    return Demand(
+        setting=setting_of(task),
+        size=size,
+        positions=positions,
+        questions=len(counted(ids)) if isinstance(task, SeqToSeq) else size.examples,
+        tokens=int(ids.max()) + 1,
+        marked=len(distinguishing_tokens(ids)) if coded else 0,
+        grid_bits=grid_bits(task),
+    )
+
+
+def worst_demand(
+    size: Size, setting: Setting, *, positions: bool = False, grid_bits: int = TYPICAL_GRID_BITS
+) -> Demand:
+    """The largest demand that a task of this size can have (its vectors within ``grid_bits``)."""
+    places = size.examples * size.length
+    tokens = min(places, size.vocab * (size.length if positions else 1))
+    coded = positions or size.dim is not None
+    return Demand(
+        setting=setting,
+        size=size,
+        positions=positions,
+        questions=most_questions(size, setting, positions=positions),
+        tokens=tokens,
+        marked=max(1, min(size.examples - 1, tokens)) if coded else 0,
+        grid_bits=grid_bits if size.dim is not None else 0,
+    )

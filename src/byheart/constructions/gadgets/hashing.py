@@ -1,0 +1,104 @@
+"""Folding large integers into a small range, at six parameters a bit.
+
+With a prime Q let fold_Q(s) = min(r, Q − r), r = s mod Q: the distance of s to the next multiple of Q, at most
+P = (Q − 1)/2. It is half the triangle wave of period 2Q at 2s, and on 0 ≤ 2s ≤ Q·2^f that wave is f folds
+Z ← Z − 2·relu(Z − Q·2^k), k = f − 1, …, 0 (Telgarsky's composition of triangle maps). Each fold is a layer of two ReLUs
+that reads the two of the layer before: 2·2 + 2 = 6 parameters.
+
+**Why it is a hash.** Let s = Σ_t c_t φ_t with codes φ_t drawn uniformly from [0, Q) and non-negative integer
+coefficients below Q/2. Take two different coefficient vectors c and c', neither of them 0. Then fold_Q(s) = fold_Q(s')
+iff s ≡ s' or s ≡ −s' modulo Q. Neither c − c' nor c + c' vanishes modulo Q, so s − s' and s + s' are uniform modulo Q,
+and the two collide with probability ≤ 2/Q. (If c' = 0 they collide iff s ≡ 0, with probability 1/Q.) Among K questions
+with C labels at most (1 − 1/C)K²/2 pairs must not collide; Q ≥ (1 − 1/C)K²/4 keeps the expected number of collisions at
+4, so that about every e⁴ = 55th draw is good. The constructions draw, sort, look for equal neighbours with different
+labels, and draw again: only the time is random, the result is certain.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from flint import fmpz
+from numpy.typing import NDArray
+
+from byheart.networks.exact import Affine, integers
+
+SMALLEST = 128
+"""From here on there is a prime between x and 14x/13 (Rohrbach & Weis 1964), so between x and 9x/8."""
+
+
+def largest_modulus(smallest: int) -> int:
+    """The largest prime that :func:`draw_modulus` may return."""
+    return smallest + smallest // 8
+
+
+def largest_key(smallest: int) -> int:
+    """The largest value that folding by a prime from :func:`draw_modulus` can have."""
+    return largest_modulus(smallest) // 2
+
+
+def draw_modulus(smallest: int, rng: np.random.Generator) -> int:
+    """A random prime Q with ``smallest`` ≤ Q ≤ ``largest_modulus(smallest)``; ``smallest`` is at least 128."""
+    while True:
+        candidate = int(rng.integers(smallest, largest_modulus(smallest), endpoint=True))
+        if fmpz(candidate).is_prime():
+            return candidate
+
+
+SMALLEST_ALONE = 1 << 16
+"""A single coordinate can only be told apart by the choice of Q (v scales it, no more): there must be many primes."""
+
+
+def question_modulus(questions: int, labels: int, *, alone: bool = False) -> int:
+    """The smallest Q for this many questions: four expected collisions, and at least one key for every question."""
+    smallest = SMALLEST_ALONE if alone else SMALLEST
+    return max(smallest, 2 * questions + 1, questions * questions * (labels - 1) // (4 * labels))
+
+
+def fold(values: NDArray[np.int64], Q: int) -> NDArray[np.int64]:
+    """fold_Q of every entry.
+
+    >>> fold(np.arange(9), 5).tolist()
+    [0, 1, 2, 2, 1, 0, 1, 2, 2]
+    """
+    rest = values % Q
+    return np.minimum(rest, Q - rest)
+
+
+def folds_needed(ratio: int) -> int:
+    """The least f with 2·``ratio`` ≤ 2^f: folds that bring s ∈ [0, ratio·Q] home.
+
+    >>> [folds_needed(r) for r in (1, 2, 3, 4, 5)]
+    [1, 2, 3, 3, 4]
+    """
+    return (2 * ratio - 1).bit_length()
+
+
+def multiply(a: NDArray[np.int64], b: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:
+    """a·b modulo ``modulus`` < 2⁴⁷ without overflow: where the product may not fit, b is taken in pieces of 15 bits.
+
+    >>> multiply(np.array([2**40]), np.array([2**40]), 2**41 - 1).tolist() == [2**80 % (2**41 - 1)]
+    True
+    """
+    if modulus < 1 << 31:
+        return a * b % modulus
+    result = np.zeros(np.broadcast_shapes(a.shape, b.shape), dtype=np.int64)
+    for piece in reversed(range(4)):
+        result = ((result << 15) % modulus + a * ((b >> (15 * piece)) & 0x7FFF)) % modulus
+    return result
+
+
+def fold_layers(weights: Sequence[int], bias: int, Q: int, folds: int) -> list[Affine]:
+    """Layers from a stream x with s = weights·x + bias, 0 ≤ 2s ≤ Q·2^folds, to the single unit fold_Q(s).
+
+    No folds means that s is the stream's only coordinate and the key as it is: no layers.
+    """
+    row, offset, layers = [2 * weight for weight in weights], 2 * bias, []
+    for k in reversed(range(folds)):
+        layers.append(Affine(integers([row, row]), integers([offset, offset - (Q << k)]), role="fold"))
+        row, offset = [1, -2], 0
+    return [*layers, Affine(integers([row]), integers([0]), shift=1, role="key")] if folds else []
+
+
+def fold_shapes(inputs: int, folds: int) -> list[tuple[str, int, int]]:
+    """The shapes of :func:`fold_layers`: (role, outputs, inputs)."""
+    return [*[("fold", 2, inputs if k == 0 else 2) for k in range(folds)], ("key", 1, 2)] if folds else []

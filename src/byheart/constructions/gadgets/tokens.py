@@ -1,0 +1,143 @@
+"""From tokens to integers, in front of the attention: the embedding table, or hash and token stage.
+
+A front has ``ids`` [N, n] (which of the K different tokens stands where), asks for ``codes`` random numbers, turns them
+into the integer u of every token, and into layers once they are known to be good.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.gadgets import grid
+from byheart.constructions.gadgets.demand import positioned_ids
+from byheart.constructions.gadgets.distinguish import distinguishing_tokens
+from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, multiply
+from byheart.constructions.gadgets.sizes import Sizes
+from byheart.errors import BadInput
+from byheart.networks.exact import Affine, Embedding, FeedForward, Layer, Positions, integers
+from byheart.tasks import NextToken, SeqToSeq, Task
+from byheart.tasks.counts import Counts, counted
+
+LARGEST_TABLE = 10**8
+TRIES = 20_000
+
+
+def check_table(task: Task) -> None:
+    """Refuse vocabularies for which no embedding table can be made."""
+    if task.vocab > LARGEST_TABLE:
+        raise BadInput(f"vocab is {task.vocab}; an embedding table can have {LARGEST_TABLE} rows at most")
+
+
+class EmbeddedTokens:
+    """Token ids: the code of a token is its row of the embedding table."""
+
+    def __init__(self, task: NextToken | SeqToSeq) -> None:
+        check_table(task)
+        assert task.tokens is not None
+        self.ids: NDArray[np.int64] = task.tokens
+        self.codes = task.vocab
+        self.chosen: dict[str, object] = {}
+
+    def values(self, codes: NDArray[np.int64], modulus: int | None) -> NDArray[np.int64]:
+        """u for every token; codes are below the modulus already."""
+        return codes
+
+    def layers(self, codes: NDArray[np.int64]) -> list[Layer]:
+        """The embedding."""
+        return [Embedding(integers(codes[:, None]))]
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTokens:
+    """Vectors, or tokens with positions: ``front`` computes ``hashes`` [K], the token stage codes for ``marked``."""
+
+    ids: NDArray[np.int64]
+    hashes: NDArray[np.int64]
+    marked: NDArray[np.int64]
+    front: list[Layer]
+    folding: list[Affine]
+    sizes: Sizes
+    chosen: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def codes(self) -> int:
+        """Random numbers needed."""
+        return len(self.marked)
+
+    def values(self, codes: NDArray[np.int64], modulus: int | None) -> NDArray[np.int64]:
+        """u = code·2^B + hash (modulo ``modulus`` if there is one), or just the code where B = 0."""
+        u = np.zeros(len(self.hashes), dtype=np.int64)
+        u[self.marked] = codes
+        B = self.sizes.own_bits
+        if B == 0:
+            return u
+        if modulus is None:
+            return (u << B) + self.hashes
+        return (multiply(u, np.array([pow(2, B, modulus)]), modulus) + self.hashes) % modulus
+
+    def layers(self, codes: NDArray[np.int64]) -> list[Layer]:
+        """Embedding or projection, positional codes, and the token stage."""
+        stage = self.sizes.token_stage.layers(self.hashes[self.marked], integers(codes))
+        return [*self.front, FeedForward((*self.folding, *stage), name="token_code")]
+
+
+def coded_tokens(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) -> CodedTokens:
+    """Draw hashes until no marked token meets another, and, in seq-to-seq, no two tokens of a sequence meet."""
+    ids = positioned_ids(task, sizes.demand.positions)
+    marked = distinguishing_tokens(ids)
+    first = np.unique(ids, return_index=True)[1]
+    pairs = counted(ids) if isinstance(task, SeqToSeq) else None
+    draw = _vector_hash(task, sizes, first) if task.vectors is not None else _pair_hash(task, first)
+    for draws in range(1, TRIES):
+        Q = draw_modulus(sizes.token_modulus, rng)
+        sums, front = draw(Q, rng)
+        hashes = fold(sums, Q)
+        if _apart(hashes, marked, pairs):
+            chosen: dict[str, object] = {"token_modulus": Q, "token_draws": draws, "marked_tokens": len(marked)}
+            folding = fold_layers([1], 0, Q, sizes.token_folds)
+            return CodedTokens(ids, hashes, marked, front, folding, sizes, chosen)
+    raise RuntimeError(f"{TRIES} draws did not tell {len(hashes)} tokens apart; please report this task")
+
+
+def _apart(hashes: NDArray[np.int64], marked: NDArray[np.int64], pairs: Counts | None) -> bool:
+    """Whether no other token has a marked token's hash and, with ``pairs``, no sequence has a hash twice."""
+    _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    if (counts[inverse[marked]] > 1).any():
+        return False
+    return pairs is None or len(counted(hashes[pairs.arranged])) == len(pairs)
+
+
+_Draw = Callable[[int, np.random.Generator], tuple[NDArray[np.int64], list[Layer]]]
+
+
+def _pair_hash(task: NextToken | SeqToSeq, first: NDArray[np.int64]) -> _Draw:
+    """(token id, position) ↦ W_E[t] + W_pos[k], both uniform below Q."""
+    check_table(task)
+    assert task.tokens is not None
+    tokens, places = task.tokens.ravel()[first], first % task.size.length
+
+    def draw(Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
+        W_E, W_pos = rng.integers(0, Q, size=task.vocab), rng.integers(0, Q, size=task.size.length)
+        return W_E[tokens] + W_pos[places], [Embedding(integers(W_E[:, None])), Positions(integers(W_pos[:, None]))]
+
+    return draw
+
+
+def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: NDArray[np.int64]) -> _Draw:
+    """x ↦ v·X + offset + a (+ W_pos[k]), v, a and W_pos uniform below Q."""
+    assert task.vectors is not None
+    n, d = task.vectors.shape[1:]
+    points = grid.from_floats(task.vectors.reshape(-1, d)[first])
+    places = first % n
+
+    def draw(Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
+        sums, project = grid.draw_hash(points, sizes.demand.grid_bits, Q, rng)
+        front: list[Layer] = [FeedForward((project,), name="projection")]
+        if not sizes.demand.positions:
+            return sums, front
+        W_pos = rng.integers(0, Q, size=int(n))
+        return sums + W_pos[places], [*front, Positions(integers(W_pos[:, None]))]
+
+    return draw

@@ -1,0 +1,202 @@
+"""What an exact network answers, computed with integers of any size over whole batches.
+
+The token-wise layers in front of the first mixing layer are evaluated once for every *different* token: they are
+functions of the token (and its position, when there are positional codes), so repeating them would change nothing.
+"""
+
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.networks.exact import attention
+from byheart.networks.exact.inputs import Inputs, check_inputs, require_rational
+from byheart.networks.exact.integers import Integers
+from byheart.networks.exact.layers import (
+    TOKEN_WISE,
+    Embedding,
+    ExactNetwork,
+    FeedForward,
+    Flatten,
+    HardmaxAttention,
+    Layer,
+    Positions,
+    Residual,
+    UniformAttention,
+)
+from byheart.networks.exact.limbs import (
+    Limbs,
+    Program,
+    concatenate,
+    from_floats,
+    from_int64,
+    from_integers,
+    identity,
+    linear,
+    residual_steps,
+    stack,
+)
+from byheart.progress import Report
+
+_BLOCK = 256
+_CHUNK = 1 << 14
+
+
+def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report: Report | None = None) -> Integers:
+    """The exact outputs for all sequences: [N] for ``outputs="last"``, [N, n] for ``outputs="every"``.
+
+    An output is an ``int`` where it is one, else a ``Fraction``. ``report`` is called with the numbers of sequences
+    that are done and that there are.
+
+    >>> from byheart.networks.exact import Affine, FeedForward, integers
+    >>> relu = FeedForward((Affine(W=integers([[2]]), b=integers([-3])),))
+    >>> evaluate(ExactNetwork((relu,), inputs="tokens", outputs="last", length=1), np.array([[1], [5]])).tolist()
+    [0, 7]
+    """
+    check_inputs(network, inputs)
+    require_rational(network)
+    front, rest = split(network)
+    with ThreadPoolExecutor(threads) as pool:
+        runner = _Runner(network, pool)
+        tokens, index = runner.front(front, inputs)
+        chunk = max(1, _CHUNK // network.length)
+        outputs = []
+        for begin in range(0, len(inputs), chunk):
+            rows = index[begin : begin + chunk]
+            outputs.append(runner.rest(rest, tokens, rows))
+            if report is not None:
+                report(min(begin + chunk, len(inputs)), len(inputs))
+    return np.concatenate(outputs)
+
+
+def split(network: ExactNetwork) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
+    """The token-wise layers in front of the first mixing layer, and all others."""
+    mixing = (i for i, layer in enumerate(network.layers) if not isinstance(layer, TOKEN_WISE))
+    first = next(mixing, len(network.layers))
+    return network.layers[:first], network.layers[first:]
+
+
+def token_streams(network: ExactNetwork, inputs: Inputs) -> tuple[Integers, int, NDArray[np.int64]]:
+    """The streams of all different tokens in front of the first mixing layer, and which of them stands where [N, n].
+
+    The streams are numerators [K, d_model] over one denominator.
+    """
+    check_inputs(network, inputs)
+    with ThreadPoolExecutor(1) as pool:
+        tokens, index = _Runner(network, pool).front(split(network)[0], inputs)
+    return tokens.numerators(), tokens.divisor << tokens.exponent, index
+
+
+class _Runner:
+    """One evaluation: the network, and the threads that it may use."""
+
+    def __init__(self, network: ExactNetwork, pool: ThreadPoolExecutor) -> None:
+        self.network, self.pool = network, pool
+        self.programs: dict[tuple[int, int], Program] = {}
+
+    def front(self, layers: tuple[Layer, ...], inputs: Inputs) -> tuple[Limbs, NDArray[np.int64]]:
+        """The token-wise layers on all different tokens, and which of them stands where: [N, n]."""
+        places = any(isinstance(layer, Positions) for layer in layers)
+        first, index = _different(inputs, places)
+        positions = first % self.network.length
+        flat = inputs.reshape(-1, *inputs.shape[2:])[first]
+        if layers and isinstance(layers[0], Embedding):
+            batch, layers = _look_up(layers[0], flat), layers[1:]
+        elif inputs.ndim == 2:
+            batch = from_int64(flat[:, None].astype(np.int64))
+        else:
+            batch = from_floats(flat.astype(np.float64))
+        for layer in layers:
+            batch = self.apply(layer, batch, positions)
+        return batch, index
+
+    def rest(self, layers: tuple[Layer, ...], tokens: Limbs, index: NDArray[np.int64]) -> Integers:
+        """The other layers on the sequences whose tokens are ``index``; the outputs as integers or fractions."""
+        length, last_only = self.network.length, self.network.outputs == "last"
+        mixing = [i for i, layer in enumerate(layers) if not isinstance(layer, TOKEN_WISE)]
+        if last_only and not mixing:
+            index = index[:, -1:]
+        batch = tokens.columns(index.ravel())
+        positions = (
+            np.tile(np.arange(length), len(index)) if index.shape[1] == length else np.full(len(index), length - 1)
+        )
+        for i, layer in enumerate(layers):
+            last = last_only and i == mixing[-1] if mixing else False
+            match layer:
+                case UniformAttention():
+                    batch = attention.uniform(layer, batch, length, last)
+                case HardmaxAttention():
+                    batch = attention.hardmax(layer, batch, length, last)
+                case Flatten():
+                    batch = _flatten(batch, length)
+                case _:
+                    batch = self.apply(layer, batch, positions)
+            if last or isinstance(layer, Flatten):
+                positions = np.full(batch.batch, length - 1)
+        return _values(batch).reshape((len(index),) if last_only else (len(index), length))
+
+    def apply(self, layer: Layer, batch: Limbs, positions: NDArray[np.int64]) -> Limbs:
+        """A token-wise layer on a batch whose columns stand at ``positions``."""
+        if isinstance(layer, Positions):
+            codes = from_integers(layer.W_pos).columns(positions)
+            both = np.concatenate([identity(batch.width), identity(batch.width)], axis=1).astype(object)
+            return Program((linear(both),))(stack(batch, codes))
+        assert isinstance(layer, FeedForward | Residual)
+        result = self.run(layer, batch)
+        if isinstance(layer, Residual) or not layer.residual:
+            return result
+        both = np.concatenate([identity(batch.width), identity(batch.width)], axis=1).astype(object)
+        return Program((linear(both),))(stack(batch, result))
+
+    def run(self, layer: FeedForward | Residual, batch: Limbs) -> Limbs:
+        """The layer's program, in blocks of the batch that fit into the processor's caches."""
+        key = (id(layer), batch.divisor)
+        if key not in self.programs:
+            self.programs[key] = _program(layer, batch.divisor)
+        blocks = [batch.columns(slice(b, b + _BLOCK)) for b in range(0, batch.batch, _BLOCK)]
+        return concatenate(list(self.pool.map(self.programs[key], blocks)))
+
+
+def _program(layer: FeedForward | Residual, divisor: int) -> Program:
+    if isinstance(layer, FeedForward):
+        return Program(layer.layers, divisor)
+    steps = tuple(step for block in layer.blocks for step in residual_steps(block))
+    return Program(steps, divisor, tuple(d for block in layer.blocks for d in (len(block.W_in), 0)))
+
+
+def _different(inputs: Inputs, places: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Flat indices of the different tokens (of the different token-position pairs), and the index [N, n] into them."""
+    N, n = inputs.shape[:2]
+    rows = np.ascontiguousarray(inputs.reshape(N * n, -1))
+    keys = (
+        rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel() if rows.shape[1] > 1 else rows[:, 0]
+    )
+    _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+    if places:
+        pairs = index * n + np.tile(np.arange(n), N)
+        _, first, index = np.unique(pairs, return_index=True, return_inverse=True)
+    return first.astype(np.int64), index.reshape(N, n).astype(np.int64)
+
+
+def _look_up(layer: Embedding, ids: Inputs) -> Limbs:
+    """Rows of the embedding table."""
+    return from_integers(layer.W_E[ids.astype(np.int64)])
+
+
+def _flatten(batch: Limbs, length: int) -> Limbs:
+    """[n, d] → [1, n·d]: unit (k, j) of a sequence is unit j of its position k."""
+    result = batch.columns(slice(0, None, length))
+    for position in range(1, length):
+        result = stack(result, batch.columns(slice(position, None, length)))
+    return result
+
+
+def _values(batch: Limbs) -> Integers:
+    """The stream's only coordinate as ints, or as fractions where it is none."""
+    denominator = batch.divisor << batch.exponent
+    values = batch.numerators()[:, 0]
+    for i, value in enumerate(values):
+        quotient, remainder = divmod(value, denominator)
+        values[i] = quotient if remainder == 0 else Fraction(value, denominator)
+    return values

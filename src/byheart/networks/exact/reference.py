@@ -1,0 +1,112 @@
+"""The same outputs once more, by other means: rational matrices of python-flint, layer by layer, as the formulas say.
+
+Slow and plain on purpose. It shares no arithmetic with :mod:`.exact.evaluate`; the tests hold the two against
+each other, and ``byheart certify --evaluator flint`` uses it.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from flint import fmpq, fmpq_mat, fmpz
+
+from byheart.networks.exact.inputs import Inputs, check_inputs, require_rational
+from byheart.networks.exact.integers import Integers
+from byheart.networks.exact.layers import (
+    Affine,
+    Embedding,
+    ExactNetwork,
+    FeedForward,
+    Flatten,
+    HardmaxAttention,
+    Layer,
+    Positions,
+    Residual,
+    SoftmaxAttention,
+    UniformAttention,
+)
+from byheart.progress import Report
+
+
+def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report: Report | None = None) -> Integers:
+    """The exact outputs, [N] or [N, n]; the same contract as the fast evaluation (``threads`` is ignored)."""
+    check_inputs(network, inputs)
+    require_rational(network)
+    rows = []
+    for sequence in inputs:
+        ids = network.inputs == "tokens"
+        stream = fmpq_mat(1, len(sequence), [int(token) for token in sequence]) if ids else _from_floats(sequence)
+        for layer in network.layers:
+            stream = _apply(layer, stream)
+        values = [_plain(stream[0, k]) for k in range(stream.ncols())]
+        rows.append(values[-1] if network.outputs == "last" else values)
+        if report is not None:
+            report(len(rows), len(inputs))
+    result = np.empty((len(rows),) if network.outputs == "last" else (len(rows), network.length), dtype=object)
+    result[...] = rows
+    return result
+
+
+def _plain(value: fmpq) -> int | Fraction:
+    numerator, denominator = int(value.p), int(value.q)
+    return numerator if denominator == 1 else Fraction(numerator, denominator)
+
+
+def _from_floats(sequence: np.ndarray) -> fmpq_mat:
+    """Columns are tokens; every float is the ratio of integers that it is."""
+    n, d = sequence.shape
+    return fmpq_mat(d, n, [fmpq(*float(sequence[k, j]).as_integer_ratio()) for j in range(d) for k in range(n)])
+
+
+def _matrix(weights: Integers) -> fmpq_mat:
+    rows = weights if weights.ndim == 2 else weights[:, None]
+    return fmpq_mat(rows.shape[0], rows.shape[1], [fmpz(int(w)) for w in rows.ravel()])
+
+
+def _affine(layer: Affine, stream: fmpq_mat) -> fmpq_mat:
+    product = _matrix(layer.W) * stream
+    scale = fmpq(1, fmpz(2) ** layer.shift)
+    for i in range(product.nrows()):
+        for k in range(product.ncols()):
+            value = (product[i, k] + int(layer.b[i])) * scale
+            product[i, k] = fmpq(0) if layer.relu and value < 0 else value
+    return product
+
+
+def _apply(layer: Layer, stream: fmpq_mat) -> fmpq_mat:  # noqa: PLR0911 (one a layer)
+    match layer:
+        case Embedding(W_E=W_E):
+            return _matrix(W_E[[int(token.p) for token in stream.entries()]].T)
+        case FeedForward(layers=layers, residual=residual):
+            result = stream
+            for affine in layers:
+                result = _affine(affine, result)
+            return stream + result if residual else result
+        case Residual(blocks=blocks):
+            for block in blocks:
+                hidden = _affine(Affine(block.W_in, block.b_in), stream)
+                stream = stream + _matrix(block.W_out) * hidden
+            return stream
+        case Positions(W_pos=W_pos):
+            return stream + _matrix(W_pos.T)
+        case Flatten():
+            return fmpq_mat(stream.nrows() * stream.ncols(), 1, stream.transpose().entries())
+        case UniformAttention(W_V=W_V, W_O=W_O):
+            everywhere = fmpq_mat(stream.ncols(), stream.ncols(), [fmpq(1, stream.ncols())] * stream.ncols() ** 2)
+            return stream + _matrix(W_O) * _matrix(W_V) * stream * everywhere
+        case HardmaxAttention():
+            return stream + _matrix(layer.W_O) * _matrix(layer.W_V) * stream * _hardmax(layer, stream)
+        case SoftmaxAttention():
+            raise AssertionError("refused before")
+
+
+def _hardmax(layer: HardmaxAttention, stream: fmpq_mat) -> fmpq_mat:
+    """[n keys, n queries]: every column shares 1 among the largest scores."""
+    scores = (_matrix(layer.W_K) * stream).transpose() * (_matrix(layer.W_Q) * stream)
+    n = stream.ncols()
+    weights = fmpq_mat(n, n)
+    for query in range(n):
+        column = [scores[key, query] for key in range(query + 1 if layer.causal else n)]
+        winners = [key for key, score in enumerate(column) if score == max(column)]
+        for key in winners:
+            weights[key, query] = fmpq(1, len(winners))
+    return weights
