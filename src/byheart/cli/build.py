@@ -45,8 +45,8 @@ class Build(Generic[Settings]):
 
     def run(self) -> int:
         """Build, save, and print the account."""
+        from byheart import networks
         from byheart.constructions import build
-        from byheart.networks import kinds
         from byheart.tasks import load
 
         name = next(c.name for c in CONSTRUCTIONS.values() if c.settings is type(self.settings))
@@ -63,7 +63,7 @@ class Build(Generic[Settings]):
                 "task": task.fingerprint,
                 "chosen": built.chosen,
             }
-            kinds.save(built.network, self.out, about)
+            networks.save(built.network, self.out, about)
         if self.json:
             account = built.account.as_json()
             print_json({"construction": name, "account": account, "chosen": built.chosen, "seconds": built.seconds})

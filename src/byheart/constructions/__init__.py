@@ -18,7 +18,8 @@ Every construction has frozen ``Settings``, a ``demand`` (what a task asks of it
 shape before anything is built) and a ``build``.
 """
 
-from byheart.constructions.build import CONSTRUCTIONS, Built, Construction, build
+from byheart.constructions.build import CONSTRUCTIONS, Construction, build
+from byheart.constructions.built import Built
 from byheart.constructions.plan import Plan
 
 __all__ = ["CONSTRUCTIONS", "Built", "Construction", "Plan", "build"]

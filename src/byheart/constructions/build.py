@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,11 @@ from byheart.constructions import (
     mahdavi_2024,
     vardi_2022,
 )
+from byheart.constructions.built import Built
 from byheart.constructions.gadgets.demand import Setting, worst_demand
 from byheart.constructions.plan import Plan
 from byheart.errors import BadInput
-from byheart.networks import Account
-from byheart.networks.kinds import AnyNetwork, count
+from byheart.networks import Network
 from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import Task
@@ -40,24 +40,12 @@ class Construction:
     plan_task: Callable[[Task, Any, int], Plan]
     """The plan for a task; the number is how often the construction had to grow (0 unless it says otherwise)."""
     plan_size: Callable[[Size, Setting, Any], Plan]
-    build: Callable[[Task, Any, np.random.Generator, Report | None], tuple[AnyNetwork, dict[str, object]]]
+    build: Callable[[Task, Any, np.random.Generator, Report | None], tuple[Network, dict[str, object]]]
 
     def settings_with(self, *, positions: bool) -> Any:
         """Default settings, with or without positions where the construction leaves that open."""
         chosen = {"positions": positions} if "positions" in self.settings.__dataclass_fields__ else {}
         return self.settings(**chosen)
-
-
-@dataclass(frozen=True, eq=False)
-class Built:
-    """A network that has memorized a task, its parameters counted, and what was chosen on the way."""
-
-    construction: str
-    settings: Any
-    network: AnyNetwork
-    account: Account
-    seconds: float
-    chosen: dict[str, object] = field(default_factory=dict)
 
 
 def _no_plan(size: Size, setting: Setting, _: object) -> Plan:
@@ -173,10 +161,10 @@ def build(name: str, task: Task, *, seed: int = 0, settings: Any = None, report:
     seconds = time.perf_counter() - start
     growth = chosen.get("growth", 0)
     assert isinstance(growth, int)
-    account, plan = count(network), construction.plan_task(task, settings, growth)
+    account, plan = network.account, construction.plan_task(task, settings, growth)
     if not plan.agrees_with(account):
         raise AssertionError(f"{name}: built {account.dense} parameters, planned {plan.dense}; please report this")
     allowed = getattr(settings, "bits", None)
     if allowed is not None and account.max_bits > allowed:
         raise BadInput(f"{name}: hashing these tokens needs weights of {account.max_bits} bits; got bits={allowed}")
-    return Built(name, settings, network, account, seconds, chosen)
+    return Built(name, settings, network, seconds, seed, task, chosen)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Item:
-    """One tensor: its name, shape, entries, non-zero entries, distinct entries beyond 0 and ±1, and bits."""
+    """One tensor: its name, shape, entries, non-zero entries, distinct entries beyond 0 and ±1, bits, and its part."""
 
     name: str
     shape: tuple[int, ...]
@@ -23,6 +23,7 @@ class Item:
     free: int
     max_bits: int
     total_bits: int
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,10 +79,10 @@ class Account:
         }
 
     def parts(self) -> dict[str, "Account"]:
-        """The accounts of the parts, by the first words of the tensors' names."""
+        """The accounts of the network's parts, in order."""
         parts: dict[str, list[Item]] = {}
         for entry in self.items:
-            parts.setdefault(entry.name.split(".")[0], []).append(entry)
+            parts.setdefault(entry.part, []).append(entry)
         return {name: Account(tuple(items), self.depth, self.width) for name, items in parts.items()}
 
     def _repr_html_(self) -> str:
@@ -99,7 +100,7 @@ class Account:
         return f"<table><tr>{head}</tr>{rows}</table><p>depth {self.depth:,}, width {self.width:,}</p>"
 
 
-def item(name: str, tensor: NDArray[Any], bits: int | None) -> Item:
+def item(name: str, tensor: NDArray[Any], bits: int | None, part: str) -> Item:
     """One tensor, counted; ``bits`` is what each entry takes, or None for integers of any size."""
     flat = tensor.ravel()
     if bits is None:
@@ -108,4 +109,4 @@ def item(name: str, tensor: NDArray[Any], bits: int | None) -> Item:
         free, most, total = len(set(values) - {-1, 0, 1}), max(sizes, default=0), sum(sizes)
     else:
         free, most, total = len(np.setdiff1d(flat, [-1, 0, 1])), bits, bits * flat.size
-    return Item(name, tensor.shape, flat.size, int(np.count_nonzero(tensor)), free, most, total)
+    return Item(name, tensor.shape, flat.size, int(np.count_nonzero(tensor)), free, most, total, part)

@@ -65,14 +65,6 @@ def kind_in(config: dict[str, Any]) -> str | None:
     return KINDS.get(name) if isinstance(name, str) else None
 
 
-def kind_of(folder: Path) -> str | None:
-    """What a folder holds, whole or damaged, going by its config.json alone; None if that says nothing we know."""
-    try:
-        return kind_in(read_config(folder))
-    except BadInput:
-        return None
-
-
 def read_weights(folder: Path, load_file: Callable[[Path], Read]) -> Read:
     """``model.safetensors`` of ``folder`` by safetensors' ``load_file`` for numpy or for PyTorch."""
     try:
@@ -86,16 +78,25 @@ def read_beside(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in TOKENIZER if (folder / name).is_file()}
 
 
-def check_destination(folder: Path, kind: str) -> None:
-    """BadInput if ``folder`` holds anything but a network of this kind, which may be replaced."""
-    if folder.exists() and kind_of(folder) != kind and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder}: exists and does not hold {NAMES[kind]}; choose another name or remove it")
+def check_destination(folder: Path) -> None:
+    """BadInput if ``folder`` holds anything but a network that Byheart wrote, which may be replaced.
+
+    Byheart writes ``about`` into every config.json: a model of other people's is never replaced.
+    """
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        ours = "about" in read_config(folder)
+    except BadInput:
+        ours = False
+    if not ours:
+        raise BadInput(f"{folder}: exists and is no network that Byheart wrote; choose another name or remove it")
 
 
 @contextmanager
-def replacing(folder: Path, kind: str) -> Iterator[Path]:
+def replacing(folder: Path) -> Iterator[Path]:
     """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error."""
-    check_destination(folder, kind)
+    check_destination(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

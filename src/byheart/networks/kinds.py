@@ -34,7 +34,7 @@ def save(network: Network, folder: Path | str, about: Mapping[str, Any] | None =
     store = _part(network.kind, "store")
     config = {**store.config(network), "about": dict(network.about if about is None else about)}
     text = json.dumps(config, indent=1, ensure_ascii=False) + "\n"
-    with replacing(Path(folder), network.kind) as new:
+    with replacing(Path(folder)) as new:
         store.write(network, new)
         (new / CONFIG).write_text(text, encoding="utf-8")
         for name, content in network.files.items():
@@ -59,10 +59,22 @@ def generate(
     network: Network, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None, guess: int = 0
 ) -> Iterator[int]:
     """What a network says after ``prompt``, one token after the other, greedily: at most ``tokens``, or to ``end``."""
+    said: Iterator[int] = _speaking(network).generate(network, prompt, tokens=tokens, end=end, guess=guess)
+    return said
+
+
+def generate_all(
+    network: Network, prompts: Sequence[Sequence[int]], *, end: int, tokens: Sequence[int]
+) -> list[list[int]]:
+    """What a network says after each of several prompts, up to the token ``end`` (left out), or so many ``tokens``."""
+    spoken: list[list[int]] = _speaking(network).generate_all(network, prompts, end=end, tokens=tokens)
+    return spoken
+
+
+def _speaking(network: Network) -> Any:
     if network.kind not in _SPEAKING:
         raise BadInput(f"{NAMES[network.kind]} answers tasks; expected a network that says texts")
-    said: Iterator[int] = _part(network.kind, "generate").generate(network, prompt, tokens=tokens, end=end, guess=guess)
-    return said
+    return _part(network.kind, "generate")
 
 
 def _part(kind: str, name: str) -> Any:

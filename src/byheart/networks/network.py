@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from byheart.networks.account import Account, Item, item
+from byheart.networks.account import Account, item
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -53,6 +53,15 @@ class Network(ABC):
     def fingerprint(self) -> str:
         """SHA-256 over all that the answers depend on: the same for a network and for its reloaded copy."""
 
+    def part(self, name: str) -> str:
+        """The part of the network that a tensor belongs to: the first word of its name."""
+        return name.split(".", maxsplit=1)[0]
+
+    @property
+    def padded(self) -> int:
+        """Parameters if every layer read and wrote the whole stream, as in a stock Transformer."""
+        return self.account.dense
+
     def is_named(self, fingerprint: str) -> bool:
         """Whether a certificate with this fingerprint is about this network."""
         return fingerprint == self.fingerprint
@@ -80,5 +89,5 @@ def count(network: Network) -> Account:
     >>> account.dense, account.nonzero, account.free, account.depth, account.width
     (6, 2, 1, 1, 2)
     """
-    items: tuple[Item, ...] = tuple(item(name, tensor, network.entry_bits(name)) for name, tensor in network.tensors())
-    return Account(items, depth=network.depth, width=network.width)
+    tensors = ((name, tensor, network.entry_bits(name), network.part(name)) for name, tensor in network.tensors())
+    return Account(tuple(item(*tensor) for tensor in tensors), depth=network.depth, width=network.width)

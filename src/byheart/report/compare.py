@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from byheart import networks
 from byheart.bounds import BOUNDS
 from byheart.certificates import certify
 from byheart.constructions import CONSTRUCTIONS, build
 from byheart.errors import BadInput
-from byheart.networks import kinds
 from byheart.tasks import Task
 
 
@@ -76,7 +76,7 @@ def published(construction: str, setting: str) -> str:
 def _one(name: str, task: Task, seed: int, positions: bool) -> Compared:
     built = build(name, task, seed=seed, settings=CONSTRUCTIONS[name].settings_with(positions=positions))
     with tempfile.TemporaryDirectory() as folder:
-        kinds.save(built.network, Path(folder) / "network")
+        networks.save(built.network, Path(folder) / "network")
         start = time.perf_counter()
         certificate = certify(Path(folder) / "network", task)
         seconds = time.perf_counter() - start

@@ -23,3 +23,11 @@ def generate(
         if token == end:
             return
         given = [token]
+
+
+def generate_all(
+    network: StockNetwork, prompts: Sequence[Sequence[int]], *, end: int, tokens: Sequence[int]
+) -> list[list[int]]:
+    """What follows each of the prompts, up to the token ``end`` (left out), one prompt after the other."""
+    spoken = (list(generate(network, given, tokens=most, end=end)) for given, most in zip(prompts, tokens, strict=True))
+    return [said[:-1] if said and said[-1] == end else said for said in spoken]

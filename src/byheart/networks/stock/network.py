@@ -75,6 +75,10 @@ class StockNetwork(Network):
         """Every tensor, under transformers' names."""
         yield from self.weights.items()
 
+    def part(self, name: str) -> str:
+        """What the tensor is called within its layer: q_proj, gate_proj, …"""
+        return name.removesuffix(".weight").rsplit(".", maxsplit=1)[-1]
+
     def entry_bits(self, name: str) -> int:
         """Those of the tensor's format."""
         return 8 * self.weights[name].dtype.itemsize

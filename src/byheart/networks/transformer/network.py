@@ -75,6 +75,11 @@ class TransformerNetwork(Network):
         hidden = (layer.groups * layer.units for layer in self.spec.sublayers if isinstance(layer, FeedForward))
         return max(self.spec.stream, *hidden, 0)
 
+    @property
+    def padded(self) -> int:
+        """Parameters if every sublayer, the embedding and the unembedding were as wide as the stream."""
+        return self.spec.padded
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the spec and the bytes of all tensors."""
