@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -105,7 +105,3 @@ class StockNetwork(Network):
     def is_named(self, fingerprint: str) -> bool:
         """Whether a certificate with this fingerprint is about this network."""
         return fingerprint in (self.fingerprint, self.digest)
-
-    def with_tensor(self, name: str, tensor: NDArray[Any]) -> "StockNetwork":
-        """The same network with one tensor replaced."""
-        return replace(self, weights={**self.weights, name: tensor}, digest=None)
