@@ -72,8 +72,8 @@ class StockNetwork(Network):
         return window
 
     def tensors(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Every tensor, under transformers' names."""
-        yield from self.weights.items()
+        """Every tensor, under transformers' names and in their order, which is what files keep."""
+        yield from sorted(self.weights.items())
 
     def part(self, name: str) -> str:
         """What the tensor is called within its layer: q_proj, gate_proj, …"""
