@@ -98,7 +98,7 @@ def trained() -> list[Bar]:
         "seconds",
     )
     for run in runs:
-        shape = f"{run['shape']['layers']} layers, d_model {run['shape']['width']}"
+        shape = f"{run['shape']['layers']} layers, d_model {run['shape']['model_dim']}"
         numbers = (f"{run['bits_per_parameter']:.2f}", f"{run['steps']:,}", f"{run['seconds']:.0f}")
         rows.add_row(shape, f"{run['parameters']:,}", f"{run['learning_rate']:g}", *numbers)
     OUT.print(rows, "")

@@ -77,6 +77,8 @@ def test_a_member_trains_beside_others_as_it_does_alone():
         member(2, steps=25, schedule="constant"),
         member(3, network=replace(NETWORK, heads=5)),
         member(4, schedule="warm-up-cosine"),
+        member(5, betas=(0.8, 0.99)),
+        member(6, largest_norm=0.1),
     ]
     together = train(members, dtype=torch.float64, keep_weights=True)
     for own, outcome in zip(members, together, strict=True):
@@ -106,18 +108,33 @@ def test_members_that_are_padded_train_as_in_their_own_size():
     assert not stack.weights["0.W_V"][0, NETWORK.heads :].any()
 
 
-def test_adam_is_that_of_torch():
+@pytest.mark.parametrize("largest_norm", [None, 0.05])
+def test_adam_is_that_of_torch(largest_norm):
     data = points(0)
-    training = Training(batch=20, steps=30, learning_rate=0.1, last_learning_rate=0.01, schedule="warm-up-cosine")
+    training = Training(
+        batch=20,
+        steps=30,
+        learning_rate=0.1,
+        last_learning_rate=0.01,
+        schedule="warm-up-cosine",
+        betas=(0.9, 0.99),
+        warm_up=0.2,
+        largest_norm=largest_norm,
+    )
     own = Member(Linear(3, 2), training, 0, data)
     [outcome] = train([own], dtype=torch.float64, keep_weights=True)
     weights = {name: t.requires_grad_() for name, t in own.architecture.init(torch.Generator().manual_seed(0)).items()}
-    optimizer = torch.optim.Adam(weights.values())
+    optimizer = torch.optim.Adam(weights.values(), betas=(0.9, 0.99))
     for rate in learning_rates(training, 20, np.arange(30.0)):
         optimizer.param_groups[0]["lr"] = rate
         optimizer.zero_grad()
         logits = data["x"].double() @ weights["W"] + weights["b"]
         torch.nn.functional.cross_entropy(logits, data["answers"]).backward()
+        if largest_norm is not None:
+            length = torch.cat([tensor.grad.flatten() for tensor in weights.values()]).norm()
+            assert length > largest_norm, "or nothing is scaled down"
+            for tensor in weights.values():
+                tensor.grad *= largest_norm / length
         optimizer.step()
     for name, tensor in weights.items():
         torch.testing.assert_close(outcome.weights[name], tensor.detach(), rtol=1e-10, atol=1e-12)
@@ -259,6 +276,8 @@ def test_losses_of_transposed_outputs_and_of_distributions_are_the_same():
         ({"learning_rate": 0.0}, "learning_rate is 0.0 and last_learning_rate 0.001; expected more than 0"),
         ({"stop_at": 1.0}, "stop_at is 1.0 and evaluate_every is None; expected so many steps"),
         ({"last_batches": 41}, "last_batches is 41; expected 0 to 40"),
+        ({"betas": (0.9, 1.0)}, r"betas are \(0.9, 1.0\) and warm_up 0.05; expected 0 or more, and less than 1"),
+        ({"largest_norm": 0.0}, "largest_norm is 0.0; expected more than 0, or None"),
     ],
 )
 def test_training_refuses(changes, message):

@@ -198,7 +198,8 @@ def _bucket(member: Member, *, join: bool) -> Hashable:
         for name, tensor in sorted(data.items())
     ]
     constants = [(name, tensor.shape) for name, tensor in sorted(member.constants.items())]
-    return type(architecture), family, training.batch, training.loss, member.frozen, *tensors, *constants
+    step = training.batch, training.loss, training.betas, training.largest_norm
+    return type(architecture), family, *step, member.frozen, *tensors, *constants
 
 
 def _joined(architectures: Sequence[Architecture]) -> Architecture:
