@@ -170,7 +170,7 @@ def test_a_command_that_is_interrupted_says_how_to_go_on(here: Path, run: Run, m
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("byheart.lab.execute.perform", interrupted)
+    monkeypatch.setattr("byheart.lab.jobs.perform", interrupted)
     said = run(*GO)
     assert said.code == 130
     assert said.err == (

@@ -1,20 +1,19 @@
 """``byheart lab capacity``: how many bits trained networks hold, by size, and built ones beside them."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, table, with_example
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
     from byheart.lab.capacity import Held, Rung
-    from byheart.lab.execute import Progress
     from byheart.lab.experiments.experiment import Experiment
     from byheart.lab.runs import Run
+    from byheart.progress import Report
     from byheart.report.lab import Beside
     from byheart.report.lab.series import Rows
 
@@ -73,7 +72,7 @@ class LabCapacity:
         with begin(folder, experiment) as run:
             self._train(run, experiment)
         best = plateaus(run.table)
-        with status("compiling", quiet=self.json) as report:
+        with steps("compiling", quiet=self.json) as report:
             beside = [] if self.alone else built_beside(run.table, report)
         if self.plot is not None and best:
             from byheart.report.lab import draw_capacity
@@ -101,15 +100,11 @@ class LabCapacity:
         )
 
     def _train(self, run: "Run", experiment: "Experiment") -> None:
-        from byheart.lab.execute import Local, execute
+        from byheart.lab.jobs import Local, execute
         from byheart.lab.sources import Given
 
         check_device(self.device)
-        with status("training", quiet=self.json) as say, Local(Given(experiment), self.device) as executor:
-
-            def report(progress: "Progress", words: str | None) -> None:
-                say(f"{progress.done} of {progress.models} networks{f', {words}' if words else ''}")
-
+        with steps("training", quiet=self.json) as report, Local(Given(experiment), self.device) as executor:
             execute(run, experiment, executor, report)
 
     def _say(self, run: "Run", best: "list[Held]", beside: "list[Beside]") -> None:
@@ -150,7 +145,7 @@ def _built_table(beside: "list[Beside]") -> Any:
     return rows
 
 
-def built_beside(rows: "Rows", report: Callable[[str], None]) -> "list[Beside]":
+def built_beside(rows: "Rows", report: "Report | None" = None) -> "list[Beside]":
     """Tasks as those of which trained networks held most, compiled into float Transformers, every answer checked."""
     import numpy as np
 
@@ -161,20 +156,19 @@ def built_beside(rows: "Rows", report: Callable[[str], None]) -> "list[Beside]":
     from byheart.tasks import random_next_token
 
     chosen = {point.examples for point in plateaus(rows)}
-    sizes = sorted({(row["examples"], row["length"], row["vocab"], row["labels"]) for row in rows})
-    found = []
-    for N, n, V, C in sizes:
-        if N not in chosen:
-            continue
-        report(f"N = {N:,}")
-        task = random_next_token(examples=N, length=n, vocab=V, labels=C, rng=np.random.default_rng(0))
+    sizes = {(row["examples"], row["length"], row["vocab"], row["labels"]) for row in rows if row["examples"] in chosen}
+    beside = []
+    for done, (N, n, vocab, C) in enumerate(sorted(sizes)):
+        if report is not None:
+            report(done, len(sizes), f"N = {N:,}")
+        task = random_next_token(examples=N, length=n, vocab=vocab, labels=C, rng=np.random.default_rng(0))
         compiled = compile_task(task, window=n, settings=Settings("float32", WORDS)).compiled
         verdict = judge_transformer(compiled.module(), compiled.contexts).verdict
         if verdict.errors:
             raise BadInput(f"the network that was compiled for N = {N} has {verdict.errors} errors; expected none")
         parameters = compiled.account.dense
-        found.append(Beside(f"reciting, float32, {WORDS}-bit words", N, parameters, compiled.bits / parameters))
-    return found
+        beside.append(Beside(f"reciting, float32, {WORDS}-bit words", N, parameters, compiled.bits / parameters))
+    return beside
 
 
 def check_device(device: str) -> None:

@@ -1,17 +1,17 @@
 """``byheart lab plot``: the figures of runs, and one page with everything."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.output import DONE, Json, console, print_json, status, with_example
+from byheart.cli.output import DONE, Json, console, print_json, steps, with_example
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run
+    from byheart.progress import Report
     from byheart.report.lab import Drawing
 
 PLOT = with_example(
@@ -46,7 +46,7 @@ class LabPlot:
         rows = [row for run in runs for row in run.table]
         if not rows:
             raise BadInput(f"{self.folders[0]}: no model is done yet; expected results to draw")
-        with status("compiling", quiet=self.json) as report:
+        with steps("compiling", quiet=self.json) as report:
             drawings = _drawings(runs, rows, report)
         title = ", ".join(dict.fromkeys(f"{run.name}, {run.about['scale']}" for run in runs))
         out = self.out or self.folders[0] / "figures"
@@ -71,9 +71,10 @@ class LabPlot:
 
         out.mkdir(parents=True, exist_ok=True)
         files, pictures, missing = [], [], []
-        with status("drawing", quiet=self.json) as report:
-            for drawing in drawings:
-                report(drawing.name)
+        with steps("drawing", quiet=self.json) as report:
+            for index, drawing in enumerate(drawings):
+                if report is not None:
+                    report(index, len(drawings), drawing.name)
                 try:
                     pictures.append(picture_of(drawing.draw, drawing.caption))
                 except BadInput as reason:  # a run that is not complete may have too little for one figure
@@ -91,7 +92,7 @@ class LabPlot:
         return DONE
 
 
-def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: Callable[[str], None]) -> "list[Drawing]":
+def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: "Report | None") -> "list[Drawing]":
     from byheart.cli.lab_capacity import built_beside
     from byheart.report.lab import figures_of
 

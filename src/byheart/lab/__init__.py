@@ -35,8 +35,8 @@ This room needs numpy and torch only, so that it runs where nothing else of Byhe
 
 from byheart.lab.capacity import Held, Rung, held, ladder, plateaus
 from byheart.lab.ensemble import train
-from byheart.lab.execute import Local, execute
 from byheart.lab.experiments import EXPERIMENTS, Experiment
+from byheart.lab.jobs import Local, execute
 from byheart.lab.member import Architecture, Member, Outcome, Training
 from byheart.lab.models.gpt import SmallGPT, gpt_with
 from byheart.lab.runs import Run

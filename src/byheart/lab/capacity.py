@@ -29,10 +29,11 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Member, Outcome, Training, train
-from byheart.lab.experiments.experiment import Experiment, Report, Row, checked_scale
+from byheart.lab.experiments.experiment import Experiment, Row, checked_scale
 from byheart.lab.member import ANSWERS
 from byheart.lab.models.gpt import SmallGPT, gpt_with
 from byheart.lab.quantiles import LEVEL, mean_interval
+from byheart.progress import Report
 from byheart.tasks import random_next_token
 from byheart.tasks.checks import count
 

@@ -35,9 +35,10 @@ import torch
 from byheart.bounds.dana_2025 import capacity
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Member, Outcome, Training, train
-from byheart.lab.experiments.experiment import Experiment, Report, Row, Scale, checked_scale, key
+from byheart.lab.experiments.experiment import Experiment, Row, Scale, checked_scale, key
 from byheart.lab.member import ANSWERS, Tensors
 from byheart.lab.models.dana import TOKENS, AttentionOnly
+from byheart.progress import Report
 from byheart.tasks.checks import count
 
 LAST_BATCHES = 100

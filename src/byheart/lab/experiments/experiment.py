@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args
 
 from byheart.errors import BadInput
+from byheart.progress import Report
 
 Scale = Literal["smoke", "short", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -18,7 +19,6 @@ SCALES: tuple[Scale, ...] = get_args(Scale)
 _Kind = TypeVar("_Kind")
 
 Row = dict[str, float | int | str | None]
-Report = Callable[[str], None]
 
 
 class Config(Protocol):
@@ -33,7 +33,8 @@ Work = Callable[[Sequence[Any], str, Report | None], list[Row]]
 
 @dataclass(frozen=True)
 class Experiment:
-    """A sweep: ``groups`` cuts configs into jobs; ``work`` trains those of a job on a device, and gives their metrics.
+    """A sweep: ``groups`` cuts configs into jobs; ``work`` trains those of a job on a device, tells how far it is, and
+    gives their metrics.
 
     Both take some configs of the experiment, not all of them: a run that goes on after a stop passes what is left.
     """

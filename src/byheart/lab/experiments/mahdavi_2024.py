@@ -26,9 +26,10 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
-from byheart.lab.experiments.experiment import Experiment, Report, Row, checked_scale
+from byheart.lab.experiments.experiment import Experiment, Row, checked_scale
 from byheart.lab.member import ANSWERS, Member, Outcome, Tensors, Training
 from byheart.lab.models.mahdavi import QueryAttention
+from byheart.progress import Report
 from byheart.tasks.checks import count
 
 Answers = Literal["labels", "targets"]

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.execute import Executor, Local, Progress, execute, perform, spread
 from byheart.lab.experiments.experiment import Experiment
+from byheart.lab.jobs import Executor, Local, Progress, execute, perform, spread
 from byheart.lab.processes import Processes
 from byheart.lab.runs import Run, read_rows
 from byheart.lab.sources import Given, Named, Source, load, source
@@ -70,8 +70,8 @@ def test_resuming_what_is_complete_does_nothing(sweep: Sweep, tmp_path: Path) ->
 
 
 def test_a_run_that_is_interrupted_goes_on_where_it_was(sweep: Sweep, tmp_path: Path) -> None:
-    def interrupt(progress: Progress, words: str | None) -> None:
-        if progress.done >= 12:
+    def interrupt(done: int, total: int, note: str = "", /) -> None:
+        if done >= 12:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -103,16 +103,19 @@ def test_failed_ones_are_tried_again_and_others_are_not(sweep: Sweep, tmp_path: 
 
 
 def test_what_a_job_says_is_passed_on_with_the_progress(sweep: Sweep) -> None:
-    said: list[tuple[int, str | None]] = []
-    sweep(report=lambda progress, words: said.append((progress.done, words)))
-    assert said[:3] == [(0, None), (0, "training 4 models on cpu"), (4, None)]
-    assert said[-1] == (32, None)
+    said: list[tuple[int, int, str]] = []
+    sweep(report=lambda *progress: said.append(progress))
+    assert said[:2] == [(0, 32, ""), (0, 32, "in a job: 0 of 4, training on cpu")]
+    assert [done for done, total, _ in said[2:] if total == 32] == [k for n in range(4, 32, 4) for k in (n, n)] + [32]
+    assert said[3][2].split("; ")[1:] == ["in a job: 0 of 4, training on cpu"]
+    assert " models/s, " in said[-1][2]
 
 
 def test_progress_tells_rates_and_the_time_left() -> None:
     progress = Progress(models=100, done=60, failed=5, now=25, steps=1000, seconds=5.0)
     assert (progress.models_per_second, progress.steps_per_second, progress.seconds_left) == (5, 200, 7)
     assert Progress(models=3, done=0, failed=0).seconds_left is None
+    assert str(Progress(models=3, done=0, failed=0)) == ""
 
 
 @pytest.mark.parametrize(
@@ -231,13 +234,13 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 
 @pytest.mark.slow
 def test_processes_do_what_one_process_does(sweep: Sweep, tmp_path: Path) -> None:
-    said: list[str | None] = []
-    run, reached = sweep(lambda toy: Processes(toy, jobs=2), report=lambda _, words: said.append(words))
+    said: list[str] = []
+    run, reached = sweep(lambda toy: Processes(toy, jobs=2), report=lambda done, total, note: said.append(note))
     assert begun(tmp_path) == dict.fromkeys(ALL, 1)
     processes = {line.split()[2] for line in (tmp_path / "begun").read_text().splitlines()}
     assert len(processes) == 2
     assert str(os.getpid()) not in processes
-    assert "training 4 models on cpu" in said
+    assert any("in a job: 0 of 4, training on cpu" in note for note in said)
     assert (reached.done, [row["heads"] for row in run.table]) == (
         32,
         [heads for heads in range(1, 9) for _ in range(4)],
@@ -254,7 +257,7 @@ def test_a_config_that_kills_its_process_fails_alone(sweep: Sweep, tmp_path: Pat
 
 
 KILLED = """
-    from byheart.lab.execute import execute
+    from byheart.lab.jobs import execute
     from byheart.lab.processes import Processes
     from byheart.lab.runs import Run
     from byheart.lab.sources import load, source
