@@ -29,7 +29,9 @@ def run(name: str, scale: str, device: str, out: Path) -> Rows:
         measured = experiment.work(job, device, print)
         taken = time.perf_counter() - before
         rate = sum(config.steps for config in job) / taken
-        print(f"{name}: {len(job)} models, d = {job[0].dim}, {taken:.1f} s, {rate:,.0f} model-steps/s", flush=True)
+        print(
+            f"{name}: {len(job)} models, d = {job[0].model_dim}, {taken:.1f} s, {rate:,.0f} model-steps/s", flush=True
+        )
         rows += [to_json(config) | row for config, row in zip(job, measured, strict=True)]
         with (out / f"dana_2025_{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))

@@ -22,7 +22,7 @@ from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 
-CONFIG = Config("1", vocab=50, dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
+CONFIG = Config("1", vocab=50, model_dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
 COMPARED_STEPS = 256
 CPU = torch.device("cpu")
 
@@ -113,7 +113,9 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     plain = plain_rate(options.steps)
-    title = f"Dana: ω = {CONFIG.vocab}, d = d_h = {CONFIG.dim}, H = {CONFIG.heads}, batch {CONFIG.batch}, one thread"
+    title = (
+        f"Dana: ω = {CONFIG.vocab}, d = d_h = {CONFIG.model_dim}, H = {CONFIG.heads}, batch {CONFIG.batch}, one thread"
+    )
     rows = table(title, "way", "models at once", "model-steps/s", "seconds a model", "ratio")
     steps = CONFIG.batches * CONFIG.epochs
     rows.add_row("plain loop", "1", f"{plain:,.0f}", f"{steps / plain:.1f}", "1.0")

@@ -15,7 +15,7 @@ from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 
 CPU = torch.device("cpu")
-NETWORK = AttentionOnly(vocab=6, dim=4, head_dim=4, heads=3)
+NETWORK = AttentionOnly(vocab=6, model_dim=4, head_dim=4, heads=3)
 TRAINING = Training(
     batch=8, steps=40, learning_rate=0.02, last_learning_rate=0.001, schedule="linear-by-epoch", last_batches=10
 )

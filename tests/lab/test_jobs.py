@@ -151,7 +151,7 @@ def test_jobs_are_cut_until_every_worker_has_one() -> None:
 
 def test_a_file_that_changes_its_mind_is_found_out(tmp_path: Path) -> None:
     text = "import time\nfrom byheart.lab.experiments import dana_2025 as dana\n"
-    text += "make = dict(vocab=5, dim=2, head_dim=2, batch=4, batches=1, epochs=1)\n"
+    text += "make = dict(vocab=5, model_dim=2, head_dim=2, batch=4, batches=1, epochs=1)\n"
     text += "CONFIGS = [dana.Config('mine', heads=1, seed=time.perf_counter_ns(), **make)]\n"
     (tmp_path / "mine.py").write_text(text)
     origin = source(str(tmp_path / "mine.py"), "smoke")
@@ -170,7 +170,7 @@ def own(tmp_path: Path, text: str, scale: str = "smoke") -> Experiment:
 def test_a_list_of_our_configs_is_an_experiment(tmp_path: Path) -> None:
     text = """
         from byheart.lab.experiments import dana_2025
-        sizes = dict(vocab=5, dim=2, head_dim=2, batch=8, batches=2, epochs=1)
+        sizes = dict(vocab=5, model_dim=2, head_dim=2, batch=8, batches=2, epochs=1)
         CONFIGS = [dana_2025.Config("own", heads=heads, **sizes) for heads in (1, 2)]
     """
     mine = own(tmp_path, textwrap.dedent(text))

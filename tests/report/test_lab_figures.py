@@ -31,10 +31,17 @@ from byheart.report.lab.slopes import slopes_of
 Row = dict[str, Any]
 
 
-def dana(dim: int = 10, heads: int = 20, head_dim: int | None = None, seed: int = 0, **more: Any) -> Row:
-    accuracy = min(0.95, 0.002 * dim * heads + 0.001 * seed)
-    row = {"vocab": 50, "dim": dim, "head_dim": head_dim or dim, "heads": heads, "layers": 1, "seed": seed}
-    row |= {"mlp_dim": None, "parameters": dim * (102 + 4 * dim * heads)}
+def dana(model_dim: int = 10, heads: int = 20, head_dim: int | None = None, seed: int = 0, **more: Any) -> Row:
+    accuracy = min(0.95, 0.002 * model_dim * heads + 0.001 * seed)
+    row = {
+        "vocab": 50,
+        "model_dim": model_dim,
+        "head_dim": head_dim or model_dim,
+        "heads": heads,
+        "layers": 1,
+        "seed": seed,
+    }
+    row |= {"hidden": None, "parameters": model_dim * (102 + 4 * model_dim * heads)}
     row |= {"accuracy": accuracy, "last_accuracy": accuracy + 0.03, "lower_bound": 0.1, "previous_bound": 0.09}
     return row | more
 
@@ -60,7 +67,7 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     "head dims": lambda path: draw_head_dims([dana(head_dim=d) for d in (1, 2, 3)], path),
     "dims": lambda path: draw_dims([dana(d, head_dim=10) for d in (5, 6, 7)], path),
     "slopes": lambda path: draw_slopes([dana(heads=H) for H in (1, 6, 11)], path),
-    "against MLP": lambda path: draw_against_mlp([dana(), dana(heads=1), dana(heads=1, mlp_dim=20)], path),
+    "against MLP": lambda path: draw_against_mlp([dana(), dana(heads=1), dana(heads=1, hidden=20)], path),
     "accuracy": lambda path: draw_mahdavi([mahdavi(heads=H) for H in (1, 5, 10)], path, "heads"),
     "error": lambda path: draw_mahdavi([mahdavi("targets", length=n) for n in (1, 5, 10)], path, "length"),
     "saturation": lambda path: draw_saturation_counts(
@@ -106,7 +113,7 @@ def test_published_numbers_are_drawn_only_beside_what_they_are_about(tmp_path: P
     for change in ({"vocab": 70}, {"layers": 3}, {"head_dim": 5}):
         draw_heads([dana(heads=H, **change) for H in (1, 6)], tmp_path / "p.svg")
         assert "published" not in (tmp_path / "p.svg").read_text()
-    draw_head_dims([dana(dim=12, head_dim=d) for d in (1, 2)], tmp_path / "p.svg")
+    draw_head_dims([dana(model_dim=12, head_dim=d) for d in (1, 2)], tmp_path / "p.svg")
     assert "published" not in (tmp_path / "p.svg").read_text()
 
 
@@ -129,8 +136,8 @@ def test_the_title_says_what_the_heads_dimension_is(tmp_path: Path) -> None:
 
 
 def test_repetitions_are_means_with_deviations() -> None:
-    rows = [{"dim": d, "heads": 1, "accuracy": a} for d, a in ((3, 0.2), (3, 0.4), (5, 0.5), (5, None))]
-    first, second = series(rows, "dim", "heads", "accuracy")
+    rows = [{"model_dim": d, "heads": 1, "accuracy": a} for d, a in ((3, 0.2), (3, 0.4), (5, 0.5), (5, None))]
+    first, second = series(rows, "model_dim", "heads", "accuracy")
     assert first.means == [pytest.approx(0.3)]
     assert first.deviations == [pytest.approx(0.02**0.5)]
     assert (second.means, second.deviations, second.runs) == ([0.5], [0.0], [1])
@@ -194,8 +201,8 @@ def test_a_crossing_without_a_curve_is_said_and_not_drawn(tmp_path: Path, probes
         ("dana-2025-1", [dana(d, H) for d in (3, 4, 5) for H in (1, 6)], ["heads"]),
         ("dana-2025-6", [dana(2, H, vocab=10) for H in (1, 5)], ["heads"]),
         ("dana-2025-2", [dana(head_dim=d) for d in (1, 2)], ["head-dim"]),
-        ("dana-2025-3", [dana(d, head_dim=10) for d in (5, 6)], ["dim"]),
-        ("dana-2025-5-mlp", [dana(heads=1, mlp_dim=w) for w in (0, 20)], ["attention-mlp"]),
+        ("dana-2025-3", [dana(d, head_dim=10) for d in (5, 6)], ["model-dim"]),
+        ("dana-2025-5-mlp", [dana(heads=1, hidden=w) for w in (0, 20)], ["attention-mlp"]),
         ("mahdavi-2024-classification-heads-fixed", [mahdavi(heads=H) for H in (1, 5)], ["heads"]),
         ("mahdavi-2024-classification-head-dim-fixed", [mahdavi(head_dim=d) for d in (10, 15)], ["head-dim"]),
         ("mahdavi-2024-saturation", [mahdavi(examples_by_saturated_heads="1 2")], ["saturation"]),
@@ -246,7 +253,7 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no rows"):
         draw_heads([], tmp_path / "p.png")
     with pytest.raises(BadInput, match="no last_accuracy"):
-        draw_heads([{"dim": 1, "heads": 1, "accuracy": 1.0, "vocab": 5}], tmp_path / "p.png")
+        draw_heads([{"model_dim": 1, "heads": 1, "accuracy": 1.0, "vocab": 5}], tmp_path / "p.png")
     with pytest.raises(BadInput, match="vocab is"):
         draw_heads([dana(), dana(vocab=70)], tmp_path / "p.png")
     with pytest.raises(BadInput, match="along is 'depth'"):

@@ -48,7 +48,7 @@ def train(
     >>> from byheart.lab.models.dana import AttentionOnly
     >>> examples = {"tokens": torch.tensor([[0, 1], [1, 1], [2, 1]]), "answers": torch.tensor([2, 0, 1])}
     >>> training = Training(batch=3, steps=100, learning_rate=0.02)
-    >>> network = AttentionOnly(vocab=3, dim=4, head_dim=4, heads=2)
+    >>> network = AttentionOnly(vocab=3, model_dim=4, head_dim=4, heads=2)
     >>> [outcome.accuracy for outcome in train([Member(network, training, seed, examples) for seed in range(2)])]
     [1.0, 1.0]
     """

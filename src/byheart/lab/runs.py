@@ -31,6 +31,7 @@ from typing import Any, Literal, Self
 from byheart.errors import BadInput
 from byheart.lab.durable import Lock, append, beginning, is_locked, mend, replace
 from byheart.lab.experiments.experiment import Experiment, key, to_json
+from byheart.lab.former import renamed
 
 FORMAT = "byheart-run-1"
 CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
@@ -243,7 +244,7 @@ def _row(line: bytes, place: str) -> Row:
     if not isinstance(found, dict) or found.keys() != _FIELDS or found["status"] not in ("done", "failed"):
         what = "no result row; remove the line, and its config will be run again"
         raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(Row))}")
-    return Row(**found)
+    return Row(**found | {"config": renamed(found["config"]), "metrics": renamed(found["metrics"])})
 
 
 def _is_row(line: bytes) -> bool:
@@ -300,7 +301,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: not valid JSON; expected the {CONFIG} of a run") from None
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise BadInput(f"{path}: expected the {CONFIG} of a run (format {FORMAT})")
-    return found
+    return found | {"configs": {name: renamed(config) for name, config in found["configs"].items()}}
 
 
 def _write_about(folder: Path, about: Mapping[str, Any]) -> None:

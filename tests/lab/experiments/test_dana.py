@@ -16,7 +16,7 @@ from byheart.lab.published import published
 from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 
-ONE = Config("1", vocab=50, dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
+ONE = Config("1", vocab=50, model_dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
 
 
 def test_the_paper_is_1285_models_and_8_8_million_steps():

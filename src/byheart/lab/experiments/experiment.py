@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args
 
 from byheart.errors import BadInput
+from byheart.lab.former import formerly
 from byheart.progress import Report
 
 Scale = Literal["smoke", "short", "paper"]
@@ -89,7 +90,7 @@ def from_json(kind: type[_Kind], values: Mapping[str, Any]) -> _Kind:
 
 def key(config: Config) -> str:
     """Sixteen hexadecimal digits that depend on the kind of the config and its values alone."""
-    text = json.dumps([type(config).__name__, to_json(config)], sort_keys=True, ensure_ascii=False)
+    text = json.dumps([type(config).__name__, formerly(to_json(config))], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

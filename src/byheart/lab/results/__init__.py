@@ -26,7 +26,7 @@ def table(name: str) -> list[dict[str, Any]]:
     """The rows of an experiment; numbers as numbers, empty cells as None.
 
     >>> rows = table("dana-2025-2")
-    >>> len(rows), rows[0]["head_dim"], rows[0]["mlp_dim"], rows[0]["text"]
+    >>> len(rows), rows[0]["head_dim"], rows[0]["hidden"], rows[0]["text"]
     (50, 1, None, False)
     """
     if name not in names():

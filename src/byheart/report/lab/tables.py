@@ -17,7 +17,7 @@ def tables_of(experiment: str, rows: Rows) -> list[Table]:
     """The tables that an experiment's results allow, by its name and by what varies in them."""
     paper = experiment.split("-", maxsplit=1)[0]
     if paper == "dana":
-        plain = [row for row in rows if row.get("mlp_dim") is None]
+        plain = [row for row in rows if row.get("hidden") is None]
         if len(values(plain, "heads")) > 1 and has_slopes(plain):
             return [Table("Laws fitted to the slopes over d", _laws(slopes_of(plain).comparison))]
     if paper == "mahdavi" and values(rows, "answers") == ["labels"] and all("best_accuracy" in row for row in rows):
