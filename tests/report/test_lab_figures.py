@@ -33,14 +33,8 @@ Row = dict[str, Any]
 
 def dana(model_dim: int = 10, heads: int = 20, head_dim: int | None = None, seed: int = 0, **more: Any) -> Row:
     accuracy = min(0.95, 0.002 * model_dim * heads + 0.001 * seed)
-    row = {
-        "vocab": 50,
-        "model_dim": model_dim,
-        "head_dim": head_dim or model_dim,
-        "heads": heads,
-        "layers": 1,
-        "seed": seed,
-    }
+    row = {"vocab": 50, "model_dim": model_dim, "head_dim": head_dim or model_dim, "heads": heads}
+    row |= {"layers": 1, "seed": seed}
     row |= {"hidden": None, "parameters": model_dim * (102 + 4 * model_dim * heads)}
     row |= {"accuracy": accuracy, "last_accuracy": accuracy + 0.03, "lower_bound": 0.1, "previous_bound": 0.09}
     return row | more

@@ -241,7 +241,12 @@ def _row(line: bytes, place: str) -> Row:
         found = json.loads(line)
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or found.keys() != _FIELDS or found["status"] not in ("done", "failed"):
+    if (
+        not isinstance(found, dict)
+        or found.keys() != _FIELDS
+        or found["status"] not in ("done", "failed")
+        or not all(isinstance(found[name], dict) for name in ("config", "metrics"))
+    ):
         what = "no result row; remove the line, and its config will be run again"
         raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(Row))}")
     return Row(**found | {"config": renamed(found["config"]), "metrics": renamed(found["metrics"])})
@@ -299,7 +304,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
         raise BadInput(f"{folder}: no run here (it has no {CONFIG}); byheart lab list FOLDER lists runs") from None
     except (ValueError, RecursionError):
         raise BadInput(f"{path}: not valid JSON; expected the {CONFIG} of a run") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("configs"), dict):
         raise BadInput(f"{path}: expected the {CONFIG} of a run (format {FORMAT})")
     return found | {"configs": {name: renamed(config) for name, config in found["configs"].items()}}
 

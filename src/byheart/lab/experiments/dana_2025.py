@@ -86,13 +86,7 @@ class Config:
     def architecture(self) -> AttentionOnly:
         """The network."""
         return AttentionOnly(
-            self.vocab,
-            self.model_dim,
-            self.head_dim,
-            self.heads,
-            hidden=self.hidden,
-            layers=self.layers,
-            text=self.text,
+            self.vocab, self.model_dim, self.head_dim, self.heads, self.hidden, layers=self.layers, text=self.text
         )
 
 
