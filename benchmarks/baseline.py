@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from byheart.errors import BadInput
 from byheart.lab import Member, SmallGPT, Training, gpt_with, train
 from byheart.lab.capacity import even_batch, measures
 from byheart.lab.devices import device_called
@@ -57,6 +58,10 @@ def options() -> argparse.Namespace:
         vars(given).update(TINY)
     if (given.seconds is None) == (given.steps is None):
         parser.error("expected one of --seconds and --steps")
+    try:
+        device_called(given.device)
+    except BadInput as refusal:
+        parser.error(str(refusal))
     return given
 
 

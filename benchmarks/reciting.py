@@ -1,22 +1,24 @@
 """The figures of the reciting networks that the README names, measured on this machine. Run by `make bench`.
-Names of sections as arguments run only those: `python benchmarks/reciting.py capacity`.
 
-`--plot FILE` draws bits a parameter, from the table that `capacity` printed and the trained networks' results.
+    python benchmarks/reciting.py capacity stock_llama trained --plot bits.png
+
+draws bits per parameter, from the tables that these sections print.
 """
 
-import argparse
-import importlib
+import importlib.util
 import json
 import math
 import resource
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from tables import OUT, table
+from tables import OUT, parser, table
 
+from byheart.certificates import Verdict
 from byheart.certificates.floats import certify_stock, judge_transformer
 from byheart.constructions.reciting import Recital, Settings, compile_files, compile_task
 from byheart.constructions.reciting.uniform import compile_uniform, save
@@ -28,7 +30,6 @@ from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.contexts import task_contexts
 
 RESULTS = Path(__file__).parent / "results"
-LIMITS = {"float32": 32, "float64": 64, "bfloat16": 16}
 
 
 def task_of(N: int, labels: int = 256) -> NextToken:
@@ -36,16 +37,21 @@ def task_of(N: int, labels: int = 256) -> NextToken:
     return random_next_token(examples=N, length=8, vocab=256, labels=labels, rng=np.random.default_rng(0))
 
 
-def reloaded(recital: Recital) -> store.Loaded:
-    """The network as its folder holds it."""
+def compiled_task(N: int, precision: str = "float32", words: int = 24) -> Recital:
+    """The task of N contexts in a network."""
+    return compile_task(task_of(N), window=8, settings=Settings(precision, words))  # type: ignore[arg-type]
+
+
+def judged(recital: Recital) -> Verdict:
+    """Every answer of the network as its folder holds it."""
     with TemporaryDirectory() as folder:
         recital.save(Path(folder) / "net")
-        return store.load(Path(folder) / "net")
+        return judge_transformer(store.load(Path(folder) / "net").module, recital.compiled.contexts).verdict
 
 
-def capacity() -> list[Bar]:
-    """Bits a parameter on random labels, every answer checked."""
-    compile_task(task_of(1000))  # compiled code is made before anything is timed
+def capacity(tiny: bool) -> list[Bar]:
+    """Bits per parameter on random labels, every answer checked."""
+    compiled_task(1000)  # compiled code is made before anything is timed
     columns = (
         "network",
         "N",
@@ -60,17 +66,13 @@ def capacity() -> list[Bar]:
     )
     rows = table("Reciting, random labels, C = 256, contexts of 8 tokens, vocabulary 256", *columns)
     bars = []
-    grid = [(100_000, *kind) for kind in (("float32", 24), ("float32", 31), ("float64", 53), ("float64", 60))]
-    grid += [
-        (100_000, "bfloat16", 8),
-        (100_000, "bfloat16", 15),
-        (1_000_000, "float32", 24),
-        (1_000_000, "float32", 31),
-    ]
+    few, many = (1000, 2000) if tiny else (100_000, 1_000_000)
+    single, double, half = (("float32", 24), ("float32", 31)), (("float64", 53), ("float64", 60)), (8, 15)
+    grid = [(few, *kind) for kind in (*single, *double)]
+    grid += [(few, "bfloat16", words) for words in half] + [(many, *kind) for kind in single]
     for N, precision, words in grid:
-        task = task_of(N)
-        compiled = (recital := compile_task(task, window=8, settings=Settings(precision, words))).compiled
-        verdict = judge_transformer(reloaded(recital).module, compiled.contexts).verdict
+        recital = compiled_task(N, precision, words)
+        compiled, verdict = recital.compiled, judged(recital)
         ratio = compiled.bits / compiled.account.dense
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         numbers = (f"{compiled.account.dense:,}", f"{ratio:.2f}", f"{compiled.bits / compiled.spec.padded:.2f}")
@@ -85,7 +87,7 @@ def capacity() -> list[Bar]:
     return bars
 
 
-def trained() -> list[Bar]:
+def trained(tiny: bool) -> list[Bar]:
     """The trained networks of `benchmarks/baseline.py` (an H200; the command is in the README)."""
     runs = json.loads((RESULTS / "trained_h200.json").read_text())["runs"]
     rows = table(
@@ -109,17 +111,17 @@ def trained() -> list[Bar]:
     ]
 
 
-def stock_llama() -> list[Bar]:
+def stock_llama(tiny: bool) -> list[Bar]:
     """The uniform layout; 10⁵ questions are checked here, 10⁶ by `benchmarks/stock_check.py` on a GPU."""
     columns = ("N", "parameters", "bits/parameter", "layers", "load", "compiled in", "errors")
     rows = table("Stock Llama (uniform layout, d_model 64), random labels as above", *columns)
     bars = []
-    for N in (100_000, 1_000_000):
+    for checked, N in ((True, 300 if tiny else 100_000), (False, 600 if tiny else 1_000_000)):
         contexts = task_contexts(task_of(N), 8)
         uniform = compile_uniform(contexts)
         ratio = contexts.order0_bits / uniform.parameters
         errors = "–"
-        if N == 100_000:
+        if checked:
             with TemporaryDirectory() as folder:
                 save(uniform, Path(folder) / "llama")
                 certificate = certify_stock(Path(folder) / "llama", contexts)
@@ -132,31 +134,34 @@ def stock_llama() -> list[Bar]:
     return bars
 
 
-def growth() -> None:
+def growth(tiny: bool) -> None:
     """Compile time against N: it should be linear."""
-    compile_task(task_of(1000))
+    compiled_task(1000)
     rows = table("Compile time, float32, 24-bit words", "N", "seconds", "µs a question")
     points = []
-    for N in (10_000, 30_000, 100_000, 300_000, 1_000_000):
-        seconds = compile_task(task_of(N), window=8).compiled.seconds
+    sizes = (100, 300, 1000, 3000) if tiny else (10_000, 30_000, 100_000, 300_000, 1_000_000)
+    for N in sizes:
+        seconds = compiled_task(N).compiled.seconds
         points.append((math.log(N), math.log(seconds)))
         rows.add_row(f"{N:,}", f"{seconds:.2f}", f"{1e6 * seconds / N:.1f}")
     slope = np.polyfit(*np.array(points[2:]).T, 1)[0]
     projected = math.exp(points[-1][1] + slope * math.log(10))
-    OUT.print(rows, f"fitted exponent from N = 100,000 on: {slope:.2f}; projected for 10⁷: {projected:,.0f} s", "")
+    projection = f"projected for N = {10 * sizes[-1]:,}: {projected:,.0f} s"
+    OUT.print(rows, f"fitted exponent from N = {sizes[2]:,} on: {slope:.2f}; {projection}", "")
 
 
-def speed() -> None:
-    """Tokens a second at N = 100,000: one by one with the cache, and teacher-forced in batches."""
+def speed(tiny: bool) -> None:
+    """Tokens per second at N = 100,000: one by one with the cache, and teacher-forced in batches."""
+    N, tokens = (300, 20) if tiny else (100_000, 3000)
     rows = table(
-        "Reading at N = 100,000, CPU", "network", "one by one, 1 thread", "batched, 1 worker", "batched, 2 workers"
+        f"Reading at N = {N:,}, CPU", "network", "one by one, 1 thread", "batched, 1 worker", "batched, 2 workers"
     )
-    task = task_of(100_000)
+    task = task_of(N)
     for words in (24, 31):
-        recital = compile_task(task, window=8, settings=Settings("float32", words))
+        recital = compiled_task(N, words=words)
         module, contexts = recital.compiled.module(), recital.compiled.contexts
         start = time.perf_counter()
-        said = sum(1 for _ in generate(module, task.inputs[0].tolist(), tokens=3000))
+        said = sum(1 for _ in generate(module, task.inputs[0].tolist(), tokens=tokens))
         single = said / (time.perf_counter() - start)
         batched = []
         for threads in (1, 2):
@@ -168,36 +173,35 @@ def speed() -> None:
     OUT.print(rows, "")
 
 
-def texts() -> None:
+def texts(tiny: bool) -> None:
     """Python's own argparse and inspect in one network."""
-    paths = [Path(str(importlib.import_module(name).__file__)) for name in ("argparse", "inspect")]
+    names = ("this", "antigravity") if tiny else ("argparse", "inspect")
+    paths = [Path(str(importlib.util.find_spec(name).origin)) for name in names]  # type: ignore[union-attr]
     columns = ("tokenizer", "words", "questions", "window", "parameters", "bits (order 0)", "bits/parameter", "errors")
-    rows = table("argparse.py and inspect.py in one network", *columns)
+    rows = table(f"{names[0]}.py and {names[1]}.py in one network", *columns)
     for tokenizer, words in (("bytes", 24), ("bytes", 31), ("bpe", 24), ("bpe", 31)):
         recital = compile_files(paths, tokenizer=tokenizer, settings=Settings("float32", words))
-        compiled = recital.compiled
-        verdict = judge_transformer(reloaded(recital).module, compiled.contexts).verdict
+        compiled, verdict = recital.compiled, judged(recital)
         numbers = (f"{len(compiled.contexts):,}", f"{compiled.contexts.window}", f"{compiled.account.dense:,}")
         ratio = compiled.bits / compiled.account.dense
         rows.add_row(tokenizer, str(words), *numbers, f"{compiled.bits:,.0f}", f"{ratio:.2f}", str(verdict.errors))
     OUT.print(rows, "")
 
 
-SECTIONS = (capacity, stock_llama, trained, growth, speed, texts)
+SECTIONS: tuple[Callable[[bool], Sequence[Bar] | None], ...] = (capacity, stock_llama, trained, growth, speed, texts)
 
 
 def main() -> None:
     """Run the sections that were asked for, or all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[[], *(section.__name__ for section in SECTIONS)])
-    parser.add_argument("--plot", type=Path)
-    options = parser.parse_args()
+    arguments = parser(__doc__, SECTIONS)
+    arguments.add_argument("--plot", type=Path, help="draw bits per parameter into this file")
+    chosen = arguments.parse_args()
     bars: list[Bar] = []
     for section in SECTIONS:
-        if not options.sections or section.__name__ in options.sections:
-            bars += section() or []
-    if options.plot is not None:
-        draw_bits(bars, options.plot)
+        if not chosen.sections or section.__name__ in chosen.sections:
+            bars += section(chosen.tiny) or []
+    if chosen.plot is not None:
+        draw_bits(bars, chosen.plot)
 
 
 if __name__ == "__main__":
