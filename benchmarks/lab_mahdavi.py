@@ -28,7 +28,7 @@ from byheart.errors import BadInput
 from byheart.lab.devices import device_called
 from byheart.lab.experiments.mahdavi_2024 import Config, data, members
 from byheart.lab.member import ANSWERS
-from byheart.lab.models.sinusoids import sinusoids
+from byheart.lab.models.parts import sinusoids
 from byheart.lab.stack import Stack
 
 WARM_UP_STEPS = 20

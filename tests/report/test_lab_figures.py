@@ -8,12 +8,10 @@ from xml.etree import ElementTree
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.crossing import Probe, crossing
 from byheart.report.lab import (
     Beside,
     draw_against_mlp,
     draw_capacity,
-    draw_crossing,
     draw_dims,
     draw_head_dims,
     draw_heads,
@@ -55,7 +53,6 @@ def rung(parameters: int, demand: float, bits: float, seed: int = 0) -> Row:
     return {"parameters": parameters, "demand": demand, "bits_per_parameter": bits, **sizes}
 
 
-PROBES = [Probe(100, 4, 5), Probe(200, 3, 5), Probe(300, 1, 5)]
 DRAWN: dict[str, Callable[[Path], None]] = {
     "heads": lambda path: draw_heads([dana(heads=H) for H in (1, 6, 11)], path),
     "head dims": lambda path: draw_head_dims([dana(head_dim=d) for d in (1, 2, 3)], path),
@@ -69,7 +66,6 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     ),
     "loss gap": lambda path: draw_madden([madden(4, 0.5), madden(8, 0.05), madden(16, 0.005)], path),
     "capacity": lambda path: draw_capacity([rung(1000, 2, b, s) for s, b in enumerate((1, 1.1, 1.3))], path),
-    "crossing": lambda path: draw_crossing(PROBES, crossing(PROBES), path),
 }
 
 
@@ -93,7 +89,6 @@ def test_three_rows_make_a_picture(tmp_path: Path, name: str) -> None:
         ("saturation", ("mean ± s.d. of 3 runs", "share of the examples")),
         ("loss gap", ("1 %", "smallest m", "suffices")),
         ("capacity", ("95 % interval over 3 seeds", "published", "so perhaps not full")),
-        ("crossing", ("Wilson", "logistic", "95 % interval")),
     ],
 )
 def test_kinds_of_numbers_and_their_spread_are_said(tmp_path: Path, name: str, said: tuple[str, ...]) -> None:
@@ -170,22 +165,6 @@ def test_what_is_built_stands_beside_the_ladder(tmp_path: Path) -> None:
     text = (tmp_path / "p.svg").read_text()
     assert "built, every answer checked: reciting" in text
     draw_capacity([rung(1000, 1, -0.2)], tmp_path / "p.svg")  # nothing held: no logarithms of it
-
-
-@pytest.mark.parametrize(
-    ("probes", "said"),
-    [
-        ([Probe(1, 5, 5), Probe(2, 0, 5)], "separated"),
-        ([Probe(1, 0, 5), Probe(2, 0, 5)], "all fail"),
-        ([Probe(1, 5, 5)], "… "),
-        ([Probe(1, 2, 4), Probe(2, 2, 4)], "no trend"),
-    ],
-)
-def test_a_crossing_without_a_curve_is_said_and_not_drawn(tmp_path: Path, probes: list[Probe], said: str) -> None:
-    draw_crossing(probes, crossing(probes), tmp_path / "p.svg")
-    text = (tmp_path / "p.svg").read_text()
-    assert said in text or "all succeed" in text
-    assert "logistic" not in text
 
 
 @pytest.mark.parametrize(

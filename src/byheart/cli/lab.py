@@ -81,7 +81,7 @@ class RunExperiment:
         if self.executor == "processes":
             return Processes(source, self.device, self.jobs)
         if self.jobs is not None:
-            raise BadInput("--jobs is for --executor processes or ray; leave it away")
+            raise BadInput("--jobs is for --executor processes or ray; omit it")
         return Local(source, self.device)
 
     def _say(self, run: "Run", reached: "Progress", before: int) -> None:

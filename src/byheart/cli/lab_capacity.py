@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 WORDS = 31
 CAPACITY = with_example(
-    "Train a ladder of GPTs on random labels: how many bits a parameter they hold, with intervals over seeds.",
+    "Train a ladder of GPTs on random labels: how many bits per parameter they hold, with intervals over seeds.",
     "byheart lab capacity --parameters 1000 2000 4000 --steps 2000 -o runs/ladder --plot ladder.png",
 )
 
 
 @dataclass(frozen=True)
 class LabCapacity:
-    """Train a ladder of GPTs on random labels, and say how many bits a parameter they hold."""
+    """Train a ladder of GPTs on random labels, and say how many bits per parameter they hold."""
 
     scale: Literal["smoke", "short", "paper"] = "smoke"
     """The ladder to start from; what is given below replaces its own. smoke: seconds. paper: for a GPU."""
     parameters: tuple[int, ...] = ()
     """Sizes of the ladder: at most so many parameters, all counted."""
     demands: tuple[float, ...] = ()
-    """Bits of labels that are asked for, a parameter; the most that is held over all of them counts."""
+    """Bits of labels asked for per parameter; the most that is held over all of them counts."""
     learning_rates: tuple[float, ...] = ()
     """Largest learning rates to try; the best counts."""
     seeds: int | None = None
@@ -127,7 +127,7 @@ class LabCapacity:
 
 
 def _trained_table(run: "Run", best: "list[Held]") -> Any:
-    columns = (">parameters", ">N", ">asked for", ">rate", ">bits a parameter", "95 % interval", ">seeds", ">lost")
+    columns = (">parameters", ">N", ">asked for", ">rate", ">bits per parameter", "95 % interval", ">seeds", ">lost")
     rows = table(f"trained: the most over N, {run.done} of {len(run.configs)} networks done", *columns)
     for point in best:
         interval = "–" if point.low is None else f"{point.low:.2f} to {point.high:.2f}"
@@ -137,7 +137,7 @@ def _trained_table(run: "Run", best: "list[Held]") -> Any:
 
 
 def _built_table(beside: "list[Beside]") -> Any:
-    columns = ("network", ">N", ">parameters", ">bits a parameter")
+    columns = ("network", ">N", ">parameters", ">bits per parameter")
     rows = table("built, for as many random labels; every answer checked", *columns)
     for each in beside:
         sizes = number(each.examples), number(each.parameters)

@@ -1,7 +1,7 @@
 """The papers' experiments, by name: ``EXPERIMENTS[name](scale)`` is one to run.
 
-Each module follows one paper: the protocol as its authors' code ran it, with the paper's text as an option where the
-two differ. Scales: "smoke" takes seconds on two cores, "short" minutes, "paper" is the paper's.
+Each module follows one paper: the protocol as its authors' code ran it, as far as that is known, and what was chosen
+here where it is not. Scales: "smoke" takes seconds on two cores, "short" minutes, "paper" is the paper's.
 """
 
 from collections.abc import Callable

@@ -35,6 +35,7 @@ from torch.nn import functional
 
 from byheart.errors import BadInput
 from byheart.lab.member import Tensors
+from byheart.lab.models.parts import Shape, uniform
 from byheart.tasks.checks import count
 
 TOKENS = "tokens"
@@ -88,10 +89,10 @@ class AttentionOnly:
         wider = None if self.hidden is None or other.hidden is None else max(self.hidden, other.hidden)
         return replace(self, heads=max(self.heads, other.heads), hidden=wider)
 
-    def _tensors(self) -> dict[str, tuple[tuple[int, ...], float]]:
+    def _tensors(self) -> dict[str, tuple[Shape, float]]:
         """Shape of every tensor, and the bound of its uniform first entries."""
         d, d_h, H, k = self.model_dim, self.head_dim, self.heads, self.input_dim
-        tensors: dict[str, tuple[tuple[int, ...], float]] = {
+        tensors: dict[str, tuple[Shape, float]] = {
             "embedding": ((self.vocab, d), d**-0.5),
             "unembedding": ((self.vocab, d), d**-0.5),
         }
@@ -114,11 +115,9 @@ class AttentionOnly:
         return tensors
 
     def init(self, generator: torch.Generator) -> Tensors:
-        """All entries uniform, float64."""
-        return {
-            name: (2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1) * bound
-            for name, (shape, bound) in self._tensors().items()
-        }
+        """All entries uniform."""
+        tensors = self._tensors().items()
+        return uniform({name: shape for name, (shape, _) in tensors}, {name: b for name, (_, b) in tensors}, generator)
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Logits [M, B, ω] after the tokens [M, B, 2]; a transposed view, as the batch is the last axis inside."""

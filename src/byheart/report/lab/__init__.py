@@ -12,7 +12,6 @@ Rows are flat, config and metrics side by side, as ``Run.table`` gives them. Wha
 """
 
 from byheart.report.lab.capacity import Beside, draw_capacity
-from byheart.report.lab.crossing import draw_crossing
 from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
 from byheart.report.lab.madden import draw_madden
 from byheart.report.lab.mahdavi import draw_mahdavi, draw_saturation_counts
@@ -25,7 +24,6 @@ __all__ = [
     "Drawing",
     "draw_against_mlp",
     "draw_capacity",
-    "draw_crossing",
     "draw_dims",
     "draw_head_dims",
     "draw_heads",

@@ -68,8 +68,8 @@ def _crossings(rows: Rows) -> list[Table]:
 
 
 def _bits(rows: Rows) -> list[Table]:
-    """Bits a parameter at all points, and laws of the most that is held over the parameters."""
-    tables = [Table("Bits a parameter, mean and 95 % interval over seeds", [asdict(point) for point in held(rows)])]
+    """Bits per parameter at all points, and laws of the most that is held over the parameters."""
+    tables = [Table("Bits per parameter, mean and 95 % interval over seeds", [asdict(point) for point in held(rows)])]
     best = plateaus(rows)
     if len(best) > 2:
         sizes, bits = [p.parameters for p in best], [p.bits_per_parameter * p.parameters for p in best]
