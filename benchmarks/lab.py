@@ -89,7 +89,7 @@ def compared(steps: int) -> float:
 
 
 def plain_rate(steps: int) -> float:
-    """Steps a second."""
+    """Steps per second."""
     member = member_of(CONFIG)
     plain_losses(member, 5, torch.float32)
     start = time.process_time()
@@ -98,7 +98,7 @@ def plain_rate(steps: int) -> float:
 
 
 def ensemble_rate(members: int, steps: int) -> float:
-    """Model-steps a second."""
+    """Model-steps per second."""
     drawn = [member_of(replace(CONFIG, seed=seed)) for seed in range(members)]
     stack = Stack(drawn, CONFIG.architecture, CPU, torch.float32, graph=False)
     stack.advance(5)

@@ -8,7 +8,7 @@ The task is the authors': queries and contexts of n tokens, uniform in [0, 1]^64
 - query only: one model, what the loss reads and no more, by the same operations as the ensemble;
 - ensemble: so many models at once, on a GPU a CUDA graph a step; with --tf32, products of float32 matrices with TF32.
 
-What is counted is model-steps a second: one step of Adam of one model on one batch. Needs numpy and torch only.
+What is counted is model-steps per second: one step of Adam of one model on one batch. Needs numpy and torch only.
 """
 
 import argparse
@@ -36,7 +36,7 @@ WARM_UP_STEPS = 20
 
 @dataclass(frozen=True)
 class Speed:
-    """Model-steps a second, of so many models at once."""
+    """Model-steps per second, of so many models at once."""
 
     way: str
     context: str
@@ -93,7 +93,7 @@ def options() -> argparse.Namespace:
 
 
 def rate(step: Callable[[int], object], device: torch.device, seconds: float) -> float:
-    """Steps a second of ``step(k)``, which does k of them."""
+    """Steps per second of ``step(k)``, which does k of them."""
 
     def timed(steps: int) -> float:
         start = time.perf_counter()

@@ -132,7 +132,7 @@ def test_runs_are_compared_point_by_point(here: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("run", "nonsense"), "no experiment is called 'nonsense'; expected a Python file, or one of dana-2025-1, "),
+        (("run", "nonsense"), "no experiment is called 'nonsense'; expected a name of byheart lab list, "),
         (("run", "missing.py"), "missing.py: No such file or directory"),
         (("run", "bad.py"), "bad.py:1: ZeroDivisionError: division by zero"),
         (("run", "latin.py"), "latin.py: not UTF-8 text"),

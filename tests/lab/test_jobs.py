@@ -222,11 +222,13 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path: Path, text: s
     assert complaint in str(refused.value)
 
 
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(
-        BadInput, match=r"no experiment is called 'dana-7'; expected a Python file, or one of .*dana-2025-1"
-    ):
-        load(Named("dana-7", "smoke"))
+@pytest.mark.parametrize(
+    ("name", "near"), [("dana-205-1", "as dana-2025-1 or dana-2025-"), ("nonsense", "as dana-2025-1, or a Python file")]
+)
+def test_an_unknown_name_is_told_the_nearest_ones(name: str, near: str) -> None:
+    told = f"no experiment is called '{name}'; expected a name of byheart lab list, {near}"
+    with pytest.raises(BadInput, match=told):
+        load(Named(name, "smoke"))
 
 
 # Processes

@@ -206,7 +206,7 @@ def perform(source: Source, job: Job, device: str, report: Report | None = None)
             raise BadInput("the experiment has other configs each time it is read; expected the same ones")
         found = load(source).work([configs[name] for name in job], device, report)
         if len(found) != len(job):
-            raise BadInput(f"work returned {len(found)} rows for {len(job)} configs; expected one a config, in order")
+            raise BadInput(f"work returned {len(found)} rows for {len(job)} configs; expected one per config, in order")
         metrics = tuple(metrics_of(row) for row in found)
     except (Exception, SystemExit) as error:
         return Result((), time.perf_counter() - start, _in_a_line(error))

@@ -2,8 +2,8 @@
 
     config.json     what is run: the experiment's name and scale, all its configs by key, their seeds, and for every
                     session the machine and the versions of Python, torch, numpy and Byheart
-    results.jsonl   one JSON object a line, appended and fsynced when a job ends: experiment, key (hash of the config),
-                    config, status (done or failed), metrics, seconds, error
+    results.jsonl   one JSON object per line, appended and fsynced when a job ends: experiment, key (hash of the
+                    config), config, status (done or failed), metrics, seconds, error
     lock            held by the process that writes, as long as it lives
     experiment.py   the user's file, where the experiment comes from one
 

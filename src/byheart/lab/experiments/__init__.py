@@ -7,7 +7,7 @@ here where it is not. Scales: "smoke" takes seconds on two cores, "short" minute
 from collections.abc import Callable
 
 from byheart.lab.experiments.dana_2025 import EXPERIMENTS as DANA_2025
-from byheart.lab.experiments.experiment import SCALES, Config, Experiment, Row, Scale, from_json, key, to_json
+from byheart.lab.experiments.experiment import SCALES, Config, Experiment, Row, Scale, key, to_json
 from byheart.lab.experiments.madden_2024 import EXPERIMENTS as MADDEN_2024
 from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
 
@@ -33,7 +33,6 @@ __all__ = [
     "Experiment",
     "Row",
     "Scale",
-    "from_json",
     "key",
     "to_json",
 ]

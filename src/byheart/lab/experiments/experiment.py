@@ -1,14 +1,14 @@
 """What `byheart lab run` runs: a list of configs, which of them are trained together, and how.
 
-A config is a frozen dataclass of plain values (numbers, strings, booleans, None, tuples of them). It goes to JSON and
-comes back equal; an unknown key is an error. Its key, a hash of kind and values, names its results wherever they are.
+A config is a frozen dataclass of plain values (numbers, strings, booleans, None, tuples of them), which JSON can hold.
+Its key, a hash of kind and values, names its results wherever they are.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
-from typing import Any, ClassVar, Literal, Protocol, TypeVar, get_args
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, is_dataclass
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from byheart.errors import BadInput
 from byheart.lab.former import formerly
@@ -16,8 +16,6 @@ from byheart.progress import Report
 
 Scale = Literal["smoke", "short", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
-
-_Kind = TypeVar("_Kind")
 
 Row = dict[str, float | int | str | None]
 
@@ -63,29 +61,6 @@ def to_json(config: Config) -> dict[str, Any]:
     """The config as JSON has it: tuples become lists."""
     values: dict[str, Any] = json.loads(json.dumps(asdict(config)))
     return values
-
-
-def from_json(kind: type[_Kind], values: Mapping[str, Any]) -> _Kind:
-    """The config of this kind with these values; lists become tuples. Unknown and missing keys are errors.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Point:
-    ...     heads: int
-    >>> from_json(Point, {"heads": 2})
-    Point(heads=2)
-    >>> from_json(Point, {"head": 2})
-    Traceback (most recent call last):
-    byheart.errors.BadInput: Point has no 'head'; expected heads
-    """
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
-    for name in values:
-        if name not in known:
-            raise BadInput(f"{kind.__name__} has no {name!r}; expected {', '.join(known)}")
-    try:
-        return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
-    except TypeError as error:
-        raise BadInput(f"{kind.__name__}: {error}; expected {', '.join(known)}") from None
 
 
 def key(config: Config) -> str:

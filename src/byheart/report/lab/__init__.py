@@ -1,4 +1,4 @@
-"""The lab's figures: one function a figure, each from a table of results alone.
+"""The lab's figures: one function per figure, each from a table of results alone.
 
 Rows are flat, config and metrics side by side, as ``Run.table`` gives them. What is drawn beside them:
 
