@@ -8,9 +8,7 @@ import torch
 from byheart.errors import BadInput
 from byheart.lab import ensemble
 from byheart.lab.ensemble import Member, Training, train
-from byheart.lab.losses import losses, rights
 from byheart.lab.models.dana import AttentionOnly
-from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 
@@ -220,69 +218,12 @@ def test_summed_and_mean_cross_entropy_have_the_same_direction():
     assert outcomes[0].loss == pytest.approx(outcomes[1].loss, rel=1e-5)
 
 
-def test_an_epoch_shows_every_example_once_and_epochs_differ():
-    orders = [shuffles([3, 4], epoch, 100, CPU) for epoch in range(3)]
-    for order in orders:
-        assert torch.equal(order.sort(dim=1).values, torch.arange(100).expand(2, 100))
-    rows = {tuple(row) for order in orders for row in order.tolist()}
-    assert len(rows) == 6
-    assert torch.equal(shuffles([4], 1, 100, CPU)[0], orders[1][1])
-
-
-def test_orders_are_uniform():
-    """Each of six orders of three examples about as often as any other: χ² with 5 degrees of freedom."""
-    orders = shuffles(list(range(6000)), 0, 3, CPU)
-    counts = torch.unique(orders, dim=0, return_counts=True)[1]
-    assert len(counts) == 6
-    assert ((counts - 1000).square() / 1000).sum() < 20.5  # the 0.999 quantile
-
-
 def test_a_stream_of_batches_goes_over_the_ends_of_epochs():
     own = member(0, examples=20)
     stack = Stack([own], NETWORK, CPU, torch.float32, graph=False)
     stack._prepare(5)
     assert torch.equal(stack.places[:5].flatten()[:20].sort().values, torch.arange(20))
     assert torch.equal(stack.places[:5].flatten()[20:40].sort().values, torch.arange(20))
-
-
-def test_warm_up_and_cosine():
-    training = Training(batch=1, steps=1000, learning_rate=2.0, schedule="warm-up-cosine")
-    rates = learning_rates(training, 10, np.arange(1001.0))
-    assert rates[0] == pytest.approx(0.02)
-    assert rates.argmax() == 50
-    assert rates[50] == pytest.approx(2)
-    assert rates[525] == pytest.approx(1)
-    assert rates[-1] == 0
-
-
-def test_losses_of_transposed_outputs_and_of_distributions_are_the_same():
-    outputs = torch.randn(2, 5, 4, generator=torch.Generator().manual_seed(0))
-    answers = torch.tensor([[0, 1, 2, 3, 0], [3, 2, 1, 0, 1]])
-    expected = torch.nn.functional.cross_entropy(outputs.flatten(0, 1), answers.flatten(), reduction="none").view(2, 5)
-    turned = outputs.mT.contiguous().mT
-    for given in (outputs, turned):
-        torch.testing.assert_close(losses(given, answers, "cross-entropy"), expected)
-    certain = torch.nn.functional.one_hot(answers, 4).float()
-    torch.testing.assert_close(losses(outputs, certain, "cross-entropy"), expected)
-    assert torch.equal(rights(outputs, certain, "cross-entropy"), rights(outputs, answers, "cross-entropy"))
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"batch": 0}, "batch is 0; expected at least 1"),
-        ({"schedule": "cosine"}, "schedule is 'cosine'; expected one of linear-by-epoch, warm-up-cosine, constant"),
-        ({"loss": "hinge"}, "loss is 'hinge'; expected one of"),
-        ({"learning_rate": 0.0}, "learning_rate is 0.0 and last_learning_rate 0.001; expected more than 0"),
-        ({"stop_at": 1.0}, "stop_at is 1.0 and evaluate_every is None; expected so many steps"),
-        ({"last_batches": 41}, "last_batches is 41; expected 0 to 40"),
-        ({"betas": (0.9, 1.0)}, r"betas are \(0.9, 1.0\) and warm_up 0.05; expected 0 or more, and less than 1"),
-        ({"largest_norm": 0.0}, "largest_norm is 0.0; expected more than 0, or None"),
-    ],
-)
-def test_training_refuses(changes, message):
-    with pytest.raises(BadInput, match=message):
-        replace(TRAINING, **changes)
 
 
 @pytest.mark.parametrize(
@@ -300,8 +241,3 @@ def test_members_refuse(changes, message):
     fine = {"architecture": Linear(3, 2), "training": TRAINING, "seed": 0, "examples": points(0)}
     with pytest.raises(BadInput, match=message):
         train([Member(**fine | changes)])
-
-
-def test_a_device_that_is_not_there_is_refused():
-    with pytest.raises(BadInput, match="device is 'abacus', which cannot be used here"):
-        train([member(0)], device="abacus")
