@@ -61,7 +61,7 @@ class LabPlot:
             raise BadInput("--shipped takes no folder; expected one or the other")
         rows = results.table(name)
         tables = [*tables_of(name, rows), Table("All models", rows)]
-        about = {"experiment": name, "models": f"{len(rows):,}", "results": "come with Byheart"}
+        about = _question(name) | {"experiment": name, "models": f"{len(rows):,}", "results": "come with Byheart"}
         return self._write(self.out or Path("figures"), name, figures_of(name, rows), about, tables, len(rows))
 
     def _write(
@@ -102,9 +102,17 @@ def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: "Report | N
     return figures_of(runs[0].name, rows, built_beside(rows, report) if papers == {"capacity"} else ())
 
 
+def _question(experiment: str) -> dict[str, str]:
+    """What is asked, and by whom, if it is known."""
+    from byheart.report.lab import QUESTIONS
+
+    paper = experiment.split("-", maxsplit=1)[0]
+    return {"question": QUESTIONS[paper]} if paper in QUESTIONS else {}
+
+
 def _about(runs: "list[Run]") -> dict[str, Any]:
-    """What was run, where and with what."""
-    found: dict[str, Any] = {}
+    """What was asked, what was run, where and with what."""
+    found: dict[str, Any] = {**_question(runs[0].name)}
     for run in runs:
         prefix = f"{run.folder.name}: " if len(runs) > 1 else ""
         found[f"{prefix}experiment"] = run.name

@@ -11,6 +11,14 @@ from byheart.report.lab.mahdavi import draw_mahdavi, draw_saturation_counts
 from byheart.report.lab.series import Rows, values
 from byheart.report.lab.slopes import draw_slopes, has_slopes
 
+QUESTIONS = {
+    "dana": "Dana, Pydi & Chevaleyre 2025: how many associations does an attention-only Transformer memorize?",
+    "mahdavi": "Mahdavi, Liao & Thrampoulidis 2024: how many examples do the heads of one attention layer memorize?",
+    "madden": "Madden, Fox & Thrampoulidis 2024: how many hidden units take the loss to the entropy of the data?",
+    "capacity": "after Morris et al. 2025: how many bits does a trained GPT memorize per parameter?",
+}
+"""What is asked, and by whom, by the first word of an experiment's name."""
+
 
 @dataclass(frozen=True)
 class Drawing:
