@@ -91,6 +91,8 @@ class SmallGPT:
             logits: torch.Tensor = functional_call(model, own, (tokens,), {"last": True})
             return logits
 
+        if len(batch["tokens"]) == 1:  # mapping over a single model takes a third longer than the model itself
+            return one({name: tensor[0] for name, tensor in weights.items()}, batch["tokens"][0])[None]
         logits: torch.Tensor = vmap(one)(weights, batch["tokens"])
         return logits
 
