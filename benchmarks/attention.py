@@ -1,6 +1,8 @@
 """One attention layer: the figures of mahdavi-2024, dana-2025 and madden-2024 in the README. Run by `make bench`.
 
-python benchmarks/attention.py mahdavi
+    python benchmarks/attention.py mahdavi
+
+runs one section alone.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,8 @@
 """Contextual mappings: the figures of kim-2023 and kajitsuka-sato-2024 in the README. Run by `make bench`.
 
-python benchmarks/contextual.py precision --plot precision.png
+    python benchmarks/contextual.py precision --plot precision.png
+
+runs one section alone, and draws it.
 """
 
 import argparse
