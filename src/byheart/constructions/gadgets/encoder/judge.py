@@ -10,9 +10,6 @@ from byheart.constructions.gadgets.encoder.gaps import basis, encodings_gap, une
 from byheart.constructions.gadgets.encoder.lower import lower
 from byheart.tasks.checks import Floats, floats
 
-NEAR = 1e-6
-"""Two starts whose divergences differ by less have reached the same one."""
-
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
@@ -46,11 +43,6 @@ class Encoder:
     def logits(self) -> Floats:
         """[N, ω]"""
         return self.encodings @ self.W_U
-
-    @property
-    def agreeing(self) -> int:
-        """How many starts ended within 1e-6 of the best."""
-        return sum(value <= self.reached[0] + NEAR for value in self.reached)
 
 
 def judged(probabilities: ArrayLike, weights: ArrayLike, W_U: ArrayLike, encodings: ArrayLike) -> Encoder:
