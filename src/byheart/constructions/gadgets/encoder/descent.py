@@ -32,8 +32,8 @@ def descend(point: Point, small: float, most: int) -> Point:
 def _newton_step(point: Point, radius: float) -> tuple[Floats, float]:
     """The step Y [ω, d] with |Y| ≤ radius, and the decrease that the model predicts.
 
-    Conjugate gradients go by size/curvature, or to the boundary, which is positive; compared as products, since the
-    curvature may be 0, negative, or so small that the quotient overflows.
+    A step of conjugate gradients is size/curvature long, or leads to the boundary if that is nearer. The two are
+    compared as products: the curvature may be 0, negative, or so small that the quotient overflows.
     """
     Y, residual = np.zeros_like(point.W), -point.steepest
     along, curved_Y = residual, np.zeros_like(point.W)

@@ -5,8 +5,8 @@ H(q). With the encodings fixed it is the same with Σ_t π_t q_t e_tᵀ = Σ_t �
 
 **Finding q.** From a distribution s one Newton step gives q = s(1 + x), x the step in the logits: of all q that solve
 the equations the one with the least χ² = Σ s x². Where x < −1 tokens get s = 0, and the step is repeated. The first s
-is the softmax, raised to 10⁻¹⁵ where it is smaller: any s will do, and logits far apart have a softmax of 10⁻¹⁰⁰, whose
-steps would be 10¹⁰⁰. So with full support the equations' matrix is at least 10⁻¹⁵, in an orthonormal basis.
+is the softmax, raised to 10⁻¹⁵ where it is smaller: any s will do, and from the 10⁻¹⁰⁰ that logits far apart have it
+would take steps of 10¹⁰⁰.
 
 **Checking q.** The equations, and the sums of q, may be off by 10⁻¹² in an orthonormal basis, and no entry may be
 negative; else q = p is taken, which says only "divergence ≥ 0". So gaps are true for logits √π_t L_t of norm Λ up to
