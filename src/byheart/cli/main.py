@@ -1,5 +1,6 @@
 """``byheart``: the way in. Parses, runs, and turns errors into one line and an exit code."""
 
+import io
 import os
 import sys
 import traceback
@@ -90,6 +91,9 @@ _ABOUT = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 done, 1 not true, 2 bad input, 70 our own mistake."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that has no √ is no reason to stop
     if given == ["--version"]:
         sys.stdout.write(f"byheart {byheart.__version__}\n")
         sys.exit(0)

@@ -39,7 +39,7 @@ def console() -> Any:
     from rich.console import Console
 
     plain = Console(highlight=False)
-    return plain if plain.is_terminal else Console(highlight=False, width=130, soft_wrap=True)
+    return plain if sys.stdout.isatty() else Console(highlight=False, width=130, soft_wrap=True)
 
 
 def table(title: str, *columns: str) -> Any:
@@ -88,7 +88,7 @@ def steps(title: str, *, quiet: bool) -> Iterator[Report | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     stderr = Console(stderr=True)
-    if quiet or not stderr.is_terminal:
+    if quiet or not sys.stderr.isatty():
         yield None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -107,7 +107,7 @@ def status(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
 
     stderr = Console(stderr=True)
-    if quiet or not stderr.is_terminal:
+    if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return
     with stderr.status(title) as line:
