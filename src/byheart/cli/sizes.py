@@ -28,7 +28,7 @@ class SizeFlags:
     @property
     def size(self) -> Size:
         """As the rest of the package knows it."""
-        from byheart.report.planner import check_size
+        from byheart.constructions.planner import check_size
 
         return check_size(Size(self.examples, self.length, self.labels, self.vocab, self.dim))
 

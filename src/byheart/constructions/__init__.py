@@ -1,4 +1,4 @@
-"""One module a construction: a task in, a network that has memorized it out, the proof beside the weight it justifies.
+"""One module per construction: a task in, a network that has memorized it out, the proof beside each weight.
 
 =======================  ==================================================================================
 name                     result
@@ -14,11 +14,14 @@ name                     result
 ``madden-2024``          one decoder layer with N units, any N next-token distributions, or labels, ωN parameters
 =======================  ==================================================================================
 
-Every construction has frozen ``Settings``, a ``demand`` (what a task asks of it, counted), a ``plan`` (every tensor's
-shape before anything is built) and a ``build``.
+Every module defines one ``CONSTRUCTION`` (:mod:`.construction`), listed once (:mod:`.registry`). Its ``build`` counts
+what a task demands, plans every tensor's shape from that alone, and returns the network with the plan that it followed.
 """
 
-from byheart.constructions.build import CONSTRUCTIONS, Built, Construction, build
+from byheart.constructions.build import build
+from byheart.constructions.built import Built
+from byheart.constructions.construction import Construction, Made
 from byheart.constructions.plan import Plan
+from byheart.constructions.registry import CONSTRUCTIONS, find, known, register
 
-__all__ = ["CONSTRUCTIONS", "Built", "Construction", "Plan", "build"]
+__all__ = ["CONSTRUCTIONS", "Built", "Construction", "Made", "Plan", "build", "find", "known", "register"]

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from byheart.constructions.gadgets.demand import Setting
-from byheart.report.compare import published
-from byheart.report.planner import planned
-from byheart.report.style import COLOURS, DASHES, FAINT, INK, QUIET, canvas
+from byheart.constructions.planner import planned
+from byheart.constructions.registry import known
+from byheart.report.style import FAINT, INK, QUIET, canvas, colours
 from byheart.size import Size
 
 _GAP = 0.048
@@ -102,11 +102,11 @@ def _draw_built(axes: Any, panel: Panel) -> None:
     """Dots for what was built, with the numbers of the smallest and of the largest."""
     ordered = sorted(panel.built, key=lambda point: point.parameters)
     for point in ordered:
-        colour = COLOURS.get(point.construction, INK)
+        colour = colours().get(point.construction, INK)
         axes.plot(point.examples, point.parameters, "o", color=colour, ms=7, markeredgecolor="white", zorder=5)
     for point, side in zip((ordered[:1] + ordered[1:][-1:]), (-1, 1), strict=False):
         place = {"xytext": (0, 9 * side), "textcoords": "offset points", "ha": "center", "va": "center"}
-        colour = COLOURS.get(point.construction, INK)
+        colour = colours().get(point.construction, INK)
         axes.annotate(f"{point.parameters:,}", (point.examples, point.parameters), color=colour, fontsize=8, **place)
 
 
@@ -119,7 +119,7 @@ def _smallest_band(axes: Any, panel: Panel) -> None:
         if i + 1 < len(best) and best[i + 1] == name:
             continue
         left, right = edges[begin], edges[i + 1]
-        axes.axvspan(left, right, ymax=0.035, color=COLOURS.get(name, INK), linewidth=0)
+        axes.axvspan(left, right, ymax=0.035, color=colours().get(name, INK), linewidth=0)
         if math.log(right / left) > 0.2 * whole:
             place = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "center"}
             axes.text(math.sqrt(left * right), 0.016, f"smallest: {name}", color="white", fontsize=8, **place)
@@ -155,8 +155,8 @@ def _constructions(panel: Panel) -> list[Line]:
     for name in sorted({point.construction for point in panel.points}):
         chosen = [point for point in panel.points if point.construction == name]
         xs, ys = [point.examples for point in chosen], [float(point.parameters) for point in chosen]
-        note = published(name, panel.setting).strip("–")
-        lines.append(Line(name, xs, ys, COLOURS.get(name, INK), DASHES.get(name, "-"), note=note))
+        entry = known()[name]
+        lines.append(Line(name, xs, ys, entry.colour, entry.dash or "-", note=entry.orders.get(panel.setting, "")))
     return lines
 
 

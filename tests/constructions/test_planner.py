@@ -3,9 +3,6 @@
 from dataclasses import replace
 
 import pytest
-
-from byheart.constructions import CONSTRUCTIONS
-from byheart.errors import BadInput
 from byheart.report.planner import (
     Crossover,
     Range,
@@ -15,6 +12,9 @@ from byheart.report.planner import (
     smaller,
     smaller_in_words,
 )
+
+from byheart.constructions import CONSTRUCTIONS
+from byheart.errors import BadInput
 from byheart.size import Size
 
 from ..exact import EXACT
