@@ -11,9 +11,11 @@ y_1, …, y_N. For an integer z, relu(z − z_i + 1) − relu(z − z_i) is 1 if
 
     y_1 + Σ_{i ≥ 2} (y_i − y_{i−1}) · (relu(z − z_i + 1) − relu(z − z_i))
 
-is y_i at z = z_i. **Parameters**: n + 1 for the number, 4 for every step, 2 more to weigh it, and 1: 6(N − 1) + n + 2.
-All weights are integers, the largest of about n·log₂ω bits: honest, exact, and larger than what the theory can do.
+is y_i at z = z_i. **Parameters**, if N ≥ 2: n + 1 for the number, 4 for every step, 2 more to weigh it, and 1, together
+6(N − 1) + n + 2. All weights are integers, the largest of about n·log₂ω bits: exact, and larger than it need be.
 """
+
+from itertools import pairwise
 
 import numpy as np
 
@@ -48,7 +50,7 @@ def build(task: Task, settings: object, rng: np.random.Generator, report: Report
     label = dict(zip(numbers, checked.labels.tolist(), strict=True))
     ordered = sorted(label)
     biases, weights = [], []
-    for before, here in zip(ordered, ordered[1:], strict=False):
+    for before, here in pairwise(ordered):
         biases += [1 - here, -here]
         weights += [label[here] - label[before], label[before] - label[here]]
     biases, weights = biases or [0], weights or [0]  # one sequence: a layer has at least one unit

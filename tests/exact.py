@@ -1,4 +1,6 @@
 """Which constructions build exact networks, and which softmax networks: tests of either kind go through its list."""
 
-EXACT = ["interpolate", "vardi-2022", "kajitsuka-sato-2025", "kim-2023", "kajitsuka-sato-2024", "folding"]
-SOFTMAX = ["mahdavi-2024", "dana-2025", "madden-2024"]
+from byheart.constructions.registry import BUILT_IN
+
+EXACT = [module.CONSTRUCTION.name for module in BUILT_IN if module.CONSTRUCTION.kind == "exact"]
+SOFTMAX = [module.CONSTRUCTION.name for module in BUILT_IN if module.CONSTRUCTION.kind == "softmax"]

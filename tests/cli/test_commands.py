@@ -346,7 +346,7 @@ def test_bounds_json(run: Run, setting: str) -> None:
     assert found["bounds"]
     assert all(set(bound) == keys | {"parameters", "reason"} for bound in found["bounds"])
     names = {plan["construction"] for plan in found["constructions"]}
-    assert names == {c.name for c in CONSTRUCTIONS.values() if setting in c.settings_for}
+    assert names == {c.name for c in CONSTRUCTIONS.values() if setting in c.covers}
     assert all(plan["parameters"] > 0 for plan in found["constructions"])
     assert all(set(crossover) == {"examples", "construction"} for crossover in found["crossovers"])
 

@@ -79,7 +79,8 @@ def _build_of(entry: Construction) -> Any:
 
 def _about(entry: Construction) -> Any:
     example = f"byheart build {entry.name} --task t.npz -o net {entry.flags}".rstrip()
-    return subcommand(entry.name, description=with_example(f"{entry.summary}.", example))
+    summary = f"{entry.summary} ({entry.paper})." if entry.paper else f"{entry.summary}."
+    return subcommand(entry.name, description=with_example(summary, example))
 
 
 def check_name(given: list[str]) -> None:

@@ -431,7 +431,7 @@ def _closed_bound(task: NextTokenDistribution, dim: int) -> float:
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Dana, Pydi & Chevaleyre 2025",
-    summary="attention alone, any context length: H·d_h + d associations, or distributions (Dana et al. 2025)",
+    summary="attention alone, any context length: H·d_h + d associations, or distributions",
     kind="softmax",
     settings=Settings,
     build=build,

@@ -35,6 +35,6 @@ CONSTRUCTION = contextual.construction(
     name="interpolate",
     summary="the plain one-hidden-layer interpolator: 3 parameters per label, every table's baseline",
     settings=Settings,
-    orders=dict.fromkeys(("next-token", "seq-to-seq"), "naive: 3 per label"),
+    orders=dict.fromkeys(("next-token", "seq-to-seq"), "naive: 3 a label"),
     colour="#8c8c8c",
 )

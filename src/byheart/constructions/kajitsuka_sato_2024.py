@@ -399,7 +399,7 @@ def _confused(asked: _Asked, first: int, second: int, Y: int) -> str:
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Kajitsuka & Sato 2024",
-    summary="one layer, one softmax head of rank one, 2nN units (Kajitsuka & Sato 2024)",
+    summary="one layer, one softmax head of rank one, 2nN units",
     settings=Settings,
     build=build,
     covers=("next-token", "seq-to-seq"),

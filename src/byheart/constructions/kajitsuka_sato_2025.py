@@ -55,7 +55,7 @@ CONSTRUCTION = contextual.construction(
     lambda settings: extraction(settings.bits),
     name=NAME,
     paper="Kajitsuka & Sato 2025",
-    summary="FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq (Kajitsuka & Sato 2025)",
+    summary="FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq",
     settings=Settings,
     orders={"next-token": "Õ(√N)", "seq-to-seq": "Õ(√(nN))"},
     hypotheses=lambda task, settings: of_sequences(NAME, task, positions=settings.positions),

@@ -460,7 +460,7 @@ def _rounds(sizes: Demand, codes: _Codes) -> list[Layer]:
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Kim, Kim & Mozafari 2023",
-    summary="n rounds of hardmax attention read a sequence into its id: Õ(n + √(nN)) (Kim, Kim & Mozafari 2023)",
+    summary="n rounds of hardmax attention read a sequence into its id: Õ(n + √(nN))",
     settings=Settings,
     build=build,
     covers=("next-token", "seq-to-seq"),

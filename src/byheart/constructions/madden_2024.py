@@ -198,7 +198,7 @@ def _units(numbers: Floats) -> tuple[Floats, Floats]:
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Madden, Fox & Thrampoulidis 2024",
-    summary="one decoder layer with N units: any N next-token distributions, ωN parameters (Madden et al. 2024)",
+    summary="one decoder layer with N units: any N next-token distributions, ωN parameters",
     kind="softmax",
     settings=Settings,
     build=build,

@@ -307,7 +307,7 @@ def _limit(task: QueryTask, sizes: Sizes) -> tuple[int, str]:
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Mahdavi, Liao & Thrampoulidis 2024",
-    summary="one attention layer on contexts with queries: H(min(n, d_h) − 1) + 1 examples (Mahdavi et al. 2024)",
+    summary="one attention layer on contexts with queries: H(min(n, d_h) − 1) + 1 examples",
     kind="softmax",
     settings=Settings,
     build=build,

@@ -182,7 +182,7 @@ def _hash(
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Vardi, Yehudai & Shamir 2022",
-    summary="a ReLU network without attention on the whole sequence as one point: Õ(√N) (Vardi et al. 2022)",
+    summary="a ReLU network without attention on the whole sequence as one point: Õ(√N)",
     settings=Settings,
     build=build,
     covers=("next-token",),
