@@ -1,6 +1,6 @@
 """Which constructions build exact networks, and which softmax networks: tests of either kind go through its list."""
 
-from byheart.constructions.registry import BUILT_IN
+from byheart.constructions import CONSTRUCTIONS
 
-EXACT = [module.CONSTRUCTION.name for module in BUILT_IN if module.CONSTRUCTION.kind == "exact"]
-SOFTMAX = [module.CONSTRUCTION.name for module in BUILT_IN if module.CONSTRUCTION.kind == "softmax"]
+EXACT = [name for name, construction in CONSTRUCTIONS.items() if construction.kind == "exact"]
+SOFTMAX = [name for name, construction in CONSTRUCTIONS.items() if construction.kind == "softmax"]

@@ -75,17 +75,15 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
 
 
 def test_every_built_in_module_has_one_entry() -> None:
-    names = [module.CONSTRUCTION.name for module in BUILT_IN]
-    assert len(set(names)) == len(names)
-    for module in BUILT_IN:
-        entry = module.CONSTRUCTION
-        assert entry.name.replace("-", "_") == module.__name__.rsplit(".", 1)[1]
+    assert [name.replace("-", "_") for name in CONSTRUCTIONS] == list(BUILT_IN)
+    for name, entry in CONSTRUCTIONS.items():
+        assert entry.name == name
         assert entry.summary
         assert not entry.summary.endswith(".")
         assert entry.settings() == entry.settings_with(positions=False)
         assert re.fullmatch("#[0-9a-f]{6}", entry.colour)
         assert set(entry.covers) <= {"next-token", "seq-to-seq"}
-    colours = [module.CONSTRUCTION.colour for module in BUILT_IN]
+    colours = [entry.colour for entry in CONSTRUCTIONS.values()]
     assert len(set(colours)) == len(colours)
 
 

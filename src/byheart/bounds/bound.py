@@ -108,15 +108,15 @@ class Bound:
     kind           see the head of this module
     expression     the formula for people, in our letters
     hypotheses     what has to be true
-    paper_letters  from the paper's letters to ours, where they differ or need a word
     formula        the same formula for programs
+    paper_letters  from the paper's letters to ours, where they differ or need a word
     told_by_sizes  those hypotheses of which sizes and letters tell something, and what
     =============  =================================================================================================
 
     >>> import math
     >>> cube = Bound(
     ...     name="cube", paper="Nobody 2000", source="An example", setting="points", model="none", side="upper",
-    ...     kind="proved", expression="⌈d/δ⌉", hypotheses=("δ < 1", "no gravity"), paper_letters={},
+    ...     kind="proved", expression="⌈d/δ⌉", hypotheses=("δ < 1", "no gravity"),
     ...     formula=lambda dim, separation: math.ceil(dim / separation),
     ...     told_by_sizes={"δ < 1": lambda separation: separation < 1},
     ... )
@@ -140,8 +140,8 @@ class Bound:
     kind: Kind
     expression: str
     hypotheses: tuple[str, ...]
-    paper_letters: Mapping[str, str]
     formula: Callable[..., float]
+    paper_letters: Mapping[str, str] = field(default_factory=dict)
     told_by_sizes: Mapping[str, Condition] = field(default_factory=dict)
 
     @property

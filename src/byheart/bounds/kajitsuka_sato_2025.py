@@ -70,7 +70,6 @@ BOUNDS = (
         kind="order",
         expression="Õ(√N)",
         hypotheses=(SEPARATED, DISTINCT, BITS),
-        paper_letters={},
         formula=next_token,
         told_by_sizes={DISTINCT: may_differ},
     ),
@@ -84,7 +83,6 @@ BOUNDS = (
         kind="order",
         expression="Ω(√N)",
         hypotheses=("one network shape memorizes every dataset of N sequences, among them those with equal tokens",),
-        paper_letters={},
         formula=next_token,
     ),
     Bound(
@@ -97,7 +95,6 @@ BOUNDS = (
         kind="order",
         expression="Õ(√(nN))",
         hypotheses=(SEPARATED, "sequences that are permutations of each other ask for permuted labels", BITS),
-        paper_letters={},
         formula=sufficient_seq_to_seq,
     ),
     Bound(
@@ -110,7 +107,6 @@ BOUNDS = (
         kind="order",
         expression="Ω(√(nN / log(nN)))",
         hypotheses=("hardmax attention", "one network shape memorizes every dataset of N sequences of n tokens"),
-        paper_letters={},
         formula=needed_seq_to_seq,
     ),
 )

@@ -92,11 +92,5 @@ class BoundsCommand:
         return dict(bound.verdicts(self.sizes.size, self._letters))
 
     def _as_json(self, bound: Bound, answer: Answer) -> dict[str, object]:
-        names = ("name", "paper", "source", "setting", "model", "side", "kind", "expression")
-        about = {name: getattr(bound, name) for name in names}
-        return {
-            **about,
-            "hypotheses": self._verdicts(bound),
-            "parameters": answer.parameters,
-            "reason": answer.reason,
-        }
+        names = ("name", "paper", "source", "setting", "model", "side", "kind", "expression", "paper_letters")
+        return {name: getattr(bound, name) for name in names} | {"hypotheses": self._verdicts(bound), **asdict(answer)}

@@ -33,7 +33,7 @@ def build(
     >>> from byheart.tasks import NextToken
     >>> task = NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1])
     >>> [build("kajitsuka-sato-2025", task, positions=positions).account.dense for positions in (False, True)]
-    [69, 187]
+    [69, 115]
     """
     chosen = find(construction)
     if not isinstance(task, Task):
@@ -57,4 +57,4 @@ def build(
         raise BadInput(
             f"{chosen.name}: hashing these tokens needs weights of {account.max_bits} bits; got bits={allowed}"
         )
-    return Built(chosen.name, settings, made.network, account, seconds, seed, task, made.chosen)
+    return Built(chosen.name, settings, made.network, account, seconds, seed, task, dict(made.chosen))

@@ -26,7 +26,7 @@ class Made:
     network: AnyNetwork
     plan: Plan
     """Worked out before the network was built, from the counted demand of the task alone."""
-    chosen: dict[str, object] = field(default_factory=dict)
+    chosen: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

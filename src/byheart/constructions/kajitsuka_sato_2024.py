@@ -105,6 +105,9 @@ class _Asked(Asking):
     multisets: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
     """Different tokens of the sequence, and how often each occurs [K]."""
 
+    def __len__(self) -> int:
+        return len(self.token)
+
 
 @dataclass(frozen=True)
 class _Line:
@@ -291,7 +294,9 @@ def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
     runs = counted(rows)
     cuts = np.flatnonzero(np.diff(runs.sequence)) + 1
     multisets = list(zip(np.split(runs.token, cuts), np.split(runs.count, cuts), strict=True))
-    return _Asked(task, every.ids, every.places[first], [multisets[question % len(rows)] for question in questions])
+    token, sequence, labels, places = (a[first] for a in (every.token, every.sequence, every.labels, every.places))
+    asked_in = [multisets[question % len(rows)] for question in questions]
+    return _Asked(task, every.ids, every.first, token, sequence, labels, places, asked_in)
 
 
 def _on_a_line(

@@ -251,12 +251,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
             if keyed is not None:
                 codes, keys, answers, draws = keyed
                 network = network_for(checked, _layers(sizes, reader, codes, keys, answers))
-                chosen: dict[str, object] = {
-                    "modulus": codes.Q,
-                    "draws": draws,
-                    "rounds": sizes.rounds,
-                    "growth": growth,
-                }
+                chosen = {"modulus": codes.Q, "draws": draws, "rounds": sizes.rounds, "growth": growth}
                 return Made(network, plan(sizes), chosen)
     raise RuntimeError(f"{NAME}: no draw of codes told the questions apart; please report this task")
 

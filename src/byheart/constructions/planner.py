@@ -4,7 +4,7 @@ The counts are *true*: each is the plan of a network that ``byheart build`` woul
 size.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 
 from byheart.constructions.gadgets.demand import Setting
@@ -179,9 +179,7 @@ def _range(first: int, last: int) -> str:
 
 def check_size(size: Size) -> Size:
     """Refuse sizes that no task can have."""
-    for name in ("examples", "length", "labels", "vocab"):
-        if getattr(size, name) < 1:
-            raise BadInput(f"{name} is {getattr(size, name)}; expected at least 1")
-    if size.dim is not None and size.dim < 1:
-        raise BadInput(f"dim is {size.dim}; expected at least 1")
+    for name, value in asdict(size).items():
+        if value is not None and value < 1:
+            raise BadInput(f"{name} is {value}; expected at least 1")
     return size

@@ -6,48 +6,40 @@ nothing in a network's folder leads to code.
 """
 
 import difflib
-import importlib.util
 import sys
 import warnings
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
-from byheart.constructions import (
-    dana_2025,
-    folding,
-    interpolate,
-    kajitsuka_sato_2024,
-    kajitsuka_sato_2025,
-    kim_2023,
-    madden_2024,
-    mahdavi_2024,
-    vardi_2022,
-)
 from byheart.constructions.construction import Construction
 from byheart.errors import BadInput
 
-BUILT_IN: tuple[ModuleType, ...] = (
-    interpolate,
-    vardi_2022,
-    kajitsuka_sato_2025,
-    kim_2023,
-    kajitsuka_sato_2024,
-    folding,
-    mahdavi_2024,
-    dana_2025,
-    madden_2024,
+BUILT_IN = (
+    "interpolate",
+    "vardi_2022",
+    "kajitsuka_sato_2025",
+    "kim_2023",
+    "kajitsuka_sato_2024",
+    "folding",
+    "mahdavi_2024",
+    "dana_2025",
+    "madden_2024",
 )
-"""Every module defines ``CONSTRUCTION``."""
+"""The modules beside this one; each defines ``CONSTRUCTION``."""
 GROUP = "byheart.constructions"
-CONSTRUCTIONS: dict[str, Construction] = {module.CONSTRUCTION.name: module.CONSTRUCTION for module in BUILT_IN}
+_BUILT_IN: tuple[Construction, ...] = tuple(
+    import_module(f"byheart.constructions.{module}").CONSTRUCTION for module in BUILT_IN
+)
+CONSTRUCTIONS: dict[str, Construction] = {construction.name: construction for construction in _BUILT_IN}
 """All that are registered by now, by name; :func:`known` looks for those of installed packages first."""
 
 
 def register(construction: Construction) -> None:
-    """Make a construction known everywhere under its name; BadInput if that is the name of a built-in one."""
-    if any(module.CONSTRUCTION.name == construction.name for module in BUILT_IN):
+    """Make a construction known everywhere under its name, which an earlier one loses; that of no built-in one."""
+    if any(built_in.name == construction.name for built_in in _BUILT_IN):
         raise BadInput(f"a construction called {construction.name!r} is built in; expected another name")
     CONSTRUCTIONS[construction.name] = construction
 
@@ -80,11 +72,11 @@ def from_file(path: Path) -> Construction:
     """Execute a user's file and return its ``CONSTRUCTION``."""
     if not path.is_file():
         raise BadInput(f"{path}: no such file; expected Python that defines CONSTRUCTION")
-    name = f"byheart_construction_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    name = f"byheart construction {path.resolve()}"
+    spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise BadInput(f"{path}: expected a Python file, its name ending in .py")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    module = sys.modules[name] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -82,20 +82,24 @@ def draw_parameters(panels: list[Panel], path: Path) -> None:
     """
     picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
     for axes, panel in zip(all_axes, panels, strict=True):
-        lines = [*_constructions(panel), *_lower_bounds(panel)]
-        for line in lines:
-            axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
+        _draw_lines(axes, panel, [*_constructions(panel), *_lower_bounds(panel)], (1, None))
         _draw_built(axes, panel)
-        axes.set(xscale="log", yscale="log", ylim=(1, None), xlim=(panel.examples[0], panel.examples[-1]))
         _smallest_band(axes, panel)
-        name_lines(axes, lines)
-        axes.set_xlabel("N, sequences memorized", color=INK)
         axes.set_ylabel("parameters, without embedding table", color=INK)
         axes.set_title(f"Parameters that memorize N sequences: {panel.title}", fontsize=9.5, color=INK, loc="left")
         if panel.built:
             axes.plot([], [], "o", color=INK, markersize=6, label="built, and certified on every example")
             axes.legend(frameon=False, loc="upper left", fontsize=9)
     picture.savefig(path)
+
+
+def _draw_lines(axes: Any, panel: Panel, lines: list[Line], limits: tuple[float, float | None]) -> None:
+    """Curves over N, both axes logarithmic, with their names at the right; ``limits`` are those of the vertical one."""
+    for line in lines:
+        axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
+    axes.set(xscale="log", yscale="log", ylim=limits, xlim=(panel.examples[0], panel.examples[-1]))
+    axes.set_xlabel("N, sequences memorized", color=INK)
+    name_lines(axes, lines)
 
 
 def _draw_built(axes: Any, panel: Panel) -> None:
@@ -139,11 +143,7 @@ def draw_constants(panels: list[Panel], path: Path) -> None:
         lines = [line for line in lines if line.ys[-1] < _FAR]
         lines.append(Line("2√3: folding, N → ∞, full load", xs, [2 * math.sqrt(3)] * len(xs), FAINT, (0, (5, 3)), 1.4))
         lines.append(Line("Ω(1) needed, constant unknown", xs, [1.0] * len(xs), FAINT, (0, (1, 1.5)), 1.6))
-        for line in lines:
-            axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
-        axes.set(xscale="log", yscale="log", ylim=(0.8, _FAR), xlim=(xs[0], xs[-1]))
-        name_lines(axes, lines)
-        axes.set_xlabel("N, sequences memorized", color=INK)
+        _draw_lines(axes, panel, lines, (0.8, _FAR))
         root = "√(N log₂C)" if panel.setting == "next-token" else "√(nN log₂C)"
         axes.set_ylabel(f"parameters ÷ {root}", color=INK)
         axes.set_title(f"The constant: {panel.title}", fontsize=9.5, color=INK, loc="left")

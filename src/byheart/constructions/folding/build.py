@@ -77,7 +77,7 @@ def _demand(asked: Asking, settings: Settings) -> Demand:
         front = Front(task.size, settings.positions, isinstance(task, SeqToSeq), level, bits)
         codes = (draw_codes(front, task, asked.first, front.dims[0], rng)[0] for _ in range(4))
         if any(_distinct(asked, _hashes(asked, drawn, front.own)) is not None for drawn in codes):
-            return Demand(front, len(asked), spread)
+            return Demand(front, len(asked.places), spread)
     raise BadInput(f"{NAME}: no codes tell the questions of this task apart; is it consistent?")
 
 

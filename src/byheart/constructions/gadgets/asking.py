@@ -1,7 +1,6 @@
 """Which token asks in which sequence: a labelled task as its different questions, one by one."""
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,40 +11,20 @@ from byheart.tasks import NextToken, SeqToSeq
 
 @dataclass(frozen=True, eq=False)
 class Asking:
-    """K questions of a task whose tokens are ``ids`` [N, n], numbers from 0; with positions, of tokens at places.
+    """K questions of a task with T different tokens (tokens at places, with positions), numbered from 0.
 
-    ``token`` [K] asks, ``sequence`` [K] is where it stands, ``labels`` [K] is what it asks for.
+    ``ids`` [N, n] are its tokens, and ``first`` [T] is where each of them stands first. A question is the ``token`` [K]
+    that asks, the ``sequence`` [K] where it stands, the label that it asks for [K], and the place where it does [K]. A
+    place is n · sequence + position.
     """
 
     task: NextToken | SeqToSeq
     ids: NDArray[np.int64]
+    first: NDArray[np.int64]
+    token: NDArray[np.int64]
+    sequence: NDArray[np.int64]
+    labels: NDArray[np.int64]
     places: NDArray[np.int64]
-    """Where a question is asked first: n · sequence + position [K]."""
-
-    def __len__(self) -> int:
-        return len(self.places)
-
-    @cached_property
-    def token(self) -> NDArray[np.int64]:
-        """Who asks."""
-        token: NDArray[np.int64] = self.ids.ravel()[self.places]
-        return token
-
-    @cached_property
-    def sequence(self) -> NDArray[np.int64]:
-        """In which sequence."""
-        sequence: NDArray[np.int64] = self.places // self.ids.shape[1]
-        return sequence
-
-    @cached_property
-    def labels(self) -> NDArray[np.int64]:
-        """For which label."""
-        return self.task.labels.ravel()[self.sequence if isinstance(self.task, NextToken) else self.places]
-
-    @cached_property
-    def first(self) -> NDArray[np.int64]:
-        """For every different token, asking or not, the first place where it stands [T]."""
-        return np.unique(self.ids, return_index=True)[1].astype(np.int64)
 
 
 def asking(task: NextToken | SeqToSeq, *, positions: bool) -> Asking:
@@ -53,11 +32,12 @@ def asking(task: NextToken | SeqToSeq, *, positions: bool) -> Asking:
 
     >>> asked = asking(SeqToSeq(tokens=[[5, 2, 5]], labels=[[1, 0, 1]]), positions=False)
     >>> asked.token.tolist(), asked.places.tolist(), asked.labels.tolist()
-    ([0, 1], [1, 0], [0, 1])
+    ([0, 1], [0, 1], [1, 0])
     """
     ids = positioned_ids(task, positions)
     N, n = ids.shape
+    first = np.unique(ids, return_index=True)[1]
     if isinstance(task, NextToken):
-        return Asking(task, ids, np.arange(n - 1, N * n, n))
-    pairs = ids + (int(ids.max()) + 1) * np.arange(N)[:, None]
-    return Asking(task, ids, np.unique(pairs, return_index=True)[1])
+        return Asking(task, ids, first, ids[:, -1], np.arange(N), task.labels, np.arange(n - 1, N * n, n))
+    places = np.unique(ids + len(first) * np.arange(N)[:, None], return_index=True)[1]
+    return Asking(task, ids, first, ids.ravel()[places], places // n, task.labels.ravel()[places], places)
