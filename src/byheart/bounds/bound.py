@@ -37,19 +37,6 @@ def _check_positive(fields: Mapping[str, float | None]) -> None:
 class Letters:
     """What some bounds need beyond the sizes of the task. All are optional: a bound says which one it misses.
 
-    ==========  ======  ============================================================================
-    field       letter  meaning
-    ==========  ======  ============================================================================
-    model_dim   d       embedding dimension, where the model chooses it (tokens are ids)
-    head_dim    d_h     rows of a head's query and key maps
-    value_dim   d_v     rows of a head's value map
-    bits        b       bits that store one parameter
-    radius      r       largest norm of a token (or point)
-    separation  δ       smallest distance between two different tokens (or points)
-    depth       L       layers of a feed-forward network
-    robustness  ρ       radius that must be right around a point, over half the separation; in (0, 1)
-    ==========  ======  ============================================================================
-
     >>> Letters(radius=1.0, separation=0.1).separation
     0.1
     >>> Letters(robustness=1.5)
@@ -58,13 +45,21 @@ class Letters:
     """
 
     model_dim: int | None = None
+    """d: embedding dimension, where the model chooses it (tokens are ids)."""
     head_dim: int | None = None
+    """d_h: rows of a head's query and key maps."""
     value_dim: int | None = None
+    """d_v: rows of a head's value map."""
     bits: int | None = None
+    """b: bits that store one parameter."""
     radius: float | None = None
+    """r: largest norm of a token (or point)."""
     separation: float | None = None
+    """δ: smallest distance between two different tokens (or points)."""
     depth: int | None = None
+    """L: layers of a feed-forward network."""
     robustness: float | None = None
+    """ρ: radius that must be right around a point, over half the separation; between 0 and 1."""
 
     def __post_init__(self) -> None:
         _check_positive(asdict(self))

@@ -31,7 +31,7 @@ class BoundsCommand:
         """Evaluate every bound and every plan."""
         from byheart.constructions.planner import Planner, crossovers_in_words, smaller_in_words
 
-        size, setting = self.sizes.size, self.sizes.setting
+        size, setting, answers = self.sizes.size, self.sizes.setting, self._answers()
         with steps("planning", quiet=self.json) as report:
             planner = Planner(size, setting, self.sizes.positions)
             plans = planner.at(size.examples)
@@ -40,7 +40,7 @@ class BoundsCommand:
             print_json(
                 {
                     "size": asdict(size),
-                    "bounds": [self._as_json(bound, answer) for bound, answer in self._answers()],
+                    "bounds": [self._as_json(bound, answer) for bound, answer in answers],
                     "constructions": [asdict(plan) for plan in plans],
                     "crossovers": [asdict(winner) for winner in winners],
                     "smaller_than_interpolate": {name: r and asdict(r) for name, r in beaten.items()},
@@ -48,7 +48,7 @@ class BoundsCommand:
             )
             return DONE
         out = console()
-        self._print_bounds(out)
+        self._print_bounds(out, answers)
         title = "Our constructions: true counts, zeros included, for the hardest task of this size"
         rows = table(title, "construction", ">parameters", ">without embedding", ">depth", ">width")
         for plan in plans:
@@ -70,10 +70,10 @@ class BoundsCommand:
     def _letters(self) -> Letters:
         return Letters(**asdict(self.letters))
 
-    def _print_bounds(self, out: Any) -> None:
+    def _print_bounds(self, out: Any, answers: list[tuple[Bound, Answer]]) -> None:
         for kind, title in _TITLES.items():
             rows = table(title, "result", "setting", "says", ">value", "")
-            for bound, answer in self._answers():
+            for bound, answer in answers:
                 if bound.kind == kind:
                     says = f"{bound.expression} {'suffice' if bound.side == 'upper' else 'are needed'}"
                     failed = [name for name, said in self._verdicts(bound).items() if said == "fails"]
@@ -83,7 +83,7 @@ class BoundsCommand:
         if self.hypotheses:
             title = "Hypotheses; open: neither the sizes nor the letters given can tell"
             rows = table(title, "result", "side", "hypothesis", "verdict")
-            for bound, _ in self._answers():
+            for bound, _ in answers:
                 for name, said in self._verdicts(bound).items():
                     rows.add_row(f"{bound.paper}, {bound.setting}", bound.side, name, said)
             out.print(rows)
