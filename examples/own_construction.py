@@ -84,4 +84,5 @@ CONSTRUCTION = Construction(
     orders={"next-token": "6 per label"},
     hypotheses=hypotheses,
     colour="#0b6e4f",
+    dash=(0, (6, 3)),
 )

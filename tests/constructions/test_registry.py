@@ -163,6 +163,16 @@ def test_refused_like_any_other() -> None:
         find("folding").check(TASK)
 
 
+def test_settings_that_leave_something_to_say() -> None:
+    @dataclass(frozen=True)
+    class Open:
+        heads: int
+
+    for settings in (Open, dict):
+        with pytest.raises(BadInput, match=r"^toy-1999: expected settings to be a dataclass with a default for every"):
+            replace(TOY, settings=settings)
+
+
 def test_names_of_built_in_ones_are_taken() -> None:
     with pytest.raises(BadInput, match=r"^a construction called 'folding' is built in; expected another name$"):
         register(replace(TOY, name="folding"))

@@ -74,7 +74,8 @@ def build_command() -> Any:
 
 
 def _build_of(entry: Construction) -> Any:
-    return types.new_class("Build", (Build[entry.settings],), exec_body=lambda body: body.update(entry=entry))  # type: ignore[name-defined]
+    build_with: Any = Build
+    return types.new_class("Build", (build_with[entry.settings],), exec_body=lambda body: body.update(entry=entry))
 
 
 def _about(entry: Construction) -> Any:

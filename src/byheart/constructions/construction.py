@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -68,6 +68,11 @@ class Construction:
     """Of its curve in pictures, where it may lie on another; None: solid."""
     flags: str = ""
     """Flags for the example in its help text."""
+
+    def __post_init__(self) -> None:
+        known = fields(self.settings) if is_dataclass(self.settings) else None
+        if known is None or any(one.default is MISSING is one.default_factory for one in known):
+            raise BadInput(f"{self.name}: expected settings to be a dataclass with a default for every field")
 
     def settings_from(self, **given: object) -> Any:
         """Its settings, some of them given by name; BadInput lists the names if one is unknown."""

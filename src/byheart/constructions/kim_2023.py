@@ -306,7 +306,6 @@ class _Vectors:
     numbers: NDArray[np.int64]
     project: Affine
     folding: list[Affine]
-    table: tuple[()] = ()
 
     def own(self, codes: _Codes) -> NDArray[np.int64]:
         return (multiply(self.numbers % codes.Q, np.array([codes.slope]), codes.Q) + codes.offset) % codes.Q
@@ -314,13 +313,11 @@ class _Vectors:
     def front(self, step: int, start: int, zeros: list[int], codes: _Codes) -> list[Layer]:
         W, b = [[entry] for entry in (*zeros, step, codes.slope)], [*zeros, start, codes.offset]
         last = Affine(integers(W), integers(b), role="codes", relu=False)
-        return [
-            FeedForward((self.project,), name="projection"),
-            FeedForward((*self.folding, last), name="token_code"),
-        ]
+        return [FeedForward((self.project,), name="projection"), FeedForward((*self.folding, last), name="token_code")]
 
 
 _Reader: TypeAlias = _Ids | _Vectors
+"""Either knows its tokens' numbers, their own codes modulo Q [N, n], and the layers from a token to both."""
 
 
 def _read_tokens(task: NextToken | SeqToSeq, sizes: Demand, rng: np.random.Generator) -> _Reader:
@@ -344,7 +341,7 @@ def _draw(sizes: Demand, reader: _Reader, rng: np.random.Generator) -> _Codes:
         digits = rng.integers(0, Q, size=R).tolist()
     positions = rng.integers(0, Q, size=sizes.size.length) * int(sizes.settings.ordered)
     slope, offset = (int(value) for value in rng.integers(0, Q, size=2))
-    own = rng.integers(0, Q, size=len(reader.table))
+    own = rng.integers(0, Q, size=len(reader.table) if isinstance(reader, _Ids) else 0)
     marks = rng.integers(0, Q, size=R - 1) * int(sizes.repeats)
     return _Codes(Q, own, slope, offset, positions, digits, marks)
 

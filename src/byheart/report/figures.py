@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from byheart.bounds.counting import bits_needed
+from byheart.bounds.kajitsuka_sato_2025 import needed_seq_to_seq, next_token
 from byheart.constructions.gadgets.demand import Setting
 from byheart.constructions.planner import planned
 from byheart.constructions.registry import known
@@ -82,8 +84,8 @@ def draw_parameters(panels: list[Panel], path: Path) -> None:
     """
     picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
     for axes, panel in zip(all_axes, panels, strict=True):
-        _draw_lines(axes, panel, [*_constructions(panel), *_lower_bounds(panel)], (1, None))
         _draw_built(axes, panel)
+        _draw_lines(axes, panel, [*_constructions(panel), *_lower_bounds(panel)], (1, None))
         _smallest_band(axes, panel)
         axes.set_ylabel("parameters, without embedding table", color=INK)
         axes.set_title(f"Parameters that memorize N sequences: {panel.title}", fontsize=9.5, color=INK, loc="left")
@@ -165,10 +167,10 @@ def _lower_bounds(panel: Panel) -> list[Line]:
     size, examples = panel.size, panel.examples
     questions = [N * (size.length if panel.setting == "seq-to-seq" else 1) for N in examples]
     if panel.setting == "seq-to-seq":
-        order, name = [math.sqrt(q / max(1.0, math.log(q))) for q in questions], "Ω(√(nN/log nN)), slope only"
+        order, name = [needed_seq_to_seq(N, size.length) for N in examples], "Ω(√(nN/log nN)), slope only"
     else:
-        order, name = [math.sqrt(q) for q in questions], "Ω(√N) needed, slope only"
-    counting = [q * math.log2(max(2, size.labels)) / 32 for q in questions]
+        order, name = [next_token(N) for N in examples], "Ω(√N) needed, slope only"
+    counting = [bits_needed(q, max(2, size.labels)) / 32 for q in questions]
     return [
         Line(name, examples, order, FAINT, (0, (1, 1.5)), 1.6),
         Line("needed if a weight had 32 bits", examples, counting, FAINT, (0, (5, 3)), 1.4),
