@@ -4,31 +4,48 @@ A dataset goes in; out come a Transformer that has memorized it, its parameters 
 certificate that anyone can re-check.
 
 >>> import byheart
->>> task = byheart.tasks.NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1])
+>>> task = byheart.tasks.NextToken([[0, 1], [1, 1], [2, 0]], [1, 0, 1])
 >>> built = byheart.build("kajitsuka-sato-2025", task, seed=0)
->>> built.account.dense
-69
->>> byheart.certify(built.network, task).certified
+>>> built
+<Built: kajitsuka-sato-2025, 69 parameters for 3 next-token examples>
+>>> byheart.certify(built, task).certified
 True
+>>> byheart.certify(byheart.compile("to be or not to be"), "to be or not to be").certified
+True
+
+=================  ==================================================================================
+:func:`build`      a construction's network for a task
+:func:`compile`    a float Transformer that recites texts or answers a task
+:func:`load`       a network from its folder; what is built or compiled has ``.save(folder)``
+:func:`certify`    every answer of a network, checked
+=================  ==================================================================================
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import
+from typing import TYPE_CHECKING as _CHECKING
 
-if TYPE_CHECKING:
+if _CHECKING:
     from byheart import approximation, bounds, certificates, constructions, lab, networks, tasks
     from byheart.certificates import certify
     from byheart.constructions import build
-    from byheart.constructions.reciting import compile_task, compile_text
+    from byheart.constructions.reciting import compile
+    from byheart.networks import load
 
-__all__ = [
+_ROOMS = ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "tasks")
+_FUNCTIONS = {
+    "build": "byheart.constructions",
+    "certify": "byheart.certificates",
+    "compile": "byheart.constructions.reciting",
+    "load": "byheart.networks",
+}
+__all__ = [  # noqa: RUF022 (the menu: verbs first)
+    "build",
+    "certify",
+    "compile",
+    "load",
     "approximation",
     "bounds",
-    "build",
     "certificates",
-    "certify",
-    "compile_task",
-    "compile_text",
     "constructions",
     "lab",
     "networks",
@@ -36,14 +53,16 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import rooms when they are first asked for, so that ``import byheart`` and ``byheart --help`` stay quick."""
-    if name in ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "tasks"):
-        return import_module(f"byheart.{name}")
-    if name == "build":
-        return import_module("byheart.constructions").build
-    if name == "certify":
-        return import_module("byheart.certificates").certify
-    if name in ("compile_task", "compile_text"):
-        return getattr(import_module("byheart.constructions.reciting"), name)
+    if name in _ROOMS:
+        return _import(f"byheart.{name}")
+    if name in _FUNCTIONS:
+        return getattr(_import(_FUNCTIONS[name]), name)
+    if name == "__version__":
+        return _import("importlib.metadata").version("byheart")
     raise AttributeError(f"module 'byheart' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -8,11 +8,11 @@ known by calling it.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from byheart.approximation.functions import Floats, Target
+from byheart.certificates.verdict import doubling
 from byheart.errors import BadInput
 from byheart.networks.exact import ExactNetwork
 from byheart.progress import Report
@@ -124,17 +124,10 @@ def _evaluated(network: ExactNetwork, sequences: Floats, report: Report | None) 
         return exact.astype(np.float64), np.zeros(exact.shape)
     from byheart.networks.exact.enclose import enclose
 
-    bits, radii = _FEWEST_BITS, np.array([np.inf])
-    while bits <= _MOST_BITS and not radii.max() <= _SMALL:
+    for bits in doubling(_FEWEST_BITS, _MOST_BITS):
         balls = enclose(network, sequences, bits=bits, report=report)
-        values, radii = (np.array([float(end(ball)) for ball in balls.ravel()]) for end in (_middle, _radius))
-        bits *= 2
+        values = np.array([float(ball.mid()) for ball in balls.ravel()])
+        radii = np.array([float(ball.rad()) for ball in balls.ravel()])
+        if radii.max() <= _SMALL:
+            break
     return values.reshape(balls.shape), radii.reshape(balls.shape)
-
-
-def _middle(ball: Any) -> Any:
-    return ball.mid()
-
-
-def _radius(ball: Any) -> Any:
-    return ball.rad()

@@ -1,35 +1,26 @@
-"""A certificate: what was checked, by which method, on which weights and which task, and what came out.
-
-``certify`` writes it beside the network; ``recheck`` reads it, makes sure that it speaks of these weights and this
-task, and does the whole check again.
-"""
+"""A certificate: what was checked, by which method, on which weights and which questions, and what came out."""
 
 import json
 import os
 import platform
 import tempfile
 from dataclasses import asdict, dataclass
+from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from byheart.certificates.verdict import Counterexample, Evaluator, judge
+from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
-from byheart.networks.exact import store
-from byheart.networks.folders import kind_of
-from byheart.networks.kinds import AnyNetwork, fingerprint, load
-from byheart.networks.softmax import SoftmaxNetwork
-from byheart.progress import Report
-from byheart.tasks import Task
 
 FORMAT = "byheart-certificate-1"
 FILE = "certificate.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate:
     """The statement and what it rests on.
 
-    ``checked`` counts answers, ``examples`` sequences, ``errors`` answers that are wrong and ``undecided`` those that
+    ``checked`` counts answers, ``examples`` questions, ``errors`` answers that are wrong and ``undecided`` those that
     could not be decided with the bits allowed; ``found`` says in words what else was found, ``tolerance`` how far real
     answers were allowed to be off.
     """
@@ -51,78 +42,49 @@ class Certificate:
     tolerance: float | None = None
     format: str = FORMAT
 
+    @classmethod
+    def of(
+        cls, verdict: Verdict, *, weights: str, task: str, examples: int, libraries: tuple[str, ...]
+    ) -> "Certificate":
+        """What a judge said about the network and the questions with these fingerprints."""
+        return cls(
+            certified=verdict.certified,
+            statement=verdict.statement,
+            method=verdict.method,
+            checked=verdict.checked,
+            examples=examples,
+            errors=verdict.errors,
+            smallest_margin=verdict.margin,
+            counterexample=verdict.counterexample,
+            weights=weights,
+            task=task,
+            versions=versions("byheart", *libraries),
+            seconds=verdict.seconds,
+            undecided=verdict.undecided,
+            found=verdict.note,
+            tolerance=verdict.tolerance,
+        )
+
+    @property
+    def summary(self) -> str:
+        """What came out, in one line."""
+        sure = self.checked - self.errors - self.undecided
+        doubt = f", {self.undecided:,} undecided" if self.undecided else ""
+        more = f", {self.found}" if self.found else ""
+        return f"{sure:,} of {self.checked:,} answers right{doubt}{more}, {self.method}, {self.seconds:.1f} s"
+
+    def __repr__(self) -> str:
+        return f"<Certificate: {'certified' if self.certified else 'NOT certified'}: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        verdict = "certified" if self.certified else "<strong>not certified</strong>"
+        wrong = "" if self.counterexample is None else f"<br>first of the others: {escape(str(self.counterexample))}"
+        return f"<p>{verdict}: {escape(self.summary)}{wrong}<br><small>{escape(self.statement)}</small></p>"
+
     def as_json(self) -> dict[str, object]:
         """The certificate as the object that is stored and printed."""
         return asdict(self)
-
-
-def certify(
-    network: AnyNetwork | Path | str,
-    task: Task,
-    *,
-    evaluator: Evaluator = "limbs",
-    threads: int = 1,
-    tolerance: float | None = None,
-    report: Report | None = None,
-) -> Certificate:
-    """Check every answer of ``network`` (a folder is loaded afresh) to ``task``, exactly.
-
-    A softmax network's outputs are enclosed in balls; ``tolerance`` is how far targets may be off. A folder may also
-    hold a float Transformer that was compiled from the task.
-
-    >>> from byheart.networks.exact import Affine, FeedForward, ExactNetwork, integers
-    >>> from byheart.tasks import NextToken
-    >>> double = FeedForward((Affine(W=integers([[2]]), b=integers([0])),))
-    >>> network = ExactNetwork((double,), inputs="tokens", outputs="last", length=1)
-    >>> task = NextToken(tokens=[[0], [1], [2]], labels=[0, 2, 4])
-    >>> certify(network, task).certified
-    True
-    >>> print(certify(network, task.with_labels([0, 3, 4])).counterexample)
-    example 1: expected 3, got 2
-    """
-    if isinstance(network, Path | str):
-        if kind_of(Path(network)) == "float":
-            return _certify_float(Path(network), task, report)
-        network = load(Path(network))
-    if isinstance(network, SoftmaxNetwork):
-        from byheart.certificates.balls import TOLERANCE, certify_softmax
-
-        return certify_softmax(network, task, tolerance=TOLERANCE if tolerance is None else tolerance, report=report)
-    verdict = judge(network, task, evaluator=evaluator, threads=threads, report=report)
-    asked = "position" if network.outputs == "every" else "sequence"
-    if verdict.bits is None:
-        statement = f"The network's output equals the label for every {asked} of the task, as exact rational numbers."
-        method = f"exact, exhaustive ({evaluator})"
-    else:
-        statement = f"The network's output lies within ½ of the label for every {asked} of the task, as real numbers."
-        method = f"ball arithmetic, exhaustive, {verdict.bits} bits"
-    return Certificate(
-        certified=verdict.certified,
-        statement=statement,
-        method=method,
-        checked=verdict.checked,
-        examples=task.size.examples,
-        errors=verdict.errors,
-        smallest_margin=verdict.margin,
-        counterexample=verdict.counterexample,
-        weights=store.fingerprint(network),
-        task=task.fingerprint,
-        versions=versions("byheart", "numpy", "numba", "python-flint"),
-        seconds=verdict.seconds,
-        undecided=verdict.undecided,
-    )
-
-
-def _certify_float(folder: Path, task: Task, report: Report | None) -> Certificate:
-    from byheart.certificates.floats import certify_transformer
-    from byheart.networks.transformer.store import load as load_transformer
-    from byheart.tasks import NextToken
-    from byheart.tasks.contexts import task_contexts
-
-    if not isinstance(task, NextToken):
-        raise BadInput(f"a float Transformer answers next-token tasks; the task is {task.kind}")
-    loaded = load_transformer(folder)
-    return certify_transformer(loaded.module, task_contexts(task, loaded.spec.window), report=report)
 
 
 def write(certificate: Certificate, path: Path) -> None:
@@ -155,29 +117,6 @@ def read(path: Path) -> Certificate:
         raise BadInput(f"{path}: no such file; certify the network first") from None
     except (OSError, TypeError, ValueError) as error:
         raise BadInput(f"{path}: not a certificate ({error})") from error
-
-
-def recheck(
-    path: Path,
-    network: AnyNetwork | Path | str,
-    task: Task,
-    *,
-    evaluator: Evaluator = "limbs",
-    threads: int = 1,
-    tolerance: float | None = None,
-    report: Report | None = None,
-) -> Certificate:
-    """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else."""
-    claimed = read(path)
-    if claimed.task != task.fingerprint:
-        raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {task.fingerprint[:12]}…")
-    if isinstance(network, Path | str):
-        network = load(Path(network))
-    found = fingerprint(network)
-    if claimed.weights != found:
-        raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {found[:12]}…")
-    tolerance = claimed.tolerance if tolerance is None else tolerance
-    return certify(network, task, evaluator=evaluator, threads=threads, tolerance=tolerance, report=report)
 
 
 def versions(*packages: str) -> dict[str, str]:

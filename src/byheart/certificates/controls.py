@@ -1,71 +1,81 @@
-"""Controls: two lies that the check has to find. A certificate is worth what its controls are.
+"""Controls: lies that the check has to find. A certificate is worth what its controls are.
 
-*Shuffled labels*: the same network against a task whose labels were dealt out anew. *Flipped bit*: one random bit of
-one random weight changed, against the true task; bits that no example depends on exist (fillers, unused embedding
-rows), so flips are tried until one is noticed, and the number of flips that it took is reported.
+*Shuffled answers*: the same network against questions whose answers were dealt out anew. *Perturbed weight*: one weight
+changed a little, in a way of the network's kind (one bit flipped, or a number added), against the true questions;
+weights that no question depends on exist (fillers, unused embedding rows), so changes are tried until one is noticed,
+each larger than the one before where the kind allows it, and the number that it took is reported.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from byheart.certificates.verdict import Evaluator, Verdict, judge
-from byheart.networks.exact import ExactNetwork, integers
-from byheart.tasks import NextToken, SeqToSeq, shuffled
+from byheart.certificates.judges import asked, judge, judge_for
+from byheart.certificates.verdict import Verdict
+from byheart.networks import Network
+from byheart.tasks import Questions, shuffled
+from byheart.tasks.questions import Given
+
+TRIES = 30
 
 
 @dataclass(frozen=True)
 class Control:
-    """A lie, and what the check said to it: ``found`` must be true, or None where there is nothing to lie about."""
+    """A lie, and what the judge said to it."""
 
     name: str
     detail: str
     verdict: Verdict
-
     possible: bool = True
+    """Whether it must be found: where all answers are alike, nothing need show."""
 
     @property
     def found(self) -> bool | None:
-        """Whether the lie was found out; None if all labels are equal, so that it was none."""
+        """Whether the lie was found; None if it was not and need not be."""
         return True if not self.verdict.certified else (False if self.possible else None)
 
 
-def shuffled_labels(
-    network: ExactNetwork, task: NextToken | SeqToSeq, rng: np.random.Generator, evaluator: Evaluator = "limbs"
-) -> Control:
-    """The network against shuffled labels: right only by chance."""
-    possible = len(np.unique(task.labels, axis=0)) > 1
-    lie = shuffled(task, rng)
-    while possible and lie == task:
-        lie = shuffled(task, rng)
-    verdict = judge(network, lie, evaluator=evaluator)
-    return Control("shuffled labels", f"{verdict.errors} of {verdict.checked} answers wrong", verdict, possible)
+def controls(network: Network, given: Given, rng: np.random.Generator, **options: Any) -> list[Control]:
+    """Two lies about ``network``, told to its judge, which is given the same ``options`` as for the truth."""
+    questions = asked(network, given)
+    return [_shuffled_answers(network, questions, rng, options), _perturbed(network, questions, rng, options)]
 
 
-def flipped_bit(
-    network: ExactNetwork,
-    task: NextToken | SeqToSeq,
-    rng: np.random.Generator,
-    evaluator: Evaluator = "limbs",
-    tries: int = 30,
+def _shuffled_answers(
+    network: Network, questions: Questions, rng: np.random.Generator, options: dict[str, Any]
 ) -> Control:
-    """The network with one bit of one weight flipped, against the true task."""
-    for attempt in range(1, tries + 1):
-        broken, place = flip_random_bit(network, rng)
-        verdict = judge(broken, task, evaluator=evaluator)
-        if not verdict.certified or attempt == tries:
+    possible, lie = _varied(questions, options), shuffled(questions, rng)
+    while possible and not _differs(lie.answers, questions.answers, options):
+        lie = shuffled(questions, rng)
+    verdict = judge(network, lie, **options)
+    return Control("shuffled answers", _wrong(verdict), verdict, possible)
+
+
+def _perturbed(network: Network, questions: Questions, rng: np.random.Generator, options: dict[str, Any]) -> Control:
+    for attempt in range(TRIES):
+        broken, place = judge_for(network).perturbed(network, rng, attempt)
+        verdict = judge(broken, questions, **options)
+        if not verdict.certified:
             break
-    wrong = f"{verdict.errors} of {verdict.checked} answers wrong"
-    return Control("flipped bit", f"{place}, flip {attempt}: {wrong}", verdict, bool((task.labels != 0).any()))
+    detail = f"{place}, try {attempt + 1}: {_wrong(verdict)}"
+    return Control("perturbed weight", detail, verdict, _varied(questions, options))
 
 
-def flip_random_bit(network: ExactNetwork, rng: np.random.Generator) -> tuple[ExactNetwork, str]:
-    """A copy of ``network`` with one bit of one non-zero weight flipped, and where that is."""
-    tensors = {name: tensor for name, tensor in network.tensors() if np.count_nonzero(tensor)}
-    name = list(tensors)[rng.integers(len(tensors))]
-    flat = tensors[name].ravel().copy()
-    entry = int(rng.choice(np.flatnonzero(flat)))
-    bit = int(rng.integers(abs(flat[entry]).bit_length()))
-    flat[entry] ^= 1 << bit
-    changed = integers(flat, tensors[name].shape)
-    return network.with_tensor(name, changed), f"{name}[{entry}] bit {bit}"
+def _varied(questions: Questions, options: dict[str, Any]) -> bool:
+    """Whether some two questions ask for different answers."""
+    answers = questions.answers
+    return bool(_differs(answers.min(axis=0), answers.max(axis=0), options))
+
+
+def _differs(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], options: dict[str, Any]) -> bool:
+    """Whether answers differ by more than is allowed on both sides together; labels, by anything."""
+    from byheart.certificates.judges.softmax import TOLERANCE
+
+    real = np.issubdtype(one.dtype, np.floating)
+    allowed = 2 * (options.get("tolerance") or TOLERANCE) if real else 0
+    return bool((np.abs(one - other) > allowed).any())
+
+
+def _wrong(verdict: Verdict) -> str:
+    return f"{verdict.errors:,} of {verdict.checked:,} answers wrong"

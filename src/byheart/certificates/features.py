@@ -21,7 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.certificates.balls import MOST_BITS, inputs_of
+from byheart.certificates.judges.softmax import MOST_BITS, inputs_of
+from byheart.certificates.verdict import doubling
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.balls import Ball, Matrix, enclose_features, matrix, precision, stacked
@@ -86,12 +87,10 @@ def prove_rank(network: SoftmaxNetwork, task: QueryTask, *, most_bits: int = MOS
     with precision(FEWEST_BITS):
         if inverse is not None and _close_to_one(features * matrix(inverse)):
             return FullRank(rows, FEWEST_BITS, "approximate inverse")
-    bits = 2 * FEWEST_BITS
-    while rows == columns and bits <= most_bits:
+    for bits in doubling(2 * FEWEST_BITS, most_bits) if rows == columns else ():
         more = enclose_features(network, inputs, bits=bits, averages=averages)
         if _solved(more, [1.0] * rows, bits) is not None:
             return FullRank(rows, bits, "regular")
-        bits *= 2
     return None
 
 
@@ -107,8 +106,7 @@ def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits
     few = columns + 1
     vectors, queries = inputs_of(task)
     assert queries is not None
-    bits = 2 * FEWEST_BITS
-    while bits <= most_bits:
+    for bits in doubling(2 * FEWEST_BITS, most_bits):
         features = enclose_features(network, (vectors[:few], queries[:few]), bits=bits, averages=False)
         with precision(bits):
             rows = features.table()
@@ -118,7 +116,6 @@ def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits
                 found = sum((x * y for x, y in zip(combination, targets, strict=False)), targets[columns])
                 if found > 0 or found < 0:
                     return OutOfReach(few, float(found.lower()), float(found.upper()), bits)
-        bits *= 2
     return None
 
 

@@ -1,30 +1,17 @@
-"""Is it true? Every answer of a network to every question of a task, in exact arithmetic, against the label."""
+"""What a judge found: one type for all of them."""
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from byheart.errors import BadInput
-from byheart.networks.exact import ExactNetwork, Integers
-from byheart.progress import Report
-from byheart.tasks import NextToken, SeqToSeq, Task
-
-Evaluator: TypeAlias = Literal["limbs", "flint"]
-"""``limbs``: compiled, by the batch. ``flint``: python-flint's rationals, one sequence at a time, much slower."""
-
-
-_EVALUATORS = ("limbs", "flint")
-_HUGE = 10**15
+Outcome = Literal["right", "wrong", "undecided"]
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A question answered wrongly: which example, at which position (seq-to-seq), what was expected and got."""
+    """A question that was not answered right: which example, at which position (seq-to-seq), expected and got."""
 
     example: int
     position: int | None
@@ -38,86 +25,103 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What an exhaustive check found; ``margin``: ½ − the largest |output − label|, or None if that is huge."""
+    """What was claimed, how it was checked, and what came out."""
 
-    certified: bool
+    statement: str
+    method: str
     checked: int
+    """Answers that were looked at: all of them."""
     errors: int
-    margin: float | None
-    counterexample: Counterexample | None
+    """Answers that are wrong."""
     seconds: float
+    margin: float | None = None
+    """By how much the nearest answer is right, at least; negative or None if not all are, None if that is huge."""
+    counterexample: Counterexample | None = None
+    """The first answer that is not known to be right."""
     undecided: int = 0
-    """Answers that could be right or wrong: the bits allowed did not tell."""
-    bits: int | None = None
-    """With how many bits outputs were enclosed; None where they were computed exactly."""
+    """Answers that could be right or wrong: the bits allowed did not tell, or more bits tell otherwise."""
+    note: str = ""
+    """What else was found, in words."""
+    tolerance: float | None = None
+    """How far real answers were allowed to be off."""
+
+    @property
+    def certified(self) -> bool:
+        """Whether every answer is proved to be right."""
+        return self.checked > 0 and self.errors == 0 and self.undecided == 0
 
 
-def judge(
-    network: ExactNetwork,
-    task: Task,
-    *,
-    evaluator: Evaluator = "limbs",
-    threads: int = 1,
-    report: Report | None = None,
-) -> Verdict:
-    """Evaluate ``network`` on all of ``task`` and compare every output with its label: equal, or wrong.
+@dataclass(frozen=True)
+class Answer:
+    """One answer: what came out, by which margin (a lower bound, where it is right), and what was got."""
 
-    Networks with softmax attention are enclosed instead (:mod:`byheart.certificates.enclosed`).
-    ``report`` is called with the numbers of examples that are done and that there are.
+    outcome: Outcome
+    margin: float
+    got: str
+    error: float = 0.0
+    """An upper bound on how far a real number was missed."""
+
+
+def doubling(fewest: int, most: int) -> Iterator[int]:
+    """Bits to calculate with: ``fewest``, twice as many, and so on; ``most`` is the last.
+
+    >>> list(doubling(64, 300)), list(doubling(64, 10))
+    ([64, 128, 256, 300], [10])
     """
-    if not isinstance(task, NextToken | SeqToSeq):
-        raise BadInput(f"an exact network answers next-token and seq-to-seq tasks; the task is {task.kind}")
-    wanted = "last" if isinstance(task, NextToken) else "every"
-    if network.outputs != wanted:
-        answers = {"last": "next-token", "every": "seq-to-seq"}[network.outputs]
-        raise BadInput(f"the network answers {answers} tasks; the task is {task.kind}")
-    if evaluator not in _EVALUATORS:
-        raise BadInput(f"evaluator is {evaluator!r}; expected {' or '.join(_EVALUATORS)}")
-    if not network.rational:
-        if evaluator != "limbs":
-            raise BadInput(
-                "outputs behind softmax attention are enclosed, and evaluators are for exact ones; leave it out"
-            )
-        from byheart.certificates.enclosed import judge_enclosed
+    bits = fewest
+    while bits < most:
+        yield bits
+        bits *= 2
+    yield most
 
-        return judge_enclosed(network, task, report=report)
-    start = time.perf_counter()
-    outputs = _evaluator(evaluator)(network, task.inputs, threads=threads, report=report)
-    wrong = outputs != task.labels
-    places = np.argwhere(wrong)
+
+def decide(
+    examples: int, ask: Callable[[Sequence[int], int], Sequence[Sequence[Answer]]], *, fewest: int, most: int
+) -> tuple[list[Sequence[Answer]], int]:
+    """Every example's answers, with as many bits as it takes, and the most bits that it took.
+
+    ``ask`` is called with examples and bits, first with all examples, then with those in doubt; it gives the answers
+    that each of them has. What is in doubt with ``most`` bits stays undecided.
+    """
+    answers: list[Sequence[Answer]] = [()] * examples
+    doubtful: Sequence[int] = range(examples)
+    for bits in doubling(fewest, most):
+        for example, found in zip(doubtful, ask(doubtful, bits), strict=True):
+            answers[example] = found
+        doubtful = [i for i in doubtful if any(answer.outcome == "undecided" for answer in answers[i])]
+        if not doubtful:
+            break
+    return answers, bits
+
+
+def summed_up(
+    answers: Sequence[Sequence[Answer]],
+    expected: Callable[[int, int], int | float | str],
+    *,
+    statement: str,
+    method: str,
+    seconds: float,
+    positions: bool = False,
+    note: str = "",
+    tolerance: float | None = None,
+) -> Verdict:
+    """The verdict over all answers of all examples; ``expected`` says what is right at an example and a position."""
+    outcomes = [answer.outcome for row in answers for answer in row]
+    margin = min(answer.margin for row in answers for answer in row)
+    first = next(((i, k) for i, row in enumerate(answers) for k, a in enumerate(row) if a.outcome != "right"), None)
+    example = None
+    if first is not None:
+        i, k = first
+        example = Counterexample(i, k if positions else None, expected(i, k), answers[i][k].got)
     return Verdict(
-        certified=len(places) == 0,
-        checked=outputs.size,
-        errors=len(places),
-        margin=_margin(outputs, task.labels),
-        counterexample=_counterexample(outputs, task, places[0]) if len(places) else None,
-        seconds=time.perf_counter() - start,
+        statement=statement,
+        method=method,
+        checked=len(outcomes),
+        errors=outcomes.count("wrong"),
+        seconds=seconds,
+        margin=float(margin) if np.isfinite(margin) else None,
+        counterexample=example,
+        undecided=outcomes.count("undecided"),
+        note=note,
+        tolerance=tolerance,
     )
-
-
-def _margin(outputs: Integers, labels: NDArray[np.int64]) -> float | None:
-    pairs = zip(outputs.ravel().tolist(), labels.ravel().tolist(), strict=True)
-    worst = max(abs(Fraction(output) - label) for output, label in pairs)
-    return float(Fraction(1, 2) - worst) if worst < _HUGE else None
-
-
-def _evaluator(name: Evaluator) -> Callable[..., Integers]:
-    if name == "limbs":
-        from byheart.networks.exact.evaluate import evaluate
-
-        return evaluate
-    from byheart.networks.exact.reference import evaluate as evaluate_flint
-
-    return evaluate_flint
-
-
-def _counterexample(outputs: Integers, task: NextToken | SeqToSeq, place: NDArray[np.int64]) -> Counterexample:
-    example, position = int(place[0]), int(place[1]) if len(place) > 1 else None
-    got = Fraction(outputs[tuple(place)])
-    # A flipped bit can make outputs of thousands of digits: their size says enough.
-    text = str(got) if abs(got) < _HUGE and got.denominator < _HUGE else f"about {'-' if got < 0 else ''}2^{_log2(got)}"
-    return Counterexample(example, position, int(task.labels[tuple(place)]), text)
-
-
-def _log2(value: Fraction) -> int:
-    return abs(value.numerator).bit_length() - value.denominator.bit_length()

@@ -86,20 +86,20 @@ class ApproximateCommand:
         if self.plot is not None:
             check_picture(self.plot)
         if self.out is not None:
-            check_destination(self.out, "exact")
+            check_destination(self.out)
 
     def _keep(self, found: "list[tuple[Approximation, Measured]]") -> None:
         """Save the finest network and draw all of them, where asked for."""
         if self.out is not None:
+            from byheart import networks
             from byheart.certificates import write
-            from byheart.networks import kinds
             from byheart.tasks import save
 
             result, measured = found[-1]
             about = {"construction": self.construction, "seed": self.seed, "approximates": _as_json(result, measured)}
-            kinds.save(result.network, self.out, about | {"function": self.function, "p": self.p})
+            networks.save(result.network, self.out, about | {"function": self.function, "p": self.p})
             # What was certified, to be checked again: the part that memorized the grid, and the grid.
-            kinds.save(result.built.network, self.out / "grid", about)
+            networks.save(result.built.network, self.out / "grid", about)
             save(result.task, self.out / "grid.npz")
             write(result.certificate, self.out / "grid" / "certificate.json")
         if self.plot is not None:

@@ -1,7 +1,7 @@
 """``byheart build CONSTRUCTION``: a task in, a network folder out."""
 
 import types
-from dataclasses import asdict, dataclass, make_dataclass
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, Union
 
@@ -37,7 +37,6 @@ class Build(Generic[Settings]):
 
     def run(self) -> int:
         """Build, save, and print the account."""
-        from byheart.networks import kinds
         from byheart.tasks import load
 
         task = load(self.task)
@@ -46,17 +45,10 @@ class Build(Generic[Settings]):
                 built = build(self.entry, task, seed=self.seed, settings=self.settings, report=report)
             except BeyondCapacity as refusal:
                 raise BadInput(f"{refusal}{_proved(refusal, task)}") from refusal
-            about = {
-                "construction": built.construction,
-                "settings": asdict(built.settings),
-                "seed": self.seed,
-                "task": task.fingerprint,
-                "chosen": built.chosen,
-            }
-            kinds.save(built.network, self.out, about)
+            built.save(self.out)
         if self.json:
             told = {"construction": built.construction, "account": built.account.as_json()}
-            print_json(told | {"chosen": built.chosen, "seconds": built.seconds})
+            print_json(told | {"chosen": dict(built.chosen), "seconds": built.seconds})
         else:
             _print(built, self.out, self.task)
         return DONE

@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table
+from byheart.cli.certify import print_verdict
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, number, print_json, steps, table
+from byheart.cli.recite import tokenizer_of
 from byheart.errors import BadInput
 from byheart.networks.folders import check_destination
 
 if TYPE_CHECKING:
-    from byheart.certificates import Certificate
-    from byheart.constructions.reciting import Recital
-    from byheart.tasks import NextToken
-    from byheart.tasks.tokenizers import Tokenizer
+    from byheart.constructions.built import Built
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class CompileCommand:
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
     """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
     words: int | None = None
-    """Bits a word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16); default: the smaller."""
+    """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16); default: the smaller."""
     tokenizer: Literal["bytes", "bpe"] = "bytes"
     """bytes, or a byte-level BPE trained on the texts (needs the extra hf)."""
     vocab: int = 1024
@@ -45,159 +44,80 @@ class CompileCommand:
 
     def run(self) -> int:
         """Compile, save, reload, check every answer, print."""
-        from byheart.certificates import write
-        from byheart.certificates.floats import certify_transformer
-        from byheart.networks.transformer import store
+        from byheart.certificates import certify, write
+        from byheart.constructions.reciting import Settings, compile
 
-        if bool(self.files) == (self.task is not None):
-            raise BadInput("expected either text files or --task FILE")
-        if self.layout == "uniform":
-            return self._uniform()
-        check_destination(self.out, "float")
-        recital = self._compile()
-        recital.save(self.out)
-        loaded = store.load(self.out)
+        given = given_by(self.files, self.task)
+        check_destination(self.out)
+        with steps("compiling", quiet=self.json) as report:
+            built = compile(
+                given,
+                settings=Settings(self.precision, self.words, self.layout),
+                tokenizer=self.tokenizer,
+                vocab=self.vocab,
+                window=_window(self.window),
+                seed=self.seed,
+                report=report,
+            )
+        built.save(self.out)
         with steps("checking every answer", quiet=self.json) as report:
-            certificate = certify_transformer(loaded.module, recital.compiled.contexts, twice=False, report=report)
+            certificate = certify(self.out, built.questions, report=report)
         write(certificate, self.out / "certificate.json")
-        numbers = self._numbers(recital, certificate)
+        numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
         if self.json:
             print_json(numbers)
         else:
-            sizes = f"{len(recital.compiled.spec.sublayers)} sublayers"
-            self._print(recital.names, numbers, certificate, sizes, recital.compiled.load)
-            self._print_prompts(recital)
+            self._print(built, numbers)
+            print_verdict(certificate)
+            self._print_rest(built)
         return DONE if certificate.certified else NOT_TRUE
 
-    def _uniform(self) -> int:
-        """The same for a stock Llama, which Hugging Face's own code checks."""
-        from byheart.certificates import write
-        from byheart.certificates.floats import certify_stock
-        from byheart.constructions.reciting.texts import beginnings, file_contexts
-        from byheart.constructions.reciting.uniform import compile_uniform, save
-        from byheart.tasks.contexts import task_contexts
-
-        if self.precision != "float32" or self.words not in (None, 24):
-            raise BadInput("--layout uniform is for float32 and 24-bit words; leave --precision and --words away")
-        check_destination(self.out, "llama")
-        tokenizer: Tokenizer | None = None
-        names: tuple[str, ...] = ()
-        with steps("solving tables", quiet=self.json) as report:
-            if self.task is not None:
-                contexts = task_contexts(self._task(), _window(self.window))
-            else:
-                contexts, tokenizer, names = file_contexts(
-                    self.files, tokenizer=self.tokenizer, vocab=self.vocab, window=_window(self.window)
-                )
-            uniform = compile_uniform(contexts, seed=self.seed, report=report)
-        about = {"texts": beginnings(contexts, names), "window": contexts.window, "end": contexts.end, "edits": []}
-        save(uniform, self.out, tokenizer, about=about)
-        with steps("checking every answer", quiet=self.json) as report:
-            certificate = certify_stock(self.out, contexts, report=report)
-        write(certificate, self.out / "certificate.json")
-        numbers = {
-            "examples": len(contexts),
-            "window": contexts.window,
-            "labels": contexts.labels_in_all,
-            "parameters": uniform.parameters,
-            "parameters_padded": uniform.parameters,
-            "bits": contexts.order0_bits,
-            "bits_lzma": _lzma_bits(self.files),
-            "bits_per_parameter": contexts.order0_bits / uniform.parameters,
-            "bits_per_parameter_padded": contexts.order0_bits / uniform.parameters,
-            "errors": certificate.errors,
-            "seconds": uniform.seconds,
-        }
-        if self.json:
-            print_json(numbers)
-        else:
-            sizes = f"{uniform.config['num_hidden_layers']} layers of width {uniform.config['hidden_size']}"
-            self._print(names, numbers, certificate, sizes, uniform.load)
-        return DONE if certificate.certified else NOT_TRUE
-
-    def _task(self) -> "NextToken":
-        from byheart.tasks import NextToken, load
-
-        assert self.task is not None
-        task = load(self.task)
-        if not isinstance(task, NextToken):
-            raise BadInput(f"{self.task}: is a {task.kind} task; expected next-token")
-        return task
-
-    def _compile(self) -> "Recital":
-        from byheart.constructions.reciting import Settings, compile_files, compile_task
-
-        settings, window = Settings(self.precision, self.words), _window(self.window)
-        with steps("solving bit planes", quiet=self.json) as report:
-            if self.task is None:
-                return compile_files(
-                    self.files,
-                    tokenizer=self.tokenizer,
-                    vocab=self.vocab,
-                    window=window,
-                    settings=settings,
-                    seed=self.seed,
-                    report=report,
-                )
-            return compile_task(self._task(), window=window, settings=settings, seed=self.seed, report=report)
-
-    def _numbers(self, recital: "Recital", certificate: "Certificate") -> dict[str, Any]:
-        compiled = recital.compiled
-        bits, parameters, padded = compiled.bits, compiled.account.dense, compiled.spec.padded
-        return {
-            "examples": len(compiled.contexts),
-            "window": compiled.contexts.window,
-            "labels": compiled.contexts.labels_in_all,
-            "parameters": parameters,
-            "parameters_padded": padded,
-            "bits": bits,
-            "bits_lzma": _lzma_bits(self.files),
-            "bits_per_parameter": bits / parameters,
-            "bits_per_parameter_padded": bits / padded,
-            "errors": certificate.errors,
-            "seconds": compiled.seconds,
-        }
-
-    def _print(
-        self, names: tuple[str, ...], numbers: dict[str, Any], certificate: "Certificate", sizes: str, load: float
-    ) -> None:
-        out = console()
-        what = ", ".join(names) or str(self.task)
-        title = f"{what}: {number(numbers['examples'])} questions, compiled in {numbers['seconds']:.1f} s"
+    def _print(self, built: "Built", numbers: dict[str, Any]) -> None:
+        what = ", ".join(text["name"] for text in built.network.about["texts"]) or str(self.task)
+        title = f"{what}: {number(numbers['examples'])} questions, compiled in {built.seconds:.1f} s"
         rows = table(title, "", ">")
         rows.show_header = False
         rows.add_row("window", f"{numbers['window']} tokens")
-        rows.add_row("network", sizes)
+        rows.add_row("network", f"depth {number(built.account.depth)}, width {number(built.account.width)}")
         rows.add_row("bits in the answers (order-0 entropy)", number(round(numbers["bits"])))
         if numbers["bits_lzma"] is not None:
             rows.add_row("bits of the files after lzma", number(numbers["bits_lzma"]))
         rows.add_row("parameters", number(numbers["parameters"]))
-        rows.add_row("bits a parameter", f"{numbers['bits_per_parameter']:.2f}")
+        rows.add_row("bits per parameter", f"{numbers['bits_per_parameter']:.2f}")
         if numbers["parameters_padded"] != numbers["parameters"]:
             rows.add_row("parameters, padded to one width", number(numbers["parameters_padded"]))
-            rows.add_row("bits a parameter, padded", f"{numbers['bits_per_parameter_padded']:.2f}")
-        rows.add_row("load of the table", f"{load:.3f}")
-        out.print(rows)
-        right = f"{number(certificate.checked - certificate.errors)} of {number(certificate.checked)}"
-        verdict = "[bold green]certified[/]" if certificate.certified else "[bold red]not certified[/]"
-        out.print(f"{verdict}: {right} answers right, {certificate.method}, {certificate.seconds:.1f} s")
+            rows.add_row("bits per parameter, padded", f"{numbers['bits_per_parameter_padded']:.2f}")
+        rows.add_row("load of the table", f"{numbers['load']:.3f}")
+        console().print(rows)
+
+    def _print_rest(self, built: "Built") -> None:
         then = f"hear it with:  byheart recite {self.out}"
         if self.task is not None:
             then = f"check it again with:  byheart certify {self.out} --task {self.task}"
-        out.print(f"saved in {self.out}; {then}", style="dim", markup=False)
+        console().print(f"saved in {self.out}; {then}", style="dim", markup=False)
+        for text in built.network.about["texts"]:
+            if len(text["prompt"]) > 1:
+                begins = tokenizer_of(built.network).decode(text["prompt"]).decode(errors="replace")
+                shares = f"{text['name']} shares its beginning with another text: begin with at least {begins!r}"
+                console().print(shares, markup=False)
 
-    def _print_prompts(self, recital: "Recital") -> None:
-        prompts = recital.compiled.contexts.prompts
-        for name, text, prompt in zip(recital.names, self._beginnings(recital), prompts, strict=False):
-            if prompt > 1:
-                begins = f"shares its beginning with another text: begin with at least {text!r}"
-                console().print(f"{name} {begins}", markup=False)
 
-    @staticmethod
-    def _beginnings(recital: "Recital") -> list[str]:
-        tokenizer = recital.tokenizer
-        texts = recital.about()["texts"] if tokenizer is not None else []
-        return [tokenizer.decode(text["prompt"]).decode(errors="replace") for text in texts if tokenizer is not None]
+def _numbers(built: "Built") -> dict[str, Any]:
+    size, parameters, padded = built.questions.size, built.account.dense, built.network.padded
+    bits = built.bits
+    assert bits is not None
+    return {
+        "examples": size.examples,
+        "window": size.length,
+        "labels": size.labels,
+        "parameters": parameters,
+        "parameters_padded": padded,
+        "bits": bits,
+        "bits_per_parameter": bits / parameters,
+        "bits_per_parameter_padded": bits / padded,
+        "load": built.chosen["load"],
+        "seconds": built.seconds,
+    }
 
 
 def _window(given: str) -> int | None:

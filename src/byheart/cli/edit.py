@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, steps
+from byheart.cli.certify import print_verdict
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, number, print_json, steps
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput
-from byheart.networks.folders import check_destination
+from byheart.networks.folders import NAMES, check_destination
+from byheart.tasks.tokenizers import from_files
 
 if TYPE_CHECKING:
     from byheart.constructions.reciting.edit import Edited
-    from byheart.networks.transformer.store import Loaded
+    from byheart.networks.transformer.network import TransformerNetwork
     from byheart.tasks.contexts import Contexts
 
 
@@ -36,57 +38,49 @@ class EditCommand:
 
     def run(self) -> int:
         """Certify, change, solve, save, certify."""
-        from byheart.certificates import write
-        from byheart.certificates.floats import certify_transformer
+        from byheart.certificates import certify, write
         from byheart.constructions.reciting.edit import edit
-        from byheart.networks.transformer import store
+        from byheart.networks import load
+        from byheart.networks.transformer.network import TransformerNetwork
 
-        check_destination(self.out or self.network, "float")
-        loaded = store.load(self.network)
-        contexts, tokenizer = self._contexts(loaded)
-        place, label = self._change(contexts, tokenizer)
-        before = certify_transformer(loaded.module, contexts, twice=False)
+        folder = self.out or self.network
+        check_destination(folder)
+        network = load(self.network)
+        if not isinstance(network, TransformerNetwork):
+            raise BadInput(f"{self.network}: is {NAMES[network.kind]}; expected what `byheart compile` makes")
+        contexts = self._contexts(network)
+        place, label = self._change(contexts, from_files(network.files))
+        before = certify(network, contexts)
         if not before.certified:
             raise BadInput(f"{self.network}: does not answer all questions of the given texts; {before.counterexample}")
         with steps("solving bit planes", quiet=self.json) as report:
-            edited = edit(loaded.about, contexts, place, label, report=report)
-        about = self._about(loaded, edited, place, label)
-        folder = self.out or self.network
-        changed = _words_changed(loaded, edited)
-        also = None if tokenizer is None else tokenizer.save
-        store.save(folder, edited.compiled.spec, edited.compiled.tensors, about, also=also)
-        after = certify_transformer(store.load(folder).module, edited.compiled.contexts, twice=False)
+            edited = edit(network, contexts, place, label, report=report)
+        edited.built.save(folder)
+        after = certify(folder, edited.built.questions)
         write(after, folder / "certificate.json")
-        result = {
-            "was": edited.was,
-            "is": label,
-            "before": before.as_json(),
-            "after": after.as_json(),
-            "same_front": edited.same_front,
-            "words_changed": changed,
-        }
         if self.json:
-            print_json(result)
+            numbers = {"was": edited.was, "is": label, "words_changed": edited.words_changed}
+            print_json({**numbers, "before": before.as_json(), "after": after.as_json()})
         else:
             out = console()
             out.print(f"before: {number(before.checked)} of {number(before.checked)} answers right")
-            out.print(f"question {edited.question}: was {edited.was}, is {label}; {_what_changed(edited, changed)}")
-            verdict = "[bold green]certified[/]" if after.certified else "[bold red]not certified[/]"
-            right = f"{number(after.checked - after.errors)} of {number(after.checked)} answers right"
-            out.print(f"after: {verdict}, {right}, all others as they were")
+            out.print(f"question {edited.question}: was {edited.was}, is {label}; {_what_changed(edited)}")
+            print_verdict(after, "after: ")
         return DONE if after.certified else NOT_TRUE
 
-    def _contexts(self, loaded: "Loaded") -> tuple["Contexts", Any]:
-        from byheart.cli.questions import questions_of
+    def _contexts(self, network: "TransformerNetwork") -> "Contexts":
+        """The questions that the network answers now."""
+        from byheart.certificates.judges.transformer import asked
+        from byheart.constructions.reciting.edit import recited
 
-        with status("reading", quiet=self.json):
-            return questions_of(
-                self.network, loaded.about, self.files, self.task, window=loaded.spec.window, loaded=loaded
-            )
+        with steps("reading", quiet=self.json):
+            if not self.files and self.task is None and network.about.get("texts"):
+                return asked(network, recited(network))
+            return asked(network, given_by(self.files, self.task))
 
     def _change(self, contexts: "Contexts", tokenizer: Any) -> tuple[int, int]:
         """Where, and which label."""
-        from byheart.constructions.reciting.edit import places_of
+        from byheart.tasks.edits import places_of
 
         context, _, answer = self.set.rpartition("=")
         if not answer and context.endswith("="):
@@ -109,18 +103,6 @@ class EditCommand:
             raise BadInput(f"{context!r} occurs {len(places)} times; expected once: {hint}")
         return places[0], labels[0]
 
-    @staticmethod
-    def _about(loaded: "Loaded", edited: "Edited", place: int, label: int) -> dict[str, Any]:
-        import numpy as np
-
-        starts = edited.compiled.contexts.starts
-        number = int(np.searchsorted(starts, place, side="right")) - 1
-        texts = loaded.about.get("texts", [])
-        where = {"text": texts[number]["name"] if texts else number, "token": place - int(starts[number])}
-        entry = {**where, "label": label, "was": edited.was}
-        kept = [old for old in loaded.about.get("edits", []) if (old["text"], old["token"]) != tuple(where.values())]
-        return {**loaded.about, **edited.compiled.about(), "edits": [*kept, entry]}
-
 
 def _ids(text: str) -> list[int]:
     try:
@@ -129,16 +111,7 @@ def _ids(text: str) -> list[int]:
         raise BadInput(f"{text!r} is no list of token ids; expected numbers, 3,1,4") from None
 
 
-def _words_changed(loaded: "Loaded", edited: "Edited") -> int | None:
-    import numpy as np
-
-    if not edited.same_front:
-        return None
-    old = {name: tensor.detach().double().numpy() for name, tensor in loaded.module.state_dict().items()}
-    return sum(int(np.sum(old[name] != tensor)) for name, tensor in edited.compiled.tensors.items())
-
-
-def _what_changed(edited: "Edited", words: int | None) -> str:
-    if words is None:
+def _what_changed(edited: "Edited") -> str:
+    if edited.words_changed is None:
         return "the token has no code word yet, or the table no room, so the network was compiled anew"
-    return f"{words:,} of {edited.compiled.recipe.sizes.words:,} words changed, nothing else"
+    return f"{edited.words_changed:,} of {edited.built.chosen['words']:,} words changed, nothing else"

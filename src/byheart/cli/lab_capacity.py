@@ -154,8 +154,8 @@ def built_beside(rows: "Rows", report: Callable[[str], None]) -> "list[Beside]":
     """Tasks as those of which trained networks held most, compiled into float Transformers, every answer checked."""
     import numpy as np
 
-    from byheart.certificates.floats import judge_transformer
-    from byheart.constructions.reciting import Settings, compile_task
+    from byheart.certificates import judge
+    from byheart.constructions.reciting import Settings, compile
     from byheart.lab.capacity import plateaus
     from byheart.report.lab import Beside
     from byheart.tasks import random_next_token
@@ -168,12 +168,11 @@ def built_beside(rows: "Rows", report: Callable[[str], None]) -> "list[Beside]":
             continue
         report(f"N = {N:,}")
         task = random_next_token(examples=N, length=n, vocab=V, labels=C, rng=np.random.default_rng(0))
-        compiled = compile_task(task, window=n, settings=Settings("float32", WORDS)).compiled
-        verdict = judge_transformer(compiled.module(), compiled.contexts).verdict
-        if verdict.errors:
+        built = compile(task, window=n, settings=Settings("float32", WORDS))
+        verdict, parameters, bits = judge(built.network, built.questions), built.account.dense, built.bits
+        if not verdict.certified or bits is None:
             raise BadInput(f"the network that was compiled for N = {N} has {verdict.errors} errors; expected none")
-        parameters = compiled.account.dense
-        found.append(Beside(f"reciting, float32, {WORDS}-bit words", N, parameters, compiled.bits / parameters))
+        found.append(Beside(f"reciting, float32, {WORDS}-bit words", N, parameters, bits / parameters))
     return found
 
 

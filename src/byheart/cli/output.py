@@ -8,11 +8,16 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, Any, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import tyro
 
+from byheart.errors import BadInput
 from byheart.progress import Report
+
+if TYPE_CHECKING:
+    from byheart.tasks import Task
 
 Json: TypeAlias = Annotated[bool, tyro.conf.arg(help="Print one JSON object instead of tables.")]
 DONE, NOT_TRUE, BAD_INPUT = 0, 1, 2
@@ -56,6 +61,17 @@ def table(title: str, *columns: str) -> Any:
             name.removeprefix(">"), justify="right" if name.startswith(">") else "left", no_wrap=index == 0
         )
     return result
+
+
+def given_by(files: tuple[Path, ...], task: Path | None) -> "list[Path] | Task":
+    """What a command was given: texts, or a task; BadInput unless it is one of the two."""
+    if bool(files) == (task is not None):
+        raise BadInput("expected either text files or --task FILE")
+    if task is None:
+        return list(files)
+    from byheart.tasks import load
+
+    return load(task)
 
 
 def number(value: float | int | None) -> str:

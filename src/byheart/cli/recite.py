@@ -5,17 +5,15 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE
 from byheart.errors import BadInput
-from byheart.networks.folders import kind_of
 
 if TYPE_CHECKING:
-    from byheart.networks.transformer.stock import Stock
-    from byheart.networks.transformer.store import Loaded
+    from byheart.networks import Network
     from byheart.tasks.tokenizers import Tokenizer
 
 
@@ -44,39 +42,29 @@ class ReciteCommand:
         """Load, recite, say how fast."""
         import torch
 
-        from byheart.networks.transformer import stock, store
+        from byheart.networks import load
 
         torch.set_num_threads(max(1, self.threads))
-        loaded = stock.load(self.network) if kind_of(self.network) == "llama" else store.load(self.network)
-        if self.tokens is None and loaded.about.get("end") is None:
+        network = load(self.network)
+        if self.tokens is None and network.about.get("end") is None:
             raise BadInput(
                 f"{self.network}: knows answers to a task, not texts; expected --tokens and a text, or ask it"
             )
-        from byheart.tasks import tokenizers
-
-        tokenizer = tokenizers.load(self.network)
         start = time.perf_counter()
-        said = self._all(loaded, tokenizer) if self.all_to is not None else self._one(loaded, tokenizer)
+        said = self._all(network) if self.all_to is not None else self._one(network)
         seconds = time.perf_counter() - start
         sys.stdout.flush()
         sys.stderr.write(f"{said:,} tokens in {seconds:.1f} s, {said / max(seconds, 1e-9):,.0f} a second\n")
         return DONE
 
-    def _said(self, loaded: "Loaded | Stock", beginning: list[int]) -> Iterator[int]:
-        from byheart.networks.transformer import stock
-        from byheart.networks.transformer.generate import generate
+    def _one(self, network: "Network") -> int:
+        from byheart.networks import generate
 
-        end = loaded.about["end"]
+        texts, tokenizer = _texts(network), tokenizer_of(network)
+        beginning = self._beginning(texts, tokenizer)
         # An edited network, or one with a beginning of nobody's, may never come to an end: no text is longer than this.
-        longest = 1 + max(text["tokens"] for text in loaded.about["texts"])
-        tokens = longest if self.tokens is None else self.tokens
-        if isinstance(loaded, stock.Stock):
-            return stock.generate(loaded, beginning, tokens=tokens, end=end)
-        return generate(loaded.module, beginning, tokens=tokens, end=end, guess=self.guess)
-
-    def _one(self, loaded: "Loaded | Stock", tokenizer: "Tokenizer") -> int:
-        beginning = self._beginning(loaded, tokenizer)
-        speech = self._said(loaded, beginning)
+        tokens = 1 + max(text["tokens"] for text in texts) if self.tokens is None else self.tokens
+        speech = generate(network, beginning, tokens=tokens, end=network.about.get("end"), guess=self.guess)
         sink = sys.stdout.buffer if self.out is None else self.out.open("wb")
         said = 0
         try:
@@ -87,48 +75,61 @@ class ReciteCommand:
                 if said % 16 == 0:
                     sink.flush()
         finally:
+            sink.flush()
             if self.out is not None:
                 sink.close()
-        if self.out is None:
-            sink.flush()
         return said
 
-    def _all(self, loaded: "Loaded | Stock", tokenizer: "Tokenizer") -> int:
-        from byheart.networks.transformer.generate import generate_all
-        from byheart.networks.transformer.store import Loaded
+    def _all(self, network: "Network") -> int:
+        from byheart.networks import generate_all
 
         assert self.all_to is not None
-        if not isinstance(loaded, Loaded):
-            raise BadInput("--all-to is for Byheart's own networks; a stock Llama recites one --text at a time")
-        texts = loaded.about["texts"]
+        texts, tokenizer = _texts(network), tokenizer_of(network)
         if not texts:
             raise BadInput(f"{self.network}: holds no texts; it was compiled from a task")
         self.all_to.mkdir(parents=True, exist_ok=True)
-        said = 0
         prompts, lengths = [text["prompt"] for text in texts], [text["tokens"] for text in texts]
-        spoken = generate_all(loaded.module, prompts, end=loaded.about["end"], tokens=lengths)
+        spoken = generate_all(network, prompts, end=network.about["end"], tokens=lengths)
         for text, tokens in zip(texts, spoken, strict=True):
             target = self.all_to.joinpath(*(part for part in Path(text["name"]).parts if part not in ("/", "..")))
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(tokenizer.decode([*text["prompt"], *tokens]))
-            said += len(tokens)
-        return said
+        return sum(map(len, spoken))
 
-    def _beginning(self, loaded: "Loaded | Stock", tokenizer: "Tokenizer") -> list[int]:
+    def _beginning(self, texts: list[dict[str, Any]], tokenizer: "Tokenizer") -> list[int]:
         if self.prompt is not None:
             tokens = [int(token) for token in tokenizer.encode(unescaped(self.prompt))]
             if not tokens:
                 raise BadInput("--prompt is empty; expected at least one token")
             return tokens
-        texts = loaded.about.get("texts", [])
-        names = [text["name"] for text in texts]
-        if not names:
+        prompts: dict[str, list[int]] = {text["name"]: text["prompt"] for text in texts}
+        if not prompts:
             raise BadInput(f"{self.network}: holds no texts; give it a --prompt")
-        wanted = self.text or names[0]
-        if wanted not in names:
-            raise BadInput(f"--text is {wanted!r}; expected one of {', '.join(names)}")
-        prompt: list[int] = texts[names.index(wanted)]["prompt"]
-        return prompt
+        wanted = self.text or next(iter(prompts))
+        if wanted not in prompts:
+            raise BadInput(f"--text is {wanted!r}; expected one of {', '.join(prompts)}")
+        return prompts[wanted]
+
+
+def tokenizer_of(network: "Network") -> "Tokenizer":
+    """The tokenizer that lies beside a network; BadInput if there is none."""
+    from byheart.tasks.tokenizers import from_files
+
+    tokenizer = from_files(network.files)
+    if tokenizer is None:
+        raise BadInput("the network has no tokenizer; expected one that was compiled from texts")
+    return tokenizer
+
+
+def _texts(network: "Network") -> list[dict[str, Any]]:
+    """Name, length and prompt of the texts that a network was compiled from; BadInput if they are none."""
+    texts = network.about.get("texts", [])
+    kinds = {"name": str, "tokens": int, "prompt": list}
+    if not isinstance(texts, list) or not all(
+        isinstance(text, dict) and all(isinstance(text.get(key), kind) for key, kind in kinds.items()) for text in texts
+    ):
+        raise BadInput("config.json: about.texts is no list of texts; expected name, tokens and prompt of each")
+    return texts
 
 
 def unescaped(text: str) -> bytes:

@@ -10,7 +10,6 @@ from byheart.constructions.built import Built
 from byheart.constructions.construction import Construction
 from byheart.constructions.registry import find
 from byheart.errors import BadInput
-from byheart.networks.kinds import count
 from byheart.progress import Report
 from byheart.tasks import Task
 
@@ -47,7 +46,7 @@ def build(
     start = time.perf_counter()
     made = chosen.build(task, settings, np.random.default_rng(seed), report)
     seconds = time.perf_counter() - start
-    account = count(made.network)
+    account = made.network.account
     if not made.plan.agrees_with(account):
         raise AssertionError(
             f"{chosen.name}: built {account.dense} parameters, planned {made.plan.dense}: a mistake in the construction"
@@ -57,4 +56,4 @@ def build(
         raise BadInput(
             f"{chosen.name}: hashing these tokens needs weights of {account.max_bits} bits; got bits={allowed}"
         )
-    return Built(chosen.name, settings, made.network, account, seconds, seed, task, dict(made.chosen))
+    return Built(chosen.name, settings, made.network, seconds, seed, task, made.chosen)

@@ -1,22 +1,56 @@
-"""What ``byheart.build`` returns."""
+"""What every construction gives: a network that has memorized its questions, counted, ready to be saved."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, is_dataclass
+from html import escape
+from pathlib import Path
 from typing import Any
 
-from byheart.networks import Account
-from byheart.networks.kinds import AnyNetwork
-from byheart.tasks import Task
+from byheart import networks
+from byheart.networks import Account, Network
+from byheart.tasks import Questions
+from byheart.tasks.contexts import Contexts
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Built:
-    """A network that has memorized a task, its parameters counted, and what was chosen on the way."""
+    """A network that has memorized its questions, its parameters counted, and what was chosen on the way."""
 
     construction: str
     settings: Any
-    network: AnyNetwork
-    account: Account
+    network: Network
     seconds: float
     seed: int
-    questions: Task
-    chosen: dict[str, object] = field(default_factory=dict)
+    questions: Questions
+    """What was memorized."""
+    chosen: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def account(self) -> Account:
+        """The network's parameters, counted."""
+        return self.network.account
+
+    @property
+    def bits(self) -> float | None:
+        """What the answers hold in all, by their order-0 entropy; None if they are not labels that follow contexts."""
+        return self.questions.order0_bits if isinstance(self.questions, Contexts) else None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What is noted beside the weights."""
+        settings = asdict(self.settings) if is_dataclass(self.settings) else self.settings  # type: ignore[arg-type]
+        made = {"construction": self.construction, "settings": settings, "seed": self.seed}
+        return {**self.network.about, **made, "task": self.questions.fingerprint, "chosen": dict(self.chosen)}
+
+    def save(self, folder: Path | str) -> None:
+        """Write the network to ``folder``, whole or not at all; :func:`byheart.load` reads it."""
+        networks.save(self.network, folder, self.about)
+
+    def __repr__(self) -> str:
+        size = self.questions.size
+        asked = f"{size.examples:,} {self.questions.kind} examples" if size.examples != 1 else "1 example"
+        return f"<Built: {self.construction}, {self.account.dense:,} parameters for {asked}>"
+
+    def _repr_html_(self) -> str:
+        chosen = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in self.chosen.items())
+        return f"<p>{escape(repr(self)[1:-1])}</p>{self.account._repr_html_()}<p>{escape(chosen)}</p>"

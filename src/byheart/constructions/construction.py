@@ -12,7 +12,7 @@ import numpy as np
 from byheart.constructions.gadgets.demand import Setting
 from byheart.constructions.plan import Plan
 from byheart.errors import BadInput
-from byheart.networks.kinds import AnyNetwork
+from byheart.networks import Network
 from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import Task
@@ -23,7 +23,7 @@ from byheart.tasks.theorems import Hypothesis
 class Made:
     """What a construction hands back: the network, the plan that it followed, and what was chosen on the way."""
 
-    network: AnyNetwork
+    network: Network
     plan: Plan
     """Worked out before the network was built, from the counted demand of the task alone."""
     chosen: Mapping[str, object] = field(default_factory=dict)

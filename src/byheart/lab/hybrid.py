@@ -107,7 +107,7 @@ def member_from(
         raise BadInput(
             f"loss is {training.loss!r} and the task {task.kind}; expected mean-square for real targets only"
         )
-    tensors = {name: torch.tensor(tensor) for name, tensor in network.tensors()}
+    tensors = {name: torch.tensor(tensor) for name, tensor in network.weights().items()}
     kept = {"frozen-attention": ATTENTION & set(tensors), "construction": set(tensors), "random": set()}[start]
     examples, constants = _data(task)
     return Member(
@@ -122,7 +122,7 @@ def member_from(
 
 
 def _shapes(network: SoftmaxNetwork, value_dim: int | None, width: int | None) -> Shapes:
-    shapes = {name: tensor.shape for name, tensor in network.tensors()}
+    shapes = {name: tensor.shape for name, tensor in network.weights().items()}
     H, d, d_v = shapes["W_V"]
     k = shapes["W_O"][2]
     if width is not None and width != k and (network.skip or network.W_U is None):

@@ -1,5 +1,10 @@
-"""What a network is: exact layers, the one counter, evaluation, saving and loading, and PyTorch twins."""
+"""What a network is: four kinds behind one protocol, one counter, one way to a folder and back.
 
-from byheart.networks.account import Account, Item, count
+Importing this room needs numpy only. :mod:`~byheart.networks.kinds` says which kinds there are.
+"""
 
-__all__ = ["Account", "Item", "count"]
+from byheart.networks.account import Account, Item
+from byheart.networks.kinds import generate, generate_all, load, save
+from byheart.networks.network import Network, count
+
+__all__ = ["Account", "Item", "Network", "count", "generate", "generate_all", "load", "save"]

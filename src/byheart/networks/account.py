@@ -6,25 +6,15 @@ the bits. Every number of parameters that Byheart prints comes from here.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-
-from byheart.networks.exact.integers import Integers, bits
-from byheart.networks.exact.layers import (
-    Embedding,
-    ExactNetwork,
-    FeedForward,
-    Flatten,
-    HardmaxAttention,
-    Residual,
-    SoftmaxAttention,
-    UniformAttention,
-)
+from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
 class Item:
-    """One tensor: its name, shape, entries, non-zero entries, distinct entries beyond 0 and ±1, and bits."""
+    """One tensor: its name, shape, entries, non-zero entries, distinct entries beyond 0 and ±1, bits, and its part."""
 
     name: str
     shape: tuple[int, ...]
@@ -33,6 +23,7 @@ class Item:
     free: int
     max_bits: int
     total_bits: int
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,50 +78,35 @@ class Account:
             "items": [{key: getattr(item, key) for key in keys} for item in self.items],
         }
 
+    def parts(self) -> dict[str, "Account"]:
+        """The accounts of the network's parts, in order."""
+        parts: dict[str, list[Item]] = {}
+        for entry in self.items:
+            parts.setdefault(entry.part, []).append(entry)
+        return {name: Account(tuple(items), self.depth, self.width) for name, items in parts.items()}
 
-def _item(name: str, tensor: Integers) -> Item:
-    flat = tensor.ravel().tolist()
-    sizes = [bits(value) for value in flat]
-    return Item(
-        name=name,
-        shape=tensor.shape,
-        dense=len(flat),
-        nonzero=int(np.count_nonzero(tensor)),
-        free=len(set(flat) - {-1, 0, 1}),
-        max_bits=max(sizes, default=0),
-        total_bits=sum(sizes),
-    )
+    def _repr_html_(self) -> str:
+        """A table, for notebooks."""
+        from html import escape
+
+        columns = ("tensors", "parameters", "non-zero", "most bits")
+        rows = "".join(
+            f"<tr><td>{escape(name)}</td>"
+            + "".join(f"<td>{n:,}</td>" for n in (len(part.items), part.dense, part.nonzero, part.max_bits))
+            + "</tr>"
+            for name, part in [*self.parts().items(), ("all", self)]
+        )
+        head = "".join(f"<th>{name}</th>" for name in ("part", *columns))
+        return f"<table><tr>{head}</tr>{rows}</table><p>depth {self.depth:,}, width {self.width:,}</p>"
 
 
-def count(network: ExactNetwork) -> Account:
-    """Count every tensor of ``network``.
-
-    Depth is the number of weight layers on the way from input to output (an affine map, an embedding and an attention
-    layer are one each, a residual block is two; positional codes are added on the way and are none); width is the
-    widest of them.
-
-    >>> from byheart.networks.exact import Affine, FeedForward, ExactNetwork, integers
-    >>> square = Affine(W=integers([[1, 0], [0, 7]]), b=integers([0, 0]))
-    >>> account = count(ExactNetwork((FeedForward((square,)),), inputs="vectors", outputs="last", length=1, dim=2))
-    >>> account.dense, account.nonzero, account.free, account.depth, account.width
-    (6, 2, 1, 1, 2)
-    """
-    depth, stream, width = 0, network.dim, network.dim
-    for layer in network.layers:
-        match layer:
-            case FeedForward(layers=chain):
-                depth += len(chain)
-                stream = chain[-1].W.shape[0]
-                width = max(width, *(affine.W.shape[0] for affine in chain))
-            case Residual(blocks=blocks):
-                depth += 2 * len(blocks)
-                width = max(width, *(len(block.W_in) for block in blocks))
-            case Embedding(W_E=table):
-                depth += 1
-                stream = table.shape[1]
-            case UniformAttention() | HardmaxAttention() | SoftmaxAttention():
-                depth += 1
-            case Flatten():
-                stream *= network.length
-        width = max(width, stream)
-    return Account(tuple(_item(name, tensor) for name, tensor in network.tensors()), depth=depth, width=width)
+def item(name: str, tensor: NDArray[Any], bits: int | None, part: str) -> Item:
+    """One tensor, counted; ``bits`` is what each entry takes, or None for integers of any size."""
+    flat = tensor.ravel()
+    if bits is None:
+        values = flat.tolist()
+        sizes = [value.bit_length() + 1 for value in values]
+        free, most, total = len(set(values) - {-1, 0, 1}), max(sizes, default=0), sum(sizes)
+    else:
+        free, most, total = len(np.setdiff1d(flat, [-1, 0, 1])), bits, bits * flat.size
+    return Item(name, tensor.shape, flat.size, int(np.count_nonzero(tensor)), free, most, total, part)

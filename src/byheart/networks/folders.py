@@ -1,52 +1,102 @@
-"""Folders that hold networks: what kind is in one, and how a new one takes its place, whole or not at all.
+"""Folders that hold networks: what kind is in one, how it is read, and how a new one takes its place.
 
-Neither needs PyTorch.
+A folder is written beside its destination and renamed, so it is there whole or not at all. Nothing in it executes on
+loading. None of this needs PyTorch.
 """
 
 import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, TypeVar
+
+from safetensors import SafetensorError
 
 from byheart.errors import BadInput
 
-Kind = Literal["exact", "softmax", "float", "llama"]
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
+"""Files that are kept beside a network, as Hugging Face lays them out."""
 EXACT = "byheart-exact-1"
 """The ``format`` of an exact network."""
 SOFTMAX = "byheart-softmax-1"
 """The ``format`` of a one-layer softmax network."""
 FLOAT = "byheart"
 """The ``model_type`` of a float Transformer of ours."""
-_NAMES = {"exact": "exact network", "softmax": "softmax network", "float": "float Transformer", "llama": "Llama"}
+KINDS = {EXACT: "exact", SOFTMAX: "softmax", FLOAT: "transformer", "llama": "stock"}
+"""Kinds of networks by what config.json calls them (``format``, or Hugging Face's ``model_type``)."""
+NAMES = {
+    "exact": "an exact network",
+    "softmax": "a softmax network",
+    "transformer": "a float Transformer",
+    "stock": "a stock Llama",
+}
+"""Kinds of networks in words."""
+Read = TypeVar("Read")
 
 
-def kind_of(folder: Path) -> Kind | None:
-    """What a folder holds, whole or damaged, going by its config.json alone; None if that says nothing we know."""
+def read_config(folder: Path) -> dict[str, Any]:
+    """config.json of ``folder``; BadInput if there is none, or none that describes a network."""
+    path = folder / CONFIG
     try:
-        config = json.loads((folder / "config.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    if not isinstance(config, dict):
-        return None
-    kinds: dict[str, Kind] = {EXACT: "exact", SOFTMAX: "softmax", FLOAT: "float", "llama": "llama"}
-    name = config.get("format", config.get("model_type"))
-    return kinds.get(name) if isinstance(name, str) else None
+        config = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file; expected a folder with a network") from None
+    except (OSError, ValueError, RecursionError) as error:
+        raise BadInput(f"{path}: cannot be read ({error})") from error
+    if not isinstance(config, dict) or kind_in(config) is None:
+        named = f"format {_name(config)!r}" if isinstance(config, dict) else type(config).__name__
+        raise BadInput(f"{path}: {named}; expected a network: {', '.join(KINDS)}")
+    if not isinstance(config.get("about", {}), dict):
+        raise BadInput(f"{path}: about is {config['about']!r}; expected an object")
+    return config
 
 
-def check_destination(folder: Path, kind: Kind) -> None:
-    """BadInput if ``folder`` holds anything but a network of this kind, which may be replaced."""
-    if folder.exists() and kind_of(folder) != kind and (not folder.is_dir() or any(folder.iterdir())):
-        raise BadInput(f"{folder}: exists and holds no {_NAMES[kind]}; choose another name or remove it")
+def _name(config: dict[str, Any]) -> Any:
+    return config.get("format", config.get("model_type"))
+
+
+def kind_in(config: dict[str, Any]) -> str | None:
+    """The kind of network that a config.json describes, if it is one that we know."""
+    name = _name(config)
+    return KINDS.get(name) if isinstance(name, str) else None
+
+
+def read_weights(folder: Path, load_file: Callable[[Path], Read]) -> Read:
+    """``model.safetensors`` of ``folder`` by safetensors' ``load_file`` for numpy or for PyTorch."""
+    try:
+        return load_file(folder / WEIGHTS)
+    except (OSError, SafetensorError) as error:
+        raise BadInput(f"{WEIGHTS} cannot be read ({error}); the folder is incomplete") from error
+
+
+def read_beside(folder: Path) -> dict[str, bytes]:
+    """The files that are kept beside a network, those that there are."""
+    return {name: (folder / name).read_bytes() for name in TOKENIZER if (folder / name).is_file()}
+
+
+def check_destination(folder: Path) -> None:
+    """BadInput if ``folder`` holds anything but a network that Byheart wrote, which may be replaced.
+
+    Byheart writes ``about`` into every config.json: a model of other people's is never replaced.
+    """
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        ours = "about" in read_config(folder)
+    except BadInput:
+        ours = False
+    if not ours:
+        raise BadInput(f"{folder}: exists and is no network that Byheart wrote; choose another name or remove it")
 
 
 @contextmanager
-def replacing(folder: Path, kind: Kind) -> Iterator[Path]:
+def replacing(folder: Path) -> Iterator[Path]:
     """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error."""
-    check_destination(folder, kind)
+    check_destination(folder)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))

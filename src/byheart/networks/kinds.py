@@ -1,36 +1,81 @@
-"""Exact and softmax networks alike: count, save, load and name them by their fingerprints."""
+"""All kinds of networks behind one door: save, load, generate. The one place in this room that asks for the kind.
 
+=============  =====================================================================  ======================
+kind           what                                                                   package
+=============  =====================================================================  ======================
+exact          layers of integers over powers of two                                  ``networks/exact``
+softmax        one softmax attention layer with float64 weights                       ``networks/softmax``
+transformer    float Transformers whose sublayers read and write parts of the stream  ``networks/transformer``
+stock          models of other people's classes: Hugging Face's Llama                 ``networks/stock``
+=============  =====================================================================  ======================
+
+A package has a module ``store`` with ``config``, ``write`` and ``read``, and, if its networks say texts, a module
+``generate``. It is imported when a network of its kind turns up, so that exact networks never need PyTorch.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any
 
-from byheart.networks import account, softmax
-from byheart.networks.account import Account
-from byheart.networks.exact import store
-from byheart.networks.exact.layers import ExactNetwork
-from byheart.networks.folders import kind_of
-from byheart.networks.softmax import SoftmaxNetwork
+from byheart.errors import BadInput
+from byheart.networks.folders import CONFIG, NAMES, kind_in, read_beside, read_config, replacing
+from byheart.networks.network import Network
 
-AnyNetwork: TypeAlias = ExactNetwork | SoftmaxNetwork
+_SPEAKING = ("transformer", "stock")
 
 
-def count(network: AnyNetwork) -> Account:
-    """Every tensor of a network of either kind."""
-    return softmax.count(network) if isinstance(network, SoftmaxNetwork) else account.count(network)
+def save(network: Network, folder: Path | str, about: Mapping[str, Any] | None = None) -> None:
+    """Write ``network`` to ``folder``: new, empty, or one that holds a network of its kind, which is replaced.
+
+    ``about`` is kept in config.json instead of the network's own.
+    """
+    store = _part(network.kind, "store")
+    config = {**store.config(network), "about": dict(network.about if about is None else about)}
+    text = json.dumps(config, indent=1, ensure_ascii=False) + "\n"
+    with replacing(Path(folder)) as new:
+        store.write(network, new)
+        (new / CONFIG).write_text(text, encoding="utf-8")
+        for name, content in network.files.items():
+            (new / name).write_bytes(content)
 
 
-def save(network: AnyNetwork, folder: Path, about: dict[str, object] | None = None) -> None:
-    """Write a network of either kind to ``folder``."""
-    if isinstance(network, SoftmaxNetwork):
-        softmax.save(network, folder, about)
-    else:
-        store.save(network, folder, about)
+def load(folder: Path | str) -> Network:
+    """The network in ``folder``; BadInput, with the file named, if anything is missing or does not fit."""
+    folder = Path(folder)
+    config = read_config(folder)
+    kind = kind_in(config)
+    assert kind is not None
+    beside = {"about": config.get("about", {}), "files": read_beside(folder)}
+    try:
+        network: Network = _part(kind, "store").read(config, folder, **beside)
+    except BadInput as error:
+        raise BadInput(f"{folder}: {error}") from error
+    return network
 
 
-def load(folder: Path) -> AnyNetwork:
-    """The network in ``folder``, of either kind."""
-    return softmax.load(folder).network if kind_of(folder) == "softmax" else store.load(folder)
+def generate(
+    network: Network, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None, guess: int = 0
+) -> Iterator[int]:
+    """What a network says after ``prompt``, one token after the other, greedily: at most ``tokens``, or to ``end``."""
+    said: Iterator[int] = _speaking(network).generate(network, prompt, tokens=tokens, end=end, guess=guess)
+    return said
 
 
-def fingerprint(network: AnyNetwork) -> str:
-    """SHA-256 over everything that a network of either kind consists of."""
-    return softmax.fingerprint(network) if isinstance(network, SoftmaxNetwork) else store.fingerprint(network)
+def generate_all(
+    network: Network, prompts: Sequence[Sequence[int]], *, end: int, tokens: Sequence[int]
+) -> list[list[int]]:
+    """What a network says after each of several prompts, up to the token ``end`` (left out), or so many ``tokens``."""
+    spoken: list[list[int]] = _speaking(network).generate_all(network, prompts, end=end, tokens=tokens)
+    return spoken
+
+
+def _speaking(network: Network) -> Any:
+    if network.kind not in _SPEAKING:
+        raise BadInput(f"{NAMES[network.kind]} answers tasks; expected a network that says texts")
+    return _part(network.kind, "generate")
+
+
+def _part(kind: str, name: str) -> Any:
+    return import_module(f"byheart.networks.{kind}.{name}")

@@ -12,7 +12,6 @@ from pathlib import Path
 from byheart.certificates import certify
 from byheart.constructions import Construction, build, known
 from byheart.errors import BadInput
-from byheart.networks import kinds
 from byheart.tasks import Task
 
 
@@ -59,7 +58,7 @@ def _published(construction: Construction, task: Task) -> str:
 def _one(construction: Construction, task: Task, seed: int, positions: bool) -> Compared:
     built = build(construction, task, seed=seed, settings=construction.settings_with(positions=positions))
     with tempfile.TemporaryDirectory() as folder:
-        kinds.save(built.network, Path(folder) / "network")
+        built.save(Path(folder) / "network")
         start = time.perf_counter()
         certificate = certify(Path(folder) / "network", task)
         seconds = time.perf_counter() - start

@@ -1,9 +1,10 @@
 """Where a network's parameters are: tensors gathered into parts, as a table and as a picture."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
-from byheart.networks.account import Account
+from byheart.networks import Account, Network
 from byheart.report.style import FAINT, INK, QUIET, canvas
 
 WORDS = "words of the table"
@@ -21,56 +22,41 @@ _PARTS = {
 }
 
 
-@dataclass(frozen=True)
-class Part:
-    """Some tensors that do one thing."""
+def parts_of(network: Network) -> dict[str, Account]:
+    """The accounts of the parts in the order of the network; a compiled network's are named by what they are for."""
+    account = network.account
+    if "recipe" in network.about:
+        account = replace(account, items=tuple(replace(item, part=_part(item.name)) for item in account.items))
+    return account.parts()
 
-    name: str
-    parameters: int
-    nonzero: int
 
+def _part(name: str) -> str:
+    """What a tensor of a compiled network is for.
 
-def parts_of(account: Account, *, reciting: bool) -> list[Part]:
-    """The parts in the order of the network; a reciting network's tensors are gathered by what they are for.
-
-    >>> from byheart.networks.account import Item
-    >>> items = (Item("table.W_in", (2,), 2, 2, 1, 32, 64), Item("table.W_out", (9,), 9, 8, 8, 32, 288))
-    >>> [(part.name, part.parameters) for part in parts_of(Account(items, 1, 1), reciting=True)]
-    [('rows of the table', 2), ('words of the table', 9)]
+    >>> [_part(name) for name in ("table.W_in", "table.W_out", "hash_1.W_Q")]
+    ['rows of the table', 'words of the table', 'hash of the window']
     """
-    totals: dict[str, list[int]] = {}
-    for item in account.items:
-        first = item.name.split(".")[0]
-        name = _part(item.name, first) if reciting else first
-        row = totals.setdefault(name, [0, 0])
-        row[0] += item.dense
-        row[1] += item.nonzero
-    return [Part(name, *row) for name, row in totals.items()]
-
-
-def _part(full: str, first: str) -> str:
-    if full == "table.W_out":
+    if name == "table.W_out":
         return WORDS
-    return _PARTS.get(first.split("_", maxsplit=1)[0], "reading the bits")
+    return _PARTS.get(name.split(".", maxsplit=1)[0].split("_", maxsplit=1)[0], "reading the bits")
 
 
-def draw_parts(parts: list[Part], title: str, path: Path) -> None:
+def draw_parts(parts: Mapping[str, Account], title: str, path: Path) -> None:
     """One bar for the whole network, in proportion, and below it everything but the largest part, magnified."""
-    largest = max(parts, key=lambda part: part.parameters)
-    total = sum(part.parameters for part in parts)
-    rest = [part for part in parts if part is not largest]
+    sizes = sorted(((part.dense, name) for name, part in parts.items()), reverse=True)
+    (largest, largest_name), *rest = sizes
+    total = sum(size for size, _ in sizes)
     picture, (axes,) = canvas(path, height=1.9 + 0.32 * len(rest))
-    axes.barh([0], [largest.parameters], color="#b3123f", height=0.7)
-    axes.barh([0], [total - largest.parameters], left=[largest.parameters], color=FAINT, height=0.7)
-    share = f"{largest.name}: {largest.parameters:,} of {total:,} parameters"
-    axes.text(largest.parameters / 2, 0, share, ha="center", va="center", color="white", fontsize=10)
-    most = max((part.parameters for part in rest), default=1)
-    for index, part in enumerate(sorted(rest, key=lambda part: -part.parameters)):
-        width = part.parameters / most * total * 0.45
+    axes.barh([0], [largest], color="#b3123f", height=0.7)
+    axes.barh([0], [total - largest], left=[largest], color=FAINT, height=0.7)
+    share = f"{largest_name}: {largest:,} of {total:,} parameters"
+    axes.text(largest / 2, 0, share, ha="center", va="center", color="white", fontsize=10)
+    most = max((size for size, _ in rest), default=1)
+    for index, (size, name) in enumerate(rest):
+        width = size / most * total * 0.45
         axes.barh([index + 1.4], [width], color="#1f5fa8", height=0.6)
-        label = f"{part.parameters:,}  {part.name}"
-        axes.text(width + total * 0.01, index + 1.4, label, va="center", color=INK, fontsize=9)
-    axes.text(0, 0.72, f"the other {total - largest.parameters:,}, magnified:", color=QUIET, fontsize=9, va="center")
+        axes.text(width + total * 0.01, index + 1.4, f"{size:,}  {name}", va="center", color=INK, fontsize=9)
+    axes.text(0, 0.72, f"the other {total - largest:,}, magnified:", color=QUIET, fontsize=9, va="center")
     axes.invert_yaxis()
     axes.set_axis_off()
     axes.set_title(title, loc="left", fontsize=11, color=INK)

@@ -19,6 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.networks import Network
+from byheart.networks.folders import NAMES
 from byheart.networks.softmax.network import CHUNK, Floats, Inputs, SoftmaxNetwork, attention, check_inputs, embedded
 from byheart.report.style import FAINT, INK, QUIET, canvas
 
@@ -77,7 +79,7 @@ class Saturation:
         return np.bincount(self.saturated.sum(axis=0), minlength=len(self.largest) + 1)
 
 
-def saturation_of(network: SoftmaxNetwork, inputs: Inputs, *, threshold: float = THRESHOLD) -> Saturation:
+def saturation_of(network: Network, inputs: Inputs, *, threshold: float = THRESHOLD) -> Saturation:
     """The largest weight of every head on every example, and which token has it.
 
     Inputs are token ids int64 [N, n] and None, or contexts float64 [N, n, d] and queries float64 [N, d].
@@ -89,6 +91,8 @@ def saturation_of(network: SoftmaxNetwork, inputs: Inputs, *, threshold: float =
     >>> found.largest.round(4).tolist(), found.token.tolist(), found.held.tolist()
     ([[0.75, 0.9999]], [[1, 0]], [1])
     """
+    if not isinstance(network, SoftmaxNetwork):
+        raise BadInput(f"heads are shown of a softmax network; this is {NAMES[network.kind]}")
     if not 0 < threshold < 1:
         raise BadInput(f"threshold is {threshold}; expected 0 < threshold < 1, a weight (the paper's: {THRESHOLD})")
     sequences, queries = inputs

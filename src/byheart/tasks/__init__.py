@@ -11,6 +11,7 @@ real number (:class:`QueryTargets`) for the two. Tasks check themselves when the
 - Ask for what theorems assume of them with :func:`separation`, :func:`permuted_twins` and :func:`conflict`.
 """
 
+from byheart.tasks.base import Questions
 from byheart.tasks.conditions import (
     Conflict,
     Separation,
@@ -34,6 +35,7 @@ __all__ = [
     "QueryLabels",
     "QueryTargets",
     "QueryTask",
+    "Questions",
     "Separation",
     "SeqToSeq",
     "Task",

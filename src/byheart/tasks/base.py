@@ -1,11 +1,13 @@
-"""What all tasks share: the sequences, the sizes and the fingerprint."""
+"""What all questions share, and what all tasks share: the sequences, the sizes and the fingerprint."""
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
@@ -14,16 +16,43 @@ from byheart.tasks.checks import Floats, Ids, below, count, floats, integers
 from byheart.tasks.distinct import distinct
 
 
+class Questions(ABC):
+    """What a network is asked, and what it must answer: a task, or the contexts of texts. Frozen."""
+
+    kind: ClassVar[str]
+    """What is asked for: ``"next-token"``, ``"seq-to-seq"``, …"""
+
+    @property
+    @abstractmethod
+    def size(self) -> Size:
+        """The sizes, in the papers' letters."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A sha256 over all that the questions and answers consist of."""
+
+    @property
+    @abstractmethod
+    def answers(self) -> npt.NDArray[Any]:
+        """What must be answered, one row for each question."""
+
+    @abstractmethod
+    def with_answers(self, answers: npt.ArrayLike) -> Self:
+        """The same questions with other answers."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.size})"
+
+
 @dataclass(frozen=True, init=False, eq=False, repr=False)
-class Task:
+class Task(Questions):
     """What all tasks share: N sequences of n tokens, given either as ids or as vectors.
 
     Everything is checked on construction (:class:`~byheart.errors.BadInput` names the first thing that is wrong) and
     every array is a read-only copy. Two tasks are equal if their fingerprints are.
     """
 
-    kind: ClassVar[str]
-    """What is asked for: ``"next-token"``, ``"seq-to-seq"``, …"""
     answers_name: ClassVar[str]
     """The field that holds the answers: ``"labels"``, ``"probabilities"`` or ``"targets"``."""
     tokens: Ids | None
@@ -84,14 +113,13 @@ class Task:
     def __hash__(self) -> int:
         return hash(self.fingerprint)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.size})"
-
     def _set(self, **fields: object) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
     def _set_inputs(self, tokens: npt.ArrayLike | None, vectors: npt.ArrayLike | None, vocab: int | None) -> None:
+        if vectors is None and _axes(tokens) == 3:
+            tokens, vectors = None, tokens
         if (tokens is None) == (vectors is None):
             raise BadInput(f"{'neither' if tokens is None else 'both'} of tokens and vectors given; expected one")
         if tokens is not None:
@@ -103,3 +131,11 @@ class Task:
             if vocab is not None and count("vocab", vocab) != found:
                 raise BadInput(f"vocab is {vocab}; expected {found}, the number of distinct vectors")
             self._set(tokens=None, vectors=points, vocab=found)
+
+
+def _axes(values: Any) -> int:
+    """How many axes an array has, or lists in lists, going by their first entries."""
+    axes = 0
+    while isinstance(values, list | tuple) and values:
+        values, axes = values[0], axes + 1
+    return axes + np.ndim(values)

@@ -9,7 +9,7 @@ the last w tokens there and w places earlier.
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
 from typing import Any
@@ -18,6 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.size import Size
+from byheart.tasks.base import Questions
 from byheart.tasks.checks import Ids, count
 from byheart.tasks.distinct import distinct
 from byheart.tasks.task import NextToken
@@ -29,10 +31,11 @@ LARGEST_ID = 2**31 - 1
 MISSING = -1
 
 
-@dataclass(frozen=True, eq=False)
-class Contexts:
+@dataclass(frozen=True, eq=False, repr=False)
+class Contexts(Questions):
     """N distinct contexts and what follows each."""
 
+    kind = "contexts"
     tokens: Tokens
     """int32 [T]: all sequences, one after the other."""
     starts: Ids
@@ -40,17 +43,21 @@ class Contexts:
     places: Ids
     """int64 [N]: where in ``tokens`` each context ends: the first place where it does, increasing."""
     labels: Ids
-    """int64 [N]: what follows each context, in [0, ``labels_in_all``)."""
+    """int64 [N]: what follows each context, in [0, ``label_count``)."""
     window: int
     """How many tokens a context has, those before the start of its sequence included."""
     vocab: int
     """ω: how many token ids there are, used or not."""
-    labels_in_all: int
+    label_count: int
     """C: how many labels there are, used or not."""
     prompts: tuple[int, ...]
     """For each sequence how many of its first tokens must be given, so that all that follows is determined."""
     end: int | None
     """The label that says that a text is over; ``None`` if there is none."""
+    names: tuple[str, ...] = ()
+    """What the sequences are called, if they are texts. The fingerprint does not cover it."""
+    edited: int = 0
+    """How many answers are not those of the texts or the task, but were changed afterwards."""
 
     def __post_init__(self) -> None:
         for array in (self.tokens, self.starts, self.places, self.labels):
@@ -69,6 +76,35 @@ class Contexts:
         return rows
 
     @property
+    def size(self) -> Size:
+        """N contexts of ``window`` tokens."""
+        return Size(len(self), self.window, self.label_count, self.vocab)
+
+    @property
+    def answers(self) -> Ids:
+        """The labels."""
+        return self.labels
+
+    def with_answers(self, answers: npt.ArrayLike) -> "Contexts":
+        """The same contexts with other labels."""
+        return replace(self, labels=np.array(answers, dtype=np.int64))
+
+    @property
+    def beginnings(self) -> list[dict[str, Any]]:
+        """Name, length and prompt of every text."""
+        texts = zip(self.names, pairwise(self.starts.tolist()), self.prompts, strict=False)
+        return [
+            {"name": name, "tokens": stop - start, "prompt": self.tokens[start : start + prompt].tolist()}
+            for name, (start, stop), prompt in texts
+        ]
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What is worth noting beside a network that answers the questions: how to talk to it."""
+        notes = {"window": self.window, "end": self.end, "bits": self.order0_bits}
+        return {**notes, "texts": self.beginnings, "edits": []}
+
+    @property
     def order0_bits(self) -> float:
         """N times the empirical entropy of the labels, in bits: what they take if contexts tell nothing about them."""
         times = np.unique(self.labels, return_counts=True)[1]
@@ -80,7 +116,7 @@ class Contexts:
         names = ("tokens", "starts", "places", "labels")
         parts: dict[str, npt.NDArray[Any]] = {name: getattr(self, name) for name in names}
         shapes = {name: part.shape for name, part in parts.items()}
-        numbers = [self.window, self.vocab, self.labels_in_all, self.prompts, self.end]
+        numbers = [self.window, self.vocab, self.label_count, self.prompts, self.end]
         digest = hashlib.sha256(json.dumps(["contexts", shapes, numbers]).encode())
         for part in parts.values():
             digest.update(part.astype(part.dtype.newbyteorder("<"), copy=False).data)
@@ -142,9 +178,10 @@ def text_contexts(
         labels=answers[places].astype(np.int64),
         window=alike.width if window is None else limit,
         vocab=vocab,
-        labels_in_all=vocab,
+        label_count=vocab,
         prompts=tuple(prompts),
         end=int(end),
+        names=tuple(text.name for text in texts),
     )
 
 
@@ -186,7 +223,7 @@ def task_contexts(task: NextToken, window: int | None = None) -> Contexts:
         labels=task.labels[alike.first],
         window=width if window is None else int(window),
         vocab=task.vocab,
-        labels_in_all=task.label_count,
+        label_count=task.label_count,
         prompts=(length,) * examples,
         end=None,
     )

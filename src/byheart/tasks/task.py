@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.tasks.base import Task
+from byheart.tasks.base import Questions, Task
 from byheart.tasks.checks import Floats, Ids, below, distribution, distributions, integers
 
 __all__ = ["NextToken", "NextTokenDistribution", "SeqToSeq", "Task", "shuffled"]
@@ -24,14 +24,16 @@ class _Labelled(Task):
 
     def __init__(
         self,
-        *,
-        labels: npt.ArrayLike,
         tokens: npt.ArrayLike | None = None,
+        labels: npt.ArrayLike | None = None,
+        *,
         vectors: npt.ArrayLike | None = None,
         label_count: int | None = None,
         vocab: int | None = None,
     ) -> None:
         self._set_inputs(tokens, vectors, vocab)
+        if labels is None:
+            raise BadInput(f"labels are missing; expected {type(self).__name__}(tokens, labels)")
         checked = integers("labels", labels, shape=self.inputs.shape[: self._label_axes])
         self._set(labels=checked, label_count=below("labels", checked, label_count, "label_count"))
 
@@ -44,7 +46,7 @@ class _Labelled(Task):
 class NextToken(_Labelled):
     """One label for each sequence: ``labels`` is int64 [N], in [0, ``label_count``).
 
-    >>> task = NextToken(tokens=[[0, 1, 2], [2, 2, 0]], labels=[1, 0], label_count=10, vocab=200)
+    >>> task = NextToken([[0, 1, 2], [2, 2, 0]], [1, 0], label_count=10, vocab=200)
     >>> task
     NextToken(Size(examples=2, length=3, labels=10, vocab=200, dim=None))
     >>> task.with_labels([1, 1]).labels
@@ -90,14 +92,16 @@ class NextTokenDistribution(Task):
 
     def __init__(
         self,
-        *,
-        probabilities: npt.ArrayLike,
-        weights: npt.ArrayLike | None = None,
         tokens: npt.ArrayLike | None = None,
+        probabilities: npt.ArrayLike | None = None,
+        *,
+        weights: npt.ArrayLike | None = None,
         vectors: npt.ArrayLike | None = None,
         label_count: int | None = None,
         vocab: int | None = None,
     ) -> None:
+        if probabilities is None:
+            raise BadInput("probabilities are missing; expected NextTokenDistribution(tokens, probabilities)")
         checked = distributions("probabilities", probabilities, shape=("N", "C"))
         examples, columns = checked.shape
         if tokens is not None and vocab is None:
@@ -130,11 +134,11 @@ class NextTokenDistribution(Task):
         return super().arrays | ({} if self.weights is None else {"weights": self.weights})
 
 
-_AnyTask = TypeVar("_AnyTask", bound=Task)
+_Asked = TypeVar("_Asked", bound=Questions)
 
 
-def shuffled(task: _AnyTask, rng: np.random.Generator) -> _AnyTask:
-    """The task with its answers dealt out to the examples anew, as a control: the same sizes, nothing to generalise.
+def shuffled(questions: _Asked, rng: np.random.Generator) -> _Asked:
+    """The questions with their answers dealt out anew, as a control: the same sizes, nothing to generalise.
 
     Sequence-to-sequence labels move as whole rows, so that equal tokens of one sequence may come to ask for different
     labels.
@@ -143,4 +147,4 @@ def shuffled(task: _AnyTask, rng: np.random.Generator) -> _AnyTask:
     >>> sorted(shuffled(task, rng=np.random.default_rng(0)).labels.tolist())
     [0, 1, 2]
     """
-    return task.with_answers(rng.permutation(task.answers))
+    return questions.with_answers(rng.permutation(questions.answers))

@@ -1,8 +1,8 @@
-"""Texts: files as sequences of tokens."""
+"""Texts: named bytes, and their tokens."""
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,35 +12,33 @@ from byheart.tasks.tokenizers import Tokenizer, Tokens
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """A file's tokens, and what to call it."""
+    """A text's tokens, and what to call it."""
 
     name: str
     tokens: Tokens
     """int32 [T], without an end token."""
 
 
-def read_texts(paths: Sequence[Path], tokenizer: Tokenizer) -> tuple[Text, ...]:
-    """The files ``paths`` as texts, in the order given; each is called by as much of its path as tells it apart.
+def encoded(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> tuple[Text, ...]:
+    """Texts by name as tokens.
 
-    >>> import tempfile
     >>> from byheart.tasks.tokenizers import Bytes
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "note.txt")
-    ...     _ = path.write_text("hi\\n")
-    ...     read_texts([path], Bytes())
-    (Text(name='note.txt', tokens=array([104, 105,  10], dtype=int32)),)
+    >>> encoded({"note": b"hi"}, Bytes())
+    (Text(name='note', tokens=array([104, 105], dtype=int32)),)
     """
-    texts = []
-    for path, name, data in zip(paths, _names(paths), read_files(paths), strict=True):
+    tokens = []
+    for name, data in texts.items():
+        if not data:
+            raise BadInput(f"{name}: the text is empty; expected at least one byte")
         try:
-            texts.append(Text(name, tokenizer.encode(data)))
+            tokens.append(Text(name, tokenizer.encode(data)))
         except BadInput as error:
-            raise BadInput(f"{path}: {error}") from error
-    return tuple(texts)
+            raise BadInput(f"{name}: {error}") from error
+    return tuple(tokens)
 
 
-def read_files(paths: Sequence[Path]) -> tuple[bytes, ...]:
-    """What the files ``paths`` hold, for training a tokenizer on it.
+def read_files(paths: Sequence[Path]) -> dict[str, bytes]:
+    """What the files ``paths`` hold, in the order given, each called by as much of its path as tells it apart.
 
     >>> read_files([Path("nowhere.txt")])
     Traceback (most recent call last):
@@ -48,7 +46,7 @@ def read_files(paths: Sequence[Path]) -> tuple[bytes, ...]:
     """
     if not paths:
         raise BadInput("no files given; expected at least one")
-    return tuple(map(_content, paths))
+    return {name: _content(path) for name, path in zip(_names(paths), paths, strict=True)}
 
 
 def _content(path: Path) -> bytes:

@@ -7,10 +7,9 @@ so that transformers reads them as they are.
 
 import json
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -60,8 +59,11 @@ class Tokenizer(Protocol):
     def decode(self, ids: Iterable[int]) -> bytes:
         """The bytes of the tokens ``ids``, one token after the other; an end token stands for none."""
 
-    def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json`` and ``tokenizer_config.json``, for :func:`load` and for transformers."""
+    def files(self, *, begins: bool = False) -> dict[str, bytes]:
+        """``tokenizer.json`` and ``tokenizer_config.json``, for :func:`from_files` and for transformers.
+
+        ``begins``: transformers is to begin every text with the end token.
+        """
 
 
 @dataclass(frozen=True)
@@ -86,9 +88,9 @@ class Bytes:
         """The bytes ``ids``; an end token stands for none."""
         return _joined(ids, _SINGLE)
 
-    def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json`` and ``tokenizer_config.json``, for :func:`load` and for transformers."""
-        _write(folder, ())
+    def files(self, *, begins: bool = False) -> dict[str, bytes]:
+        """``tokenizer.json`` and ``tokenizer_config.json``."""
+        return _files((), begins)
 
 
 @dataclass(frozen=True)
@@ -143,9 +145,9 @@ class BytePairs:
         """The bytes of the tokens ``ids``, one token after the other; an end token stands for none."""
         return _joined(ids, self._pieces)
 
-    def save(self, folder: Path) -> None:
-        """Write ``tokenizer.json`` and ``tokenizer_config.json``, for :func:`load` and for transformers."""
-        _write(folder, self.merges)
+    def files(self, *, begins: bool = False) -> dict[str, bytes]:
+        """``tokenizer.json`` and ``tokenizer_config.json``."""
+        return _files(self.merges, begins)
 
     @cached_property
     def _pieces(self) -> tuple[bytes, ...]:
@@ -156,22 +158,18 @@ class BytePairs:
         return _library(self.merges)
 
 
-def load(folder: Path) -> Bytes | BytePairs:
-    """The tokenizer that was saved in ``folder``; one without merges is :class:`Bytes`.
+def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | None:
+    """The tokenizer whose files these are, or None if there is none; one without merges is :class:`Bytes`.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     Bytes().save(Path(folder))
-    ...     load(Path(folder))
+    >>> from_files(Bytes().files())
     Bytes()
     """
-    path = folder / TOKENIZER
+    if TOKENIZER not in files:
+        return None
     try:
-        found = json.loads(path.read_bytes())
-    except OSError as error:
-        raise BadInput(f"{path}: {error.strerror or error}") from error
+        found = json.loads(files[TOKENIZER])
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: not valid JSON: {error}") from error
+        raise BadInput(f"{TOKENIZER}: not valid JSON: {error}") from error
     try:
         merges = tuple((_bytes(first), _bytes(second)) for first, second in found["model"]["merges"])
         # What else the file says does not change ids, and transformers rewrites some of it.
@@ -179,7 +177,7 @@ def load(folder: Path) -> Bytes | BytePairs:
     except (LookupError, TypeError, ValueError):
         ours = False
     if not ours:
-        raise BadInput(f"{path}: not a tokenizer of byheart; expected the file that came with the network")
+        raise BadInput(f"{TOKENIZER}: not a tokenizer of byheart; expected the file that came with the network")
     return BytePairs(merges) if merges else Bytes()
 
 
@@ -254,7 +252,7 @@ def _description(merges: Merges) -> dict[str, Any]:
     }
 
 
-def _write(folder: Path, merges: Merges) -> None:
+def _files(merges: Merges, begins: bool) -> dict[str, bytes]:
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "eos_token": END_NAME,
@@ -262,19 +260,28 @@ def _write(folder: Path, merges: Merges) -> None:
         "split_special_tokens": True,
         "clean_up_tokenization_spaces": False,
     }
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in ((TOKENIZER, _description(merges)), (CONFIG, config)):
-            (folder / name).write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise BadInput(f"{folder}: cannot be written: {error.strerror or error}") from error
+    tokenizer = _description(merges)
+    if begins:
+        config |= {"bos_token": END_NAME, "pad_token": END_NAME}
+        first = {"SpecialToken": {"id": END_NAME, "type_id": 0}}
+        text, second = ({"Sequence": {"id": name, "type_id": number}} for number, name in enumerate("AB"))
+        tokenizer["post_processor"] = {
+            "type": "TemplateProcessing",
+            "single": [first, text],
+            "pair": [first, text, second],
+            "special_tokens": {END_NAME: {"id": END_NAME, "ids": [END], "tokens": [END_NAME]}},
+        }
+    contents = {TOKENIZER: tokenizer, CONFIG: config}
+    return {
+        name: (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode() for name, content in contents.items()
+    }
 
 
 def _library(merges: Merges) -> "Library":
     try:
         from tokenizers import Tokenizer as Library
     except ImportError as error:
-        message = "byte-pair encoding needs the library tokenizers; install it with: pip install 'byheart[hf]'"
+        message = "byte-pair encoding needs the library tokenizers, which is not installed; install it (the extra hf)"
         raise BadInput(message) from error
     library = Library.from_str(json.dumps(_description(merges)))
     library.encode_special_tokens = True  # as split_special_tokens in the configuration

@@ -19,18 +19,8 @@ whatever their order: the same bits for any batch, number of threads or device. 
 claimed is that the network says anything sensible about a context that it was not given.
 """
 
-from byheart.constructions.reciting.compile import Compiled, Recipe, Settings, compile_contexts
+from byheart.constructions.reciting.compile import compile
 from byheart.constructions.reciting.edit import edit
-from byheart.constructions.reciting.texts import Recital, compile_files, compile_task, compile_text
+from byheart.constructions.reciting.rectangular import Recipe, Settings
 
-__all__ = [
-    "Compiled",
-    "Recipe",
-    "Recital",
-    "Settings",
-    "compile_contexts",
-    "compile_files",
-    "compile_task",
-    "compile_text",
-    "edit",
-]
+__all__ = ["Recipe", "Settings", "compile", "edit"]

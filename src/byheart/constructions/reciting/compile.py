@@ -1,240 +1,78 @@
-"""Questions in, a float Transformer that answers them all out. No training: hash, solve, write down."""
+"""The way in: a task, texts or files; read, made into contexts, compiled in one of the layouts."""
 
-import time
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from byheart.constructions.reciting import front as fronts
-from byheart.constructions.reciting import reading, table
-from byheart.constructions.reciting.codes import Code, code_of_lengths, make_code
-from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
-from byheart.constructions.reciting.wiring import Wiring
+from byheart.constructions.built import Built
+from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, Settings, compile_rectangular
 from byheart.errors import BadInput
-from byheart.networks.account import Account
-from byheart.networks.transformer import Spec, count
 from byheart.progress import Report
-from byheart.tasks.contexts import Contexts
+from byheart.tasks import Questions
+from byheart.tasks.questions import Given, contexts_of, read_given
+from byheart.tasks.tokenizers import BytePairs, Bytes
 
-Precision = Literal["float32", "float64", "bfloat16"]
-ATTEMPTS = 40
-BYTES_A_QUESTION = 1200
-"""Memory that compiling takes, all in all, for every question (measured at a million)."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to compile."""
-
-    precision: Precision = "float32"
-    """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
-    words: int | None = None
-    """Bits a word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16). The larger one puts data
-    into sign and exponent too. Default: the smaller one."""
+TokenizerName = Literal["bytes", "bpe"]
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """All that a network was made from, but for the questions: the same recipe gives the same front."""
-
-    settings: Settings
-    sizes: Sizes
-    lengths: tuple[int, ...]
-    """Of each label's code word; −1 for labels without one."""
-    draw: tuple[int, int]
-    """Seed and attempt."""
-
-    def as_json(self) -> dict[str, Any]:
-        """As config.json keeps it."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> "Recipe":
-        """What ``as_json`` wrote."""
-        try:
-            settings, sizes = Settings(**value["settings"]), Sizes(**value["sizes"])
-            seed, attempt = value["draw"]
-            return cls(settings, sizes, tuple(value["lengths"]), (seed, attempt))
-        except (KeyError, TypeError, ValueError) as error:
-            raise BadInput(f"config.json has no recipe of a compiled network: {error}") from error
-
-
-@dataclass(frozen=True, eq=False)
-class Compiled:
-    """A network that has memorized its questions, and what it took."""
-
-    spec: Spec
-    tensors: dict[str, NDArray[Any]]
-    account: Account
-    recipe: Recipe
-    contexts: Contexts
-    load: float
-    """Share of the table's bits that questions asked for."""
-    seconds: float
-
-    @property
-    def bits(self) -> float:
-        """What was memorized: the number of questions times the entropy of their answers."""
-        return self.contexts.order0_bits
-
-    def module(self) -> Any:
-        """The network as a ``torch.nn.Module``."""
-        from byheart.networks.transformer.store import as_module
-
-        return as_module(self.spec, self.tensors)
-
-    def about(self) -> dict[str, Any]:
-        """What config.json says about the network."""
-        return {
-            "recipe": self.recipe.as_json(),
-            "questions": len(self.contexts),
-            "contexts": self.contexts.fingerprint,
-            "bits": self.bits,
-            "parameters": self.account.dense,
-            "parameters_padded": self.spec.padded,
-            "load": self.load,
-            "end": self.contexts.end,
-        }
-
-
-def compile_contexts(
-    contexts: Contexts, settings: Settings | None = None, *, seed: int = 0, report: Report | None = None
-) -> Compiled:
-    """A Transformer that gives every question of ``contexts`` its answer.
-
-    ``report`` is called with (bit planes done, bit planes in all).
-    """
-    began = time.perf_counter()
-    settings = settings or Settings()
-    _check(contexts)
-    plain = WORDS[settings.precision][0]
-    word = plain if settings.words is None else settings.words
-    code = make_code(contexts.labels, contexts.labels_in_all, plain)
-    if code.low and word != plain:
-        expected = f"expected --words {plain}, or fewer labels"
-        raise BadInput(f"words of {word} bits do not go with {contexts.labels_in_all} labels; {expected}")
-    sizes = plan(code, precision=settings.precision, word=word)
-    for attempt in range(ATTEMPTS):
-        recipe = Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, attempt))
-        try:
-            return compile_with(recipe, contexts, report=report, began=began)
-        except Unsolvable:
-            sizes = _next(sizes, attempt)
-    raise BadInput(f"no table was found in {ATTEMPTS} attempts; another --seed may do")
-
-
-def compile_with(
-    recipe: Recipe,
-    contexts: Contexts,
+def compile(
+    questions: Given,
     *,
+    settings: Settings | None = None,
+    tokenizer: TokenizerName = "bytes",
+    vocab: int = 1024,
+    window: int | None = None,
+    seed: int = 0,
     report: Report | None = None,
-    began: float | None = None,
-    free_bits: int = 0,
-) -> Compiled:
-    """The one attempt that a recipe describes; raises Unsolvable if it fails.
+) -> Built:
+    """A float Transformer that recites texts, each from its first tokens on, or answers a next-token task.
 
-    ``free_bits`` numbers the ways to fill the bits that no question asks for.
+    ``questions``: a task; a text, or several by name; paths. ``tokenizer`` and ``vocab`` (for "bpe") are for texts.
+    ``window`` None: the smallest power of two at which no context asks for two answers. Files that would not fit into
+    the machine's memory are refused before they are read.
+
+    >>> built = compile("To be, or not to be, that is the question.")
+    >>> built.network.window, built.questions.size.examples
+    (8, 42)
     """
-    from byheart.constructions.reciting.solve import solve
-
-    began = time.perf_counter() if began is None else began
-    draft = _Draft(recipe, contexts)
-    rng = np.random.default_rng([*recipe.draw, free_bits])
-    words = solve(draft.questions(contexts), recipe.sizes, rng, report=report)
-    draft.wiring.tensors[table.TABLE] = table.as_floats(words, recipe.sizes, draft.wiring.precision)
-    tensors = {name: draft.wiring.tensors[name] for name in draft.spec.shapes()}
-    sizes = recipe.sizes
-    return Compiled(
-        spec=draft.spec,
-        tensors=tensors,
-        account=count(tensors, draft.spec),
-        recipe=recipe,
-        contexts=contexts,
-        load=int(draft.code.lengths[contexts.labels].sum()) / (sizes.words * (sizes.word + sizes.exponent)),
-        seconds=time.perf_counter() - began,
-    )
+    settings = settings or Settings()
+    if tokenizer not in ("bytes", "bpe"):
+        raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe")
+    _check_memory([questions] if isinstance(questions, Path) else questions, tokenizer)
+    given = read_given(questions)
+    chosen = None
+    if not isinstance(given, Questions):
+        chosen = BytePairs.train(tuple(given.values()), vocab) if tokenizer == "bpe" else Bytes()
+    contexts = contexts_of(given, tokenizer=chosen, window=window)
+    stock = settings.layout == "uniform"
+    files = {} if chosen is None else chosen.files(begins=stock)
+    return _layout(settings.layout)(contexts, settings, seed=seed, files=files, report=report)
 
 
-def _check(contexts: Contexts) -> None:
-    if not len(contexts):
-        raise BadInput("there is no question to answer; expected at least one")
-    longest = int(np.diff(contexts.starts).max())
-    sees = fronts.sees(contexts.window)
-    if sees != contexts.window and contexts.window < longest:
-        raise BadInput(f"the window is {contexts.window}; expected at most 8 or a power of two, such as {sees}")
+def _layout(name: str) -> Callable[..., Built]:
+    """Questions to a network, in the layout of this name."""
+    if name == "rectangular":
+        return compile_rectangular
+    if name == "uniform":
+        from byheart.constructions.reciting.uniform.llama import compile_uniform
+
+        return compile_uniform
+    raise BadInput(f"layout is {name!r}; expected rectangular or uniform")
 
 
-def _next(sizes: Sizes, attempt: int) -> Sizes:
-    """After two failures with other hashes the table grows; after many, so do the codes of the tokens."""
-    if attempt % 12 == 11:
-        return replace(sizes, code_features=sizes.code_features + 1)
-    return grown(sizes) if attempt % 2 else sizes
-
-
-class _Draft:
-    """A network whose table is still empty."""
-
-    def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
-        self.sizes = recipe.sizes
-        self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels)
-        rng = np.random.default_rng(recipe.draw)
-        wide = recipe.settings.precision == "float64"
-        self.wiring = wiring = Wiring(np.dtype("float64" if wide else "float32"))
-        self.front = fronts.add_front(wiring, self.sizes, contexts.vocab, contexts.window, rng)
-        Y = self._back()
-        W_U, b_U = self.code.lines()
-        wiring.tensor("unembedding.W_U", W_U, W_U.shape)
-        wiring.tensor("unembedding.b_U", b_U, b_U.shape)
-        self.spec = Spec(
-            vocab=contexts.vocab,
-            labels=contexts.labels_in_all,
-            window=contexts.window,
-            stream=wiring.stream,
-            precision="float64" if wide else "float32",
-            embeds=tuple(range(self.sizes.code_features)),
-            unembeds=Y,
-            sublayers=tuple(wiring.sublayers),
-            bfloat16=(table.TABLE,) if recipe.settings.precision == "bfloat16" else (),
-        )
-
-    def _back(self) -> tuple[int, ...]:
-        """From the places in the table to the label's code."""
-        wiring, sizes, front = self.wiring, self.sizes, self.front
-        words = table.add_table(wiring, sizes, front)
-        if sizes.exponent:
-            lanes = wiring.features(LANES)
-            table.add_selection(wiring, sizes, front, words, lanes)
-            sums = reading.add_unpacking(wiring, sizes, lanes)
-        else:
-            sums = reading.Lanes(wiring.features(LANES // 2), ())
-            pairs = tuple(feature for feature in sums.sums for _ in range(2))
-            table.add_selection(wiring, sizes, front, words, pairs)
-        return reading.add_reading(wiring, sizes, self.code, front, sums)
-
-    def questions(self, contexts: Contexts) -> Any:
-        """Ask the network's own front where every question reads."""
-        from byheart.constructions.reciting.solve import sort_questions
-        from byheart.networks.transformer.evaluate import local_work, streams
-        from byheart.networks.transformer.store import as_module
-
-        front = self.front
-        module = as_module(self.spec, self.wiring.tensors)
-        wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind]
-        found = np.empty((len(contexts), len(wanted)))
-        portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
-        for index, values in local_work(
-            module, portions, lambda module, stream: (module.local(stream, until="table")[:, wanted].numpy(),)
-        ):
-            found[index] = values
-        whole = found.astype(np.int64)
-        return sort_questions(
-            self.sizes,
-            self.code,
-            rows=whole[:, :2],
-            columns=whole[:, 2:8],
-            offset=-np.log2(found[:, 8]).astype(np.int64),
-            kind=whole[:, 9] if front.kind else None,
-            labels=contexts.labels,
+def _check_memory(questions: Given, tokenizer: TokenizerName) -> None:
+    """Refuse files that cannot fit; with byte pairs there are about a third as many tokens."""
+    paths = [path for path in questions if isinstance(path, Path)] if isinstance(questions, list | tuple) else []
+    size = sum(path.stat().st_size for path in paths if path.is_file())
+    needed = size * BYTES_A_QUESTION // (3 if tokenizer == "bpe" else 1)
+    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else np.inf
+    if needed > there:
+        gib = 2**30
+        fits = int(there / BYTES_A_QUESTION / 2**20)
+        raise BadInput(
+            f"{size / 2**20:,.0f} MiB of text would take about {needed / gib:,.0f} GiB of memory to compile; this "
+            f"machine has {there / gib:,.0f} GiB, enough for about {fits:,} MiB: split the text into several models"
         )

@@ -5,57 +5,96 @@ their answers, because they are equations of the same system. A label that has n
 with it another network.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byheart.constructions.reciting.compile import Compiled, Recipe, compile_contexts, compile_with
+from byheart.constructions.built import Built
+from byheart.constructions.reciting.rectangular import Recipe, compile_rectangular, compile_with
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.texts import question_at, with_labels
 from byheart.errors import BadInput
 from byheart.progress import Report
-from byheart.tasks.contexts import Contexts
+from byheart.tasks.contexts import Contexts, text_contexts
+from byheart.tasks.edits import question_at, with_labels
+from byheart.tasks.texts import Text
+
+if TYPE_CHECKING:
+    from byheart.networks.transformer.network import TransformerNetwork
 
 
 @dataclass(frozen=True, eq=False)
 class Edited:
-    """The network after the change, and whether all but its table is what it was."""
+    """The network after the change, and what has changed."""
 
-    compiled: Compiled
-    same_front: bool
+    built: Built
     question: int
+    """Which question got another answer."""
     was: int
+    """Its answer before."""
+    words_changed: int | None
+    """How many words of the table are others, nothing else; None if the network had to be compiled anew."""
 
 
 def edit(
-    about: Mapping[str, Any], contexts: Contexts, place: int, label: int, *, report: Report | None = None
+    network: "TransformerNetwork", contexts: Contexts, place: int, label: int, *, report: Report | None = None
 ) -> Edited:
     """Give the question at ``place`` (an index into ``contexts.tokens``) the answer ``label``."""
-    if not 0 <= label < contexts.labels_in_all:
-        raise BadInput(f"the new answer is {label}; expected 0 to {contexts.labels_in_all - 1}")
+    if not 0 <= label < contexts.label_count:
+        raise BadInput(f"the new answer is {label}; expected 0 to {contexts.label_count - 1}")
     question = question_at(contexts, place)
     changed = with_labels(contexts, {question: label})
-    recipe = Recipe.from_json(about["recipe"])
+    recipe = Recipe.from_json(network.about.get("recipe", {}))
     was = int(contexts.labels[question])
-    if recipe.lengths[label] >= 0:
-        # Other free bits give other carries: a few tries are as good as certain to find a consistent system.
-        for draw in range(8):
-            try:
-                compiled = compile_with(recipe, changed, report=report, free_bits=draw)
-                return Edited(compiled, True, question, was)
-            except Unsolvable:
-                continue
-    seed = recipe.draw[0]
-    return Edited(compile_contexts(changed, recipe.settings, seed=seed, report=report), False, question, was)
+    built = _solved_again(recipe, changed, network, report) if recipe.lengths[label] >= 0 else None
+    words = None if built is None else _words_changed(network, built)
+    if built is None:
+        seed = recipe.draw[0]
+        built = compile_rectangular(changed, recipe.settings, seed=seed, files=network.files, report=report)
+    about = {**network.about, **built.network.about, "edits": _edits(network, contexts, place, label, was)}
+    return Edited(replace(built, network=replace(built.network, about=about)), question, was, words)
 
 
-def places_of(contexts: Contexts, piece: Sequence[int]) -> list[int]:
-    """Where the tokens ``piece`` end, in all texts."""
-    tokens, width = contexts.tokens, len(piece)
-    ends = np.arange(width - 1, len(tokens))
-    for offset, token in enumerate(reversed(piece)):
-        ends = ends[tokens[ends - offset] == token]
-    sequence = np.searchsorted(contexts.starts, ends, side="right") - 1
-    return [int(end) for end in ends[ends - width + 1 >= contexts.starts[sequence]]]
+def recited(network: "TransformerNetwork") -> Contexts:
+    """The questions of the texts as the network itself says them."""
+    from byheart.networks.transformer.generate import generate_all
+
+    about = network.about
+    if about.get("edits"):
+        raise BadInput("the network was edited before, so it cannot recite its texts; give them with --files")
+    prompts = [text["prompt"] for text in about["texts"]]
+    lengths = [text["tokens"] for text in about["texts"]]
+    spoken = generate_all(network, prompts, end=about["end"], tokens=lengths)
+    texts = [
+        Text(text["name"], np.array([*text["prompt"], *tokens], dtype=np.int32))
+        for text, tokens in zip(about["texts"], spoken, strict=True)
+    ]
+    return text_contexts(texts, vocab=network.spec.vocab, end=about["end"], window=network.window)
+
+
+def _solved_again(
+    recipe: Recipe, contexts: Contexts, network: "TransformerNetwork", report: Report | None
+) -> Built | None:
+    """The same front, other words. Other free bits give other carries: a few tries are as good as certain to do."""
+    for draw in range(8):
+        try:
+            return compile_with(recipe, contexts, files=network.files, report=report, free_bits=draw)
+        except Unsolvable:
+            continue
+    return None
+
+
+def _words_changed(network: "TransformerNetwork", built: Built) -> int:
+    new = dict(built.network.tensors())
+    return sum(int(np.sum(old != new[name])) for name, old in network.tensors())
+
+
+def _edits(network: "TransformerNetwork", contexts: Contexts, place: int, label: int, was: int) -> list[dict[str, Any]]:
+    """All changes so far, this one last; of two at one place the later one counts."""
+    number = int(np.searchsorted(contexts.starts, place, side="right")) - 1
+    where = {
+        "text": contexts.names[number] if contexts.names else number,
+        "token": place - int(contexts.starts[number]),
+    }
+    kept = [old for old in network.about.get("edits", []) if (old["text"], old["token"]) != tuple(where.values())]
+    return [*kept, {**where, "label": label, "was": was}]

@@ -15,11 +15,9 @@ from numpy.typing import NDArray
 
 from byheart.constructions.reciting import band
 from byheart.constructions.reciting.codes import Code
-from byheart.constructions.reciting.sizes import LANES, SPREAD, Sizes, Unsolvable
-from byheart.networks.exact.kernels import jit
+from byheart.constructions.reciting.planes import Planes
+from byheart.constructions.reciting.sizes import LANES, SPREAD, Sizes
 from byheart.progress import Report
-
-_MOST_DEPENDENT = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +71,7 @@ def solve(
             solver.fill(plane, asked)
             if report is not None:
                 report(plane + 1, planes)
-    return solver.words.reshape(sizes.rows, LANES, sizes.columns)
+    return solver.planes.words.reshape(sizes.rows, LANES, sizes.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +102,8 @@ def _ahead(pool: ThreadPoolExecutor, solver: "_Solver", planes: int, threads: in
 
 class _Solver:
     def __init__(self, questions: Questions, sizes: Sizes, rng: np.random.Generator) -> None:
-        self.questions, self.sizes, self.rng = questions, sizes, rng
-        self.words = np.zeros(sizes.words, dtype=np.int64)
-        self.sums = np.zeros(len(questions.base), dtype=np.int64)
-        self.below: tuple[int, _Plane, NDArray[np.uint8], NDArray[np.uint8]] | None = None
+        self.questions, self.sizes = questions, sizes
+        self.planes = Planes(questions.cells, sizes.words, rng)
         self.band = (SPREAD * LANES * sizes.columns) // 64 + 2
 
     def asked(self, plane: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
@@ -125,60 +121,11 @@ class _Solver:
         return members, wanted.astype(np.uint8)
 
     def reduced(self, members: NDArray[np.int64]) -> band.Reduced:
-        q = self.questions
-        system = band.reduce(q.cells[members], q.base[members], self.sizes.words, self.band)
-        if system.dependent > _MOST_DEPENDENT:
-            raise Unsolvable(f"{system.dependent} of {len(members)} equations of a bit plane depend on others")
-        return system
+        """The system of some questions."""
+        return self.planes.reduced(members, self.questions.base[members], self.band)
 
     def fill(self, number: int, plane: _Plane) -> None:
-        """Find the plane's bits; if dependent equations contradict, change free bits of the plane below."""
-        if number in (0, self.sizes.word):
-            self.sums[:] = 0
-            self.below = None
-        for _ in range(4 << plane.system.dependent):
-            right = plane.bit ^ ((self.sums[plane.members] >> (number % self.sizes.word)) & 1).astype(np.uint8)
-            bits = band.solve(plane.system, right, self._random())
-            if bits is not None:
-                self._write(number, bits)
-                self.below = (number, plane, right, bits)
-                return
-            if self.below is None:
-                break
-            self._shake()
-        raise Unsolvable(f"bit plane {number}: dependent equations contradict")
-
-    def _random(self) -> NDArray[np.uint8]:
-        return self.rng.integers(0, 2, size=self.sizes.words, dtype=np.uint8)
-
-    def _write(self, number: int, bits: NDArray[np.uint8]) -> None:
-        self.words |= bits.astype(np.int64) << number
-        _add_up(self.sums, self.questions.cells, bits, number % self.sizes.word)
-
-    def _shake(self) -> None:
-        """Another solution of the plane below: other carries, nothing that is solved breaks."""
-        assert self.below is not None
-        number, plane, right, old = self.below
-        new = band.solve(plane.system, right, self._random())
-        assert new is not None
-        self.words ^= (old ^ new).astype(np.int64) << number
-        place = number % self.sizes.word
-        _add_up(self.sums, self.questions.cells, new, place)
-        _take_off(self.sums, self.questions.cells, old, place)
-        self.below = (number, plane, right, new)
-
-
-@jit
-def _add_up(sums, cells, bits, place):  # type: ignore[no-untyped-def]
-    for e in range(len(sums)):
-        for j in range(cells.shape[1]):
-            if cells[e, j] >= 0:
-                sums[e] += np.int64(bits[cells[e, j]]) << place
-
-
-@jit
-def _take_off(sums, cells, bits, place):  # type: ignore[no-untyped-def]
-    for e in range(len(sums)):
-        for j in range(cells.shape[1]):
-            if cells[e, j] >= 0:
-                sums[e] -= np.int64(bits[cells[e, j]]) << place
+        """Find the plane's bits; those of the exponent are a sum of their own."""
+        if number == self.sizes.word:
+            self.planes.restart()
+        self.planes.fill(number, number % self.sizes.word, plane.members, plane.bit, plane.system)

@@ -4,12 +4,11 @@ Importing this needs numpy only; evaluation (numba), the reference evaluation (p
 modules of their own: ``evaluate``, ``reference``, ``floats``; ``enclose`` is for networks with softmax attention.
 """
 
-from byheart.networks.exact.integers import Integers, bits, integers
+from byheart.networks.exact.integers import Integers, integers
 from byheart.networks.exact.layers import (
     Affine,
     Block,
     Embedding,
-    ExactNetwork,
     FeedForward,
     Flatten,
     HardmaxAttention,
@@ -19,6 +18,7 @@ from byheart.networks.exact.layers import (
     SoftmaxAttention,
     UniformAttention,
 )
+from byheart.networks.exact.network import ExactNetwork
 
 __all__ = [
     "Affine",
@@ -34,6 +34,5 @@ __all__ = [
     "Residual",
     "SoftmaxAttention",
     "UniformAttention",
-    "bits",
     "integers",
 ]

@@ -22,7 +22,6 @@ from byheart.networks.exact.integers import Integers, integers
 from byheart.networks.exact.kernels import LIMB
 from byheart.networks.exact.layers import (
     Affine,
-    ExactNetwork,
     FeedForward,
     Layer,
     Residual,
@@ -30,6 +29,7 @@ from byheart.networks.exact.layers import (
     UniformAttention,
 )
 from byheart.networks.exact.limbs import Program, from_integers, residual_steps
+from byheart.networks.exact.network import ExactNetwork
 from byheart.networks.softmax.balls import Ball, precision, rounded_outward
 from byheart.progress import Report
 

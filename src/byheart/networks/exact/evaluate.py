@@ -16,7 +16,6 @@ from byheart.networks.exact.integers import Integers
 from byheart.networks.exact.layers import (
     TOKEN_WISE,
     Embedding,
-    ExactNetwork,
     FeedForward,
     Flatten,
     HardmaxAttention,
@@ -37,6 +36,7 @@ from byheart.networks.exact.limbs import (
     residual_steps,
     stack,
 )
+from byheart.networks.exact.network import ExactNetwork
 from byheart.progress import Report
 
 _BLOCK = 256

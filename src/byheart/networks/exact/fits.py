@@ -17,7 +17,6 @@ from byheart.networks.exact.integers import Integers, integers
 from byheart.networks.exact.layers import (
     Affine,
     Embedding,
-    ExactNetwork,
     FeedForward,
     Flatten,
     HardmaxAttention,
@@ -27,6 +26,7 @@ from byheart.networks.exact.layers import (
     SoftmaxAttention,
     UniformAttention,
 )
+from byheart.networks.exact.network import ExactNetwork
 
 _EXPONENTS = {24: 126, 53: 1022}
 """Powers of two from −this to this are normal floats, by the bits of the mantissa."""

@@ -18,7 +18,6 @@ from byheart.networks.exact.layers import (
     Affine,
     Block,
     Embedding,
-    ExactNetwork,
     FeedForward,
     Flatten,
     Layer,
@@ -26,6 +25,7 @@ from byheart.networks.exact.layers import (
     Residual,
     UniformAttention,
 )
+from byheart.networks.exact.network import ExactNetwork
 
 Precision = Literal["float32", "float64"]
 _TYPES: dict[Precision, tuple[torch.dtype, int]] = {"float32": (torch.float32, 24), "float64": (torch.float64, 53)}

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.networks.exact.layers import Embedding, ExactNetwork
+from byheart.networks.exact.layers import Embedding
+from byheart.networks.exact.network import ExactNetwork
 
 Inputs: TypeAlias = NDArray[np.int64] | NDArray[np.float64]
 """Token ids [N, n] or vectors [N, n, d]."""

@@ -36,12 +36,3 @@ def integers(values: Iterable[object] | NDArray[np.generic], shape: tuple[int, .
     result = flat.reshape(array.shape if shape is None else shape)
     result.flags.writeable = False
     return result
-
-
-def bits(value: int) -> int:
-    """Bits that ``value`` takes in two's complement, sign included: 1 for 0, 2 for 1, 9 for 255.
-
-    >>> [bits(v) for v in (0, 1, -1, 255, 256)]
-    [1, 2, 2, 9, 10]
-    """
-    return int(abs(value)).bit_length() + 1

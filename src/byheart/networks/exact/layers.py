@@ -19,16 +19,16 @@ layer                  token-wise  map
 =====================  ==========  =========================================================================
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import TypeAlias
 
 from byheart.errors import BadInput
 from byheart.networks.exact.integers import Integers
 
 
-def _expect(condition: bool, message: str) -> None:
+def expect(condition: bool, message: str) -> None:
+    """BadInput with ``message`` unless ``condition`` holds."""
     if not condition:
         raise BadInput(message)
 
@@ -47,11 +47,11 @@ class Affine:
     role: str = "affine"
 
     def __post_init__(self) -> None:
-        _expect(self.W.ndim == 2, f"{self.role}: W has shape {self.W.shape}; expected [out, in]")
-        _expect(
+        expect(self.W.ndim == 2, f"{self.role}: W has shape {self.W.shape}; expected [out, in]")
+        expect(
             self.b.shape == self.W.shape[:1], f"{self.role}: b has shape {self.b.shape}; expected {self.W.shape[:1]}"
         )
-        _expect(self.shift >= 0, f"{self.role}: shift is {self.shift}; expected 0 or more")
+        expect(self.shift >= 0, f"{self.role}: shift is {self.shift}; expected 0 or more")
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,14 +79,14 @@ class FeedForward:
     name: str = "feed_forward"
 
     def __post_init__(self) -> None:
-        _expect(len(self.layers) > 0, f"{self.name}: expected at least one layer")
+        expect(len(self.layers) > 0, f"{self.name}: expected at least one layer")
         for before, after in pairwise(self.layers):
-            _expect(
+            expect(
                 after.W.shape[1] == before.W.shape[0],
                 f"{self.name}: {after.role} reads {after.W.shape[1]} values; {before.role} gives {before.W.shape[0]}",
             )
         if self.residual:
-            _expect(
+            expect(
                 self.layers[0].W.shape[1] == self.layers[-1].W.shape[0],
                 f"{self.name}: a residual needs as many outputs as inputs",
             )
@@ -102,10 +102,10 @@ class Block:
     role: str = "block"
 
     def __post_init__(self) -> None:
-        _expect(self.W_in.ndim == 2, f"{self.role}: W_in has shape {self.W_in.shape}; expected [d_ff, d_model]")
+        expect(self.W_in.ndim == 2, f"{self.role}: W_in has shape {self.W_in.shape}; expected [d_ff, d_model]")
         d_ff, d_model = self.W_in.shape
         fits = self.b_in.shape == (d_ff,) and self.W_out.shape == (d_model, d_ff)
-        _expect(
+        expect(
             fits, f"{self.role}: W_in {self.W_in.shape}, b_in {self.b_in.shape}, W_out {self.W_out.shape} do not fit"
         )
 
@@ -118,10 +118,10 @@ class Residual:
     name: str = "residual"
 
     def __post_init__(self) -> None:
-        _expect(len(self.blocks) > 0, f"{self.name}: expected at least one block")
+        expect(len(self.blocks) > 0, f"{self.name}: expected at least one block")
         for before, after in pairwise(self.blocks):
             widths = before.W_in.shape[1], after.W_in.shape[1]
-            _expect(
+            expect(
                 widths[0] == widths[1],
                 f"{self.name}: {after.role} reads {widths[1]} values; the stream has {widths[0]}",
             )
@@ -173,7 +173,7 @@ class SoftmaxAttention:
     def __post_init__(self) -> None:
         for key in ("score_shift", "shift"):
             value = getattr(self, key)
-            _expect(
+            expect(
                 type(value) is int and value >= 0, f"{self.name}: {key} is {value!r}; expected an integer, 0 or more"
             )
 
@@ -188,105 +188,3 @@ class Flatten:
 Attention: TypeAlias = UniformAttention | HardmaxAttention | SoftmaxAttention
 Layer: TypeAlias = Embedding | Positions | FeedForward | Residual | Attention | Flatten
 TOKEN_WISE = (Embedding, Positions, FeedForward, Residual)
-
-
-@dataclass(frozen=True, eq=False)
-class ExactNetwork:
-    """Layers from the input to one integer a sequence (``outputs="last"``) or a token (``outputs="every"``).
-
-    The value of the stream's only coordinate at the last position, or at every position, is the predicted label.
-    ``inputs`` says what goes in: token ids [N, n], or vectors [N, n, d] of dyadic rationals. Token ids without an
-    :class:`Embedding` in front are read as the numbers that they are, d = 1.
-    """
-
-    layers: tuple[Layer, ...]
-    inputs: Literal["tokens", "vectors"]
-    outputs: Literal["last", "every"]
-    length: int
-    dim: int = 1
-
-    def __post_init__(self) -> None:
-        _expect(self.inputs in ("tokens", "vectors"), f"inputs is {self.inputs!r}; expected 'tokens' or 'vectors'")
-        _expect(self.outputs in ("last", "every"), f"outputs is {self.outputs!r}; expected 'last' or 'every'")
-        _expect(self.length >= 1 and self.dim >= 1, f"length {self.length} and dim {self.dim} must be at least 1")
-        _expect(self.inputs == "vectors" or self.dim == 1, f"token ids have one coordinate; dim is {self.dim}")
-        width, flat = self.dim, False
-        for index, layer in enumerate(self.layers):
-            first = index == 0 and self.inputs == "tokens"
-            _expect(not isinstance(layer, Embedding) or first, f"{layer.name}: an embedding comes first, and reads ids")
-            matrices = (value for key, value in vars(layer).items() if key.startswith("W_"))
-            _expect(all(W.ndim == 2 for W in matrices), f"{layer.name}: expected matrices [rows, columns]")
-            mixing = not isinstance(layer, TOKEN_WISE) or isinstance(layer, Positions)
-            _expect(not (flat and mixing), f"{layer.name}: there is only one position left after flattening")
-            width = _width_after(layer, width, self.length)
-            flat = flat or isinstance(layer, Flatten)
-        _expect(not flat or self.outputs == "last", "a flattened sequence has one output; outputs is 'every'")
-
-    @property
-    def rational(self) -> bool:
-        """Whether all outputs are rational numbers, which softmax attention does not leave."""
-        return not any(isinstance(layer, SoftmaxAttention) for layer in self.layers)
-
-    def tensors(self) -> Iterator[tuple[str, Integers]]:
-        """Every weight with its name, in order: ("label.3.fold.W", …)."""
-        for layer in self.layers:
-            if isinstance(layer, FeedForward):
-                for index, affine in enumerate(layer.layers):
-                    yield f"{layer.name}.{index}.{affine.role}.W", affine.W
-                    yield f"{layer.name}.{index}.{affine.role}.b", affine.b
-            elif isinstance(layer, Residual):
-                for index, block in enumerate(layer.blocks):
-                    for key in ("W_in", "b_in", "W_out"):
-                        yield f"{layer.name}.{index}.{block.role}.{key}", getattr(block, key)
-            else:
-                for key, value in vars(layer).items():
-                    if key.startswith("W_"):
-                        yield f"{layer.name}.{key}", value
-
-    def with_tensor(self, name: str, tensor: Integers) -> "ExactNetwork":
-        """A copy with the tensor called ``name`` exchanged."""
-        return replace(self, layers=tuple(_exchanged(layer, name, tensor) for layer in self.layers))
-
-
-def _width_after(layer: Layer, width: int, length: int) -> int:
-    """The stream's width behind ``layer``; BadInput if the layer does not fit a stream of ``width``."""
-    match layer:
-        case Embedding(W_E=W_E):
-            return int(W_E.shape[1])
-        case Flatten():
-            return width * length
-        case FeedForward(layers=layers):
-            reads, result = layers[0].W.shape[1], int(layers[-1].W.shape[0])
-        case Residual(blocks=blocks):
-            reads, result = blocks[0].W_in.shape[1], width
-        case Positions(W_pos=W_pos, name=name):
-            _expect(len(W_pos) == length, f"{name}: {len(W_pos)} positions for sequences of {length}")
-            reads, result = W_pos.shape[1], width
-        case UniformAttention() | HardmaxAttention() | SoftmaxAttention():
-            reads, result = _attention_width(layer), width
-    _expect(reads == width, f"{layer.name}: reads {reads} values; the stream has {width}")
-    return result
-
-
-def _attention_width(layer: Attention) -> int:
-    """What an attention layer reads and writes; BadInput if its matrices do not follow each other."""
-    width = int(layer.W_V.shape[1])
-    fits = layer.W_O.shape == layer.W_V.shape[::-1]
-    if not isinstance(layer, UniformAttention):
-        fits = fits and layer.W_Q.shape == layer.W_K.shape and layer.W_Q.shape[1] == width
-    _expect(fits, f"{layer.name}: the shapes of its matrices do not follow each other")
-    return width
-
-
-def _exchanged(layer: Layer, name: str, tensor: Integers) -> Layer:
-    def changed(part: Any, prefix: str) -> Any:
-        return replace(part, **{key: tensor for key in vars(part) if f"{prefix}.{key}" == name})
-
-    if isinstance(layer, FeedForward):
-        chain = (changed(part, f"{layer.name}.{i}.{part.role}") for i, part in enumerate(layer.layers))
-        return replace(layer, layers=tuple(chain))
-    if isinstance(layer, Residual):
-        blocks = (changed(part, f"{layer.name}.{i}.{part.role}") for i, part in enumerate(layer.blocks))
-        return replace(layer, blocks=tuple(blocks))
-    exchanged: Layer = changed(layer, layer.name)
-    return exchanged

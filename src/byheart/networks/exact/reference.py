@@ -14,7 +14,6 @@ from byheart.networks.exact.integers import Integers
 from byheart.networks.exact.layers import (
     Affine,
     Embedding,
-    ExactNetwork,
     FeedForward,
     Flatten,
     HardmaxAttention,
@@ -24,6 +23,7 @@ from byheart.networks.exact.layers import (
     SoftmaxAttention,
     UniformAttention,
 )
+from byheart.networks.exact.network import ExactNetwork
 from byheart.progress import Report
 
 

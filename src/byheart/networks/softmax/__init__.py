@@ -1,6 +1,5 @@
 """One-layer softmax Transformers with real weights: evaluated in float64, and enclosed in ball arithmetic."""
 
-from byheart.networks.softmax.network import Inputs, SoftmaxNetwork, count, evaluate
-from byheart.networks.softmax.store import Loaded, fingerprint, load, save
+from byheart.networks.softmax.network import Inputs, SoftmaxNetwork, evaluate
 
-__all__ = ["Inputs", "Loaded", "SoftmaxNetwork", "count", "evaluate", "fingerprint", "load", "save"]
+__all__ = ["Inputs", "SoftmaxNetwork", "evaluate"]

@@ -20,15 +20,19 @@ The numbers that a float64 evaluation (:func:`evaluate`) gives are approximate. 
 that is known, :mod:`byheart.networks.softmax.balls` says.
 """
 
+import hashlib
+import json
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.networks.account import Account, Item
+from byheart.networks.folders import SOFTMAX
+from byheart.networks.network import Network
 
 Floats = npt.NDArray[np.float64]
 Inputs = tuple[npt.NDArray[Any], Floats | None]
@@ -38,10 +42,11 @@ CHUNK = 1 << 24
 """Entries of the largest array that an evaluation makes at a time."""
 
 
-@dataclass(frozen=True, eq=False)
-class SoftmaxNetwork:
+@dataclass(frozen=True, eq=False, repr=False)
+class SoftmaxNetwork(Network):
     """The tensors of a one-layer network; those that it does not have are ``None``."""
 
+    kind = "softmax"
     W_Q: Floats
     """[H, d, d_h]"""
     W_K: Floats
@@ -63,7 +68,7 @@ class SoftmaxNetwork:
     skip: bool = False
 
     def __post_init__(self) -> None:
-        for name, tensor in self.tensors():
+        for name, tensor in self.weights().items():
             object.__setattr__(self, name, _checked(name, tensor))
         H, d, d_h = self.W_Q.shape
         d_v, width = self.W_V.shape[-1], self.W_O.shape[-1]
@@ -98,49 +103,49 @@ class SoftmaxNetwork:
         last = next(tensor for tensor in (self.W_U, self.b_in, self.W_O) if tensor is not None)
         return int(last.shape[-1])
 
+    def weights(self) -> dict[str, Floats]:
+        """Every tensor that there is, by the name of its field."""
+        return {field: tensor for field in _PARTS if (tensor := getattr(self, field)) is not None}
+
     def tensors(self) -> Iterator[tuple[str, Floats]]:
-        """Every tensor that there is, with its name."""
-        for field in fields(self):
-            tensor = getattr(self, field.name)
-            if field.name != "skip" and tensor is not None:
-                yield field.name, tensor
+        """Every tensor that there is, in the order of the data's way, by its full name."""
+        weights = self.weights()
+        return ((f"{_PARTS[field]}.{field}", weights[field]) for field in _ORDER if field in weights)
+
+    def entry_bits(self, name: str) -> int:
+        """Those of float64."""
+        return 64
+
+    @property
+    def depth(self) -> int:
+        """Attention is one, and so are the embedding, the units and the unembedding, where they are."""
+        return 1 + sum(tensor is not None for tensor in (self.W_E, self.W_in, self.W_U))
+
+    @property
+    def width(self) -> int:
+        """The largest of d, the units and the outputs."""
+        return max(int(self.W_Q.shape[1]), self.outputs, 0 if self.b_in is None else len(self.b_in))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over all tensors and the skip connection."""
+        weights = self.weights()
+        shapes = {name: tensor.shape for name, tensor in weights.items()}
+        digest = hashlib.sha256(json.dumps([SOFTMAX, self.skip, shapes]).encode())
+        for tensor in weights.values():
+            digest.update(tensor.astype("<f8").tobytes())
+        return digest.hexdigest()
 
     def with_tensor(self, name: str, tensor: Floats) -> "SoftmaxNetwork":
-        """The same network with one tensor replaced."""
-        changes: dict[str, Any] = {name: tensor}
+        """The same network with one tensor replaced, called by its full name or by its field's."""
+        changes: dict[str, Any] = {name.rsplit(".", maxsplit=1)[-1]: tensor}
         return replace(self, **changes)
 
 
-_PARTS = {"W_E": "embedding.W_E", "W_pos": "positions.W_pos", "W_in": "units.W_in", "b_in": "units.b_in"}
-_PARTS |= {"W_U": "unembedding.W_U"} | {name: f"attention.{name}" for name in ("W_Q", "W_K", "W_V", "W_O")}
+_PARTS = dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), "attention") | {"W_E": "embedding", "W_pos": "positions"}
+_PARTS |= {"W_in": "units", "b_in": "units", "W_U": "unembedding"}
+"""The part that each tensor belongs to, in the order in which fingerprints are taken."""
 _ORDER = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_in", "b_in", "W_U")
-
-
-def count(network: SoftmaxNetwork) -> Account:
-    """Every tensor, every entry; bits are those of float64.
-
-    >>> one = np.ones((1, 2, 1))
-    >>> account = count(SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=np.ones((1, 1, 1))))
-    >>> account.dense, account.depth, account.width
-    (7, 1, 2)
-    """
-    tensors = dict(network.tensors())
-    items = [
-        Item(
-            name=_PARTS[name],
-            shape=tensors[name].shape,
-            dense=tensors[name].size,
-            nonzero=int(np.count_nonzero(tensors[name])),
-            free=len(np.setdiff1d(tensors[name], [-1, 0, 1])),
-            max_bits=64,
-            total_bits=64 * tensors[name].size,
-        )
-        for name in _ORDER
-        if name in tensors
-    ]
-    depth = 1 + sum(name in tensors for name in ("W_E", "W_in", "W_U"))
-    width = max(network.W_Q.shape[1], network.outputs, 0 if network.b_in is None else len(network.b_in))
-    return Account(tuple(items), depth=depth, width=width)
 
 
 def check_inputs(network: SoftmaxNetwork, inputs: Inputs) -> None:

@@ -1,9 +1,9 @@
 """Float Transformers with ordinary layers, each sublayer reading and writing a slice of the residual stream.
 
-``spec`` says what a network is made of (no PyTorch needed), ``module`` is the ``torch.nn.Module``, ``store`` the folder
-on disk, ``generate`` says one token after the other. Import the last three where they are needed: they import torch.
+``spec`` says what a network is made of (no PyTorch needed), ``module`` is the ``torch.nn.Module``, ``network`` the two
+together, ``generate`` says one token after the other. Import the last three where they are needed: they import torch.
 """
 
-from byheart.networks.transformer.spec import Attention, FeedForward, Spec, count
+from byheart.networks.transformer.spec import Attention, FeedForward, Spec
 
-__all__ = ["Attention", "FeedForward", "Spec", "count"]
+__all__ = ["Attention", "FeedForward", "Spec"]

@@ -26,7 +26,7 @@ PORTION = 1 << 14
 class Answers:
     """For every place: the label with the largest logit (the first of equals), and by how much it exceeds the next.
 
-    Where there is one label only, the margin is infinite.
+    Where there is one label only, the margin is infinite; where a logit is not finite, it is nan.
     """
 
     labels: Ids
@@ -49,7 +49,8 @@ def answers(
     margins, marks = np.empty(len(places)), np.empty(len(places), dtype=np.int64)
     done = 0
     portions = streams(module, tokens, starts, places, portion=portion)
-    for index, labels, margin, values in local_work(module, portions, _best):
+    work = local_work(module, portions, lambda module, stream: best(module.answer(stream)))
+    for index, labels, margin, values in work:
         found[index], margins[index], marks[index] = labels, margin, values
         done += len(index)
         if report is not None:
@@ -57,13 +58,18 @@ def answers(
     return Answers(found, margins, marks)
 
 
-def _best(module: Transformer, stream: torch.Tensor) -> tuple[Ids, NDArray[np.float64], NDArray[np.int64]]:
-    logits = module.answer(stream)
-    values = prints(logits).cpu().numpy()
+def best(logits: torch.Tensor) -> tuple[Ids, NDArray[np.float64], NDArray[np.int64]]:
+    """Labels, margins and fingerprints of logits [M, C], as :class:`Answers` has them; the logits are overwritten.
+
+    Where a logit is not finite, the margin is nan: what is compared with infinity, or with nothing, is not known.
+    """
+    values = prints(logits)
+    finite = logits.isfinite().all(dim=1)
     # Twice the largest: quicker than the two largest at once.
     largest, label = logits.max(dim=1)
     margin = largest - logits.scatter_(1, label[:, None], -torch.inf).amax(dim=1)
-    return label.cpu().numpy(), margin.cpu().numpy(), values
+    margin[~finite] = torch.nan
+    return label.cpu().numpy(), margin.cpu().numpy(), values.cpu().numpy()
 
 
 def prints(logits: torch.Tensor) -> torch.Tensor:

@@ -7,13 +7,19 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.networks.transformer.module import Cache, Transformer
+from byheart.networks.transformer.network import TransformerNetwork
 
 GRAM = 5
 """So many tokens must have been said before, in this order, for a guess at what follows."""
 
 
 def generate(
-    module: Transformer, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None, guess: int = 0
+    network: TransformerNetwork,
+    prompt: Sequence[int],
+    *,
+    tokens: int | None = None,
+    end: int | None = None,
+    guess: int = 0,
 ) -> Iterator[int]:
     """What follows ``prompt``: each time the token with the largest logit, the first of equals.
 
@@ -24,18 +30,18 @@ def generate(
     are right. What is said is the same, and sooner where a text repeats itself.
 
     >>> from byheart.networks.transformer import Spec
-    >>> from byheart.networks.transformer.store import as_module
+    >>> from byheart.networks.transformer.network import from_arrays
     >>> import numpy as np
     >>> spec = Spec(3, 3, 1, 3, "float32", embeds=(0, 1, 2), unembeds=(0, 1, 2), sublayers=())
     >>> next_one = np.roll(np.eye(3, dtype=np.float32), 1, axis=0)  # 0, 1, 2, 0, …
     >>> tensors = {"embedding.W_E": np.eye(3, dtype=np.float32), "unembedding.W_U": next_one}
-    >>> module = as_module(spec, tensors | {"unembedding.b_U": np.zeros(3, np.float32)})
-    >>> list(generate(module, [0], tokens=4)), list(generate(module, [0], end=2))
+    >>> network = from_arrays(spec, tensors | {"unembedding.b_U": np.zeros(3, np.float32)})
+    >>> list(generate(network, [0], tokens=4)), list(generate(network, [0], end=2))
     ([1, 2, 0, 1], [1, 2])
     """
     if tokens is not None and tokens < 0:
         raise BadInput(f"tokens is {tokens}; expected 0 or more")
-    return _generate(module, _checked(prompt, module.spec.vocab), tokens, end, guess)
+    return _generate(network.module, _checked(prompt, network.spec.vocab), tokens, end, guess)
 
 
 def _generate(module: Transformer, prompt: list[int], tokens: int | None, end: int | None, guess: int) -> Iterator[int]:
@@ -103,12 +109,13 @@ def _checked(prompt: Sequence[int], vocab: int) -> list[int]:
 
 @torch.inference_mode()
 def generate_all(
-    module: Transformer, prompts: Sequence[Sequence[int]], *, end: int, tokens: Sequence[int]
+    network: TransformerNetwork, prompts: Sequence[Sequence[int]], *, end: int, tokens: Sequence[int]
 ) -> list[list[int]]:
     """What follows each of the prompts, up to the token ``end`` (left out), said side by side in one batch.
 
     A text that is over leaves the batch; so does one that has said as many as its entry of ``tokens``.
     """
+    module = network.module
     spoken: list[list[int]] = [[] for _ in prompts]
     longest = max(len(prompt) for prompt in prompts)
     padded = torch.zeros(len(prompts), longest, dtype=torch.long)

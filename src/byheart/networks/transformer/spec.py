@@ -17,12 +17,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-import numpy as np
-
 from byheart.errors import BadInput
-from byheart.networks.account import Account, Item
 
 Features = tuple[int, ...]
+PRECISIONS = ("float32", "float64")
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -124,6 +122,25 @@ class Spec:
     bfloat16: tuple[str, ...] = ()
     """Tensors that are kept in bfloat16 and calculated with in ``precision``."""
 
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise BadInput(f"precision is {self.precision!r}; expected one of {', '.join(PRECISIONS)}")
+        sizes: dict[str, object] = {name: getattr(self, name) for name in ("vocab", "labels", "window", "stream")}
+        parts = {"embeds": self.embeds, "unembeds": self.unembeds}
+        for layer in self.sublayers:
+            numbers = ("window", "dilation", "heads", "d_head") if isinstance(layer, Attention) else ("units", "groups")
+            sizes |= {f"{layer.name}: {name}": getattr(layer, name) for name in numbers}
+            kinds = ("reads", "writes") if isinstance(layer, Attention) else ("reads", "writes", "up_reads")
+            parts |= {f"{layer.name}: {name}": getattr(layer, name) for name in kinds}
+        for name, size in sizes.items():
+            if not isinstance(size, int) or size < 1:
+                raise BadInput(f"{name} is {size!r}; expected a whole number from 1 on")
+        for name, features in parts.items():
+            if features and not 0 <= min(features) <= max(features) < self.stream:
+                raise BadInput(
+                    f"{name} has features {min(features)} to {max(features)}; expected 0 to {self.stream - 1}"
+                )
+
     def shapes(self) -> Shapes:
         """Every tensor of the network, by its full name."""
         shapes: Shapes = {"embedding.W_E": (self.vocab, len(self.embeds))}
@@ -208,22 +225,3 @@ def _ranges(features: Features) -> list[str]:
 def _features(ranges: list[str]) -> Features:
     bounds = [tuple(map(int, part.split(":"))) for part in ranges]
     return tuple(feature for start, stop in bounds for feature in range(start, stop))
-
-
-def count(tensors: Mapping[str, np.ndarray[Any, Any]], spec: Spec) -> Account:
-    """The account of a float network's tensors; bits are the bits that the format takes to store an entry."""
-    items = []
-    for name, tensor in tensors.items():
-        bits = 16 if name in spec.bfloat16 else 8 * np.dtype(spec.precision).itemsize
-        items.append(
-            Item(
-                name=name,
-                shape=tensor.shape,
-                dense=tensor.size,
-                nonzero=int(np.count_nonzero(tensor)),
-                free=len(np.setdiff1d(tensor, [-1, 0, 1])),
-                max_bits=bits,
-                total_bits=bits * tensor.size,
-            )
-        )
-    return Account(tuple(items), depth=len(spec.sublayers) + 2, width=spec.stream)

@@ -10,15 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.certificates import Certificate, balls, certify, read, recheck, write
-from byheart.certificates.balls import certify_softmax, controls, judge_softmax
+from byheart.certificates import Certificate, certify, controls, read, recheck, write
+from byheart.certificates.judges import softmax
 from byheart.constructions import build
 from byheart.errors import BadInput
-from byheart.networks import kinds
-from byheart.networks.softmax import Inputs, SoftmaxNetwork, evaluate, fingerprint, save
-from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq
+from byheart.networks import save
+from byheart.networks.softmax import Inputs, SoftmaxNetwork, evaluate
+from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq, Task
 
-from ..networks.softmax.small import drawn, one_head
+from ...networks.softmax.small import drawn, one_head
+
+
+def certify_softmax(network: SoftmaxNetwork, task: Task, **options: float) -> Certificate:
+    """The certificate, with options that only this judge has."""
+    verdict = softmax.judge(network, softmax.asked(network, task), **options)
+    fingerprints = {"weights": network.fingerprint, "task": task.fingerprint}
+    return Certificate.of(verdict, **fingerprints, examples=task.size.examples, libraries=softmax.LIBRARIES)
 
 
 def alone(numbers: list[float], **answers: object) -> dict[str, object]:
@@ -51,7 +58,7 @@ def test_labels_by_hand() -> None:
     assert (found.smallest_margin, found.counterexample, found.found) == (1.0, None, "")
     assert found.statement == "The label's logit is the largest for every example, as real numbers."
     assert found.method == "ball arithmetic, exhaustive, 64 bits"
-    assert (found.weights, found.task) == (fingerprint(network), task.fingerprint)
+    assert (found.weights, found.task) == (network.fingerprint, task.fingerprint)
     assert {"python", "byheart", "numpy", "python-flint"} <= set(found.versions)
     assert replace(certify(network, task), seconds=0) == replace(found, seconds=0)
 
@@ -205,7 +212,7 @@ def hard(label: int) -> QueryLabels:
 
 def test_bits_grow_until_there_is_no_doubt() -> None:
     network, task = HARD, hard(0)
-    for most, bits in ((64, 64), (128, 128), (255, 128)):
+    for most, bits in ((64, 64), (96, 96), (128, 128)):
         found = certify_softmax(network, task, most_bits=most)
         assert (found.certified, found.errors, found.undecided) == (False, 0, 1)
         assert found.method == f"ball arithmetic, exhaustive, {bits} bits"
@@ -221,9 +228,10 @@ def test_bits_grow_until_there_is_no_doubt() -> None:
 
 def test_with_enough_bits_the_other_label_is_wrong_and_not_undecided() -> None:
     network, task = HARD, hard(1)
-    assert judge_softmax(network, task, most_bits=128).undecided == 1
-    judged = judge_softmax(network, task)
-    assert (judged.bits, judged.undecided, judged.verdict.errors, judged.verdict.certified) == (256, 0, 1, False)
+    assert softmax.judge(network, task, most_bits=128).undecided == 1
+    judged = softmax.judge(network, task)
+    assert (judged.undecided, judged.errors, judged.certified) == (0, 1, False)
+    assert judged.method == "ball arithmetic, exhaustive, 256 bits"
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -235,29 +243,30 @@ def test_only_what_is_in_doubt_is_evaluated_again(shared: bool, monkeypatch: pyt
         contexts, queries = [[0.0], [1.0]], [[x] for x in sizes]
     task = QueryLabels(contexts=contexts, queries=queries, labels=[0, 0, 0], label_count=2)
     seen: list[tuple[int, int]] = []
-    real = balls.enclose
+    real = softmax.enclose
 
     def watched(network: SoftmaxNetwork, inputs: Inputs, *, bits: int, report: object) -> object:
         seen.append((len(inputs[0]), bits))
         return real(network, inputs, bits=bits, report=report)
 
-    monkeypatch.setattr(balls, "enclose", watched)
-    judged = judge_softmax(HARD, task)
+    monkeypatch.setattr(softmax, "enclose", watched)
+    judged = softmax.judge(HARD, task)
     assert seen == [(3, 64), (3, 128), (1, 256)]
-    assert (judged.verdict.certified, judged.verdict.checked, judged.bits) == (True, 3, 256)
-    few = judge_softmax(HARD, task, most_bits=128)
-    assert (few.undecided, few.verdict.errors, few.verdict.certified) == (1, 0, False)
-    assert few.verdict.counterexample is not None
-    assert few.verdict.counterexample.example == 1
+    assert (judged.certified, judged.checked) == (True, 3)
+    few = softmax.judge(HARD, task, most_bits=128)
+    assert (few.undecided, few.errors, few.certified) == (1, 0, False)
+    assert few.counterexample is not None
+    assert few.counterexample.example == 1
 
 
 def test_targets_may_take_more_bits_too() -> None:
     """The output is 2⁻¹⁶⁶ (twice, as W_U doubles nothing), the target 0, and the tolerance just above or below it."""
-    network = SoftmaxNetwork(**{name: tensor for name, tensor in HARD.tensors() if name != "W_U"})
+    network = SoftmaxNetwork(**{name: tensor for name, tensor in HARD.weights().items() if name != "W_U"})
     task = QueryTargets(contexts=[[[0.0], [2.0**-30]]], queries=[[1.0]], targets=[0.0])
-    above, below = (judge_softmax(network, task, tolerance=share * 2.0**-166) for share in (1.001, 0.999))
-    assert (above.verdict.certified, above.bits, above.undecided) == (True, 256, 0)
-    assert (below.verdict.certified, below.bits, below.undecided, below.verdict.errors) == (False, 256, 0, 1)
+    above, below = (softmax.judge(network, task, tolerance=share * 2.0**-166) for share in (1.001, 0.999))
+    assert (above.certified, above.undecided) == (True, 0)
+    assert (below.certified, below.undecided, below.errors) == (False, 0, 1)
+    assert above.method == below.method == "ball arithmetic, exhaustive, 256 bits"
 
 
 # Distributions
@@ -382,16 +391,16 @@ def test_one_weight_changed_by_a_thousandth_names_the_example_that_feels_it() ->
 @pytest.mark.parametrize("seed", range(5))
 def test_controls_on_targets(seed: int) -> None:
     network, task = targets_task(seed)
-    before = fingerprint(network)
+    before = network.fingerprint
     shuffled, nudged = controls(network, task, np.random.default_rng(seed))
-    assert (shuffled.name, nudged.name) == ("shuffled answers", "nudged weight")
+    assert (shuffled.name, nudged.name) == ("shuffled answers", "perturbed weight")
     for control in (shuffled, nudged):
         assert control.found is True
         assert control.verdict.errors > 0
         assert control.verdict.counterexample is not None
     assert re.fullmatch(r"[2-6] of 6 answers wrong", shuffled.detail)
-    assert re.fullmatch(r"W_[QKVO]\[\d+\] \+ 0.001, try \d+: [1-6] of 6 answers wrong", nudged.detail)
-    assert fingerprint(network) == before
+    assert re.fullmatch(r"W_[QKVO]\[\d+\] \+ [\d.]+, try \d+: [1-6] of 6 answers wrong", nudged.detail)
+    assert network.fingerprint == before
     assert certify(network, task).certified
 
 
@@ -409,10 +418,9 @@ def test_shuffled_answers_are_a_lie(seed: int) -> None:
 def test_controls_on_labels_and_distributions() -> None:
     network = table([[5.0, 1.0, 0.0], [0.0, 5.0, 0.5], [-1.0, -2.0, 5.0]])
     labels = NextToken(tokens=[[0], [1], [2]], labels=[0, 1, 2])
-    shuffled, nudged = controls(network, labels, np.random.default_rng(0), tries=3)
+    shuffled, nudged = controls(network, labels, np.random.default_rng(0))
     assert shuffled.found is True
-    assert nudged.found is None
-    assert "try 3: 0 of 3 answers wrong" in nudged.detail
+    assert nudged.found is True, "labels have room, and every try takes a larger step"
     logits = evaluate(network, (labels.tokens, None))
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     distributions = NextTokenDistribution(tokens=labels.tokens, probabilities=p)
@@ -420,14 +428,6 @@ def test_controls_on_labels_and_distributions() -> None:
     shuffled, nudged = controls(network, distributions, np.random.default_rng(0), tolerance=1e-12)
     assert shuffled.found is True
     assert nudged.found is True
-
-
-def test_a_label_that_a_thousandth_decides_is_found() -> None:
-    """The best logit is ahead by 10⁻⁴: every second nudge that is felt at all turns it."""
-    network, task = one_head(W_U=[1.0, 1.0001]), QueryLabels(**alone([1.0], labels=[1]))
-    _, nudged = controls(network, task, np.random.default_rng(0))
-    assert nudged.found is True
-    assert nudged.detail.startswith("W_U[0] + 0.001, try ")
 
 
 def test_equal_answers_cannot_be_shuffled_into_a_lie() -> None:
@@ -555,7 +555,7 @@ def test_a_folder_is_loaded_and_checked_again(tmp_path: Path) -> None:
     save(network, tmp_path / "net")
     written = certify(tmp_path / "net", task)
     assert written.certified
-    assert written.weights == kinds.fingerprint(network)
+    assert written.weights == network.fingerprint
     write(written, tmp_path / "c.json")
     before = (tmp_path / "c.json").read_bytes()
     for again in (tmp_path / "net", str(tmp_path / "net"), network):
@@ -578,7 +578,7 @@ def test_recheck_refuses_other_weights_and_other_tasks(tmp_path: Path) -> None:
     changed[0, 0, 0] = np.nextafter(changed[0, 0, 0], np.inf)
     other = network.with_tensor("W_V", changed)
     save(other, tmp_path / "net")
-    ours, theirs = fingerprint(network)[:12], fingerprint(other)[:12]
+    ours, theirs = network.fingerprint[:12], other.fingerprint[:12]
     for wrong in (other, tmp_path / "net"):
         with pytest.raises(BadInput, match=rf"c\.json: is about weights {ours}…; this network has {theirs}…$"):
             recheck(tmp_path / "c.json", wrong, task)
@@ -589,18 +589,19 @@ def test_recheck_refuses_other_weights_and_other_tasks(tmp_path: Path) -> None:
     assert certify(other, task).certified, "one last bit is far below the tolerance: only the fingerprint tells"
 
 
-def test_recheck_takes_the_tolerance_of_the_certificate(tmp_path: Path) -> None:
+def test_recheck_does_not_take_the_tolerance_of_the_certificate(tmp_path: Path) -> None:
     task = QueryTargets(contexts=[[1.0], [0.0]], queries=[[-1.0]], targets=[0.27])
     found = certify_softmax(one_head(), task, tolerance=1e-2)
     assert found.certified
     assert found.tolerance == 1e-2
     write(found, tmp_path / "c.json")
-    assert recheck(tmp_path / "c.json", one_head(), task).certified
-    assert not recheck(tmp_path / "c.json", one_head(), task, tolerance=1e-6).certified
+    assert recheck(tmp_path / "c.json", one_head(), task, tolerance=1e-2).certified
+    assert not recheck(tmp_path / "c.json", one_head(), task).certified
 
 
 def test_lies_within_the_tolerance_are_none() -> None:
-    """Targets that differ by less than is allowed: to exchange them is no lie, and one weight more is not felt."""
+    """Targets that differ by less than is allowed: to exchange them is no lie, and nothing need be found."""
     task = QueryTargets(contexts=[[1.0], [0.0]], queries=[[-1.0], [-1.0]], targets=[0.27, 0.2700001])
     told = controls(one_head(), task, np.random.default_rng(0), tolerance=1e-2)
-    assert [control.found for control in told] == [None, None]
+    assert told[0].found is None
+    assert not any(control.possible for control in told)

@@ -1,20 +1,23 @@
 """Questions in, a stock Llama that answers them all out."""
 
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.constructions.built import Built
 from byheart.constructions.reciting.codes import Code, make_code
+from byheart.constructions.reciting.rectangular import NAME, Settings
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.constructions.reciting.uniform import network, stock
 from byheart.constructions.reciting.uniform.address import Addresses, addresses, draw
 from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, THETA, distances
 from byheart.constructions.reciting.uniform.sizes import LANES, WORD, Sizes, plan
 from byheart.errors import BadInput
+from byheart.networks.stock.network import StockNetwork
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 
@@ -24,37 +27,23 @@ ATTEMPTS = 12
 THREADS = 2
 
 
-@dataclass(frozen=True, eq=False)
-class Uniform:
-    """A Llama that has memorized its questions, and what it took."""
-
-    config: dict[str, Any]
-    """For ``transformers.LlamaConfig``."""
-    tensors: dict[str, NDArray[Any]]
-    """By the names of ``transformers.LlamaForCausalLM``; the unembedding is the embedding."""
-    parameters: int
-    bits: float
-    """Of the labels: what the questions ask for in all."""
-    load: float
-    attempts: int
-    seconds: float
-    first: int | None
-    """The token that every text must begin with; None if there is none."""
-
-    @property
-    def bits_per_parameter(self) -> float:
-        """Every parameter counted."""
-        return self.bits / self.parameters
-
-
-def compile_uniform(contexts: Contexts, *, seed: int = 0, report: Report | None = None) -> Uniform:
-    """A stock Llama that gives every question of ``contexts`` its answer."""
+def compile_uniform(
+    contexts: Contexts,
+    settings: Settings,
+    *,
+    seed: int = 0,
+    files: Mapping[str, bytes] | None = None,
+    report: Report | None = None,
+) -> Built:
+    """A stock Llama that gives every question of ``contexts`` its answer; ``files`` are a tokenizer's."""
     began = time.perf_counter()
-    code = make_code(contexts.labels, contexts.labels_in_all)
+    if settings.precision != "float32" or settings.words not in (None, WORD):
+        raise BadInput(f"the layout uniform is for float32 and {WORD}-bit words; omit precision and words")
+    code = make_code(contexts.labels, contexts.label_count)
     if contexts.window > 2 * REACH:
         raise BadInput(f"the window is {contexts.window}; expected at most {2 * REACH} in a uniform network")
     if code.low or code.longest > WORD - 6:
-        raise BadInput(f"{contexts.labels_in_all} labels are too many for a uniform network; expected at most 2048")
+        raise BadInput(f"{contexts.label_count} labels are too many for a uniform network; expected at most 2048")
     if np.diff(contexts.starts).max() >= POSITIONS:
         raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
     tokens = _Tokens(contexts)
@@ -72,19 +61,13 @@ def compile_uniform(contexts: Contexts, *, seed: int = 0, report: Report | None 
             except Unsolvable:
                 continue
             layers = network.layers(sizes, code, hashing, looks, marked=tokens.first is not None, tables=tables)
-            embedding = network.embedding(sizes, code, hashing, contexts.labels_in_all, tokens.first)
+            embedding = network.embedding(sizes, code, hashing, contexts.label_count, tokens.first)
             at = network.Features(sizes)
             kept = stock.tensors(layers, embedding, sizes.units, (at.answer, at.bias))
-            return Uniform(
-                config=_config(sizes, tokens),
-                tensors=kept,
-                parameters=sum(tensor.size for tensor in kept.values()),
-                bits=float(len(contexts) * np.log2(contexts.labels_in_all)),
-                load=code.total / (2 * sizes.blocks * sizes.cells * WORD),
-                attempts=attempts,
-                seconds=time.perf_counter() - began,
-                first=tokens.first,
-            )
+            made = StockNetwork(_config(sizes, tokens), kept, about=contexts.notes, files=files or {})
+            load = code.total / (2 * sizes.blocks * sizes.cells * WORD)
+            chosen = {"window": contexts.window, "load": load, "layers": sizes.layers, "attempts": attempts}
+            return Built(NAME, settings, made, time.perf_counter() - began, seed, contexts, chosen)
     raise BadInput(f"no table was found in {attempts} attempts; another --seed may do")
 
 
@@ -95,7 +78,7 @@ class _Tokens:
         sequence = np.searchsorted(contexts.starts, contexts.places, side="right") - 1
         missing = bool((contexts.places - contexts.starts[sequence] + 1 < contexts.window).any())
         self.end = contexts.end
-        self.count = max(contexts.vocab, contexts.labels_in_all)
+        self.count = max(contexts.vocab, contexts.label_count)
         self.first = contexts.end
         if missing and self.first is None:
             self.first, self.count = self.count, self.count + 1

@@ -1,0 +1,87 @@
+"""A network is checked, and what came out is stated; a certificate is held against the files, and checked again."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from byheart.certificates.certificate import Certificate, read
+from byheart.certificates.judges import asked, judge, judge_for
+from byheart.errors import BadInput
+from byheart.networks import Network, load
+from byheart.progress import Report
+from byheart.tasks.questions import Given
+
+if TYPE_CHECKING:
+    from byheart.certificates.judges.exact import Evaluator
+
+
+class Built(Protocol):
+    """What constructions give."""
+
+    @property
+    def network(self) -> Network:
+        """What was built."""
+
+
+Subject: TypeAlias = Network | Built | Path | str
+"""A network, something that has one, or a folder, which is loaded afresh."""
+
+
+def network_of(subject: Subject) -> Network:
+    """The network to be checked."""
+    if isinstance(subject, Path | str):
+        return load(subject)
+    network = getattr(subject, "network", subject)
+    if not isinstance(network, Network):
+        raise BadInput(f"got {type(subject).__name__}; expected a network, what byheart.build gives, or a folder")
+    return network
+
+
+def certify(
+    network: Subject,
+    questions: Given,
+    *,
+    evaluator: "Evaluator | None" = None,
+    threads: int | None = None,
+    tolerance: float | None = None,
+    report: Report | None = None,
+) -> Certificate:
+    """Check every answer of ``network`` to ``questions``: a task, texts, or files with either.
+
+    ``evaluator`` and ``threads`` are for exact networks; ``tolerance``, how far targets may be off, is for softmax
+    networks. A judge that has no use for an option refuses it.
+
+    >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
+    >>> from byheart.tasks import NextToken
+    >>> double = FeedForward((Affine(W=integers([[2]]), b=integers([0])),))
+    >>> network = ExactNetwork((double,), inputs="tokens", outputs="last", length=1)
+    >>> task = NextToken([[0], [1], [2]], [0, 2, 4])
+    >>> certify(network, task).certified
+    True
+    >>> print(certify(network, task.with_labels([0, 3, 4])).counterexample)
+    example 1: expected 3, got 2
+    """
+    subject = network_of(network)
+    asking = asked(subject, questions)
+    verdict = judge(subject, asking, evaluator=evaluator, threads=threads, tolerance=tolerance, report=report)
+    return Certificate.of(
+        verdict,
+        weights=subject.fingerprint,
+        task=asking.fingerprint,
+        examples=asking.size.examples,
+        libraries=judge_for(subject).LIBRARIES,
+    )
+
+
+def recheck(path: Path | str, network: Subject, questions: Given, **options: Any) -> Certificate:
+    """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else.
+
+    Nothing but the fingerprints is taken from the certificate: the options are those of :func:`certify`.
+    """
+    claimed, subject = read(Path(path)), network_of(network)
+    asking = asked(subject, questions)
+    if claimed.task != asking.fingerprint:
+        raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {asking.fingerprint[:12]}…")
+    if not subject.is_named(claimed.weights):
+        found = subject.fingerprint
+        raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {found[:12]}…")
+    return certify(subject, asking, **options)

@@ -1,0 +1,53 @@
+"""One judge for each kind of network. The one place in this room that asks for the kind.
+
+A judge is a module with ``asked`` (what users give, as the questions that such a network answers), ``judge`` (every
+answer, checked), ``perturbed`` (the network with one weight changed, for controls) and ``LIBRARIES`` (whose versions a
+certificate names). It is imported when a network of its kind turns up. Judges know nothing of how networks are built.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from byheart.certificates.verdict import Verdict
+from byheart.errors import BadInput
+from byheart.networks import Network
+from byheart.networks.folders import NAMES
+from byheart.progress import Report
+from byheart.tasks import Questions
+from byheart.tasks.questions import Given
+
+OPTIONS = {"evaluator": "exact", "threads": "exact", "tolerance": "softmax"}
+"""What can be asked of a judge beyond the check itself, and of which kind of networks."""
+
+
+def judge_for(network: Network) -> Any:
+    """The module that judges networks of this kind."""
+    return import_module(f"byheart.certificates.judges.{network.kind}")
+
+
+def asked(network: Network, given: Given) -> Questions:
+    """What users give, as the questions that the network answers."""
+    questions: Questions = judge_for(network).asked(network, given)
+    return questions
+
+
+def judge(network: Network, given: Given, *, report: Report | None = None, **options: Any) -> Verdict:
+    """Check every answer of ``network``; an option that its judge has no use for is refused.
+
+    >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
+    >>> from byheart.tasks import NextToken
+    >>> double = FeedForward((Affine(W=integers([[2]]), b=integers([0])),))
+    >>> network = ExactNetwork((double,), inputs="tokens", outputs="last", length=1)
+    >>> judge(network, NextToken([[0], [1], [2]], [0, 2, 4])).certified
+    True
+    >>> judge(network, NextToken([[0], [1], [2]], [0, 2, 4]), tolerance=0.1)
+    Traceback (most recent call last):
+    byheart.errors.BadInput: tolerance is an option for a softmax network; this is an exact network
+    """
+    chosen = {name: value for name, value in options.items() if value is not None}
+    for name in chosen:
+        if OPTIONS.get(name, network.kind) != network.kind:
+            raise BadInput(f"{name} is an option for {NAMES[OPTIONS[name]]}; this is {NAMES[network.kind]}")
+    module = judge_for(network)
+    verdict: Verdict = module.judge(network, module.asked(network, given), report=report, **chosen)
+    return verdict

@@ -1,0 +1,118 @@
+"""Exact networks: every answer to every question of a task, in exact arithmetic, equal to the label or wrong.
+
+Networks with softmax attention have real outputs, which :mod:`byheart.certificates.judges.enclosed` encloses.
+"""
+
+import time
+from fractions import Fraction
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.certificates.judges.enclosed import judge_enclosed
+from byheart.certificates.verdict import Counterexample, Verdict
+from byheart.errors import BadInput
+from byheart.networks.exact import ExactNetwork, Integers, integers
+from byheart.progress import Report
+from byheart.tasks import NextToken, SeqToSeq
+from byheart.tasks.questions import Given, task_of
+
+Evaluator: TypeAlias = Literal["limbs", "flint"]
+"""``limbs``: compiled, by the batch. ``flint``: python-flint's rationals, one sequence at a time, much slower."""
+LIBRARIES = ("numpy", "numba", "python-flint")
+_HUGE = 10**15
+
+
+def asked(network: ExactNetwork, given: Given) -> NextToken | SeqToSeq:
+    """The task, if it is one that the network answers."""
+    task = task_of(given)
+    if not isinstance(task, NextToken | SeqToSeq):
+        raise BadInput(f"an exact network answers next-token and seq-to-seq tasks; the task is {task.kind}")
+    if network.outputs != ("last" if isinstance(task, NextToken) else "every"):
+        answers = {"last": "next-token", "every": "seq-to-seq"}[network.outputs]
+        raise BadInput(f"the network answers {answers} tasks; the task is {task.kind}")
+    if network.streams[-1] != 1:
+        raise BadInput(f"the network gives {network.streams[-1]} numbers for a label; expected one")
+    return task
+
+
+def judge(
+    network: ExactNetwork,
+    task: NextToken | SeqToSeq,
+    *,
+    evaluator: Evaluator | None = None,
+    threads: int | None = None,
+    report: Report | None = None,
+) -> Verdict:
+    """Evaluate ``network`` on all of ``task`` and compare every output with its label."""
+    if evaluator not in (None, "limbs", "flint"):
+        raise BadInput(f"evaluator is {evaluator!r}; expected limbs or flint")
+    if threads is not None and threads < 1:
+        raise BadInput(f"threads is {threads}; expected at least 1")
+    if not network.rational:
+        if evaluator or threads:
+            raise BadInput("evaluator and threads are for exact outputs; behind softmax attention they are enclosed")
+        return judge_enclosed(network, task, report=report)
+    if evaluator == "flint" and threads:
+        raise BadInput("threads is an option of the evaluator limbs; flint has one")
+    start = time.perf_counter()
+    outputs = _outputs(network, task, evaluator or "limbs", threads or 1, report)
+    places = np.argwhere(outputs != task.labels)
+    return Verdict(
+        statement=f"The network's output equals the label for every {_asking(network)} of the task, "
+        "as exact rational numbers.",
+        method=f"exact, exhaustive ({evaluator or 'limbs'})",
+        checked=outputs.size,
+        errors=len(places),
+        seconds=time.perf_counter() - start,
+        margin=_margin(outputs, task.labels),
+        counterexample=_counterexample(outputs, task, places[0]) if len(places) else None,
+    )
+
+
+def perturbed(network: ExactNetwork, rng: np.random.Generator, _: int) -> tuple[ExactNetwork, str]:
+    """A copy of ``network`` with one bit of one non-zero weight flipped, and where that is."""
+    tensors = {name: tensor for name, tensor in network.tensors() if np.count_nonzero(tensor)}
+    name = list(tensors)[rng.integers(len(tensors))]
+    flat = tensors[name].ravel().copy()
+    entry = int(rng.choice(np.flatnonzero(flat)))
+    bit = int(rng.integers(abs(flat[entry]).bit_length()))
+    flat[entry] ^= 1 << bit
+    changed = integers(flat, tensors[name].shape)
+    return network.with_tensor(name, changed), f"flipped bit {bit} of {name}[{entry}]"
+
+
+def _asking(network: ExactNetwork) -> str:
+    return "position" if network.outputs == "every" else "sequence"
+
+
+def _outputs(
+    network: ExactNetwork, task: NextToken | SeqToSeq, evaluator: Evaluator, threads: int, report: Report | None
+) -> Integers:
+    if evaluator == "limbs":
+        from byheart.networks.exact.evaluate import evaluate
+
+        return evaluate(network, task.inputs, threads=threads, report=report)
+    from byheart.networks.exact.reference import evaluate as evaluate_flint
+
+    return evaluate_flint(network, task.inputs, report=report)
+
+
+def _margin(outputs: Integers, labels: NDArray[np.int64]) -> float | None:
+    """½ − the largest |output − label|."""
+    pairs = zip(outputs.ravel().tolist(), labels.ravel().tolist(), strict=True)
+    worst = max(abs(Fraction(output) - label) for output, label in pairs)
+    return float(Fraction(1, 2) - worst) if worst < _HUGE else None
+
+
+def _counterexample(outputs: Integers, task: NextToken | SeqToSeq, place: NDArray[np.int64]) -> Counterexample:
+    example, position = int(place[0]), int(place[1]) if len(place) > 1 else None
+    got = Fraction(outputs[tuple(place)])
+    # A flipped bit can make outputs of thousands of digits: their size says enough.
+    text = str(got) if abs(got) < _HUGE and got.denominator < _HUGE else f"about {'-' if got < 0 else ''}2^{_log2(got)}"
+    return Counterexample(example, position, int(task.labels[tuple(place)]), text)
+
+
+def _log2(value: Fraction) -> int:
+    return abs(value.numerator).bit_length() - value.denominator.bit_length()

@@ -1,0 +1,202 @@
+"""Softmax networks: every output of the saved float64 weights, enclosed in ball arithmetic.
+
+What is asked of an output depends on the task, and is decided only when the balls leave no doubt:
+
+- a *label* is right if its logit is larger than every other, ball above ball;
+- a *target* is met if the whole ball lies within ``tolerance`` of it;
+- *distributions* are reached if the divergence Σ_t π_t KL(p_t ‖ softmax(logits_t)) is at most ``tolerance`` nats: by so
+  much does the network's loss exceed the entropy of the data, below which no loss can be.
+
+Examples in doubt are evaluated again with twice the bits, up to ``most_bits``; what is in doubt then is *undecided*,
+and the network is not certified. Nothing is rounded on the way and nothing sampled.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import ROUND_CEILING, Context
+
+import numpy as np
+
+from byheart.certificates.verdict import Answer, Counterexample, Outcome, Verdict, decide, doubling, summed_up
+from byheart.errors import BadInput
+from byheart.networks.softmax import Inputs, SoftmaxNetwork
+from byheart.networks.softmax.balls import Ball, enclose, precision
+from byheart.networks.softmax.network import check_inputs
+from byheart.progress import Report
+from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, QueryTask, Task
+from byheart.tasks.questions import Given, task_of
+
+LIBRARIES = ("numpy", "python-flint")
+TOLERANCE = 1e-6
+FEWEST_BITS, MOST_BITS = 64, 4096
+NUDGE = 1e-3
+"""By how much the control changes one weight at first."""
+
+
+def inputs_of(task: Task) -> Inputs:
+    """A task's inputs as softmax networks read them."""
+    if isinstance(task, QueryTask):
+        assert task.vectors is not None
+        return task.vectors, task.queries
+    if task.tokens is None:
+        raise BadInput("softmax networks read token ids, or contexts with queries; this task has vectors")
+    return task.tokens, None
+
+
+def asked(network: SoftmaxNetwork, given: Given) -> Task:
+    """The task, if it is one that the network answers."""
+    task = task_of(given)
+    if not isinstance(task, NextToken | NextTokenDistribution | QueryTask):
+        raise BadInput(f"a softmax network answers once for a sequence; the task is {task.kind}")
+    check_inputs(network, inputs_of(task))
+    least = 1 if isinstance(task, QueryTargets) else task.label_count
+    if network.outputs < least or (isinstance(task, QueryTargets | NextTokenDistribution) and network.outputs > least):
+        raise BadInput(f"the network has {network.outputs} outputs; the task asks for {least}")
+    return task
+
+
+def judge(
+    network: SoftmaxNetwork,
+    task: Task,
+    *,
+    tolerance: float = TOLERANCE,
+    most_bits: int = MOST_BITS,
+    report: Report | None = None,
+) -> Verdict:
+    """Enclose every output with as many bits as it takes, up to ``most_bits``, and judge it.
+
+    >>> one = np.ones((1, 1, 1))
+    >>> network = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
+    >>> task = QueryTargets(contexts=[[0.0], [1.0]], queries=[[0.0], [1.0]], targets=[0.5, 0.7310585])
+    >>> judge(network, task).certified
+    True
+    >>> print(judge(network, task.with_answers([0.5, 0.731])).counterexample)
+    example 1: expected 0.731, got 0.7310585786
+    """
+    if not 0 < tolerance < np.inf:
+        raise BadInput(f"tolerance is {tolerance}; expected more than 0, and finite")
+    if isinstance(task, NextTokenDistribution):
+        return _judge_divergence(network, task, tolerance, most_bits, report)
+    start = time.perf_counter()
+
+    def ask(examples: Sequence[int], bits: int) -> list[list[Answer]]:
+        rows = _enclosed(network, task, examples, bits, report)
+        with precision(bits):
+            return [[_judge_one(row, task, i, tolerance)] for i, row in zip(examples, rows, strict=True)]
+
+    answers, bits = decide(task.size.examples, ask, fewest=FEWEST_BITS, most=most_bits)
+    note, real = "", isinstance(task, QueryTargets)
+    if real and all(answer.outcome == "right" for [answer] in answers):
+        note = f"errors at most {_upward(max(answer.error for [answer] in answers), 2)}"
+    verdict = summed_up(
+        answers,
+        lambda example, _: task.answers[example].item(),
+        statement=f"The network's output lies within {tolerance:g} of the target for every example, as real numbers."
+        if real
+        else "The label's logit is the largest for every example, as real numbers.",
+        method=_method(bits),
+        seconds=time.perf_counter() - start,
+        note=note,
+        tolerance=tolerance if real else None,
+    )
+    return verdict if verdict.certified else replace(verdict, margin=None)
+
+
+def perturbed(network: SoftmaxNetwork, rng: np.random.Generator, attempt: int) -> tuple[SoftmaxNetwork, str]:
+    """The network with one weight changed, and where; labels have room, so that every attempt changes it by more."""
+    weights = network.weights()
+    name = list(weights)[rng.integers(len(weights))]
+    changed, nudge = weights[name].copy(), NUDGE * 2**attempt
+    entry = int(rng.integers(changed.size))
+    changed.flat[entry] += nudge
+    return network.with_tensor(name, changed), f"{name}[{entry}] + {nudge:g}"
+
+
+def _method(bits: int) -> str:
+    return f"ball arithmetic, exhaustive, {bits} bits"
+
+
+def _enclosed(
+    network: SoftmaxNetwork, task: Task, examples: Sequence[int], bits: int, report: Report | None
+) -> list[list[Ball]]:
+    sequences, queries = inputs_of(task)
+    if len(examples) < task.size.examples:  # all of them: a shared context stays one array
+        chosen = np.array(examples)
+        sequences, queries = sequences[chosen], None if queries is None else queries[chosen]
+    return [row for rows in enclose(network, (sequences, queries), bits=bits, report=report) for row in rows]
+
+
+def _judge_one(row: list[Ball], task: Task, example: int, tolerance: float) -> Answer:
+    if isinstance(task, QueryTargets):
+        return _judge_target(row[0], float(task.targets[example]), tolerance)
+    assert isinstance(task, NextToken | QueryLabels)
+    return _judge_label(row, int(task.labels[example]))
+
+
+def _judge_label(row: list[Ball], label: int) -> Answer:
+    gaps = [row[label] - other for index, other in enumerate(row) if index != label]
+    margin = min((float(gap.lower()) for gap in gaps), default=np.inf)
+    best = max(range(len(row)), key=lambda index: float(row[index]))
+    if all(gap > 0 for gap in gaps):
+        return Answer("right", margin, str(label))
+    return Answer("wrong" if any(gap <= 0 for gap in gaps) else "undecided", margin, str(best))
+
+
+def _judge_target(output: Ball, target: float, tolerance: float) -> Answer:
+    error = abs(output - target)
+    margin = tolerance - float(error.upper())
+    outcome: Outcome = "right" if error < tolerance else "wrong" if error >= tolerance else "undecided"
+    return Answer(outcome, margin, f"{float(output):.10g}", error=float(error.upper()))
+
+
+def _judge_divergence(
+    network: SoftmaxNetwork, task: NextTokenDistribution, tolerance: float, most_bits: int, report: Report | None
+) -> Verdict:
+    """All examples together: the divergence is one number."""
+    from flint import arb
+
+    start, likelihoods = time.perf_counter(), task.likelihoods.tolist()
+    for bits in doubling(FEWEST_BITS, most_bits):
+        rows = _enclosed(network, task, range(task.size.examples), bits, report)
+        with precision(bits):
+            each = [_divergence(row, p.tolist()) for row, p in zip(rows, task.probabilities, strict=True)]
+            total = sum((weight * value for weight, value in zip(likelihoods, each, strict=True)), arb(0))
+            right, wrong = bool(total < tolerance), bool(total >= tolerance)
+        if right or wrong:
+            break
+    worst = max(range(len(each)), key=lambda index: float(each[index]))
+    expected = f"a divergence of at most {tolerance:g} on average"
+    return Verdict(
+        statement=f"The network's loss exceeds the entropy of the data by at most {tolerance:g} nats.",
+        method=_method(bits),
+        checked=len(each),
+        errors=max(1, sum(float(value) >= tolerance for value in each)) if wrong else 0,
+        seconds=time.perf_counter() - start,
+        margin=tolerance - max(0.0, float(total.upper())) if right else None,
+        counterexample=None if right else Counterexample(worst, None, expected, f"{float(each[worst]):.6g}"),
+        undecided=0 if right or wrong else len(each),
+        note=f"divergence at most {_upward(float(total.upper()), 6)} nats",
+        tolerance=tolerance,
+    )
+
+
+def _upward(value: float, digits: int) -> str:
+    """An upper bound in so many digits, rounded up; what only rounding makes negative is 0.
+
+    >>> _upward(0.6476532, 6), _upward(1.234e-17, 2), _upward(-1e-20, 2)
+    ('0.647654', '1.3e-17', '0')
+    """
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(max(0.0, value))
+    return f"{float(rounded):.{digits}g}"
+
+
+def _divergence(logits: list[Ball], probabilities: list[float]) -> Ball:
+    """KL(p ‖ softmax(logits)) = Σ_j p_j (log p_j − logit_j + log Σ exp logits), 0 log 0 = 0."""
+    from flint import arb
+
+    largest = max(logits, key=float).mid()
+    shifted = [logit - largest for logit in logits]
+    total = sum((value.exp() for value in shifted), arb(0)).log()
+    terms = (arb(p) * (arb(p).log() - value + total) for p, value in zip(probabilities, shifted, strict=True) if p)
+    return sum(terms, arb(0))

@@ -1,0 +1,79 @@
+"""Words found bit plane after bit plane, from the lowest up: what both layouts solve in.
+
+A question asks for some bits of the sum of its words. Bit p of the sum is the parity of the words' bits p and of what
+is carried from below, which is known by then: one equation modulo 2. Equations that depend on others and contradict
+them are made to agree by other free bits in the plane below, which change the carries and break nothing that is solved.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.reciting import band
+from byheart.constructions.reciting.sizes import Unsolvable
+from byheart.networks.exact.kernels import jit
+
+Bits = NDArray[np.uint8]
+Ids = NDArray[np.int64]
+MOST_DEPENDENT = 6
+
+
+class Planes:
+    """The words so far, and for every question the sum of those that it reads."""
+
+    def __init__(self, cells: Ids, unknowns: int, rng: np.random.Generator, before: Ids | None = None) -> None:
+        """``cells`` [N, k]: words that each question reads, −1 for none; ``before`` [N]: what its sum begins with."""
+        self.cells, self.unknowns, self.rng = cells, unknowns, rng
+        self.before = np.zeros(len(cells), dtype=np.int64) if before is None else before
+        self.words = np.zeros(unknowns, dtype=np.int64)
+        self.restart()
+
+    def restart(self) -> None:
+        """Sums begin anew, without carries from the planes below."""
+        self.sums = self.before.copy()
+        self.below: tuple[int, int, band.Reduced, Bits, Bits] | None = None
+
+    def reduced(self, members: Ids, base: Ids, width: int) -> band.Reduced:
+        """The system of the questions ``members``; raises Unsolvable if too many of its equations depend on others."""
+        system = band.reduce(self.cells[members], base, self.unknowns, width)
+        if system.dependent > MOST_DEPENDENT:
+            raise Unsolvable(f"{system.dependent} of {len(members)} equations of a bit plane depend on others")
+        return system
+
+    def fill(self, plane: int, place: int, members: Ids, wanted: Bits, system: band.Reduced) -> None:
+        """Find the bits ``plane`` of all words, bit ``place`` of the sums being ``wanted`` for ``members``."""
+        for _ in range(4 << system.dependent):
+            right = wanted ^ ((self.sums[members] >> place) & 1).astype(np.uint8)
+            bits = band.solve(system, right, self._random())
+            if bits is not None:
+                self._add(bits, plane, place, 1)
+                self.below = (plane, place, system, right, bits)
+                return
+            if self.below is None:
+                break
+            self._shake()
+        raise Unsolvable(f"bit plane {plane}: dependent equations contradict")
+
+    def _random(self) -> Bits:
+        return self.rng.integers(0, 2, size=self.unknowns, dtype=np.uint8)
+
+    def _add(self, bits: Bits, plane: int, place: int, sign: int) -> None:
+        self.words += sign * (bits.astype(np.int64) << plane)
+        _add_up(self.sums, self.cells, bits, sign << place)
+
+    def _shake(self) -> None:
+        """Another solution of the plane below: other carries, nothing that is solved breaks."""
+        assert self.below is not None
+        plane, place, system, right, old = self.below
+        new = band.solve(system, right, self._random())
+        assert new is not None
+        self._add(old, plane, place, -1)
+        self._add(new, plane, place, 1)
+        self.below = (plane, place, system, right, new)
+
+
+@jit
+def _add_up(sums, cells, bits, value):  # type: ignore[no-untyped-def]
+    for e in range(len(sums)):
+        for j in range(cells.shape[1]):
+            if cells[e, j] >= 0 and bits[cells[e, j]]:
+                sums[e] += value

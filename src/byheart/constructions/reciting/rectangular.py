@@ -1,0 +1,207 @@
+"""Questions in, a float Transformer that answers them all out. No training: hash, solve, write down."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from byheart.constructions.built import Built
+from byheart.constructions.reciting import front as fronts
+from byheart.constructions.reciting import reading, table
+from byheart.constructions.reciting.codes import Code, code_of_lengths, make_code
+from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
+from byheart.constructions.reciting.wiring import Wiring
+from byheart.errors import BadInput
+from byheart.networks.transformer import Spec
+from byheart.progress import Report
+from byheart.tasks.contexts import Contexts
+
+NAME = "reciting"
+Precision = Literal["float32", "float64", "bfloat16"]
+ATTEMPTS = 40
+BYTES_A_QUESTION = 1200
+"""Memory that compiling takes, all in all, for every question (measured at a million)."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to compile."""
+
+    precision: Precision = "float32"
+    """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
+    words: int | None = None
+    """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16). The larger one puts data
+    into sign and exponent too. Default: the smaller one."""
+    layout: Literal["rectangular", "uniform"] = "rectangular"
+    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 24-bit words)."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that a network was made from, but for the questions: the same recipe gives the same front."""
+
+    settings: Settings
+    sizes: Sizes
+    lengths: tuple[int, ...]
+    """Of each label's code word; −1 for labels without one."""
+    draw: tuple[int, int]
+    """Seed and attempt."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As config.json keeps it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> "Recipe":
+        """What ``as_json`` wrote."""
+        try:
+            settings, sizes = Settings(**value["settings"]), Sizes(**value["sizes"])
+            seed, attempt = value["draw"]
+            return cls(settings, sizes, tuple(value["lengths"]), (seed, attempt))
+        except (KeyError, TypeError, ValueError) as error:
+            raise BadInput(f"config.json has no recipe of a compiled network: {error}") from error
+
+
+def compile_rectangular(
+    contexts: Contexts,
+    settings: Settings,
+    *,
+    seed: int = 0,
+    files: Mapping[str, bytes] | None = None,
+    report: Report | None = None,
+) -> Built:
+    """A Transformer that gives every question of ``contexts`` its answer.
+
+    ``files`` are a tokenizer's; ``report`` hears of bit planes.
+    """
+    began = time.perf_counter()
+    _check(contexts)
+    plain = WORDS[settings.precision][0]
+    word = plain if settings.words is None else settings.words
+    code = make_code(contexts.labels, contexts.label_count, plain)
+    if code.low and word != plain:
+        expected = f"expected --words {plain}, or fewer labels"
+        raise BadInput(f"words of {word} bits do not go with {contexts.label_count} labels; {expected}")
+    sizes = plan(code, precision=settings.precision, word=word)
+    for attempt in range(ATTEMPTS):
+        recipe = Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, attempt))
+        try:
+            return compile_with(recipe, contexts, files=files or {}, report=report, began=began)
+        except Unsolvable:
+            sizes = _next(sizes, attempt)
+    raise BadInput(f"no table was found in {ATTEMPTS} attempts; another --seed may do")
+
+
+def compile_with(
+    recipe: Recipe,
+    contexts: Contexts,
+    *,
+    files: Mapping[str, bytes],
+    report: Report | None = None,
+    began: float | None = None,
+    free_bits: int = 0,
+) -> Built:
+    """The one attempt that a recipe describes; raises Unsolvable if it fails.
+
+    ``free_bits`` numbers the ways to fill the bits that no question asks for.
+    """
+    from byheart.constructions.reciting.solve import solve
+    from byheart.networks.transformer.network import from_arrays
+
+    began = time.perf_counter() if began is None else began
+    draft = _Draft(recipe, contexts)
+    rng = np.random.default_rng([*recipe.draw, free_bits])
+    words = solve(draft.questions(contexts), recipe.sizes, rng, report=report)
+    draft.wiring.tensors[table.TABLE] = table.as_floats(words, recipe.sizes, draft.wiring.precision)
+    tensors = {name: draft.wiring.tensors[name] for name in draft.spec.shapes()}
+    sizes = recipe.sizes
+    about = {"recipe": recipe.as_json(), **contexts.notes}
+    network = from_arrays(draft.spec, tensors, about=about, files=files)
+    load = int(draft.code.lengths[contexts.labels].sum()) / (sizes.words * (sizes.word + sizes.exponent))
+    chosen = {"window": contexts.window, "load": load, "words": sizes.words, "attempts": recipe.draw[1] + 1}
+    return Built(NAME, recipe.settings, network, time.perf_counter() - began, recipe.draw[0], contexts, chosen)
+
+
+def _check(contexts: Contexts) -> None:
+    if not len(contexts):
+        raise BadInput("there is no question to answer; expected at least one")
+    longest = int(np.diff(contexts.starts).max())
+    sees = fronts.sees(contexts.window)
+    if sees != contexts.window and contexts.window < longest:
+        raise BadInput(f"the window is {contexts.window}; expected at most 8 or a power of two, such as {sees}")
+
+
+def _next(sizes: Sizes, attempt: int) -> Sizes:
+    """After two failures with other hashes the table grows; after many, so do the codes of the tokens."""
+    if attempt % 12 == 11:
+        return replace(sizes, code_features=sizes.code_features + 1)
+    return grown(sizes) if attempt % 2 else sizes
+
+
+class _Draft:
+    """A network whose table is still empty."""
+
+    def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
+        self.sizes = recipe.sizes
+        self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels)
+        rng = np.random.default_rng(recipe.draw)
+        wide = recipe.settings.precision == "float64"
+        self.wiring = wiring = Wiring(np.dtype("float64" if wide else "float32"))
+        self.front = fronts.add_front(wiring, self.sizes, contexts.vocab, contexts.window, rng)
+        Y = self._back()
+        W_U, b_U = self.code.lines()
+        wiring.tensor("unembedding.W_U", W_U, W_U.shape)
+        wiring.tensor("unembedding.b_U", b_U, b_U.shape)
+        self.spec = Spec(
+            vocab=contexts.vocab,
+            labels=contexts.label_count,
+            window=contexts.window,
+            stream=wiring.stream,
+            precision="float64" if wide else "float32",
+            embeds=tuple(range(self.sizes.code_features)),
+            unembeds=Y,
+            sublayers=tuple(wiring.sublayers),
+            bfloat16=(table.TABLE,) if recipe.settings.precision == "bfloat16" else (),
+        )
+
+    def _back(self) -> tuple[int, ...]:
+        """From the places in the table to the label's code."""
+        wiring, sizes, front = self.wiring, self.sizes, self.front
+        words = table.add_table(wiring, sizes, front)
+        if sizes.exponent:
+            lanes = wiring.features(LANES)
+            table.add_selection(wiring, sizes, front, words, lanes)
+            sums = reading.add_unpacking(wiring, sizes, lanes)
+        else:
+            sums = reading.Lanes(wiring.features(LANES // 2), ())
+            pairs = tuple(feature for feature in sums.sums for _ in range(2))
+            table.add_selection(wiring, sizes, front, words, pairs)
+        return reading.add_reading(wiring, sizes, self.code, front, sums)
+
+    def questions(self, contexts: Contexts) -> Any:
+        """Ask the network's own front where every question reads."""
+        from byheart.constructions.reciting.solve import sort_questions
+        from byheart.networks.transformer.evaluate import local_work, streams
+        from byheart.networks.transformer.network import from_arrays
+
+        front = self.front
+        module = from_arrays(self.spec, self.wiring.tensors).module
+        wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind]
+        found = np.empty((len(contexts), len(wanted)))
+        portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
+        for index, values in local_work(
+            module, portions, lambda module, stream: (module.local(stream, until="table")[:, wanted].numpy(),)
+        ):
+            found[index] = values
+        whole = found.astype(np.int64)
+        return sort_questions(
+            self.sizes,
+            self.code,
+            rows=whole[:, :2],
+            columns=whole[:, 2:8],
+            offset=-np.log2(found[:, 8]).astype(np.int64),
+            kind=whole[:, 9] if front.kind else None,
+            labels=contexts.labels,
+        )

@@ -1,0 +1,147 @@
+"""An exact network as a description and two arrays: what config.json says, and what model.safetensors holds.
+
+The description lists the layers: what they are, what they are called, and the shapes of their tensors. The integers
+of all tensors stand one after the other in two arrays: ``lengths`` (int32: how many bytes the magnitude takes, negative
+for negative numbers, 0 for 0) and ``magnitudes`` (uint8, little-endian). Small integers stay small, and a 4,000-bit
+weight costs 500 bytes. Unpacking checks every length.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.errors import BadInput
+from byheart.networks.exact.integers import Integers, integers
+from byheart.networks.exact.layers import (
+    Affine,
+    Block,
+    Embedding,
+    FeedForward,
+    Flatten,
+    HardmaxAttention,
+    Layer,
+    Positions,
+    Residual,
+    SoftmaxAttention,
+    UniformAttention,
+)
+
+_KINDS: dict[str, type[Layer]] = {
+    kind.__name__: kind
+    for kind in (
+        *(Embedding, Positions, FeedForward, Residual),
+        *(UniformAttention, HardmaxAttention, SoftmaxAttention, Flatten),
+    )
+}
+_OPTIONS: dict[type[Layer], tuple[str, ...]] = {SoftmaxAttention: ("score_shift", "shift")}
+"""What layers have beside their tensors, as integers; it is written down where it is not 0."""
+_CAUSAL = "CausalHardmaxAttention"
+"""A kind of its own, so that what does not know it refuses it."""
+
+
+def pack(tensors: list[Integers]) -> dict[str, NDArray[np.generic]]:
+    """All integers of ``tensors`` as the two arrays that are stored.
+
+    >>> {name: array.tolist() for name, array in pack([integers([0, -258])]).items()}
+    {'lengths': [0, -2], 'magnitudes': [2, 1]}
+    """
+    lengths, chunks = [], []
+    for tensor in tensors:
+        for value in tensor.ravel().tolist():
+            magnitude = abs(value)
+            size = (magnitude.bit_length() + 7) // 8
+            lengths.append(-size if value < 0 else size)
+            chunks.append(magnitude.to_bytes(size, "little"))
+    return {
+        "lengths": np.array(lengths, dtype=np.int32),
+        "magnitudes": np.frombuffer(b"".join(chunks), dtype=np.uint8).copy(),
+    }
+
+
+def unpack(arrays: dict[str, NDArray[Any]], shapes: list[tuple[int, ...]]) -> list[Integers]:
+    """The tensors of the given shapes back from the stored arrays; BadInput when they do not fit together."""
+    for name, kind in (("lengths", np.int32), ("magnitudes", np.uint8)):
+        found = arrays[name].dtype if name in arrays else "missing"
+        if found != np.dtype(kind):
+            raise BadInput(f"model.safetensors: the array {name!r} is {found}; expected {np.dtype(kind)}")
+    lengths, magnitudes = arrays["lengths"], arrays["magnitudes"].tobytes()
+    wanted = sum(prod(shape) for shape in shapes)
+    if len(lengths) != wanted:
+        raise BadInput(f"model.safetensors holds {len(lengths)} integers; config.json describes {wanted}")
+    ends = np.cumsum(np.abs(lengths.astype(np.int64)))
+    total = int(np.abs(lengths.astype(np.int64)).sum())
+    if len(magnitudes) != total:
+        raise BadInput(f"model.safetensors holds {len(magnitudes)} bytes of integers; its lengths add up to {total}")
+    values, begin = [], 0
+    for length, end in zip(lengths.tolist(), ends.tolist(), strict=True):
+        magnitude = int.from_bytes(magnitudes[begin:end], "little")
+        values.append(-magnitude if length < 0 else magnitude)
+        begin = end
+    tensors, begin = [], 0
+    for shape in shapes:
+        end = begin + prod(shape)
+        tensors.append(integers(values[begin:end], shape))
+        begin = end
+    return tensors
+
+
+def describe(layers: Sequence[Layer]) -> list[dict[str, Any]]:
+    """Every layer without its integers."""
+    entries = []
+    for layer in layers:
+        causal = isinstance(layer, HardmaxAttention) and layer.causal
+        entry: dict[str, Any] = {"kind": _CAUSAL if causal else type(layer).__name__, "name": layer.name}
+        if isinstance(layer, FeedForward):
+            entry["residual"] = layer.residual
+            entry["layers"] = [
+                {"role": a.role, "shape": list(a.W.shape), "shift": a.shift, "relu": a.relu} for a in layer.layers
+            ]
+        elif isinstance(layer, Residual):
+            entry["blocks"] = [{"role": block.role, "shape": list(block.W_in.shape)} for block in layer.blocks]
+        else:
+            entry["shapes"] = {key: list(value.shape) for key, value in vars(layer).items() if key.startswith("W_")}
+            options = {key: getattr(layer, key) for key in _OPTIONS.get(type(layer), ())}
+            entry |= {key: value for key, value in options.items() if value}
+        entries.append(entry)
+    return entries
+
+
+def shapes(entries: Sequence[dict[str, Any]]) -> Iterator[list[int]]:
+    """The shapes of all tensors that the layers ``entries`` have, in order."""
+    for entry in entries:
+        for affine in entry.get("layers", []):
+            yield affine["shape"]
+            yield affine["shape"][:1]
+        for block in entry.get("blocks", []):
+            d_ff, d_model = block["shape"]
+            yield from ([d_ff, d_model], [d_ff], [d_model, d_ff])
+        yield from entry.get("shapes", {}).values()
+
+
+def rebuild(entries: Sequence[dict[str, Any]], tensors: Iterator[Integers]) -> tuple[Layer, ...]:
+    """The layers that ``entries`` describe, with these tensors."""
+    layers: list[Layer] = []
+    for entry in entries:
+        causal = entry["kind"] == _CAUSAL
+        kind = HardmaxAttention if causal else _KINDS[entry["kind"]]
+        if kind is FeedForward:
+            chain = tuple(
+                Affine(next(tensors), next(tensors), shift=int(a["shift"]), relu=bool(a["relu"]), role=str(a["role"]))
+                for a in entry["layers"]
+            )
+            layers.append(FeedForward(chain, residual=bool(entry["residual"]), name=str(entry["name"])))
+        elif kind is Residual:
+            blocks = (Block(next(tensors), next(tensors), next(tensors), role=str(b["role"])) for b in entry["blocks"])
+            layers.append(Residual(tuple(blocks), name=str(entry["name"])))
+        else:
+            weights = {key: next(tensors) for key in entry["shapes"]}
+            options = {key: entry[key] for key in entry if key not in ("kind", "name", "shapes")}
+            if not set(options) <= set(_OPTIONS.get(kind, ())):
+                raise BadInput(f"config.json: {entry['name']} has {', '.join(options)}, which no {entry['kind']} has")
+            options |= {"causal": True} if causal else {}
+            make: Any = kind
+            layers.append(make(**weights, **options, name=str(entry["name"])))
+    return tuple(layers)

@@ -1,0 +1,33 @@
+"""What a stock Llama says: greedy, with its own cache."""
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from byheart.networks.stock.network import StockNetwork
+
+
+@torch.inference_mode()
+def generate(
+    network: StockNetwork, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None, guess: int = 0
+) -> Iterator[int]:
+    """What follows ``prompt``: each time the token with the largest logit. ``guess`` makes no difference here."""
+    given = [*([] if network.first is None else [network.first]), *prompt]
+    past, said = None, 0
+    while tokens is None or said < tokens:
+        step = network.model(torch.tensor([given]), past_key_values=past, use_cache=True)
+        past = step.past_key_values
+        token = int(step.logits[0, -1].argmax())
+        yield token
+        said += 1
+        if token == end:
+            return
+        given = [token]
+
+
+def generate_all(
+    network: StockNetwork, prompts: Sequence[Sequence[int]], *, end: int, tokens: Sequence[int]
+) -> list[list[int]]:
+    """What follows each of the prompts, up to the token ``end`` (left out), one prompt after the other."""
+    spoken = (list(generate(network, given, tokens=most, end=end)) for given, most in zip(prompts, tokens, strict=True))
+    return [said[:-1] if said and said[-1] == end else said for said in spoken]

@@ -1,0 +1,107 @@
+"""A stock Llama: the configuration and the tensors of ``transformers.LlamaForCausalLM``, which runs it."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.errors import BadInput
+from byheart.networks.network import Network
+
+_SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StockNetwork(Network):
+    """A Llama by its configuration and its tensors, by transformers' names; BadInput if an entry is not finite."""
+
+    kind = "stock"
+    config: Mapping[str, Any]
+    """For ``transformers.LlamaConfig``."""
+    weights: Mapping[str, NDArray[Any]]
+    """By the names of ``transformers.LlamaForCausalLM``; a tied unembedding is the embedding, and stands there once."""
+    digest: str | None = None
+    """SHA-256 over the two files that the network was read from: how certificates of Byheart 0.1.0 name it."""
+
+    def __post_init__(self) -> None:
+        for name in _SIZES:
+            size = self.config.get(name)
+            if type(size) is not int or size < 1:
+                raise BadInput(f"config.json: {name} is {size!r}; expected a whole number from 1 on")
+        for name, tensor in self.weights.items():
+            if not np.isfinite(tensor).all():
+                raise BadInput(f"{name} has entries that are not finite")
+
+    @cached_property
+    def model(self) -> Any:
+        """The ``LlamaForCausalLM``, in float32 with plain attention, whatever the configuration asks for."""
+        try:
+            from transformers import LlamaConfig, LlamaForCausalLM
+            from transformers.utils import logging
+        except ImportError:
+            message = "a stock Llama is run by transformers, which is not installed; install it (the extra hf)"
+            raise BadInput(message) from None
+        import torch
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        try:
+            config: Any = LlamaConfig.from_dict({**self.config, "attn_implementation": "eager"})
+            state = {name: torch.from_numpy(np.ascontiguousarray(tensor)) for name, tensor in self.weights.items()}
+            model: Any = LlamaForCausalLM.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
+        except (OSError, TypeError, ValueError, RuntimeError) as error:
+            raise BadInput(f"transformers cannot make a Llama of it ({error})") from error
+        return model.eval()
+
+    @property
+    def first(self) -> int | None:
+        """The token that stands before every text."""
+        first: int | None = self.config.get("bos_token_id")
+        return first
+
+    @property
+    def window(self) -> int:
+        """How many tokens back it was made to look."""
+        window = self.about.get("window")
+        if type(window) is not int or window < 1:
+            raise BadInput(f"config.json: about.window is {window!r}; expected a Llama that Byheart compiled")
+        return window
+
+    def tensors(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Every tensor, under transformers' names and in their order, which is what files keep."""
+        yield from sorted(self.weights.items())
+
+    def part(self, name: str) -> str:
+        """What the tensor is called within its layer: q_proj, gate_proj, …"""
+        return name.removesuffix(".weight").rsplit(".", maxsplit=1)[-1]
+
+    def entry_bits(self, name: str) -> int:
+        """Those of the tensor's format."""
+        return 8 * self.weights[name].dtype.itemsize
+
+    @property
+    def depth(self) -> int:
+        """Embedding, unembedding, and for every layer one for attention and two for the feed-forward block."""
+        return 2 + 3 * int(self.config["num_hidden_layers"])
+
+    @property
+    def width(self) -> int:
+        """The wider of the stream and the hidden units."""
+        return max(int(self.config["hidden_size"]), int(self.config["intermediate_size"]))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the configuration and all tensors."""
+        shapes = {name: [str(tensor.dtype), *tensor.shape] for name, tensor in self.weights.items()}
+        digest = hashlib.sha256(json.dumps(["stock", dict(self.config), shapes], sort_keys=True).encode())
+        for name in sorted(self.weights):
+            digest.update(np.ascontiguousarray(self.weights[name]).data)
+        return digest.hexdigest()
+
+    def is_named(self, fingerprint: str) -> bool:
+        """Whether a certificate with this fingerprint is about this network."""
+        return fingerprint in (self.fingerprint, self.digest)

@@ -1,0 +1,32 @@
+"""A stock Llama in a folder that ``transformers.AutoModelForCausalLM`` loads as it is."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors.numpy import load_file, save_file
+
+from byheart.networks.folders import CONFIG, WEIGHTS, read_weights
+from byheart.networks.stock.network import StockNetwork
+
+
+def config(network: StockNetwork) -> dict[str, Any]:
+    """What config.json says of it: the arguments of LlamaConfig."""
+    return dict(network.config)
+
+
+def write(network: StockNetwork, folder: Path) -> None:
+    """Write the weights, and how transformers is to generate, into ``folder``."""
+    end = network.config.get("eos_token_id")
+    generation = {"bos_token_id": network.first, "eos_token_id": end, "pad_token_id": end, "do_sample": False}
+    (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
+    save_file(dict(network.weights), folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def read(config: dict[str, Any], folder: Path, **beside: Any) -> StockNetwork:
+    """The Llama that ``config`` describes, with the weights in ``folder``."""
+    weights = read_weights(folder, load_file)
+    digest = hashlib.sha256((folder / CONFIG).read_bytes() + (folder / WEIGHTS).read_bytes()).hexdigest()
+    own = {name: value for name, value in config.items() if name != "about"}
+    return StockNetwork(own, weights, digest, **beside)
