@@ -81,7 +81,7 @@ def test_frozen_attention_stays_and_the_rest_is_drawn_anew_and_learns(task):
 
 def test_the_trained_part_may_be_wider():
     task = queries()
-    member = member_from(built(task), task, plan(400, 3e-2, batch=13), start="frozen-attention", value_dim=3, width=16)
+    member = member_from(built(task), task, plan(400, 3e-2, batch=13), start="frozen-attention", widths=(3, 16))
     shapes = dict(member.architecture.shapes)
     assert (shapes["W_V"], shapes["W_O"], shapes["W_U"]) == ((4, 6, 3), (4, 3, 16), (16, 4))
     assert trained(member).accuracy == 1
@@ -119,11 +119,11 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(BadInput, match="start is 'nothing'; expected frozen-attention"):
         member_from(network, task, plan(), start="nothing")
     with pytest.raises(BadInput, match="drawn anew"):
-        member_from(network, task, plan(), start="construction", width=8)
+        member_from(network, task, plan(), start="construction", widths=(1, 8))
     with pytest.raises(BadInput, match="mean-square for real targets only"):
         member_from(network, task, plan(loss="mean-square"), start="construction")
-    with pytest.raises(BadInput, match="width is 8; expected 4"):
-        member_from(built(bigrams()), bigrams(), plan(), start="frozen-attention", width=8)
+    with pytest.raises(BadInput, match="k is 8; expected 4"):
+        member_from(built(bigrams()), bigrams(), plan(), start="frozen-attention", widths=(1, 8))
 
 
 def test_the_example_is_an_experiment_of_ones_own() -> None:

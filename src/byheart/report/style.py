@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from byheart.constructions import known
-from byheart.errors import BadInput
+from byheart.errors import BadInput, missing
 
 INK = "#222222"
 FAINT = "#b5b5b5"
@@ -24,7 +24,7 @@ def canvas(
     try:
         return _panels(width, height, rows, columns)
     except ImportError as error:
-        raise BadInput(f"drawing needs matplotlib ({error}); install byheart[plots]") from error
+        raise BadInput(missing("matplotlib", "drawing", "plots")) from error
 
 
 def check_picture(path: Path) -> None:

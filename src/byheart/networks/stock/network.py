@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, missing
 from byheart.networks.network import Network
 
 _SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size")
@@ -44,8 +44,7 @@ class StockNetwork(Network):
             from transformers import LlamaConfig, LlamaForCausalLM
             from transformers.utils import logging
         except ImportError:
-            message = "a stock Llama is run by transformers, which is not installed; install it (the extra hf)"
-            raise BadInput(message) from None
+            raise BadInput(missing("transformers", "a stock Llama", "hf")) from None
         import torch
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.execute import Executor, Local, Progress, execute, perform, spread
 from byheart.lab.experiments.experiment import Experiment
+from byheart.lab.jobs import Executor, Local, Progress, execute, perform, spread
 from byheart.lab.processes import Processes
 from byheart.lab.runs import Run, read_rows
-from byheart.lab.sources import Given, Named, Source, load, source
+from byheart.lab.sources import Given, Source, load, source
 
 TOY = Path(__file__).with_name("toy.py")
 ALL = {(heads, seed) for heads in range(1, 9) for seed in range(4)}
@@ -70,8 +70,8 @@ def test_resuming_what_is_complete_does_nothing(sweep: Sweep, tmp_path: Path) ->
 
 
 def test_a_run_that_is_interrupted_goes_on_where_it_was(sweep: Sweep, tmp_path: Path) -> None:
-    def interrupt(progress: Progress, words: str | None) -> None:
-        if progress.done >= 12:
+    def interrupt(done: int, total: int, note: str = "", /) -> None:
+        if done >= 12:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -103,16 +103,19 @@ def test_failed_ones_are_tried_again_and_others_are_not(sweep: Sweep, tmp_path: 
 
 
 def test_what_a_job_says_is_passed_on_with_the_progress(sweep: Sweep) -> None:
-    said: list[tuple[int, str | None]] = []
-    sweep(report=lambda progress, words: said.append((progress.done, words)))
-    assert said[:3] == [(0, None), (0, "training 4 models on cpu"), (4, None)]
-    assert said[-1] == (32, None)
+    said: list[tuple[int, int, str]] = []
+    sweep(report=lambda *progress: said.append(progress))
+    assert said[:2] == [(0, 32, ""), (0, 32, "in a job: 0 of 4, training on cpu")]
+    assert [done for done, total, _ in said[2:] if total == 32] == [k for n in range(4, 32, 4) for k in (n, n)] + [32]
+    assert said[3][2].split("; ")[1:] == ["in a job: 0 of 4, training on cpu"]
+    assert " models/s, " in said[-1][2]
 
 
 def test_progress_tells_rates_and_the_time_left() -> None:
     progress = Progress(models=100, done=60, failed=5, now=25, steps=1000, seconds=5.0)
     assert (progress.models_per_second, progress.steps_per_second, progress.seconds_left) == (5, 200, 7)
     assert Progress(models=3, done=0, failed=0).seconds_left is None
+    assert str(Progress(models=3, done=0, failed=0)) == ""
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_jobs_are_cut_until_every_worker_has_one() -> None:
 
 def test_a_file_that_changes_its_mind_is_found_out(tmp_path: Path) -> None:
     text = "import time\nfrom byheart.lab.experiments import dana_2025 as dana\n"
-    text += "make = dict(vocab=5, dim=2, head_dim=2, batch=4, batches=1, epochs=1)\n"
+    text += "make = dict(vocab=5, model_dim=2, head_dim=2, batch=4, batches=1, epochs=1)\n"
     text += "CONFIGS = [dana.Config('mine', heads=1, seed=time.perf_counter_ns(), **make)]\n"
     (tmp_path / "mine.py").write_text(text)
     origin = source(str(tmp_path / "mine.py"), "smoke")
@@ -156,88 +159,18 @@ def test_a_file_that_changes_its_mind_is_found_out(tmp_path: Path) -> None:
     assert "the experiment has other configs each time it is read" in str(result.error)
 
 
-# Users' own files
-
-
-def own(tmp_path: Path, text: str, scale: str = "smoke") -> Experiment:
-    (tmp_path / "own.py").write_text(text)
-    return load(source(str(tmp_path / "own.py"), scale))
-
-
-def test_a_list_of_our_configs_is_an_experiment(tmp_path: Path) -> None:
-    text = """
-        from byheart.lab.experiments import dana_2025
-        sizes = dict(vocab=5, dim=2, head_dim=2, batch=8, batches=2, epochs=1)
-        CONFIGS = [dana_2025.Config("own", heads=heads, **sizes) for heads in (1, 2)]
-    """
-    mine = own(tmp_path, textwrap.dedent(text))
-    assert (mine.name, mine.scale, len(mine.configs)) == ("own", "smoke", 2)
-    with Local(Given(mine)) as executor, Run.create(tmp_path / "run", mine) as run:
-        execute(run, mine, executor)
-    assert [row["steps"] for row in run.table] == [2, 2]
-
-
-def test_a_file_may_import_what_lies_beside_it_and_make_its_experiment_of_the_scale(tmp_path: Path) -> None:
-    (tmp_path / "beside_own.py").write_text("SIZES = {'smoke': 1, 'paper': 3}\n")
-    text = """
-        from dataclasses import dataclass
-        from beside_own import SIZES
-        from byheart.lab.experiments import Experiment
-
-        @dataclass(frozen=True)
-        class Config:
-            seed: int
-
-        def EXPERIMENT(scale):
-            configs = tuple(Config(seed) for seed in range(SIZES[scale]))
-            return Experiment("mine", scale, configs, lambda c: [c], lambda c, device, report: [{} for _ in c])
-    """
-    assert len(own(tmp_path, textwrap.dedent(text), "paper").configs) == 3
-    assert str(tmp_path) not in sys.path
-
-
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("", "own.py: expected it to define CONFIGS, a list of configs, or EXPERIMENT"),
-        ("CONFIGS = []", "own.py: expected it to define CONFIGS"),
-        ("CONFIGS = 3", "own.py: expected it to define CONFIGS"),
-        ("x = 1\nCONFIGS = [", "own.py:2: '[' was never closed; expected a Python file"),
-        ("def f():\n    return 1 / 0\n\nf()", "own.py:2: ZeroDivisionError: division by zero"),
-        ("import nonsense_of_mine", "own.py:1: ModuleNotFoundError: No module named 'nonsense_of_mine'"),
-        ("raise SystemExit(3)", "own.py:1: SystemExit: 3"),
-        ("EXPERIMENT = 3", "own.py: EXPERIMENT is 3; expected an Experiment"),
-        ("CONFIGS = [1, 'a']", "own.py: CONFIGS are of several kinds (int, str)"),
-        ("CONFIGS = [1]", "own.py: no function work beside the class of the CONFIGS"),
-        ("from byheart.lab.experiments import dana_2025\nCONFIGS = [dana_2025.Config(3)]", "own.py:2: TypeError"),
-        ("work = print\nclass Config: pass\nCONFIGS = [Config()]", "is no config; expected a dataclass"),
-    ],
-)
-def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path: Path, text: str, complaint: str) -> None:
-    with pytest.raises(BadInput) as refused:
-        own(tmp_path, text)
-    assert complaint in str(refused.value)
-
-
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(
-        BadInput, match=r"no experiment is called 'dana-7'; expected a Python file, or one of .*dana-2025-1"
-    ):
-        load(Named("dana-7", "smoke"))
-
-
 # Processes
 
 
 @pytest.mark.slow
 def test_processes_do_what_one_process_does(sweep: Sweep, tmp_path: Path) -> None:
-    said: list[str | None] = []
-    run, reached = sweep(lambda toy: Processes(toy, jobs=2), report=lambda _, words: said.append(words))
+    said: list[str] = []
+    run, reached = sweep(lambda toy: Processes(toy, jobs=2), report=lambda done, total, note: said.append(note))
     assert begun(tmp_path) == dict.fromkeys(ALL, 1)
     processes = {line.split()[2] for line in (tmp_path / "begun").read_text().splitlines()}
     assert len(processes) == 2
     assert str(os.getpid()) not in processes
-    assert "training 4 models on cpu" in said
+    assert any("in a job: 0 of 4, training on cpu" in note for note in said)
     assert (reached.done, [row["heads"] for row in run.table]) == (
         32,
         [heads for heads in range(1, 9) for _ in range(4)],
@@ -254,7 +187,7 @@ def test_a_config_that_kills_its_process_fails_alone(sweep: Sweep, tmp_path: Pat
 
 
 KILLED = """
-    from byheart.lab.execute import execute
+    from byheart.lab.jobs import execute
     from byheart.lab.processes import Processes
     from byheart.lab.runs import Run
     from byheart.lab.sources import load, source

@@ -3,7 +3,7 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
-from byheart.lab.experiments.experiment import from_json, key, to_json
+from byheart.lab.experiments.experiment import key
 from byheart.lab.experiments.mahdavi_2024 import (
     EXPERIMENTS,
     Config,
@@ -38,7 +38,7 @@ def test_steps_are_500_epochs_or_50000():
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_smoke_runs_and_configs_come_back_from_json(name):
+def test_smoke_runs(name):
     made = EXPERIMENTS[name]("smoke")
     assert made.name == name
     rows = [row for group in made.groups(made.configs) for row in made.work(group, "cpu", None)]
@@ -47,7 +47,6 @@ def test_smoke_runs_and_configs_come_back_from_json(name):
         assert row["loss"] >= row["best_loss"] > 0
         assert (row["accuracy"] is None) == (config.answers == "targets")
         assert ("saturated_heads" in row) == (not config.stop)
-        assert from_json(Config, to_json(config)) == config
 
 
 def test_scales_differ_in_steps_and_seeds_only():

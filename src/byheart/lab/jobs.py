@@ -15,9 +15,10 @@ import os
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import cache
 from typing import Any, Protocol, Self
 
@@ -25,6 +26,7 @@ from byheart.errors import BadInput
 from byheart.lab.experiments.experiment import Experiment, key
 from byheart.lab.runs import Row, Run, Value, keyed, metrics_of
 from byheart.lab.sources import Source, load
+from byheart.progress import Report
 
 Job = tuple[str, ...]
 """The keys of configs that are trained together."""
@@ -68,10 +70,16 @@ class Progress:
         """Training steps of this session's finished models, all models together."""
         return self.steps / self.seconds if self.seconds else 0.0
 
+    def __str__(self) -> str:
+        """Rates and the time left, once there is something to tell them from.
 
-Report = Callable[[Progress, str | None], None]
-"""Called when a job has ended, and with a line of its own words when a job says something meanwhile."""
-Tell = Callable[[str], None]
+        >>> str(Progress(models=100, done=60, failed=5, now=25, steps=1000, seconds=5.0))
+        '5 models/s, 200 steps/s, 0:00:07 left'
+        """
+        if self.seconds_left is None:
+            return ""
+        steps = f", {self.steps_per_second:,.0f} steps/s" if self.steps else ""
+        return f"{self.models_per_second:.3g} models/s{steps}, {timedelta(seconds=round(self.seconds_left))} left"
 
 
 class Executor(AbstractContextManager["Executor"], Protocol):
@@ -83,13 +91,14 @@ class Executor(AbstractContextManager["Executor"], Protocol):
     def start(self, job: Job) -> None:
         """Give a job out."""
 
-    def finished(self, tell: Tell) -> tuple[Job, Result]:
-        """Wait for one of the jobs that were given out; ``tell`` what they say meanwhile, where that can be heard."""
+    def finished(self, report: Report) -> tuple[Job, Result]:
+        """Wait for one of the jobs that were given out; ``report`` what they tell meanwhile, where it can be heard."""
 
 
 def execute(run: Run, experiment: Experiment, executor: Executor, report: Report | None = None) -> Progress:
     """Do what is pending in a run and write it, job by job; what has been reached at the end.
 
+    ``report`` hears how many models have ended, done or failed, whenever a job ends or tells how far it is itself.
     The executor has to be one for this experiment, and is used as a context manager by whoever calls::
 
         origin = source("my_experiment.py", "smoke")
@@ -101,7 +110,7 @@ def execute(run: Run, experiment: Experiment, executor: Executor, report: Report
         while sweep.waiting and sweep.given < executor.at_once:
             executor.start(sweep.waiting.popleft())
             sweep.given += 1
-        sweep.take(*executor.finished(sweep.tell))
+        sweep.take(*executor.finished(sweep.hear))
     return sweep.progress
 
 
@@ -114,13 +123,18 @@ class _Sweep:
         self.waiting = deque(spread(_jobs(experiment, configs, run.pending()), workers))
         self.given = 0
         self.progress = Progress(models=len(configs), done=run.done, failed=0)
-        self.tell(None)
+        self.tell()
 
-    def tell(self, words: str | None) -> None:
-        """Say how far it is."""
+    def tell(self, job: str = "") -> None:
+        """Say how far it is, and how far a job is."""
         self.progress = replace(self.progress, seconds=time.perf_counter() - self.start)
         if self.report is not None:
-            self.report(self.progress, words)
+            note = "; ".join(filter(None, (str(self.progress), job)))
+            self.report(self.progress.done + self.progress.failed, self.progress.models, note)
+
+    def hear(self, done: int, total: int, note: str = "", /) -> None:
+        """What a job tells of itself."""
+        self.tell(f"in a job: {done:,} of {total:,}{f', {note}' if note else ''}")
 
     def take(self, job: Job, result: Result) -> None:
         """Write what came of a job, or cut it in two."""
@@ -137,7 +151,7 @@ class _Sweep:
             now=self.progress.now + len(rows),
             steps=self.progress.steps + sum(_steps(row) for row in rows),
         )
-        self.tell(None)
+        self.tell()
 
 
 def spread(jobs: Sequence[Job], workers: int) -> list[Job]:
@@ -183,16 +197,16 @@ def _steps(row: Row) -> int:
     return steps if isinstance(steps, int) else 0
 
 
-def perform(source: Source, job: Job, device: str, tell: Tell | None = None) -> Result:
+def perform(source: Source, job: Job, device: str, report: Report | None = None) -> Result:
     """Do a job, here; whatever goes wrong in it is a result too."""
     start = time.perf_counter()
     try:
         configs = _configs(source)
         if not configs.keys() >= set(job):
             raise BadInput("the experiment has other configs each time it is read; expected the same ones")
-        found = load(source).work([configs[name] for name in job], device, tell)
+        found = load(source).work([configs[name] for name in job], device, report)
         if len(found) != len(job):
-            raise BadInput(f"work returned {len(found)} rows for {len(job)} configs; expected one a config, in order")
+            raise BadInput(f"work returned {len(found)} rows for {len(job)} configs; expected one per config, in order")
         metrics = tuple(metrics_of(row) for row in found)
     except (Exception, SystemExit) as error:
         return Result((), time.perf_counter() - start, _in_a_line(error))
@@ -223,10 +237,10 @@ class Local:
         """Remember it."""
         self._given.append(job)
 
-    def finished(self, tell: Tell) -> tuple[Job, Result]:
+    def finished(self, report: Report) -> tuple[Job, Result]:
         """Do it."""
         job = self._given.popleft()
-        return job, perform(self._source, job, self._device, tell)
+        return job, perform(self._source, job, self._device, report)
 
     def __enter__(self) -> Self:
         return self

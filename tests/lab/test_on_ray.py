@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,11 @@ import ray
 from ray.cluster_utils import Cluster
 
 from byheart.errors import BadInput
-from byheart.lab.execute import Progress, execute
+from byheart.lab.jobs import Progress, execute
 from byheart.lab.on_ray import Ray
 from byheart.lab.runs import Run, read_rows
 from byheart.lab.sources import Source, load, source
+from byheart.progress import Report
 
 # Ray leaves sockets and processes to the interpreter's end, and warns of its own future.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
@@ -58,7 +59,7 @@ def short_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def sweep(toy: Source, tmp_path: Path, report: Callable[[Progress, str | None], None] | None = None) -> Progress:
+def sweep(toy: Source, tmp_path: Path, report: Report | None = None) -> Progress:
     with Ray(toy) as executor, Run.resume(tmp_path / "run", load(toy), toy.text) as run:
         return execute(run, load(toy), executor, report)
 
@@ -81,8 +82,8 @@ def test_a_sweep_completes_though_a_node_is_killed_in_the_middle(cluster: Any, t
     (second,) = cluster.worker_nodes
     killed: list[float] = []
 
-    def kill(progress: Progress, words: str | None) -> None:
-        if progress.done >= 8 and not killed:
+    def kill(done: int, total: int, note: str = "", /) -> None:
+        if done >= 8 and not killed:
             killed.append(time.perf_counter())
             cluster.remove_node(second, allow_graceful=False)
 
