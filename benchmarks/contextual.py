@@ -108,7 +108,7 @@ def precision(options: argparse.Namespace) -> None:
             for scale in ("gentle", "paper"):
                 settings = kajitsuka_sato_2024.Settings(scale=scale, precision=1 << 17)
                 built = build("kajitsuka-sato-2024", task, settings=settings)
-                certificate, spent = certified(built, task, threads=2)
+                certificate, spent = certified(built, task)
                 needed.append(Needed(scale, kind, n, vocab, int(str(built.chosen["id_bits"]))))
                 bits.append(needed[-1].bits)
                 verdicts.append(certificate.method.split(", ")[-1] if certificate.certified else "NOT CERTIFIED")
