@@ -188,7 +188,7 @@ def check_sizes(length: int, dim: int, epsilon: float, construction: str, seed: 
         raise BadInput(f"epsilon is {epsilon}; expected a positive number, the largest distance allowed")
     if seed < 0:
         raise BadInput(f"seed is {seed}; expected 0 or more")
-    able = [name for name, known in CONSTRUCTIONS.items() if "seq-to-seq" in known.settings_for]
+    able = [name for name, known in CONSTRUCTIONS.items() if "seq-to-seq" in known.covers]
     if construction not in able:
         raise BadInput(
             f"{construction!r} does not memorize one label for every token of vectors; expected {', '.join(able)}"
