@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.approximation.functions import Floats, Target, check_equivariance
+from byheart.approximation.functions import Target, check_equivariance
 from byheart.approximation.measure import Measured, check_p, distance, random_points
 from byheart.approximation.quantise import centres, grid, grid_size, numbers, quantise
 from byheart.certificates import Certificate, certify
@@ -34,6 +34,7 @@ from byheart.errors import BadInput
 from byheart.networks import Account, count
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
 from byheart.tasks import SeqToSeq
+from byheart.tasks.checks import Floats
 from byheart.tasks.distinct import distinct, first_positions
 
 DEFAULT = "kajitsuka-sato-2024"

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.tasks.checks import Floats
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Function: TypeAlias = Callable[[Floats], Floats]
 
 _CHUNK = 1 << 22

@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byheart.approximation.functions import Floats, Target
+from byheart.approximation.functions import Target
 from byheart.certificates.verdict import doubling
 from byheart.errors import BadInput
 from byheart.networks.exact import ExactNetwork
 from byheart.progress import Report
+from byheart.tasks.checks import Floats
 
 Z95 = 1.96
 """Standard errors to either side of a mean for a 95 % interval."""

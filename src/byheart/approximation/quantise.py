@@ -17,8 +17,8 @@ from math import comb
 
 import numpy as np
 
-from byheart.approximation.functions import Floats
 from byheart.networks.exact import Affine, FeedForward, integers
+from byheart.tasks.checks import Floats
 
 
 def quantise(cells: int, dim: int, ramp_bits: int) -> FeedForward:

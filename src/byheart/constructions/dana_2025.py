@@ -32,7 +32,6 @@ three. Whether the answers are right the certificate says, from the saved weight
 from dataclasses import dataclass, fields
 
 import numpy as np
-import numpy.typing as npt
 
 from byheart.bounds.dana_2025 import almost_lookup, capacity
 from byheart.constructions.construction import Construction, Made
@@ -46,11 +45,10 @@ from byheart.networks.softmax.network import attention, embedded
 from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, NextTokenDistribution, Task, conflict
+from byheart.tasks.checks import Floats, Ids
 from byheart.tasks.distinct import distinct
 from byheart.tasks.theorems import Hypothesis, one_answer
 
-Floats = npt.NDArray[np.float64]
-Ids = npt.NDArray[np.int64]
 NAME = "dana-2025"
 SHARPNESS = (4.0, 8.0, 16.0)
 """Spreads of the scores that random heads are tried with."""
@@ -242,8 +240,7 @@ def _held(task: Task, settings: Settings) -> Ids:
     likelihoods = np.bincount(found.ids, weights=task.likelihoods)
     order = np.argsort(-likelihoods, kind="stable")
     enough = int(np.searchsorted(np.cumsum(likelihoods[order]), 1 - settings.epsilon - 1e-12)) + 1
-    kept: Ids = np.sort(found.first[order[: min(enough, len(order))]])
-    return kept
+    return np.sort(found.first[order[: min(enough, len(order))]])
 
 
 def _labels_as_targets(labels: Ids, label_count: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -335,8 +332,7 @@ def _towards(others: Floats, wanted: Floats, W: Floats, factored: Factored) -> F
     free = factored.invisible(others.T).T
     left, singular, right = np.linalg.svd(free, full_matrices=False)
     firm = singular > TAME * np.linalg.norm(others, 2)
-    added: Floats = right[firm].T @ ((left[:, firm].T @ (wanted - others @ W)) / singular[firm, None])
-    return added
+    return np.asarray(right[firm].T @ ((left[:, firm].T @ (wanted - others @ W)) / singular[firm, None]), np.float64)
 
 
 def _spanning(targets: Floats, drawn: SoftmaxNetwork, rng: np.random.Generator) -> Floats:

@@ -38,7 +38,6 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets import grid, stairs
@@ -62,6 +61,7 @@ from byheart.networks.exact import (
 from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
+from byheart.tasks.checks import Ids
 from byheart.tasks.counts import counted
 from byheart.tasks.theorems import Hypothesis, no_token_twice, of_sequences
 
@@ -102,7 +102,7 @@ class Demand:
 class _Asked(Asking):
     """A task's questions, one for every token that asks and multiset that it stands in, sorted by token."""
 
-    multisets: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
+    multisets: list[tuple[Ids, Ids]]
     """Different tokens of the sequence, and how often each occurs [K]."""
 
     def __len__(self) -> int:
@@ -231,7 +231,7 @@ def _softmax(
     return attention, ids
 
 
-def _means(multisets: list[Multiset], labels: NDArray[np.int64]) -> list[Interval]:
+def _means(multisets: list[Multiset], labels: Ids) -> list[Interval]:
     """At y = 0 all scores are equal, and the means are all that is seen; equal ones may ask for one label only."""
     found, first = [boltz(Fraction(0), multiset, FEWEST_BITS) for multiset in multisets], dict[Interval, int]()
     for q, mean in enumerate(found):
@@ -281,7 +281,7 @@ def _over(line: _Line, value: Interval) -> Interval:
     return Interval(value.low / (1 << line.exponent), value.high / (1 << line.exponent))
 
 
-def _valued(line: _Line, tokens: NDArray[np.int64], counts: NDArray[np.int64]) -> Multiset:
+def _valued(line: _Line, tokens: Ids, counts: Ids) -> Multiset:
     return Multiset(tuple(line.values[token] for token in tokens), tuple(counts.tolist()))
 
 
@@ -299,9 +299,7 @@ def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
     return _Asked(task, every.ids, every.first, token, sequence, labels, places, asked_in)
 
 
-def _on_a_line(
-    task: NextToken | SeqToSeq, first: NDArray[np.int64], positions: bool, rng: np.random.Generator
-) -> _Line:
+def _on_a_line(task: NextToken | SeqToSeq, first: Ids, positions: bool, rng: np.random.Generator) -> _Line:
     """Ids: y = ω + t, embedded, or n(ω + t) + k. Vectors: the direction that keeps tokens farthest apart, of a few.
 
     ``first`` is where every token stands first.
@@ -333,9 +331,7 @@ def _on_a_line(
     return max(different, key=lambda line: (keeps_off_zero(line), Fraction(line.gap, line.span)))
 
 
-def _directed(
-    X: list[list[int]], places: NDArray[np.int64], exponent: int, n: int, rng: np.random.Generator, bits: int
-) -> _Line:
+def _directed(X: list[list[int]], places: Ids, exponent: int, n: int, rng: np.random.Generator, bits: int) -> _Line:
     """One random direction of so many bits; with positions (n > 0) these move tokens by more than all others differ."""
     d = len(X[0])
     v = [1] if d == 1 else [int(entry) for entry in rng.integers(1 << (bits - 1), 1 << bits, size=d)]

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.construction import Construction, Made
-from byheart.constructions.gadgets import grid, lookup
+from byheart.constructions.gadgets import grid, hashing, lookup
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import (
     TYPICAL_GRID_BITS,
@@ -52,18 +52,6 @@ from byheart.constructions.gadgets.demand import (
     most_questions,
     positioned_ids,
     setting_of,
-)
-from byheart.constructions.gadgets.hashing import (
-    SMALLEST,
-    SMALLEST_ALONE,
-    draw_modulus,
-    fold,
-    fold_layers,
-    fold_shapes,
-    folds_needed,
-    largest_key,
-    multiply,
-    question_modulus,
 )
 from byheart.constructions.gadgets.hypotheses import consistent, labelled
 from byheart.constructions.gadgets.keys import filled_up, one_answer_each
@@ -84,6 +72,7 @@ from byheart.networks.exact import (
 from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, SeqToSeq, Task, prefixes
+from byheart.tasks.checks import Ids
 from byheart.tasks.counts import counted
 from byheart.tasks.theorems import of_sequences
 
@@ -135,18 +124,18 @@ class Demand:
     @property
     def token_modulus(self) -> int:
         """Smallest modulus for the hash of a vector: few tokens of a sequence meet."""
-        smallest = SMALLEST_ALONE if self.size.dim == 1 else SMALLEST
+        smallest = hashing.SMALLEST_ALONE if self.size.dim == 1 else hashing.SMALLEST
         return max(smallest, 4 * self.size.examples * self.size.length**2) << (2 * self.growth)
 
     @property
     def token_folds(self) -> int:
         """Folds that bring a vector's hash home."""
-        return 0 if self.size.dim is None else folds_needed(grid.ratio(self.size.dim, self.grid_bits))
+        return 0 if self.size.dim is None else hashing.folds_needed(grid.ratio(self.size.dim, self.grid_bits))
 
     @property
     def codes(self) -> int:
         """P: the codes of tokens (of tokens at their positions) are 1 to P."""
-        tokens = self.size.vocab if self.size.dim is None else largest_key(self.token_modulus) + 1
+        tokens = self.size.vocab if self.size.dim is None else hashing.largest_key(self.token_modulus) + 1
         return tokens * (self.size.length if self.settings.positions and not self.settings.causal else 1)
 
     @property
@@ -158,24 +147,24 @@ class Demand:
     def label_modulus(self) -> int:
         """Smallest Q: for as many questions as a task of this size can have, so that it does not depend on the task."""
         questions = most_questions(self.size, self.setting, positions=self.settings.ordered)
-        return question_modulus(questions, self.size.labels) << self.growth
+        return hashing.question_modulus(questions, self.size.labels) << self.growth
 
     @property
     def label_folds(self) -> int:
         """Folds that bring an id home: own code, that of its position, marks of rounds, digits; and 2n such ids."""
-        own = (1 if self.size.dim is None else largest_key(self.token_modulus) + 1) + 1
+        own = (1 if self.size.dim is None else hashing.largest_key(self.token_modulus) + 1) + 1
         if self.settings.ids == "hashed":
             digits = self.rounds * self.largest_digit
         else:
             digits = (self.largest_digit + 1) ** self.rounds // self.label_modulus + 1
         if not self.repeats:
-            return folds_needed(own + digits)
-        return folds_needed((1 + 2 * self.size.length) * (own + self.rounds + digits))
+            return hashing.folds_needed(own + digits)
+        return hashing.folds_needed((1 + 2 * self.size.length) * (own + self.rounds + digits))
 
     @property
     def label_stage(self) -> lookup.Lookup:
         """Keys to labels."""
-        return lookup.design(self.questions, self.size.labels, largest_key(self.label_modulus))
+        return lookup.design(self.questions, self.size.labels, hashing.largest_key(self.label_modulus))
 
 
 def demand(task: Task, settings: Settings) -> Demand:
@@ -224,7 +213,7 @@ def plan(demand: Demand) -> Plan:
         parts.append(("embedding", (("W_E", (size.vocab, width)),)))
     else:
         parts.append(("projection", Shape((("hash", 1, size.dim),))))
-        parts.append(("token_code", Shape((*fold_shapes(1, demand.token_folds), ("codes", width, 1)))))
+        parts.append(("token_code", Shape((*hashing.fold_shapes(1, demand.token_folds), ("codes", width, 1)))))
     if demand.settings.ordered:
         parts.append(("positions", (("W_pos", (size.length, width)),)))
     row, column = (1, width), (width, 1)
@@ -234,7 +223,7 @@ def plan(demand: Demand) -> Plan:
             parts.append((f"retire.{t}", Blocks((("retire", 1, width),))))
     if demand.repeats:
         parts.append(("count", (("W_V", row), ("W_O", column))))
-    parts.append(("label", Shape((*fold_shapes(width, demand.label_folds), *demand.label_stage.shape.layers))))
+    parts.append(("label", Shape((*hashing.fold_shapes(width, demand.label_folds), *demand.label_stage.shape.layers))))
     attention = demand.rounds + demand.repeats
     return plan_of(parts, input_width=max(width, size.dim or 1), extra_depth=attention + (size.dim is None))
 
@@ -261,12 +250,12 @@ class _Codes:
     """What is random in ids: the modulus Q, own codes (a table, or slope · number + offset), a_t, and the marks c_t."""
 
     Q: int
-    own: NDArray[np.int64]
+    own: Ids
     slope: int
     offset: int
-    positions: NDArray[np.int64]
+    positions: Ids
     digits: list[int]
-    marks: NDArray[np.int64]
+    marks: Ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,7 +265,7 @@ class _Read:
     ``retired`` [R − 1, N, n] says which tokens were read in which round.
     """
 
-    digits: NDArray[np.int64]
+    digits: Ids
     retired: NDArray[np.bool_]
 
 
@@ -284,14 +273,14 @@ class _Read:
 class _Ids:
     """Tokens as numbers [N, n] by a ``table`` of all ids, which holds an own code beside each."""
 
-    tokens: NDArray[np.int64]
-    table: NDArray[np.int64]
+    tokens: Ids
+    table: Ids
 
     @property
-    def numbers(self) -> NDArray[np.int64]:
+    def numbers(self) -> Ids:
         return self.table[self.tokens]
 
-    def own(self, codes: _Codes) -> NDArray[np.int64]:
+    def own(self, codes: _Codes) -> Ids:
         return codes.own[self.tokens]
 
     def front(self, step: int, start: int, zeros: list[int], codes: _Codes) -> list[Layer]:
@@ -303,12 +292,12 @@ class _Ids:
 class _Vectors:
     """Tokens as numbers [N, n] by a hash that layers compute; an own code is slope · number + offset."""
 
-    numbers: NDArray[np.int64]
+    numbers: Ids
     project: Affine
     folding: list[Affine]
 
-    def own(self, codes: _Codes) -> NDArray[np.int64]:
-        return (multiply(self.numbers % codes.Q, np.array([codes.slope]), codes.Q) + codes.offset) % codes.Q
+    def own(self, codes: _Codes) -> Ids:
+        return (hashing.multiply(self.numbers % codes.Q, np.array([codes.slope]), codes.Q) + codes.offset) % codes.Q
 
     def front(self, step: int, start: int, zeros: list[int], codes: _Codes) -> list[Layer]:
         W, b = [[entry] for entry in (*zeros, step, codes.slope)], [*zeros, start, codes.offset]
@@ -327,13 +316,13 @@ def _read_tokens(task: NextToken | SeqToSeq, sizes: Demand, rng: np.random.Gener
         return _Ids(task.tokens, rng.permutation(task.vocab))
     assert task.vectors is not None
     N, n, d = task.vectors.shape
-    Q = draw_modulus(sizes.token_modulus, rng)
+    Q = hashing.draw_modulus(sizes.token_modulus, rng)
     hashes, project = grid.draw_hash(grid.from_floats(task.vectors.reshape(-1, d)), sizes.grid_bits, Q, rng)
-    return _Vectors(fold(hashes, Q).reshape(N, n), project, fold_layers([1], 0, Q, sizes.token_folds))
+    return _Vectors(hashing.fold(hashes, Q).reshape(N, n), project, hashing.fold_layers([1], 0, Q, sizes.token_folds))
 
 
 def _draw(sizes: Demand, reader: _Reader, rng: np.random.Generator) -> _Codes:
-    Q = draw_modulus(sizes.label_modulus, rng)
+    Q = hashing.draw_modulus(sizes.label_modulus, rng)
     R, base = sizes.rounds, sizes.largest_digit + 1
     if sizes.settings.ids == "digits":
         digits = [base ** (R - t) for t in range(1, R + 1)]
@@ -348,20 +337,20 @@ def _draw(sizes: Demand, reader: _Reader, rng: np.random.Generator) -> _Codes:
 
 def _keyed(
     task: NextToken | SeqToSeq, sizes: Demand, reader: _Reader, rng: np.random.Generator
-) -> tuple[_Codes, NDArray[np.int64], NDArray[np.int64], int] | None:
+) -> tuple[_Codes, Ids, Ids, int] | None:
     """Draw until all questions with different labels have different keys: the codes, the keys and their answers."""
     read, labels = _read(sizes, reader.numbers), task.labels.ravel()
     for draws in range(1, _DRAWS):
         codes = _draw(sizes, reader, rng)
         ids = _ids(sizes, reader, codes, read)
-        keys = fold(ids[:, -1] if isinstance(task, NextToken) else ids.ravel(), codes.Q)
+        keys = hashing.fold(ids[:, -1] if isinstance(task, NextToken) else ids.ravel(), codes.Q)
         chosen = one_answer_each(keys, labels)
         if chosen is not None and len(chosen) <= sizes.questions:
             return codes, *filled_up(keys[chosen], labels[chosen], sizes.questions), draws
     return None
 
 
-def _read(sizes: Demand, numbers: NDArray[np.int64]) -> _Read:
+def _read(sizes: Demand, numbers: Ids) -> _Read:
     """Go through the rounds as the network will."""
     if sizes.settings.causal:
         return _Read(numbers + 1, np.zeros((0, *numbers.shape), np.bool_))
@@ -376,7 +365,7 @@ def _read(sizes: Demand, numbers: NDArray[np.int64]) -> _Read:
     return _Read(np.stack(digits, axis=1), np.stack(retired)[:-1])
 
 
-def _first(sizes: Demand, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+def _first(sizes: Demand, numbers: Ids) -> Ids:
     """q = z − (P + 1) in front of the first round."""
     if not sizes.settings.positions:
         return numbers - sizes.codes
@@ -384,30 +373,28 @@ def _first(sizes: Demand, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return n * numbers + np.arange(n) - sizes.codes
 
 
-def _ids(sizes: Demand, reader: _Reader, codes: _Codes, read: _Read) -> NDArray[np.int64]:
+def _ids(sizes: Demand, reader: _Reader, codes: _Codes, read: _Read) -> Ids:
     """The ids behind the rounds [N, n], modulo Q."""
     Q = codes.Q
     a = np.array([digit % Q for digit in codes.digits], dtype=np.int64)
-    digits = multiply(read.digits % Q, a, Q)
+    digits = hashing.multiply(read.digits % Q, a, Q)
     ids = reader.own(codes) + codes.positions
     if sizes.settings.causal:
         # Rounds behind its own position show a token itself, again and again.
         rest = (int(a.sum()) - np.cumsum(a)) % Q
-        seen: NDArray[np.int64] = ids + np.cumsum(digits, axis=1) + multiply(read.digits % Q, rest, Q)
+        seen: Ids = ids + np.cumsum(digits, axis=1) + hashing.multiply(read.digits % Q, rest, Q)
         return seen % Q
     ids = np.asarray(ids + digits.sum(axis=1, keepdims=True), np.int64) % Q
     if not sizes.repeats:
         return ids
-    marked: NDArray[np.int64] = np.tensordot(codes.marks, read.retired.astype(np.int64), axes=1)
+    marked: Ids = np.tensordot(codes.marks, read.retired.astype(np.int64), axes=1)
     ids = (ids + marked) % Q
-    counted_ids: NDArray[np.int64] = ids + 2 * (ids.sum(axis=1, keepdims=True) % Q)
+    counted_ids: Ids = ids + 2 * (ids.sum(axis=1, keepdims=True) % Q)
     return counted_ids % Q
 
 
-def _layers(
-    sizes: Demand, reader: _Reader, codes: _Codes, keys: NDArray[np.int64], answers: NDArray[np.int64]
-) -> tuple[Layer, ...]:
-    stage = [*fold_layers([0] * (sizes.width - 1) + [1], 0, codes.Q, sizes.label_folds)]
+def _layers(sizes: Demand, reader: _Reader, codes: _Codes, keys: Ids, answers: Ids) -> tuple[Layer, ...]:
+    stage = [*hashing.fold_layers([0] * (sizes.width - 1) + [1], 0, codes.Q, sizes.label_folds)]
     stage += sizes.label_stage.layers(keys, integers(answers))
     layers = [*_front(sizes, reader, codes), *_rounds(sizes, codes)]
     if sizes.repeats:

@@ -22,7 +22,6 @@ to the entropy of the data the certificate says, from the saved weights.
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from byheart.bounds.madden_2024 import needed
 from byheart.constructions.construction import Construction, Made
@@ -34,11 +33,10 @@ from byheart.networks.softmax.network import attention, embedded
 from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, NextTokenDistribution, Task, conflict
+from byheart.tasks.checks import Floats, Ids
 from byheart.tasks.distinct import distinct
 from byheart.tasks.theorems import Hypothesis, one_answer
 
-Floats = npt.NDArray[np.float64]
-Ids = npt.NDArray[np.int64]
 NAME = "madden-2024"
 DRAWS = 64
 STEEP = 40.0

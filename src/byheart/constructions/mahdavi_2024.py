@@ -31,7 +31,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed
 from byheart.constructions.construction import Construction, Made
@@ -45,11 +44,11 @@ from byheart.networks.softmax.balls import residual
 from byheart.networks.softmax.network import attention
 from byheart.progress import Report
 from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task, conflict
+from byheart.tasks.checks import Floats
 from byheart.tasks.conditions import alike
 from byheart.tasks.ranks import context_ranks, numerical_rank
 from byheart.tasks.theorems import Hypothesis, full_ranks, general_position, independent, one_answer
 
-Floats = npt.NDArray[np.float64]
 NAME = "mahdavi-2024"
 Way = Literal["saturated", "generic"]
 _REMEDY = "take more heads or a larger head_dim"

@@ -12,23 +12,12 @@ variant: no weight has more bits than that (sign included), Õ(N/b) parameters.
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.construction import Construction, Made
-from byheart.constructions.gadgets import grid, lookup
+from byheart.constructions.gadgets import grid, hashing, lookup
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS
 from byheart.constructions.gadgets.grid import Grid
-from byheart.constructions.gadgets.hashing import (
-    draw_modulus,
-    fold,
-    fold_layers,
-    fold_shapes,
-    folds_needed,
-    largest_key,
-    largest_modulus,
-    question_modulus,
-)
 from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.keys import filled_up, one_answer_each
 from byheart.constructions.gadgets.tokens import TRIES
@@ -38,6 +27,7 @@ from byheart.networks.exact import Affine, FeedForward, Flatten, Layer, integers
 from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, Task
+from byheart.tasks.checks import Ids
 
 NAME = "vardi-2022"
 
@@ -73,7 +63,7 @@ class Demand:
     @property
     def modulus(self) -> int:
         """Smallest Q for the points."""
-        return question_modulus(self.size.examples, self.size.labels, alone=self.coordinates == 1)
+        return hashing.question_modulus(self.size.examples, self.size.labels, alone=self.coordinates == 1)
 
     @property
     def ratio(self) -> int:
@@ -83,36 +73,36 @@ class Demand:
     @property
     def hash_bits(self) -> int:
         """No weight in front of the lookup has more bits than this."""
-        return (2 * self.ratio * largest_modulus(self.modulus)).bit_length() + 1
+        return (2 * self.ratio * hashing.largest_modulus(self.modulus)).bit_length() + 1
 
     @property
     def direct(self) -> bool:
         """Whether the point is a single id that is the key as it is: small, or the limits leave no room to hash it."""
-        small = (1 << self.grid_bits) - 1 <= largest_key(self.modulus)
+        small = (1 << self.grid_bits) - 1 <= hashing.largest_key(self.modulus)
         narrow = self.limits.bits is not None and self.hash_bits > self.limits.bits
         # Hashing and a lookup with one slot have to fit into the depth, or hashing gains nothing.
-        layers = folds_needed(self.ratio) + largest_key(self.modulus).bit_length() + 8
+        layers = hashing.folds_needed(self.ratio) + hashing.largest_key(self.modulus).bit_length() + 8
         shallow = self.limits.depth is not None and layers > self.limits.depth
         return self.coordinates == 1 and not self.signed and (small or narrow or shallow)
 
     @property
     def folds(self) -> int:
         """Folds in front of the lookup."""
-        return 0 if self.direct else folds_needed(self.ratio)
+        return 0 if self.direct else hashing.folds_needed(self.ratio)
 
     @property
     def lookup(self) -> lookup.Lookup:
         """Keys to labels, within the limits."""
         if not self.direct and self.limits.bits is not None and self.hash_bits > self.limits.bits:
             raise BadInput(f"hashing these points needs {self.hash_bits} bits a weight; got bits={self.limits.bits}")
-        largest = (1 << self.grid_bits) - 1 if self.direct else largest_key(self.modulus)
+        largest = (1 << self.grid_bits) - 1 if self.direct else hashing.largest_key(self.modulus)
         before = len(self.hash_shapes)
         return lookup.design(self.size.examples, self.size.labels, largest, limits=self.limits, layers_before=before)
 
     @property
     def hash_shapes(self) -> list[tuple[str, int, int]]:
         """Layers in front of the lookup."""
-        return [] if self.direct else [("hash", 1, self.coordinates), *fold_shapes(1, self.folds)]
+        return [] if self.direct else [("hash", 1, self.coordinates), *hashing.fold_shapes(1, self.folds)]
 
 
 def demand(task: Task, settings: Settings) -> Demand:
@@ -162,20 +152,20 @@ def _grid(task: Task) -> Grid:
 
 
 def _hash(
-    sizes: Demand, points: Grid, labels: NDArray[np.int64], rng: np.random.Generator
-) -> tuple[list[Affine], NDArray[np.int64], dict[str, object]]:
+    sizes: Demand, points: Grid, labels: Ids, rng: np.random.Generator
+) -> tuple[list[Affine], Ids, dict[str, object]]:
     """Layers from the points to keys that have one label each, and the keys [N]."""
     if sizes.direct:
         return [], points.mantissa[:, 0], {}
     for draws in range(1, TRIES):
-        Q = draw_modulus(sizes.modulus, rng)
+        Q = hashing.draw_modulus(sizes.modulus, rng)
         v = rng.integers(0, Q, size=sizes.coordinates)
         a = int(rng.integers(0, Q))
-        keys = fold(points.hash(v, Q) + a, Q)
+        keys = hashing.fold(points.hash(v, Q) + a, Q)
         if one_answer_each(keys, labels) is not None:
             offset = grid.offset(sizes.coordinates, sizes.grid_bits, Q) if sizes.signed else 0
             project = Affine(integers([points.weights(v)]), integers([offset + a]), role="hash")
-            return [project, *fold_layers([1], 0, Q, sizes.folds)], keys, {"modulus": Q, "draws": draws}
+            return [project, *hashing.fold_layers([1], 0, Q, sizes.folds)], keys, {"modulus": Q, "draws": draws}
     raise RuntimeError(f"{TRIES} draws did not tell {len(labels)} points apart; please report this task")
 
 

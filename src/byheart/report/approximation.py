@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from byheart.approximation import Approximation, Measured
-from byheart.approximation.functions import Floats
 from byheart.approximation.measure import outputs
 from byheart.report.style import FAINT, INK, QUIET, canvas, colours, plain
+from byheart.tasks.checks import Floats
 
 Found: TypeAlias = Sequence[tuple[Approximation, Measured]]
 COLOUR = "#1f5fa8"

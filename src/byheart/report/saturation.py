@@ -23,8 +23,8 @@ from byheart.networks import Network
 from byheart.networks.folders import NAMES
 from byheart.networks.softmax.network import CHUNK, Floats, Inputs, SoftmaxNetwork, attention, check_inputs, embedded
 from byheart.report.style import FAINT, INK, QUIET, canvas
+from byheart.tasks.checks import Ids
 
-Ids = npt.NDArray[np.int64]
 THRESHOLD = 0.99
 """A head whose largest weight is above this counts as saturated: the paper's, and :mod:`byheart.lab`'s too."""
 

@@ -69,12 +69,7 @@ class QueryLabels(QueryTask):
     """int64 [N]: labels in [0, ``label_count``)."""
 
     def __init__(
-        self,
-        *,
-        contexts: npt.ArrayLike,
-        queries: npt.ArrayLike,
-        labels: npt.ArrayLike,
-        label_count: int | None = None,
+        self, *, contexts: npt.ArrayLike, queries: npt.ArrayLike, labels: npt.ArrayLike, label_count: int | None = None
     ) -> None:
         self._set_queries(contexts, queries)
         checked = integers("labels", labels, shape=(len(self.queries),))

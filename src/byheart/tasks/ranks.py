@@ -175,8 +175,7 @@ def _first_rows(stack: Floats) -> Flags:
     examples, length, dim = stack.shape
     ids = distinct(stack.reshape(-1, dim)).ids.reshape(examples, length)
     first = first_positions(ids, np.arange(examples)) == np.arange(length)
-    kept: Flags = first & stack.any(axis=2)
-    return kept
+    return np.asarray(first & stack.any(axis=2), np.bool_)
 
 
 def surely_full(stack: Floats) -> Flags:
@@ -252,8 +251,7 @@ def _rough_inverses(grams: Floats) -> Floats:
     traces = np.trace(grams, axis1=1, axis2=2)
     ridges = np.where(traces > 0, traces, 1.0) * _EPSILON
     try:
-        inverses: Floats = np.linalg.inv(grams + ridges[:, None, None] * np.eye(size)).astype(np.float64, copy=False)
-        return inverses
+        return np.linalg.inv(grams + ridges[:, None, None] * np.eye(size)).astype(np.float64, copy=False)
     except np.linalg.LinAlgError:
         return np.zeros_like(grams)
 

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.construction import Construction, Made
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
@@ -29,6 +28,7 @@ from byheart.networks.exact import ExactNetwork, Layer, UniformAttention, intege
 from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
+from byheart.tasks.checks import Ids
 from byheart.tasks.counts import counted
 
 NAME = "folding"
@@ -152,8 +152,8 @@ def _account(sizes: Sizes, questions: int) -> dict[str, object]:
 @dataclass(frozen=True, eq=False)
 class _Drawn:
     front: list[Layer]
-    centre: NDArray[np.int64]
-    halvings: NDArray[np.int64]
+    centre: Ids
+    halvings: Ids
     gates: Gates
     positions: PositionHash
     questions: Questions
@@ -184,7 +184,7 @@ def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -
     raise RuntimeError(f"{NAME}: {_DRAWS} draws of codes and gates left the planned ranges; please report this task")
 
 
-def _common_halvings(u: NDArray[np.int64]) -> NDArray[np.int64]:
+def _common_halvings(u: Ids) -> Ids:
     """How often all entries of each column can be halved.
 
     Parities are what digits see: a common factor of two (all tokens of every sequence equal, say) must be divided out.
@@ -201,24 +201,23 @@ def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> 
     return network_for(task, (*drawn.front, attention, *label))
 
 
-def _hashes(asked: Asking, codes: NDArray[np.int64], own: int) -> NDArray[np.int64]:
+def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
     """u = own code + WEIGHT · Σ codes for every question [K, D]; in the first ``own`` columns the own code alone."""
     total = np.zeros((len(asked.ids), codes.shape[1]), dtype=np.int64)
     for position in range(asked.ids.shape[1]):
         total += codes[asked.ids[:, position]]
     total[:, :own] = 0
-    hashes: NDArray[np.int64] = codes[asked.token] + WEIGHT * total[asked.sequence]
-    return hashes
+    return codes[asked.token] + WEIGHT * total[asked.sequence]
 
 
-def _spread(ids: NDArray[np.int64]) -> int:
+def _spread(ids: Ids) -> int:
     """The largest |WEIGHT·counts + own|² over the questions, or a little more."""
     counts = counted(ids)
     squares = np.bincount(counts.sequence, weights=counts.count.astype(np.float64) ** 2)
     return int(WEIGHT**2 * squares.max() + 2 * WEIGHT * counts.count.max() + 1)
 
 
-def _distinct(asked: Asking, u: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def _distinct(asked: Asking, u: Ids) -> Ids | None:
     """Indices of the questions with different u, or None if two with equal u have different labels.
 
     Rows are compared through a linear hash modulo 2⁶⁴: equal rows have equal hashes, and different rows with equal

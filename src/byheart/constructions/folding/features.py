@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.folding.design import Sizes
+from byheart.tasks.checks import Ids
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 15
@@ -15,10 +16,10 @@ _SAMPLE = 1 << 15
 class Gates:
     """Row k is open iff 2·Γ_k·u − τ_k > 0 (τ odd, so never 0); the first row has Γ = 0, τ = −1: always open."""
 
-    gamma: NDArray[np.int64]
-    tau: NDArray[np.int64]
+    gamma: Ids
+    tau: Ids
 
-    def open(self, u: NDArray[np.int64]) -> tuple[NDArray[np.bool_], int]:
+    def open(self, u: Ids) -> tuple[NDArray[np.bool_], int]:
         """Which gates are open for all questions [K, s], and the largest sum of the open gates' arguments + 1."""
         result, largest = np.empty((len(u), len(self.tau)), dtype=np.bool_), 0
         for begin in range(0, len(u), _CHUNK):
@@ -32,7 +33,7 @@ class Gates:
 class PositionHash:
     """h = β·u + offset in [0, 2·offset], folded ``folds`` times, says by how many digits to shift."""
 
-    beta: NDArray[np.int64]
+    beta: Ids
     offset: int
     digits: int
     folds: int
@@ -52,7 +53,7 @@ class PositionHash:
             left, range_ = half, threshold
         return result
 
-    def shifts(self, u: NDArray[np.int64]) -> NDArray[np.int64]:
+    def shifts(self, u: Ids) -> Ids:
         """Digits by which the network shifts, for all questions [K]; what the blocks do, on machine integers."""
         h = u @ self.beta + self.offset
         for k in range(self.folds):
@@ -70,15 +71,15 @@ class PositionHash:
 class Questions:
     """All keys: hash integers u [K, D], open gates [K, s], digit that is read [K], label [K]."""
 
-    u: NDArray[np.int64]
+    u: Ids
     open: NDArray[np.bool_]
-    digit: NDArray[np.int64]
-    label: NDArray[np.int64]
+    digit: Ids
+    label: Ids
 
-    def coefficients(self, chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    def coefficients(self, chosen: Ids) -> Ids:
         """f [chosen, g]: word (k, j) enters with open_k · (u_1, …, u_D, 1)_j."""
         factors = np.concatenate([self.u[chosen], np.ones((len(chosen), 1), dtype=np.int64)], axis=1)
-        result: NDArray[np.int64] = self.open[chosen][:, :, None] * factors[:, None, :]
+        result: Ids = self.open[chosen][:, :, None] * factors[:, None, :]
         return result.reshape(len(chosen), self.open.shape[1] * factors.shape[1])
 
 
@@ -86,7 +87,7 @@ class Unsolvable(Exception):  # noqa: N818 (it is not an error: the caller draws
     """The draw has too many dependent questions at one digit."""
 
 
-def draw_gates(u: NDArray[np.int64], sizes: Sizes, rng: np.random.Generator) -> Gates:
+def draw_gates(u: Ids, sizes: Sizes, rng: np.random.Generator) -> Gates:
     """Random directions, each open for a random share, from ``edge`` to 1 − ``edge``, of (a sample of) the questions.
 
     Thresholds all at the median would make equal and opposite directions, of which there are only (5^D − 1)/2, useless.
@@ -104,8 +105,8 @@ def draw_gates(u: NDArray[np.int64], sizes: Sizes, rng: np.random.Generator) -> 
 
 
 def draw_positions(
-    u: NDArray[np.int64], sizes: Sizes, rng: np.random.Generator, *, limit: int, tries: int = 2000
-) -> tuple[PositionHash, NDArray[np.int64]] | None:
+    u: Ids, sizes: Sizes, rng: np.random.Generator, *, limit: int, tries: int = 2000
+) -> tuple[PositionHash, Ids] | None:
     """A hash under which no digit is read by more than ``limit`` questions, and the shift of every question [K]."""
     largest_norm = float(np.sqrt((u.astype(np.float64) ** 2).sum(axis=1).max()))
     scale = max(64, -(-64 * sizes.digits << sizes.first_folds) // max(1, int(largest_norm)))

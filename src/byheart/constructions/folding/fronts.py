@@ -18,23 +18,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.folding.design import WEIGHT
-from byheart.constructions.gadgets import grid
-from byheart.constructions.gadgets.hashing import (
-    SMALLEST,
-    draw_modulus,
-    fold,
-    folds_needed,
-    largest_key,
-    largest_modulus,
-)
+from byheart.constructions.gadgets import grid, hashing
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Blocks, Part, Shape
 from byheart.networks.exact import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
 from byheart.size import Size
 from byheart.tasks import Task
+from byheart.tasks.checks import Floats, Ids
 
 LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096, 16384, 65536, 1 << 20, 1 << 24)
 HASH_LEVELS = tuple(range(8, 44, 2))
@@ -68,7 +60,7 @@ class Front:
         fewest = 5 + self.own + (1 if self.vectors else 0)
         return range(fewest, fewest + 6)
 
-    def scales(self, dim: int) -> NDArray[np.int64]:
+    def scales(self, dim: int) -> Ids:
         """How much larger the codes of each column are: the untouched ones as large as the others' sums."""
         scale = WEIGHT * math.isqrt(self.size.length) | 1
         return np.where(np.arange(dim) < self.own, scale, 1)
@@ -82,17 +74,17 @@ class Front:
     def folds(self) -> int:
         """Folds of the vectors' hash."""
         assert self.size.dim is not None
-        return folds_needed(grid.ratio(self.size.dim, self.grid_bits) + self.positions)
+        return hashing.folds_needed(grid.ratio(self.size.dim, self.grid_bits) + self.positions)
 
     @property
     def tail_modulus(self) -> int:
         """The smallest modulus by which the hash is folded once more: its parity is that of the hash's upper half."""
-        return max(SMALLEST, 1 << (self.level // 2 + 1))
+        return max(hashing.SMALLEST, 1 << (self.level // 2 + 1))
 
     @property
     def tail_folds(self) -> int:
         """Folds from the hash to its tail."""
-        return folds_needed(-(-largest_key(self.modulus) // self.tail_modulus))
+        return hashing.folds_needed(-(-hashing.largest_key(self.modulus) // self.tail_modulus))
 
     def reach(self, spread: int) -> int:
         """B with |u_j − centre_j| ≤ B for good draws; ``spread`` bounds the squared norm of a question's coefficients.
@@ -101,7 +93,7 @@ class Front:
         """
         q = self.level
         if self.vectors:
-            return math.ceil(6 * 0.3 * largest_modulus(self.modulus) * math.sqrt(spread))
+            return math.ceil(6 * 0.3 * hashing.largest_modulus(self.modulus) * math.sqrt(spread))
         if self.positions:
             return math.ceil(6 * 1.6 * q * math.sqrt(spread))
         return math.ceil(6 * math.sqrt(q * (q + 1) / 3 * spread))
@@ -126,9 +118,7 @@ class Front:
         ]
 
 
-def draw_codes(
-    front: Front, task: Task, first: NDArray[np.int64], dim: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], list[Layer]]:
+def draw_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
     """Codes of all different tokens [K, D], and the layers that compute them; ``first`` says where each occurs."""
     if task.vectors is not None:
         return _vector_codes(front, task.vectors, first, dim, rng)
@@ -148,12 +138,12 @@ def draw_codes(
 
 
 def _vector_codes(
-    front: Front, vectors: NDArray[np.float64], first: NDArray[np.int64], dim: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], list[Layer]]:
+    front: Front, vectors: Floats, first: Ids, dim: int, rng: np.random.Generator
+) -> tuple[Ids, list[Layer]]:
     """fold_Q(v·X + a) and its tail, twice their values by residual folds, and random functions of both."""
     n, d = vectors.shape[1:]
     points = grid.from_floats(vectors.reshape(-1, d)[first])
-    Q = draw_modulus(front.modulus, rng)
+    Q = hashing.draw_modulus(front.modulus, rng)
     v, a = rng.integers(0, Q, size=int(d)), int(rng.integers(0, Q))
     bias = grid.offset(int(d), front.grid_bits, Q) + a
     project = Affine(integers([[2 * w for w in points.weights(v)]]), integers([2 * bias]), role="hash", relu=False)
@@ -163,14 +153,14 @@ def _vector_codes(
         W_pos = rng.integers(0, Q, size=int(n))
         sums = sums + W_pos[first % n]
         layers.append(Positions(integers(2 * W_pos[:, None])))
-    R = draw_modulus(front.tail_modulus, rng)
+    R = hashing.draw_modulus(front.tail_modulus, rng)
     folds = (Block(integers([[1]]), integers([-(Q << k)]), integers([[-2]]), role="fold") for k in _down(front.folds))
     tail = (
         Block(integers([[0, 1]]), integers([-(R << k)]), integers([[0], [-2]]), role="fold")
         for k in _down(front.tail_folds)
     )
-    hashes = fold(sums, Q)
-    code, codes = _functions(front, hashes, fold(hashes, R), (Q, R), dim, rng)
+    hashes = hashing.fold(sums, Q)
+    code, codes = _functions(front, hashes, hashing.fold(hashes, R), (Q, R), dim, rng)
     copy = Affine(integers([[1], [1]]), integers([0, 0]), role="copy")
     layers += [
         Residual(tuple(folds), name="hash"),
@@ -182,13 +172,8 @@ def _vector_codes(
 
 
 def _functions(
-    front: Front,
-    hashes: NDArray[np.int64],
-    tails: NDArray[np.int64],
-    moduli: tuple[int, int],
-    dim: int,
-    rng: np.random.Generator,
-) -> tuple[tuple[Affine, Affine], NDArray[np.int64]]:
+    front: Front, hashes: Ids, tails: Ids, moduli: tuple[int, int], dim: int, rng: np.random.Generator
+) -> tuple[tuple[Affine, Affine], Ids]:
     """Random piecewise linear functions of the hash and its tail: two layers on twice their values, and the codes.
 
     Slopes have both parities: with odd ones alone, all columns would have the same parity. The first columns of

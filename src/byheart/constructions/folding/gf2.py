@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.networks.exact.kernels import jit
+from byheart.tasks.checks import Ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +19,7 @@ class Reduced:
     """A [rows, columns] modulo 2 in reduced form: packed R and M side by side, the pivots' columns, and the rank."""
 
     packed: NDArray[np.uint64]
-    pivots: NDArray[np.int64]
+    pivots: Ids
     columns: int
     rank: int
 
@@ -40,7 +41,7 @@ def pack(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
 
 
-def reduce(A: NDArray[np.int64]) -> Reduced:
+def reduce(A: Ids) -> Reduced:
     """Eliminate A modulo 2."""
     rows, columns = A.shape
     packed = np.concatenate([pack((A & 1).astype(np.uint8)), pack(np.eye(rows, dtype=np.uint8))], axis=1)
@@ -48,7 +49,7 @@ def reduce(A: NDArray[np.int64]) -> Reduced:
     return Reduced(packed, pivots[:rank], columns, int(rank))
 
 
-def solve(system: Reduced, e: NDArray[np.int64], free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+def solve(system: Reduced, e: Ids, free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     """t with A·t ≡ e modulo 2 and the given bits ``free`` [columns] in the free columns, or None if there is none.
 
     >>> A = np.array([[1, 1, 0], [0, 1, 1]])

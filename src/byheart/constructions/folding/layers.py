@@ -2,14 +2,12 @@
 
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from byheart.constructions.folding.design import Sizes
 from byheart.constructions.folding.features import Gates, PositionHash
 from byheart.networks.exact import Affine, Block, FeedForward, Integers, Layer, Residual, integers
+from byheart.tasks.checks import Ids
 
-Frame: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64]]
+Frame: TypeAlias = tuple[Ids, Ids]
 """Centre and halvings [D] of every column: the stream is u·2^halvings + centre."""
 
 

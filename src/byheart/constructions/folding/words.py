@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.folding import gf2
 from byheart.constructions.folding.design import GUARD, Sizes
 from byheart.constructions.folding.features import Questions, Unsolvable
 from byheart.networks.exact import Integers, integers
 from byheart.progress import Report
+from byheart.tasks.checks import Floats, Ids
 
 LIMB = 24
 _DEPENDENT_BITS = 9
@@ -55,7 +55,7 @@ class _Solver:
         order = np.argsort(questions.digit, kind="stable")
         bounds = np.searchsorted(questions.digit[order], np.arange(sizes.digits + 1))
         self.members = [order[a:b] for a, b in pairwise(bounds)]
-        self.below: tuple[int, gf2.Reduced, NDArray[np.int64]] | None = None
+        self.below: tuple[int, gf2.Reduced, Ids] | None = None
 
     def reduced(self, digit: int) -> gf2.Reduced:
         """The elimination for one digit; refuses hopeless ones at once."""
@@ -81,7 +81,7 @@ class _Solver:
             self._shake()
         raise Unsolvable(f"digit {digit}: no consistent carries in {tries} tries")
 
-    def _wanted(self, digit: int, f: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _wanted(self, digit: int, f: Floats) -> Ids:
         """f·T must be this modulo 2^c at the digit: see the proof, "The digit is right"."""
         c, labels = self.sizes.bits, self.questions.label[self.members[digit]]
         half = self._half_digits(GUARD + c * digit, f)
@@ -89,7 +89,7 @@ class _Solver:
         z = np.where((labels ^ half) & 1, mirrored, labels)
         return ((z - half) >> 1) & ((1 << c) - 1)
 
-    def _half_digits(self, place: int, f: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _half_digits(self, place: int, f: Floats) -> Ids:
         """⌊(Σ f·words below 2^place) / 2^(place − 1)⌋ modulo 2^40, exactly: float64 sums stay below 2⁵³."""
         count = -(-place // LIMB)
         sums = (f @ self.limbs[:, :count]).astype(np.int64)
@@ -98,7 +98,7 @@ class _Solver:
             carry = (carry + sums[:, limb]) >> LIMB
         return (carry + sums[:, count - 1]) >> (place - 1 - LIMB * (count - 1))
 
-    def _digits(self, system: gf2.Reduced, f: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    def _digits(self, system: gf2.Reduced, f: Ids, wanted: Ids) -> Ids | None:
         """T [g] with f·T ≡ wanted modulo 2^c, by Hensel lifting; free cells random."""
         rest, values = wanted.copy(), np.zeros(self.sizes.words, dtype=np.int64)
         for bit in range(self.sizes.bits):
@@ -111,7 +111,7 @@ class _Solver:
                 rest = (rest - f @ found) >> 1
         return values
 
-    def _write(self, digit: int, values: NDArray[np.int64]) -> None:
+    def _write(self, digit: int, values: Ids) -> None:
         """Put a digit into the limbs; where one was written before, it is exchanged."""
         c = self.sizes.bits
         for bit in range(c):

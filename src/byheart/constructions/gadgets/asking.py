@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.gadgets.demand import positioned_ids
 from byheart.tasks import NextToken, SeqToSeq
+from byheart.tasks.checks import Ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,12 +19,12 @@ class Asking:
     """
 
     task: NextToken | SeqToSeq
-    ids: NDArray[np.int64]
-    first: NDArray[np.int64]
-    token: NDArray[np.int64]
-    sequence: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    places: NDArray[np.int64]
+    ids: Ids
+    first: Ids
+    token: Ids
+    sequence: Ids
+    labels: Ids
+    places: Ids
 
 
 def asking(task: NextToken | SeqToSeq, *, positions: bool) -> Asking:

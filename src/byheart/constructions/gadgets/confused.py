@@ -12,15 +12,11 @@ from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
 
-import numpy as np
-from numpy.typing import NDArray
-
 from byheart.networks.exact import HardmaxAttention
+from byheart.tasks.checks import Ids
 
 
-def confused(
-    layer: HardmaxAttention, tokens: NDArray[np.int64], length: int
-) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+def confused(layer: HardmaxAttention, tokens: Ids, length: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Two sequences of ``length`` tokens, as indices into ``tokens`` [K, d], whose first token has the same stream.
 
     They hold different tokens, and the same first one. None if no two sequences are confused.
@@ -40,7 +36,7 @@ def confused(
     return None
 
 
-def _attended(layer: HardmaxAttention, tokens: NDArray[np.int64], sequence: Sequence[int]) -> tuple[Fraction, ...]:
+def _attended(layer: HardmaxAttention, tokens: Ids, sequence: Sequence[int]) -> tuple[Fraction, ...]:
     """What the layer adds to the stream of the first token: W_O W_V · mean of the tokens with the largest score."""
     stream = tokens[list(sequence)].astype(object)
     scores = stream @ layer.W_K.T @ (layer.W_Q @ stream[0])

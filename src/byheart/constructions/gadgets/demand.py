@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.gadgets import grid
 from byheart.constructions.gadgets.distinguish import distinguishing_tokens
 from byheart.size import Size
 from byheart.tasks import SeqToSeq, Task, token_ids
+from byheart.tasks.checks import Ids
 from byheart.tasks.counts import counted
 
 Setting: TypeAlias = Literal["next-token", "seq-to-seq"]
@@ -47,7 +47,7 @@ def setting_of(task: Task) -> Setting:
     return "seq-to-seq" if isinstance(task, SeqToSeq) else "next-token"
 
 
-def positioned_ids(task: Task, positions: bool) -> NDArray[np.int64]:
+def positioned_ids(task: Task, positions: bool) -> Ids:
     """Tokens [N, n] as numbers from 0; with ``positions`` the pairs of token and position."""
     ids = token_ids(task)
     if not positions:

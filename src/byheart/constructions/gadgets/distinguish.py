@@ -8,12 +8,12 @@ occur in about half of the sequences are looked at first: on random data a few d
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from byheart.tasks.checks import Ids
 from byheart.tasks.counts import counted
 
 
-def distinguishing_tokens(ids: NDArray[np.int64]) -> NDArray[np.int64]:
+def distinguishing_tokens(ids: Ids) -> Ids:
     """Tokens whose counts tell apart all rows of ``ids`` [N, n] that differ as multisets; at most N − 1, at least one.
 
     >>> distinguishing_tokens(np.array([[0, 0, 1], [0, 1, 1], [2, 0, 1]])).tolist()
@@ -33,9 +33,7 @@ def distinguishing_tokens(ids: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.sort(rank[kept]) if len(kept) else rank[:1]
 
 
-def _refine(
-    sequence: NDArray[np.int64], multiplicity: NDArray[np.int64], bounds: NDArray[np.int64], N: int, n: int
-) -> NDArray[np.int64]:
+def _refine(sequence: Ids, multiplicity: Ids, bounds: Ids, N: int, n: int) -> Ids:
     """Indices of the kept tokens; token i owns the occurrences bounds[i] to bounds[i + 1]."""
     label = np.zeros(N, dtype=np.int64)
     size = np.zeros(N, dtype=np.int64)

@@ -12,18 +12,18 @@ and without a the hashes of X and −X would be mirror images. :mod:`.gadgets.ha
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.gadgets.hashing import multiply
 from byheart.networks.exact import Affine, integers
+from byheart.tasks.checks import Floats, Ids
 
 
 @dataclass(frozen=True, eq=False)
 class Grid:
     """Points X [K, D] as mantissa·2^place, all of them integers with |X| < 2^bits; x = X / 2^exponent."""
 
-    mantissa: NDArray[np.int64]
-    place: NDArray[np.int64]
+    mantissa: Ids
+    place: Ids
     exponent: int
     bits: int
 
@@ -32,7 +32,7 @@ class Grid:
         """Coordinates of a point, D."""
         return int(self.mantissa.shape[1])
 
-    def hash(self, v: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:
+    def hash(self, v: Ids, modulus: int) -> Ids:
         """v·X modulo ``modulus``, for all points [K]; the offset is a multiple of the modulus and changes nothing."""
         power = np.array([pow(2, int(p), modulus) for p in range(int(self.place.max(initial=0)) + 1)], dtype=np.int64)
         result = np.zeros(len(self.mantissa), dtype=np.int64)
@@ -41,12 +41,12 @@ class Grid:
             result = (result + multiply(X, v[j : j + 1], modulus)) % modulus
         return result
 
-    def weights(self, v: NDArray[np.int64]) -> list[int]:
+    def weights(self, v: Ids) -> list[int]:
         """The weights that compute v·X from x."""
         return [int(entry) << self.exponent for entry in v]
 
 
-def draw_hash(points: Grid, bits: int, Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], Affine]:
+def draw_hash(points: Grid, bits: int, Q: int, rng: np.random.Generator) -> tuple[Ids, Affine]:
     """A random hash v·X + offset + a: its values modulo Q [K], and the layer that computes it from x."""
     v = rng.integers(0, Q, size=points.dim)
     a = int(rng.integers(0, Q))
@@ -65,7 +65,7 @@ def ratio(dim: int, bits: int) -> int:
     return 2 * dim << bits
 
 
-def from_floats(vectors: NDArray[np.float64]) -> Grid:
+def from_floats(vectors: Floats) -> Grid:
     """Floats [K, D] on the coarsest grid of integer multiples of 2^−exponent, exponent ≥ 0, that holds them all.
 
     >>> g = from_floats(np.array([[0.75, -2.0]]))
@@ -84,7 +84,7 @@ def from_floats(vectors: NDArray[np.float64]) -> Grid:
     return Grid(mantissa, place, exponent, bits)
 
 
-def from_ids(ids: NDArray[np.int64]) -> Grid:
+def from_ids(ids: Ids) -> Grid:
     """Token ids [K, D], read as the integers that they are."""
     bits = max(1, int(ids.max(initial=0)).bit_length())
     return Grid(ids, np.zeros_like(ids), 0, bits)

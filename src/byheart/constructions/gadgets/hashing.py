@@ -18,9 +18,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from flint import fmpz
-from numpy.typing import NDArray
 
 from byheart.networks.exact import Affine, integers
+from byheart.tasks.checks import Ids
 
 SMALLEST = 128
 """From here on there is a prime between x and 14x/13 (Rohrbach & Weis 1964), so between x and 9x/8."""
@@ -54,7 +54,7 @@ def question_modulus(questions: int, labels: int, *, alone: bool = False) -> int
     return max(smallest, 2 * questions + 1, questions * questions * (labels - 1) // (4 * labels))
 
 
-def fold(values: NDArray[np.int64], Q: int) -> NDArray[np.int64]:
+def fold(values: Ids, Q: int) -> Ids:
     """fold_Q of every entry.
 
     >>> fold(np.arange(9), 5).tolist()
@@ -73,7 +73,7 @@ def folds_needed(ratio: int) -> int:
     return (2 * ratio - 1).bit_length()
 
 
-def multiply(a: NDArray[np.int64], b: NDArray[np.int64], modulus: int) -> NDArray[np.int64]:
+def multiply(a: Ids, b: Ids, modulus: int) -> Ids:
     """a·b modulo ``modulus`` < 2⁴⁷ without overflow: where the product may not fit, b is taken in pieces of 15 bits.
 
     >>> multiply(np.array([2**40]), np.array([2**40]), 2**41 - 1).tolist() == [2**80 % (2**41 - 1)]

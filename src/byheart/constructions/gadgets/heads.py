@@ -5,11 +5,10 @@ head is a pair W_Q, W_K ∈ R^{d×d_h}; the scores of example t are E_t W_K W_Q�
 """
 
 import numpy as np
-import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.tasks.checks import Floats, Ids
 
-Floats = npt.NDArray[np.float64]
 Head = tuple[Floats, Floats]
 """W_Q and W_K, both [d, d_h]."""
 
@@ -22,8 +21,7 @@ def scores_of(contexts: Floats, directions: Floats) -> Floats:
     """Scores [N, n] of contexts against directions [N, d], one an example."""
     if contexts.ndim == 2:
         return directions @ contexts.T
-    scores: Floats = np.einsum("tnd,td->tn", contexts, directions)
-    return scores
+    return np.asarray(np.einsum("tnd,td->tn", contexts, directions), np.float64)
 
 
 def random_head(contexts: Floats, queries: Floats, d_h: int, sharpness: float, rng: np.random.Generator) -> Head:
@@ -44,9 +42,7 @@ def random_head(contexts: Floats, queries: Floats, d_h: int, sharpness: float, r
     return W_Q * (sharpness / spread if spread > 0 else 1.0), W_K
 
 
-def saturating_head(
-    contexts: Floats, queries: Floats, held: npt.NDArray[np.int64], d_h: int, rng: np.random.Generator
-) -> Head:
+def saturating_head(contexts: Floats, queries: Floats, held: Ids, d_h: int, rng: np.random.Generator) -> Head:
     """A head that is free on the examples ``held`` (fewer than d_h) and saturated on all others.
 
     W_Q = [u, q_1, q_2, …] and W_K = [c·a, k_1, k_2, …]. The q_i are dual to the held queries, q_i·e_j = 1 if i = j and
@@ -72,7 +68,7 @@ def saturating_head(
     return W_Q, W_K
 
 
-def _duals(queries: Floats, held: npt.NDArray[np.int64]) -> Floats:
+def _duals(queries: Floats, held: Ids) -> Floats:
     """[held, d]: rows q_i in the span of the held queries with q_i·e_j = 1 if i = j and else 0."""
     chosen = queries[held]
     if not len(held):
@@ -83,9 +79,7 @@ def _duals(queries: Floats, held: npt.NDArray[np.int64]) -> Floats:
     return np.asarray(np.linalg.pinv(chosen).T, np.float64)
 
 
-def _orthogonal(
-    queries: Floats, held: npt.NDArray[np.int64], others: npt.NDArray[np.int64], rng: np.random.Generator
-) -> Floats:
+def _orthogonal(queries: Floats, held: Ids, others: Ids, rng: np.random.Generator) -> Floats:
     """u orthogonal to the held queries, and as far as can be had from orthogonal to all others."""
     dim = queries.shape[1]
     basis = np.linalg.qr(queries[held].T)[0] if len(held) else np.zeros((dim, 0))
@@ -103,8 +97,7 @@ def _orthogonal(
     if smallest[best] < 1e-10 * np.linalg.norm(drawn[best]):
         stray = int(others[steer[best].argmin()])
         raise BadInput(f"the query of example {stray} depends on {len(held)} others; expected every n independent")
-    chosen: Floats = drawn[best]
-    return chosen
+    return np.asarray(drawn[best], np.float64)
 
 
 def _focused(contexts: Floats, example: int, order: int, rng: np.random.Generator) -> Floats:
@@ -112,8 +105,7 @@ def _focused(contexts: Floats, example: int, order: int, rng: np.random.Generato
     context = contexts if contexts.ndim == 2 else contexts[example]
     wanted = rng.standard_normal(len(context))
     wanted[(order + 1) % len(context)] += 1 + np.log(len(context))
-    solved: Floats = np.linalg.lstsq(context, wanted, rcond=None)[0]
-    return solved
+    return np.asarray(np.linalg.lstsq(context, wanted, rcond=None)[0], np.float64)
 
 
 def _ordering(contexts: Floats, rng: np.random.Generator) -> tuple[Floats, tuple[Floats, Floats]]:

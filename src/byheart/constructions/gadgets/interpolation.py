@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from byheart.constructions.plan import Shape
 from byheart.networks.exact import Affine, Integers, integers
+from byheart.tasks.checks import Ids
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Spikes:
         units = 3 * self.keys + (1 if self.own_bits else 0)
         return Shape((("spikes", units, 1), ("answer", 1, units)))
 
-    def layers(self, keys: NDArray[np.int64], labels: Integers) -> list[Affine]:
+    def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
         """The layers that answer labels [N] on keys [N] and 0 on every other integer."""
         biases, row = [], []
         for key, label in zip(keys.tolist(), labels.tolist(), strict=True):

@@ -1,22 +1,20 @@
 """Questions that were hashed to keys: is there one answer to each, and are there as many as were planned for?"""
 
 import numpy as np
-from numpy.typing import NDArray
+
+from byheart.tasks.checks import Ids
 
 
-def one_answer_each(keys: NDArray[np.int64], labels: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def one_answer_each(keys: Ids, labels: Ids) -> Ids | None:
     """Indices of the different keys, or None if one key asks for two labels."""
     order = np.lexsort((labels, keys))
     same = keys[order][1:] == keys[order][:-1]
     if (same & (labels[order][1:] != labels[order][:-1])).any():
         return None
-    first: NDArray[np.int64] = order[np.append(True, ~same)]
-    return first
+    return np.asarray(order[np.append(True, ~same)], np.int64)
 
 
-def filled_up(
-    keys: NDArray[np.int64], labels: NDArray[np.int64], count: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def filled_up(keys: Ids, labels: Ids, count: int) -> tuple[Ids, Ids]:
     """As many keys as were planned for: where questions with one label share a key, unused keys get label 0."""
     missing = count - len(keys)
     spare = np.setdiff1d(np.arange(count + 1), keys)[:missing]

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.tasks.checks import Floats
 
-Floats = npt.NDArray[np.float64]
 MOST = 5000
 """Examples whose dense system is solved in minutes; time grows with their cube."""
 STEPS = 4
@@ -52,13 +51,11 @@ class Factored:
 
     def solve(self, wanted: Floats) -> Floats:
         """The least V [F, k] with Φ V = ``wanted`` [N, k], as well as that can be."""
-        solution: Floats = self.right.T @ ((self.left.T @ wanted) / self.singular[:, None])
-        return solution
+        return self.right.T @ ((self.left.T @ wanted) / self.singular[:, None])
 
     def invisible(self, values: Floats) -> Floats:
         """The part of ``values`` [F, k] that makes no difference: Φ times it is 0."""
-        unseen: Floats = values - self.right.T @ (self.right @ values)
-        return unseen
+        return values - self.right.T @ (self.right @ values)
 
 
 def factor(features: Floats) -> Factored:

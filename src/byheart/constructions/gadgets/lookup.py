@@ -39,11 +39,11 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.plan import Shape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers
+from byheart.tasks.checks import Ids
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Lookup:
         slot = [("fold", 3, 4), *[("fold", 3, 3)] * self.field, ("read", 4, 3)]
         return Shape((("steps", steps, 1), ("groups", 2, steps), ("read", 4, 2), *slot * self.slots, ("answer", 1, 4)))
 
-    def layers(self, keys: NDArray[np.int64], labels: Integers) -> list[Affine]:
+    def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
         """The layers for these different ``keys`` [N] and ``labels`` [N]; the input is one unit, the key.
 
         The last layer's single unit is the label, or label·2^own_bits + key where the key is passed on.
@@ -139,7 +139,7 @@ def design(
     return best
 
 
-def _candidates(smallest: Lookup, cuts: int, most: int) -> NDArray[np.int64]:
+def _candidates(smallest: Lookup, cuts: int, most: int) -> Ids:
     """Numbers of slots up to ``most`` among which the cheapest is.
 
     With x = slots + 1 the cost is within 8 of 8(N − cuts − 1)/x + (12β + 31)x + constant. Around the minimum at

@@ -4,21 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-from byheart.constructions.gadgets import grid
+from byheart.constructions.gadgets import grid, hashing
 from byheart.constructions.gadgets.demand import Demand
-from byheart.constructions.gadgets.hashing import (
-    SMALLEST,
-    SMALLEST_ALONE,
-    folds_needed,
-    largest_key,
-    largest_modulus,
-    question_modulus,
-)
 from byheart.constructions.plan import Shape
 from byheart.networks.exact import Affine, Integers
+from byheart.tasks.checks import Ids
 
 
 class Stage(Protocol):
@@ -28,7 +18,7 @@ class Stage(Protocol):
     def shape(self) -> Shape:
         """Roles and widths."""
 
-    def layers(self, keys: NDArray[np.int64], labels: Integers) -> list[Affine]:
+    def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
         """The layers that answer ``labels`` [K] on ``keys`` [K]."""
 
 
@@ -52,21 +42,21 @@ class Sizes:
     @property
     def label_modulus(self) -> int:
         """Smallest Q for the questions."""
-        return question_modulus(self.demand.questions, self.demand.size.labels)
+        return hashing.question_modulus(self.demand.questions, self.demand.size.labels)
 
     @property
     def token_modulus(self) -> int:
         """Smallest Q for the tokens: the marked must not meet any other, nor those of one sequence in seq-to-seq."""
         d = self.demand
         pairs = d.marked * d.tokens if d.setting == "next-token" else 2 * d.marked * d.tokens + d.size.length * d.tokens
-        smallest = SMALLEST_ALONE if d.size.dim == 1 else SMALLEST
+        smallest = hashing.SMALLEST_ALONE if d.size.dim == 1 else hashing.SMALLEST
         return max(smallest, 2 * d.tokens + 1, pairs // 2)
 
     @property
     def own_bits(self) -> int:
         """B: room for the token's own hash below its code; 0 where it is not passed on."""
         passed_on = self.demand.coded and self.demand.setting == "seq-to-seq"
-        return largest_key(self.token_modulus).bit_length() if passed_on else 0
+        return hashing.largest_key(self.token_modulus).bit_length() if passed_on else 0
 
     @property
     def label_ratio(self) -> int:
@@ -76,24 +66,24 @@ class Sizes:
     @property
     def label_folds(self) -> int:
         """Folds in front of the label stage."""
-        wide = self.label_ratio * largest_modulus(self.label_modulus) >= 1 << 62
-        return folds_needed(self.label_ratio) if self.engine.fold_labels or wide else 0
+        wide = self.label_ratio * hashing.largest_modulus(self.label_modulus) >= 1 << 62
+        return hashing.folds_needed(self.label_ratio) if self.engine.fold_labels or wide else 0
 
     @property
     def token_folds(self) -> int:
         """Folds in front of the token stage: of W_E + W_pos, or of the hash of a vector, which may have W_pos added."""
         size, bits = self.demand.size, self.demand.grid_bits
-        return folds_needed((1 if size.dim is None else grid.ratio(size.dim, bits)) + self.demand.positions)
+        return hashing.folds_needed((1 if size.dim is None else grid.ratio(size.dim, bits)) + self.demand.positions)
 
     @property
     def label_stage(self) -> Stage:
         """Keys to labels."""
-        Q = largest_modulus(self.label_modulus)
+        Q = hashing.largest_modulus(self.label_modulus)
         largest = Q // 2 if self.label_folds else self.label_ratio * Q
         return self.engine.label_stage(self.demand.questions, self.demand.size.labels, largest)
 
     @property
     def token_stage(self) -> Stage:
         """Marked tokens to codes below Q."""
-        codes = largest_modulus(self.label_modulus)
-        return self.engine.token_stage(self.demand.marked, codes, largest_key(self.token_modulus), self.own_bits)
+        codes, largest = hashing.largest_modulus(self.label_modulus), hashing.largest_key(self.token_modulus)
+        return self.engine.token_stage(self.demand.marked, codes, largest, self.own_bits)

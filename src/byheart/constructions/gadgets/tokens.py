@@ -8,7 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.gadgets import grid
 from byheart.constructions.gadgets.demand import positioned_ids
@@ -18,6 +17,7 @@ from byheart.constructions.gadgets.sizes import Sizes
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Embedding, FeedForward, Layer, Positions, integers
 from byheart.tasks import NextToken, SeqToSeq, Task
+from byheart.tasks.checks import Ids
 from byheart.tasks.counts import Counts, counted
 
 LARGEST_TABLE = 10**8
@@ -36,15 +36,15 @@ class EmbeddedTokens:
     def __init__(self, task: NextToken | SeqToSeq) -> None:
         check_table(task)
         assert task.tokens is not None
-        self.ids: NDArray[np.int64] = task.tokens
+        self.ids: Ids = task.tokens
         self.codes = task.vocab
         self.chosen: dict[str, object] = {}
 
-    def values(self, codes: NDArray[np.int64], modulus: int | None) -> NDArray[np.int64]:
+    def values(self, codes: Ids, modulus: int | None) -> Ids:
         """u for every token; codes are below the modulus already."""
         return codes
 
-    def layers(self, codes: NDArray[np.int64]) -> list[Layer]:
+    def layers(self, codes: Ids) -> list[Layer]:
         """The embedding."""
         return [Embedding(integers(codes[:, None]))]
 
@@ -53,9 +53,9 @@ class EmbeddedTokens:
 class CodedTokens:
     """Vectors, or tokens with positions: ``front`` computes ``hashes`` [K], the token stage codes for ``marked``."""
 
-    ids: NDArray[np.int64]
-    hashes: NDArray[np.int64]
-    marked: NDArray[np.int64]
+    ids: Ids
+    hashes: Ids
+    marked: Ids
     front: list[Layer]
     folding: list[Affine]
     sizes: Sizes
@@ -66,7 +66,7 @@ class CodedTokens:
         """Random numbers needed."""
         return len(self.marked)
 
-    def values(self, codes: NDArray[np.int64], modulus: int | None) -> NDArray[np.int64]:
+    def values(self, codes: Ids, modulus: int | None) -> Ids:
         """u = code·2^B + hash (modulo ``modulus`` if there is one), or just the code where B = 0."""
         u = np.zeros(len(self.hashes), dtype=np.int64)
         u[self.marked] = codes
@@ -77,7 +77,7 @@ class CodedTokens:
             return (u << B) + self.hashes
         return (multiply(u, np.array([pow(2, B, modulus)]), modulus) + self.hashes) % modulus
 
-    def layers(self, codes: NDArray[np.int64]) -> list[Layer]:
+    def layers(self, codes: Ids) -> list[Layer]:
         """Embedding or projection, positional codes, and the token stage."""
         stage = self.sizes.token_stage.layers(self.hashes[self.marked], integers(codes))
         return [*self.front, FeedForward((*self.folding, *stage), name="token_code")]
@@ -101,7 +101,7 @@ def coded_tokens(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Genera
     raise RuntimeError(f"{TRIES} draws did not tell {len(hashes)} tokens apart; please report this task")
 
 
-def _apart(hashes: NDArray[np.int64], marked: NDArray[np.int64], pairs: Counts | None) -> bool:
+def _apart(hashes: Ids, marked: Ids, pairs: Counts | None) -> bool:
     """Whether no other token has a marked token's hash and, with ``pairs``, no sequence has a hash twice."""
     _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     if (counts[inverse[marked]] > 1).any():
@@ -109,30 +109,30 @@ def _apart(hashes: NDArray[np.int64], marked: NDArray[np.int64], pairs: Counts |
     return pairs is None or len(counted(hashes[pairs.arranged])) == len(pairs)
 
 
-_Draw = Callable[[int, np.random.Generator], tuple[NDArray[np.int64], list[Layer]]]
+_Draw = Callable[[int, np.random.Generator], tuple[Ids, list[Layer]]]
 
 
-def _pair_hash(task: NextToken | SeqToSeq, first: NDArray[np.int64]) -> _Draw:
+def _pair_hash(task: NextToken | SeqToSeq, first: Ids) -> _Draw:
     """(token id, position) ↦ W_E[t] + W_pos[k], both uniform below Q."""
     check_table(task)
     assert task.tokens is not None
     tokens, places = task.tokens.ravel()[first], first % task.size.length
 
-    def draw(Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
+    def draw(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
         W_E, W_pos = rng.integers(0, Q, size=task.vocab), rng.integers(0, Q, size=task.size.length)
         return W_E[tokens] + W_pos[places], [Embedding(integers(W_E[:, None])), Positions(integers(W_pos[:, None]))]
 
     return draw
 
 
-def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: NDArray[np.int64]) -> _Draw:
+def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: Ids) -> _Draw:
     """x ↦ v·X + offset + a (+ W_pos[k]), v, a and W_pos uniform below Q."""
     assert task.vectors is not None
     n, d = task.vectors.shape[1:]
     points = grid.from_floats(task.vectors.reshape(-1, d)[first])
     places = first % n
 
-    def draw(Q: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], list[Layer]]:
+    def draw(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
         sums, project = grid.draw_hash(points, sizes.demand.grid_bits, Q, rng)
         front: list[Layer] = [FeedForward((project,), name="projection")]
         if not sizes.demand.positions:

@@ -101,5 +101,4 @@ def certified(frame: Frame, functionals: Floats, own: Ids) -> Ids:
     most = (values + errors) * frame.scales
     most[lines, own] = 0
     sums = np.cumsum(-np.sort(-most, axis=1), axis=1)[:, :-1]
-    fits: Ids = 1 + (sums < least[:, None]).sum(axis=1)
-    return fits
+    return np.asarray(1 + (sums < least[:, None]).sum(axis=1), np.int64)

@@ -63,14 +63,12 @@ def divergence(logits: ArrayLike, probabilities: ArrayLike, weights: ArrayLike) 
 def log_softmax(L: Floats) -> Floats:
     """Of every row."""
     L = L - L.max(axis=1, keepdims=True)
-    result: Floats = L - np.log(np.exp(L).sum(axis=1, keepdims=True))
-    return result
+    return np.asarray(L - np.log(np.exp(L).sum(axis=1, keepdims=True)), np.float64)
 
 
 def centred(rows: Floats) -> Floats:
     """Every row without its mean."""
-    result: Floats = rows - rows.mean(axis=1, keepdims=True)
-    return result
+    return np.asarray(rows - rows.mean(axis=1, keepdims=True), np.float64)
 
 
 def log_probabilities(P: Floats, floor: float) -> Floats:
@@ -80,5 +78,4 @@ def log_probabilities(P: Floats, floor: float) -> Floats:
 
 def covariance(S: Floats, A: Floats) -> Floats:
     """(diag s − s sᵀ)a for every row: what the softmax s changes by when its logits change by a."""
-    result: Floats = S * (A - (S * A).sum(axis=1, keepdims=True))
-    return result
+    return np.asarray(S * (A - (S * A).sum(axis=1, keepdims=True)), np.float64)

@@ -65,22 +65,19 @@ def unembedding_gap(contexts: Contexts, E: Floats, L: Floats, S: Floats) -> floa
 
 def _raised(S: Floats) -> Floats:
     S = np.maximum(S, FLOOR)
-    result: Floats = S / S.sum(axis=1, keepdims=True)
-    return result
+    return np.asarray(S / S.sum(axis=1, keepdims=True), np.float64)
 
 
 def _distributions(Q: Floats) -> Flags:
     """Which rows are distributions."""
-    result: Flags = (Q >= 0).all(axis=1) & (np.abs(Q.sum(axis=1) - 1) <= FEASIBLE)
-    return result
+    return np.asarray((Q >= 0).all(axis=1) & (np.abs(Q.sum(axis=1) - 1) <= FEASIBLE), np.bool_)
 
 
 def _supported(base: Floats, Q: Floats) -> Floats:
     """The distributions ``base`` without the tokens where Q is negative; 0 where none is left."""
     kept = np.where(Q < 0, 0, base)
     sums = kept.sum(axis=1, keepdims=True)
-    result: Floats = kept / np.where(sums > 0, sums, 1)
-    return result
+    return kept / np.where(sums > 0, sums, 1)
 
 
 def _inverse_root(blocks: Floats) -> Floats:
@@ -90,8 +87,7 @@ def _inverse_root(blocks: Floats) -> Floats:
     """
     values, vectors = np.linalg.eigh(blocks)
     values = np.maximum(values, FLOOR * np.maximum(values.max(axis=1, keepdims=True, initial=0), FLOOR))
-    result: Floats = vectors / np.sqrt(values)[:, None, :]
-    return result
+    return np.asarray(vectors / np.sqrt(values)[:, None, :], np.float64)
 
 
 def _joint_step(S: Floats, B: Floats, weighted: Floats, wanted: Floats) -> Floats:

@@ -46,8 +46,7 @@ class Point:
         """(Σ π e eᵀ)^(−1/2) [d, d]: in W + Y·scale, |Y| is the norm of the change of all logits √π_t L_t."""
         values, vectors = np.linalg.eigh((self.E.T * self.contexts.pi) @ self.E)
         values = np.maximum(values, 1e-8 * max(1e-8, values[-1]))
-        result: Floats = (vectors / np.sqrt(values)) @ vectors.T
-        return result
+        return np.asarray((vectors / np.sqrt(values)) @ vectors.T, np.float64)
 
     @cached_property
     def steepest(self) -> Floats:
@@ -57,8 +56,7 @@ class Point:
     def tangent(self, Y: Floats) -> Floats:
         """Y without what is constant over the tokens, or in the plane."""
         Y = Y - Y.mean(axis=0)
-        result: Floats = Y - self.W @ (self.W.T @ Y)
-        return result
+        return Y - self.W @ (self.W.T @ Y)
 
     def curved(self, Y: Floats) -> Floats:
         """The Hessian in Y times Y: the encodings follow the plane."""
