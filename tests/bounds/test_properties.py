@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.bounds import BOUNDS, Bound, Letters, counting, dana_2025, mahdavi_2024
-from byheart.errors import BadInput
 from byheart.size import Size
 
 each_bound = pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
@@ -138,15 +137,3 @@ def test_counting_agrees_with_integers(examples: int, labels: int, bits: int) ->
 def test_counting_never_claims_a_parameter_too_many(examples: int) -> None:
     """N log₂ 3 is within 1/N of a whole number (a convergent of log₂ 3), where a float error would cross it."""
     assert 0 <= (3**examples - 1).bit_length() - counting.needed(examples, labels=3, bits=1) <= 1
-
-
-@given(parameters=st.integers(1, 500), bits=st.integers(1, 64), labels=st.integers(2, 300))
-def test_counting_capacity_is_the_last_that_fits(parameters: int, bits: int, labels: int) -> None:
-    """Independently: the largest N with C^N ≤ 2^{Wb}, in exact integers."""
-    examples = counting.capacity(parameters, bits, labels)
-    assert labels**examples <= 2 ** (parameters * bits) < labels ** (examples + 1)
-
-
-def test_counting_capacity_of_one_label_is_refused() -> None:
-    with pytest.raises(BadInput, match="labels is 1; expected at least 2"):
-        counting.capacity(parameters=1, bits=1, labels=1)

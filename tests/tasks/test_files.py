@@ -235,8 +235,8 @@ QUERY = '{"context": [[1, 0], [0, 1]], "query": [1, 2], "target": 0.5}'
 @pytest.mark.parametrize(
     ("text", "where", "message"),
     [
-        (" \n", "", "no examples; expected one JSON object a line"),
-        ('{"task": "next-token"}', "", "no examples; expected one JSON object a line"),
+        (" \n", "", "no examples; expected one JSON object per line"),
+        ('{"task": "next-token"}', "", "no examples; expected one JSON object per line"),
         (f'{LINE}\n{{"a"', ":2", "not valid JSON: Expecting ':' delimiter: line 1 column 5 (char 4)"),
         (f"{LINE}\n[1, 2]", ":2", "[1, 2] found; expected a JSON object"),
         ('{"vectors": [[NaN]], "label": 2}', ":1", "NaN found; expected finite numbers"),

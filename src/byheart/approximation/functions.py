@@ -165,12 +165,11 @@ def _load(path: Path, name: str) -> Function:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise BadInput(f"{path}: cannot be run: {type(error).__name__} ({error})") from error
-    function = getattr(module, name, None)
+    function: Function | None = getattr(module, name, None)
     if not callable(function):
         own = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
         raise BadInput(f"{path}: has no function {name!r}; it has {', '.join(own) or 'none'}")
-    found: Function = function
-    return found
+    return function
 
 
 def check_equivariance(target: Target, length: int, dim: int, rng: np.random.Generator) -> None:

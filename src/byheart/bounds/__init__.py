@@ -1,4 +1,4 @@
-"""How many parameters suffice, how many are needed: one module a paper, every theorem with its hypotheses and its kind.
+"""How many parameters suffice, how many are needed: one module per paper; every theorem has its hypotheses.
 
 >>> from byheart.size import Size
 >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
@@ -28,17 +28,10 @@ from byheart.bounds.bound import Answer, Bound, Kind, Letters, Setting, Side
 
 __all__ = ["BOUNDS", "Answer", "Bound", "Kind", "Letters", "Setting", "Side", "bounds_for"]
 
-BOUNDS: tuple[Bound, ...] = (
-    *kim_2023.BOUNDS,
-    *mahdavi_2024.BOUNDS,
-    *kajitsuka_sato_2024.BOUNDS,
-    *madden_2024.BOUNDS,
-    *dana_2025.BOUNDS,
-    *kajitsuka_sato_2025.BOUNDS,
-    *vardi_2022.BOUNDS,
-    *yang_2026.BOUNDS,
-    *kim_moon_yun_2025.BOUNDS,
-    *counting.BOUNDS,
+_ON_TRANSFORMERS = (kim_2023, mahdavi_2024, kajitsuka_sato_2024, madden_2024, dana_2025, kajitsuka_sato_2025)
+_ON_POINTS = (vardi_2022, yang_2026, kim_moon_yun_2025)
+BOUNDS: tuple[Bound, ...] = tuple(
+    bound for module in (*_ON_TRANSFORMERS, *_ON_POINTS, counting) for bound in module.BOUNDS
 )
 """Every bound: those on Transformers by year, then those on points, then counting."""
 

@@ -13,9 +13,9 @@ reached, then W·b ≥ N log₂ C. In seq-to-seq every position of every sequenc
 """
 
 import math
+from functools import partial
 
 from byheart.bounds.bound import Bound, may_differ
-from byheart.errors import BadInput
 
 FLOAT_MARGIN = 2.0**-48  # more than a logarithm, a product and a quotient in floats can be wrong, together
 
@@ -54,46 +54,27 @@ def _pairs_may_differ(examples: int, length: int, vocab: int) -> bool | None:
     return False if length > vocab else may_differ(examples, length, vocab)
 
 
-def capacity(parameters: int, bits: int, labels: int) -> int:
-    """The most examples that W parameters of b bits can hold: ⌊W b / log₂ C⌋, never too few by a float error.
-
-    >>> capacity(parameters=104, bits=32, labels=10)
-    1001
-    """
-    if labels < 2:
-        raise BadInput(f"labels is {labels}; expected at least 2: one label is memorized by nothing at all")
-    return math.floor(parameters * bits / bits_needed(1, labels))
-
-
 HYPOTHESES = (
     "the shape and the arithmetic are fixed before the labels are known",
     "every parameter is stored in b bits",
     "every labelling may be asked for",
 )
-MODEL = "any, b bits per parameter"
+_bound = partial(Bound, paper="counting", model="any, b bits per parameter", side="lower", kind="proved")
 
 BOUNDS = (
-    Bound(
+    _bound(
         name="counting",
-        paper="counting",
         source="pigeonhole: 2^{Wb} networks, C^N labellings",
         setting="any",
-        model=MODEL,
-        side="lower",
-        kind="proved",
         expression="⌈N log₂ C / b⌉",
         hypotheses=(*HYPOTHESES, "the N inputs differ"),
         formula=needed,
         told_by_sizes={"the N inputs differ": may_differ},
     ),
-    Bound(
+    _bound(
         name="counting-seq-to-seq",
-        paper="counting",
         source="pigeonhole: 2^{Wb} networks, C^{nN} labellings",
         setting="seq-to-seq",
-        model=MODEL,
-        side="lower",
-        kind="proved",
         expression="⌈nN log₂ C / b⌉",
         hypotheses=(*HYPOTHESES, "the nN pairs of token and sequence differ"),
         formula=needed_seq_to_seq,

@@ -27,6 +27,7 @@ elsewhere, KL ≤ η_t λ(1 + c) + log(1 + (ω − 1)e^{−λ(1 − c)}) − H(p
 """
 
 import math
+from functools import partial
 
 from byheart.bounds.bound import Bound, may_differ
 from byheart.errors import BadInput
@@ -119,19 +120,17 @@ def almost_lookup(vocab: int, dim: int, miss: float, entropy: float) -> float:
     return h + rho * math.log(vocab - 1) - entropy
 
 
-PAPER = "Dana, Pydi & Chevaleyre 2025"
 SOURCE = "Memorization in Attention-only Transformers, AISTATS 2025"
 PAPER_LETTERS = {"N": "ω, vocab", "S": "n, length", "T₀": "N, examples", "d": "model_dim"}
+_bound = partial(Bound, paper="Dana, Pydi & Chevaleyre 2025", kind="proved", paper_letters=PAPER_LETTERS)
 
 BOUNDS = (
-    Bound(
+    _bound(
         name="dana-2025-next-token",
-        paper=PAPER,
         source=f"{SOURCE}, Corollary 1",
         setting="next-token",
         model="one attention layer with skip connection, embedding and unembedding, no feed-forward layer",
         side="upper",
-        kind="proved",
         expression="d(n + 2ω + 4d_h⌈(N − d)/d_h⌉)",
         hypotheses=(
             "1 ≤ d_h ≤ d and d ≥ 2",
@@ -140,7 +139,6 @@ BOUNDS = (
             "the contexts end in at least d different tokens",
             "the unembedding rows of the asked tokens span R^d",
         ),
-        paper_letters=PAPER_LETTERS,
         formula=sufficient,
         told_by_sizes={
             "1 ≤ d_h ≤ d and d ≥ 2": lambda model_dim=2, head_dim=1: 1 <= head_dim <= model_dim >= 2,
@@ -150,17 +148,14 @@ BOUNDS = (
             "the unembedding rows of the asked tokens span R^d": _as_many_tokens,
         },
     ),
-    Bound(
+    _bound(
         name="dana-2025-bottleneck",
-        paper=PAPER,
         source=f"{SOURCE}, the rank-d bottleneck for distributions; entries of the unembedding counted here",
         setting="next-token-distribution",
         model="any network that ends in a dense unembedding W_U ∈ R^{ω×d} and a softmax",
         side="lower",
-        kind="proved",
         expression="ω · min(N, ω − 1)",
         hypotheses=("the same N contexts may ask for any N distributions", "they are interpolated exactly"),
-        paper_letters=PAPER_LETTERS,
         formula=needed_by_distributions,
     ),
 )

@@ -17,10 +17,11 @@ The paper proves it for hardmax; for softmax in seq-to-seq the question is open.
 - Order only, on both sides: Õ hides constants and logarithms of n, N, C, d and r/δ. Explicit counts come from
   building the network.
 - Not checked here: separation, and that the N sequences differ as multisets (without positions).
-- The upper bounds need weights of about √keys bits. With b bits a weight, :mod:`byheart.bounds.counting` is stronger.
+- The upper bounds need weights of about √keys bits. With b bits per weight, :mod:`byheart.bounds.counting` is stronger.
 """
 
 import math
+from functools import partial
 
 from byheart.bounds.bound import Bound, may_differ
 
@@ -52,59 +53,51 @@ def needed_seq_to_seq(examples: int, length: int) -> float:
     return math.sqrt(length * examples / max(1.0, math.log(length * examples)))
 
 
-PAPER = "Kajitsuka & Sato 2025"
 SOURCE = "On the Optimal Memorization Capacity of Transformers, ICLR 2025"
 MODEL = "feed-forward network, one layer of uniform attention, feed-forward network; constant width, ReLU"
 SEPARATED = "tokens are (r, δ)-separated: norm at most r, different tokens at least δ apart"
 DISTINCT = "the N sequences are not permutations of each other (or positions are encoded)"
 BITS = "weights have as many bits as they need, about the square root of the number of keys"
+_bound = partial(Bound, paper="Kajitsuka & Sato 2025", kind="order")
 
 BOUNDS = (
-    Bound(
+    _bound(
         name="kajitsuka-sato-2025-next-token-upper",
-        paper=PAPER,
         source=f"{SOURCE}, upper bound for next-token prediction",
         setting="next-token",
         model=MODEL,
         side="upper",
-        kind="order",
         expression="Õ(√N)",
         hypotheses=(SEPARATED, DISTINCT, BITS),
         formula=next_token,
         told_by_sizes={DISTINCT: may_differ},
     ),
-    Bound(
+    _bound(
         name="kajitsuka-sato-2025-next-token-lower",
-        paper=PAPER,
         source=f"{SOURCE}, lower bound for next-token prediction (by Goldberg & Jerrum 1995)",
         setting="next-token",
         model="any Transformer with ReLU feed-forward layers",
         side="lower",
-        kind="order",
         expression="Ω(√N)",
         hypotheses=("one network shape memorizes every dataset of N sequences, among them those with equal tokens",),
         formula=next_token,
     ),
-    Bound(
+    _bound(
         name="kajitsuka-sato-2025-seq-to-seq-upper",
-        paper=PAPER,
         source=f"{SOURCE}, upper bound for seq-to-seq prediction",
         setting="seq-to-seq",
         model=MODEL,
         side="upper",
-        kind="order",
         expression="Õ(√(nN))",
         hypotheses=(SEPARATED, "sequences that are permutations of each other ask for permuted labels", BITS),
         formula=sufficient_seq_to_seq,
     ),
-    Bound(
+    _bound(
         name="kajitsuka-sato-2025-seq-to-seq-lower",
-        paper=PAPER,
         source=f"{SOURCE}, lower bound for seq-to-seq prediction",
         setting="seq-to-seq",
         model="any Transformer with hardmax attention and ReLU feed-forward layers",
         side="lower",
-        kind="order",
         expression="Ω(√(nN / log(nN)))",
         hypotheses=("hardmax attention", "one network shape memorizes every dataset of N sequences of n tokens"),
         formula=needed_seq_to_seq,

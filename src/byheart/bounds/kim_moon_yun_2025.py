@@ -14,6 +14,7 @@ Statement: let points with different labels be at least 2ε apart, and let the n
 """
 
 import math
+from functools import partial
 
 from byheart.bounds.bound import Bound
 
@@ -40,45 +41,37 @@ def needed(examples: int, dim: int, robustness: float) -> float:
     return directions + min(1 / math.sqrt(1 - robustness**2), math.sqrt(dim)) * math.sqrt(examples)
 
 
-PAPER = "Kim, Moon & Yun 2025"
 SOURCE = (
     "The Cost of Robustness: Tighter Bounds on Parameter Complexity for Robust Memorization in ReLU Nets, "
     "NeurIPS 2025, arXiv:2510.24643"
 )
 PAPER_LETTERS = {"ρ": "robustness", "ε_D": "separation/2", "μ": "ρ · separation/2"}
+_bound = partial(
+    Bound, paper="Kim, Moon & Yun 2025", source=SOURCE, setting="points", kind="order", paper_letters=PAPER_LETTERS
+)
 
 BOUNDS = (
-    Bound(
+    _bound(
         name="kim-moon-yun-2025-points-upper",
-        paper=PAPER,
-        source=SOURCE,
-        setting="points",
         model="feed-forward ReLU network, right on a ball around every point",
         side="upper",
-        kind="order",
         expression="Õ(max(√N, N d^¼ ρ^½, N d² ρ⁴))",
         hypotheses=(
             "points with different labels are at least the separation apart",
             "right on balls of radius ρ · separation/2, 0 < ρ < 1",
             "the input layer's d weights per unit are left out",
         ),
-        paper_letters=PAPER_LETTERS,
         formula=sufficient,
     ),
-    Bound(
+    _bound(
         name="kim-moon-yun-2025-points-lower",
-        paper=PAPER,
-        source=SOURCE,
-        setting="points",
         model="any feed-forward ReLU network, right on a ball around every point",
         side="lower",
-        kind="order",
         expression="Ω((ρ² min(N, d) + 1)d + min((1 − ρ²)^−½, √d) √N)",
         hypotheses=(
             "one network shape memorizes every dataset of N points with that separation",
             "right on balls of radius ρ · separation/2, 0 < ρ < 1",
         ),
-        paper_letters=PAPER_LETTERS,
         formula=needed,
     ),
 )

@@ -22,6 +22,8 @@ dimension one, where everything can be counted; this is the count that the modul
 - Not checked here: that the contexts differ. Zero probabilities are reached only in the limit.
 """
 
+from functools import partial
+
 from byheart.bounds.bound import Bound, may_differ
 
 
@@ -43,19 +45,17 @@ def sufficient(examples: int, length: int, vocab: int) -> int:
     return vocab * examples + 2 * examples + vocab + length + 4
 
 
-PAPER = "Madden, Fox & Thrampoulidis 2024"
 SOURCE = "Next-token prediction capacity: general upper bounds and a lower bound for transformers, arXiv:2405.13718"
 PAPER_LETTERS = {"n": "N, examples", "ζ": "ω, vocab", "k": "number of parameters"}
+_bound = partial(Bound, paper="Madden, Fox & Thrampoulidis 2024", kind="proved", paper_letters=PAPER_LETTERS)
 
 BOUNDS = (
-    Bound(
+    _bound(
         name="madden-2024-distribution-upper",
-        paper=PAPER,
         source=SOURCE + "; stated as O(ωN), counted here for embedding dimension 1",
         setting="next-token-distribution",
         model="one decoder layer: one softmax head without skip connection, N hidden units, embedding dimension 1",
         side="upper",
-        kind="proved",
         expression="ωN + 2N + ω + n + 4",
         hypotheses=(
             "the N contexts differ",
@@ -63,25 +63,21 @@ BOUNDS = (
             "the activation is analytic and not a polynomial",
             "real parameters",
         ),
-        paper_letters=PAPER_LETTERS,
         formula=sufficient,
         told_by_sizes={"the N contexts differ": may_differ},
     ),
-    Bound(
+    _bound(
         name="madden-2024-distribution-lower",
-        paper=PAPER,
         source=SOURCE,
         setting="next-token-distribution",
         model="any model whose output is a locally Lipschitz function of real parameters",
         side="lower",
-        kind="proved",
         expression="N(ω − 1)",
         hypotheses=(
             "the same N contexts may ask for any N distributions",
             "they are interpolated exactly",
             "the output is a locally Lipschitz function of the parameters",
         ),
-        paper_letters=PAPER_LETTERS,
         formula=needed,
     ),
 )

@@ -8,10 +8,11 @@ layer. Ω(√N) are needed, since W parameters have VC dimension O(W²) (Goldber
 - Letters: the paper's N, d, C, r, δ are ours; a task of points has sequences of one token.
 - Order only. The logarithms are written out by the paper and kept here; their base and the constant in front are not.
 - Not checked here: the separation.
-- The weights have about √N log N bits. With b bits a weight, :mod:`byheart.bounds.counting` is stronger.
+- The weights have about √N log N bits. With b bits per weight, :mod:`byheart.bounds.counting` is stronger.
 """
 
 import math
+from functools import partial
 
 from byheart.bounds.bound import Bound
 
@@ -45,18 +46,15 @@ def needed(examples: int) -> float:
     return math.sqrt(examples)
 
 
-PAPER = "Vardi, Yehudai & Shamir 2022"
 SOURCE = "On the Optimal Memorization Power of ReLU Neural Networks, ICLR 2022"
+_bound = partial(Bound, paper="Vardi, Yehudai & Shamir 2022", setting="points", kind="order")
 
 BOUNDS = (
-    Bound(
+    _bound(
         name="vardi-2022-points-upper",
-        paper=PAPER,
         source=f"{SOURCE}, Theorem 3.1",
-        setting="points",
         model="feed-forward ReLU network of width 12",
         side="upper",
-        kind="order",
         expression="O(√(N log N) + √(N/log N) · log max(R, C)), R = 10rN²√(πd)/δ",
         hypotheses=(
             "points have norm at most r and are pairwise at least δ apart",
@@ -65,14 +63,11 @@ BOUNDS = (
         ),
         formula=sufficient,
     ),
-    Bound(
+    _bound(
         name="vardi-2022-points-lower",
-        paper=PAPER,
         source=f"{SOURCE} (by Goldberg & Jerrum 1995)",
-        setting="points",
         model="any feed-forward ReLU network",
         side="lower",
-        kind="order",
         expression="Ω(√N)",
         hypotheses=("one network shape memorizes every labelling of some N points",),
         formula=needed,

@@ -12,6 +12,7 @@ w and depth L with w²L² = O(N log δ⁻¹); and any network that memorizes all
 """
 
 import math
+from functools import partial
 
 from byheart.bounds.bound import Bound
 from byheart.errors import BadInput
@@ -45,37 +46,30 @@ def _log_separation(radius: float, separation: float) -> float:
     return math.log(radius / separation)
 
 
-PAPER = "Yang & Yang 2026"
-SOURCE = "Memorization capacity of deep ReLU neural networks characterized by width and depth, arXiv:2603.09589"
-PAPER_LETTERS = {"W": "w, width", "L": "depth", "δ": "separation/radius"}
+_bound = partial(
+    Bound,
+    paper="Yang & Yang 2026",
+    source="Memorization capacity of deep ReLU neural networks characterized by width and depth, arXiv:2603.09589",
+    setting="points",
+    model="feed-forward ReLU network of width w and depth L",
+    kind="order",
+    paper_letters={"W": "w, width", "L": "depth", "δ": "separation/radius"},
+    told_by_sizes={"δ < r": lambda radius, separation: separation < radius},
+)
 
 BOUNDS = (
-    Bound(
+    _bound(
         name="yang-2026-points-upper",
-        paper=PAPER,
-        source=SOURCE,
-        setting="points",
-        model="feed-forward ReLU network of width w and depth L",
         side="upper",
-        kind="order",
         expression="w²L² = O(N log(r/δ)), so w²L = O(N log(r/δ)/L)",
         hypotheses=("points have norm at most r and are pairwise at least δ apart", "δ < r", "w ≥ 1"),
-        paper_letters=PAPER_LETTERS,
         formula=sufficient,
-        told_by_sizes={"δ < r": lambda radius, separation: separation < radius},
     ),
-    Bound(
+    _bound(
         name="yang-2026-points-lower",
-        paper=PAPER,
-        source=SOURCE,
-        setting="points",
-        model="feed-forward ReLU network of width w and depth L",
         side="lower",
-        kind="order",
         expression="w²L² = Ω(N / log(r/δ)), so w²L = Ω(N / (L log(r/δ)))",
         hypotheses=("one network shape memorizes every N points of norm at most r, pairwise at least δ apart", "δ < r"),
-        paper_letters=PAPER_LETTERS,
         formula=needed,
-        told_by_sizes={"δ < r": lambda radius, separation: separation < radius},
     ),
 )

@@ -1,31 +1,22 @@
 """Tasks: what is to be memorized.
 
 A task is N sequences of n tokens, each token an id or a vector, and what a network must answer to each sequence: one
-label (:class:`NextToken`), one label for each token (:class:`SeqToSeq`) or a distribution over the next token
+label (:class:`NextToken`), one label per token (:class:`SeqToSeq`) or a distribution over the next token
 (:class:`NextTokenDistribution`). Or an example has a query beside its context, and a label (:class:`QueryLabels`) or a
 real number (:class:`QueryTargets`) for the two. Tasks check themselves when they are made and never change afterwards.
 
 - Make random ones with :func:`random_next_token`, :func:`random_seq_to_seq`, :func:`random_distribution` and
   :func:`random_queries`, and controls with :func:`shuffled`.
-- Keep them in ``.npz`` or ``.jsonl`` files with :func:`save` and :func:`load`.
-- Ask for what theorems assume of them with :func:`separation`, :func:`permuted_twins` and :func:`conflict`.
+- Store them in ``.npz`` or ``.jsonl`` files with :func:`save` and :func:`load`.
+- Check what theorems assume of them with :func:`separation`, :func:`permuted_twins` and :func:`conflict`.
 """
 
 from byheart.tasks.base import Questions
-from byheart.tasks.conditions import (
-    Conflict,
-    Separation,
-    Twins,
-    causal_conflict,
-    conflict,
-    permuted_twins,
-    prefixes,
-    separation,
-    token_ids,
-)
+from byheart.tasks.conditions import Conflict, Twins, causal_conflict, conflict, permuted_twins, prefixes, token_ids
 from byheart.tasks.files import load, save
 from byheart.tasks.query import QueryLabels, QueryTargets, QueryTask
 from byheart.tasks.random import random_distribution, random_next_token, random_queries, random_seq_to_seq
+from byheart.tasks.separated import Separation, separation
 from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq, Task, shuffled
 
 __all__ = [

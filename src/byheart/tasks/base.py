@@ -72,14 +72,12 @@ class Task(Questions):
     @property
     def inputs(self) -> npt.NDArray[Any]:
         """The sequences: int64 [N, n] or float64 [N, n, d]."""
-        inputs: npt.NDArray[Any] = getattr(self, self.inputs_name)
-        return inputs
+        return np.asarray(getattr(self, self.inputs_name))
 
     @property
     def answers(self) -> npt.NDArray[Any]:
         """What is asked for, one row for each example: the labels or the probabilities."""
-        answers: npt.NDArray[Any] = getattr(self, self.answers_name)
-        return answers
+        return np.asarray(getattr(self, self.answers_name))
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -127,10 +125,10 @@ class Task(Questions):
             self._set(tokens=ids, vectors=None, vocab=below("tokens", ids, vocab, "vocab"))
         elif vectors is not None:
             points = floats("vectors", vectors, shape=("N", "n", "d"))
-            found = len(distinct(points.reshape(-1, points.shape[2])).first)
-            if vocab is not None and count("vocab", vocab) != found:
-                raise BadInput(f"vocab is {vocab}; expected {found}, the number of distinct vectors")
-            self._set(tokens=None, vectors=points, vocab=found)
+            different = len(distinct(points.reshape(-1, points.shape[2])).first)
+            if vocab is not None and count("vocab", vocab) != different:
+                raise BadInput(f"vocab is {vocab}; expected {different}, the number of distinct vectors")
+            self._set(tokens=None, vectors=points, vocab=different)
 
 
 def _axes(values: Any) -> int:

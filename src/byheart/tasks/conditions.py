@@ -12,21 +12,7 @@ import numpy as np
 from byheart.tasks.checks import Ids
 from byheart.tasks.distinct import distinct, first_positions
 from byheart.tasks.query import QueryTargets, QueryTask
-from byheart.tasks.separated import Separation, separation
 from byheart.tasks.task import NextTokenDistribution, SeqToSeq, Task
-
-__all__ = [
-    "Conflict",
-    "Place",
-    "Separation",
-    "Twins",
-    "causal_conflict",
-    "conflict",
-    "permuted_twins",
-    "prefixes",
-    "separation",
-    "token_ids",
-]
 
 Place = tuple[int] | tuple[int, int]
 """An example, or an example and a position in it."""

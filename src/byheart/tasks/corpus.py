@@ -76,13 +76,11 @@ def vocabulary(tokens: Iterable[str], size: int) -> Vocabulary:
     Traceback (most recent call last):
     byheart.errors.BadInput: vocab is 4; expected at most 3: the texts have 2 different words, and one id is for others
     """
-    found = Counter(token for token in tokens if token != OTHER)
-    if count("vocab", size) > len(found) + 1:
-        raise BadInput(
-            f"vocab is {size}; expected at most {len(found) + 1}: "
-            f"the texts have {len(found)} different words, and one id is for others"
-        )
-    return Vocabulary((*(word for word, _ in found.most_common(size - 1)), OTHER))
+    counts = Counter(token for token in tokens if token != OTHER)
+    if count("vocab", size) > len(counts) + 1:
+        why = f"the texts have {len(counts)} different words, and one id is for others"
+        raise BadInput(f"vocab is {size}; expected at most {len(counts) + 1}: {why}")
+    return Vocabulary((*(word for word, _ in counts.most_common(size - 1)), OTHER))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +156,9 @@ def language_modelling(texts: Sequence[str], *, length: int, vocab: int, example
     parts = [words(text) for text in texts]
     chosen = vocabulary((word for part in parts for word in part), vocab)
     encoded = [chosen.encode(part) for part in parts]
-    whole = [ids[: len(ids) // count("length", length) * length].reshape(-1, length) for ids in encoded]
-    windows = np.concatenate(whole)
+    windows = np.concatenate(
+        [ids[: len(ids) // count("length", length) * length].reshape(-1, length) for ids in encoded]
+    )
     if not len(windows):
         raise BadInput(f"the longest text has {max(map(len, parts))} words; expected at least {length}, one window")
     windows = windows[: _examples(examples, len(windows), length)]
@@ -190,14 +189,11 @@ def _windows(texts: Sequence[Ids], length: int) -> Ids:
     return np.concatenate(views)
 
 
-def _examples(examples: int | None, found: int, length: int) -> int:
-    if examples is None:
-        return found
-    if count("examples", examples) > found:
-        raise BadInput(
-            f"examples is {examples}; expected at most {found}, the number of contexts of length {length} in the texts"
-        )
-    return examples
+def _examples(examples: int | None, most: int, length: int) -> int:
+    if examples is not None and count("examples", examples) > most:
+        expected = f"at most {most}, the number of contexts of length {length} in the texts"
+        raise BadInput(f"examples is {examples}; expected {expected}")
+    return most if examples is None else examples
 
 
 def _followers(contexts: Ids, following: Ids, kept: Ids, vocab: int) -> Ids:

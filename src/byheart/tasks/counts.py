@@ -38,8 +38,8 @@ class Counts:
 def counted(ids: Ids) -> Counts:
     """Count the tokens of every sequence of ``ids`` [N, n].
 
-    >>> found = counted(np.array([[7, 5, 7], [5, 5, 5]]))
-    >>> len(found), found.sequence.tolist(), found.token.tolist(), found.count.tolist()
+    >>> pairs = counted(np.array([[7, 5, 7], [5, 5, 5]]))
+    >>> len(pairs), pairs.sequence.tolist(), pairs.token.tolist(), pairs.count.tolist()
     (3, [0, 0, 1], [5, 7, 5], [1, 2, 3])
     """
     arranged = np.sort(ids, axis=1)

@@ -36,14 +36,14 @@ def distinct(rows: Ids | Floats) -> Distinct:
     Distinct(ids=array([0, 1, 0, 2]), first=array([0, 1, 3]))
     """
     columns = np.ascontiguousarray(rows).view(np.uint64).T
-    found = _numbered(_hashed(columns))
+    classes = _numbered(_hashed(columns))
     for column in columns:
-        if _all_equal(columns, found.representatives):
+        if all(np.array_equal(other, other[classes.representatives]) for other in columns):
             break
         # Both numbers are below M, so the pair fits into 63 bits for every M that fits into memory.
         within = _numbered(column)
-        found = _numbered(found.ids * len(within.first) + within.ids)
-    return found
+        classes = _numbered(classes.ids * len(within.first) + within.ids)
+    return classes
 
 
 def first_positions(rows: Ids, among: Ids) -> Ids:
@@ -72,10 +72,6 @@ def _hashed(columns: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         keys = (keys ^ column) * _ODD
         keys ^= keys >> _HALF
     return keys
-
-
-def _all_equal(columns: npt.NDArray[np.uint64], representatives: Ids) -> bool:
-    return all(np.array_equal(column, column[representatives]) for column in columns)
 
 
 def _numbered(keys: npt.NDArray[np.uint64] | Ids) -> Distinct:

@@ -14,15 +14,15 @@ _DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def library_docstrings(folder: Path | None = None) -> Iterator[list[str]]:
-    """Of each module of the standard library (or in ``folder``) that has any, by paths, the documentation strings.
+    """The documentation strings of each module of the standard library (or of ``folder``) that has any, by path.
 
     >>> next(library_docstrings())[0].splitlines()[0][:22]
     'Record of phased-in in'
     """
     folder = Path(sysconfig.get_path("stdlib")) if folder is None else folder
     for path in sorted(folder.rglob("*.py"), key=lambda path: path.relative_to(folder).parts):
-        if SKIPPED.isdisjoint(path.relative_to(folder).parts) and (found := docstrings(path.read_bytes())):
-            yield found
+        if SKIPPED.isdisjoint(path.relative_to(folder).parts) and (texts := docstrings(path.read_bytes())):
+            yield texts
 
 
 def docstrings(source: bytes) -> list[str]:

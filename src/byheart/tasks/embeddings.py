@@ -82,9 +82,8 @@ def token_vectors(texts: Sequence[str], *, length: int, layer: Layer, examples: 
         raise BadInput(f"length is {length}; expected at most {LONGEST}, what the model reads at once")
     folder = _folder()
     tokenizer = _tokenizer(folder)
-    pieces = _chosen(
-        _pieces([tokenizer.encode(text, add_special_tokens=False).ids for text in texts], length), examples
-    )
+    encoded = [tokenizer.encode(text, add_special_tokens=False).ids for text in texts]
+    pieces = _chosen(_pieces(encoded, length), examples)
     vectors = _read(_model(folder), _framed(pieces, tokenizer), layer)
     return Embedded(
         vectors=vectors[:, :-1].copy(),
@@ -97,8 +96,8 @@ def token_vectors(texts: Sequence[str], *, length: int, layer: Layer, examples: 
 
 def _folder() -> Path:
     """Where the package's model lies; the package is looked for, not imported."""
-    found = find_spec(PACKAGE)
-    places = [] if found is None else list(found.submodule_search_locations or [])
+    package = find_spec(PACKAGE)
+    places = [] if package is None else list(package.submodule_search_locations or [])
     if not places:
         raise BadInput(
             f"token vectors need the model in the package {DISTRIBUTION}, which is not installed; install it with: "
@@ -152,9 +151,8 @@ def _pieces(texts: Sequence[Sequence[int]], length: int) -> Ids:
     if longest < size:
         expected = f"at least {size}, a context of length {length} and the next token"
         raise BadInput(f"the longest text has {longest} tokens; expected {expected}")
-    return np.array(
-        [ids[start : start + size] for ids in texts for start in range(0, len(ids) - length, size)], np.int64
-    )
+    pieces = [ids[start : start + size] for ids in texts for start in range(0, len(ids) - length, size)]
+    return np.array(pieces, np.int64)
 
 
 def _chosen(pieces: Ids, examples: int | None) -> Ids:
@@ -162,8 +160,7 @@ def _chosen(pieces: Ids, examples: int | None) -> Ids:
     if examples is None:
         return pieces
     if count("examples", examples) > len(pieces):
-        expected = f"at most {len(pieces)}, the number of contexts in the texts"
-        raise BadInput(f"examples is {examples}; expected {expected}")
+        raise BadInput(f"examples is {examples}; expected at most {len(pieces)}, the number of contexts in the texts")
     return pieces[np.arange(examples) * len(pieces) // examples]
 
 

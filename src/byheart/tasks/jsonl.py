@@ -1,4 +1,4 @@
-"""Tasks as ``.jsonl`` files: a header line, which may be left out, then one JSON object for each example.
+"""Tasks as ``.jsonl`` files: an optional header line, then one JSON object per example.
 
 A next-token task reads::
 
@@ -72,7 +72,7 @@ def read(file: BinaryIO, path: Path) -> Task:
         with _at(f"{path}:{number}"):
             _check_header(header)
     if not numbered:
-        raise BadInput(f"{path}: no examples; expected one JSON object a line")
+        raise BadInput(f"{path}: no examples; expected one JSON object per line")
     lines, examples = zip(*numbered, strict=True)
     with _at(f"{path}:{lines[0]}"):
         kind = header["task"] if header else _likely_kind(examples[0])
@@ -110,7 +110,7 @@ def _at(place: str) -> Iterator[None]:
 
 
 def _objects(file: BinaryIO, path: Path) -> Iterator[tuple[int, Object]]:
-    """The objects of a file with their line numbers, from 1; blank lines are passed over."""
+    """The objects of a file with their line numbers, from 1; blank lines are skipped."""
     for number, line in enumerate(file, start=1):
         if line.strip():
             with _at(f"{path}:{number}"):
@@ -155,7 +155,7 @@ def _likely_kind(example: Object) -> str:
 
 
 def _check_examples(numbered: list[tuple[int, Object]], keys: tuple[str, ...], path: Path) -> None:
-    """See to it that all examples have just these keys, and lists of numbers of one shape under each."""
+    """Refuse examples without just these keys, or whose lists of numbers under a key differ in shape."""
     expected: dict[str, tuple[int, ...]] = {}
     for number, example in numbered:
         with _at(f"{path}:{number}"):

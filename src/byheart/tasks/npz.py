@@ -21,7 +21,7 @@ from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq
 INPUTS = ("tokens", "vectors", "contexts")
 ANSWERS = ("labels", "probabilities", "targets")
 ALSO = {"contexts": "queries", "probabilities": "weights"}
-"""What else may stand beside an array."""
+"""The optional array that goes with each of these."""
 SIZES = ("label_count", "vocab")
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -97,10 +97,10 @@ def _reading(what: str) -> Iterator[None]:
 
 
 def _one_of(names: Collection[str], arrays: Arrays) -> str:
-    found = [name for name in names if name in arrays]
-    if len(found) != 1:
-        raise BadInput(f"{len(found) or 'none'} of the arrays {' and '.join(names)} found; expected one of them")
-    return found[0]
+    present = [name for name in names if name in arrays]
+    if len(present) != 1:
+        raise BadInput(f"{len(present) or 'none'} of the arrays {' and '.join(names)} found; expected one of them")
+    return present[0]
 
 
 def _scalar(name: str, arrays: Arrays) -> Any:

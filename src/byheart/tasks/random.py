@@ -5,10 +5,12 @@ other, and equal tokens of one sequence ask for equal labels. The shape "every" 
 networks that know positions.
 """
 
+from typing import Any
+
 import numpy as np
 
 from byheart.errors import BadInput
-from byheart.tasks.checks import Floats, Ids, count
+from byheart.tasks.checks import Ids, count
 from byheart.tasks.distinct import first_positions
 from byheart.tasks.query import QueryLabels, QueryTargets
 from byheart.tasks.sequences import Shape, distinct_sequences
@@ -38,9 +40,7 @@ def random_next_token(
     """
     ids = _sequences(examples=examples, length=length, vocab=vocab, dim=dim, shape=shape, rng=rng)
     answers = rng.integers(count("labels", labels), size=examples)
-    if dim is None:
-        return NextToken(tokens=ids, labels=answers, label_count=labels, vocab=vocab)
-    return NextToken(vectors=_vectors(ids, dim, rng), labels=answers, label_count=labels)
+    return NextToken(labels=answers, label_count=labels, **_inputs(ids, vocab, dim, rng))
 
 
 def random_seq_to_seq(
@@ -62,9 +62,7 @@ def random_seq_to_seq(
     ids = _sequences(examples=examples, length=length, vocab=vocab, dim=dim, shape=shape, rng=rng)
     drawn = rng.integers(count("labels", labels), size=ids.shape)
     answers = np.take_along_axis(drawn, first_positions(ids, np.arange(len(ids))), axis=1)
-    if dim is None:
-        return SeqToSeq(tokens=ids, labels=answers, label_count=labels, vocab=vocab)
-    return SeqToSeq(vectors=_vectors(ids, dim, rng), labels=answers, label_count=labels)
+    return SeqToSeq(labels=answers, label_count=labels, **_inputs(ids, vocab, dim, rng))
 
 
 def random_distribution(
@@ -85,9 +83,7 @@ def random_distribution(
     ids = _sequences(examples=examples, length=length, vocab=vocab, dim=dim, shape=shape, rng=rng)
     weights = rng.standard_exponential((examples, vocab))
     probabilities = weights / weights.sum(axis=1, keepdims=True)
-    if dim is None:
-        return NextTokenDistribution(tokens=ids, probabilities=probabilities)
-    return NextTokenDistribution(vectors=_vectors(ids, dim, rng), probabilities=probabilities)
+    return NextTokenDistribution(probabilities=probabilities, **_inputs(ids, vocab, dim, rng))
 
 
 def random_queries(
@@ -129,7 +125,7 @@ def _sequences(
 
 
 def _fresh_sequences(examples: int, length: int, shape: Shape, rng: np.random.Generator) -> Ids:
-    """Ids that occur once each, but for the tokens that neighbours share with their base, the first sequence."""
+    """Ids that occur once each, except the tokens that neighbours share with their base, the first sequence."""
     fresh = np.arange(examples * length).reshape(examples, length)
     if shape == "uniform":
         return fresh
@@ -140,10 +136,12 @@ def _fresh_sequences(examples: int, length: int, shape: Shape, rng: np.random.Ge
     raise BadInput(f"shape is {shape!r} and vocab is None; expected uniform or neighbours where every token is fresh")
 
 
-def _vectors(ids: Ids, dim: int, rng: np.random.Generator) -> Floats:
-    """A standard normal vector for each id that occurs, put in the ids' places: float64 [N, n, ``dim``]."""
+def _inputs(ids: Ids, vocab: int | None, dim: int | None, rng: np.random.Generator) -> dict[str, Any]:
+    """The ids as tokens or, with ``dim``, a standard normal vector in place of each id: float64 [N, n, ``dim``]."""
+    if dim is None:
+        return {"tokens": ids, "vocab": vocab}
     used, places = np.unique(ids, return_inverse=True)
     table = rng.standard_normal((len(used), dim))
     while len(np.unique(table[:, 0])) < len(table):  # floats do collide once in a while, and tokens must not
         table = rng.standard_normal((len(used), dim))
-    return table[places.reshape(ids.shape)]
+    return {"vectors": table[places.reshape(ids.shape)]}

@@ -17,8 +17,8 @@ any order, fused or not. A sum of d products is then within d·2⁻⁵³/(1 − 
 *Accuracy and Stability of Numerical Algorithms*, section 3.1), to which underflow adds less than 2⁻¹⁰⁰⁰. Nothing is
 assumed of the inverse.
 
-Not checked: that the numbers mean anything beyond their last bit. Vectors that are dependent but for the rounding of
-their coordinates are independent here.
+Not checked: that the numbers mean anything beyond their last bit. Vectors that are dependent except for the rounding
+of their coordinates are independent here.
 """
 
 import math
@@ -82,7 +82,7 @@ class NumericalRank:
 
 
 class ContextRanks(NamedTuple):
-    """The ranks of N contexts, all of them exact, and how each was found."""
+    """The ranks of N contexts, all of them exact, and how each was decided."""
 
     ranks: Ids
     """int64 [N]."""
@@ -148,7 +148,7 @@ def independent(vectors: npt.ArrayLike) -> bool:
 def context_ranks(contexts: npt.ArrayLike) -> ContextRanks:
     """The exact rank of each of ``contexts`` [N, n, d], or of one context [n, d].
 
-    Equal rows and rows of zeros are left out, which is exact. Where a residual then certifies that the rest has as high
+    Equal rows and rows of zeros are omitted, which is exact. Where a residual then certifies that the rest has as high
     a rank as its shape allows, that is the answer; only the others take exact arithmetic: tenths of a millisecond each
     if their rank turns out to be full, milliseconds if not.
 
@@ -186,8 +186,7 @@ def surely_full(stack: Floats) -> Flags:
     if stack.shape[1] > stack.shape[2]:
         stack = stack.transpose(0, 2, 1)
     at_once = max(1, _AT_ONCE // math.prod(stack.shape[1:]))
-    found = [_surely_full(stack[start : start + at_once]) for start in range(0, len(stack), at_once)]
-    return np.concatenate(found)
+    return np.concatenate([_surely_full(stack[at : at + at_once]) for at in range(0, len(stack), at_once)])
 
 
 def _surely_full(stack: Floats) -> Flags:
@@ -199,7 +198,7 @@ def _surely_full(stack: Floats) -> Flags:
 def scaled(rows: Floats) -> Floats:
     """``rows`` [..., d], each times the power of two that brings its largest magnitude into [1/2, 1).
 
-    Nothing is rounded but what lies more than 2¹⁰²¹ below that, and that by less than 2⁻¹⁰⁷⁴.
+    Nothing is rounded except what lies more than 2¹⁰²¹ below that, and that by less than 2⁻¹⁰⁷⁴.
     """
     exponents = np.frexp(np.abs(rows).max(axis=-1, keepdims=True))[1]
     with np.errstate(under="ignore"):

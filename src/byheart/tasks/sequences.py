@@ -34,19 +34,15 @@ def distinct_sequences(*, examples: int, length: int, vocab: int, shape: Shape, 
         return _every_sequence(examples, length, vocab)
     available = comb(vocab + length - 1, length)
     if available < examples:
-        raise BadInput(
-            f"examples is {examples}; expected at most {available}, the number of sequences of "
-            f"length {length} over a vocab of {vocab} up to permutation"
-        )
+        what = f"sequences of length {length} over a vocab of {vocab} up to permutation"
+        raise BadInput(f"examples is {examples}; expected at most {available}, the number of {what}")
     if available <= 2 * examples:
         return _chosen_from_all(available, examples, length, vocab, rng)
     draw = _drawer(examples, length, vocab, shape, rng)
-    sequences = draw(np.arange(examples))
-    rounds = 1
+    sequences, rounds = draw(np.arange(examples)), 1
     while len(twins := later_twins(sequences)):
-        sequences[twins] = (
-            draw(twins) if rounds < ROUNDS_IN_SHAPE else _uniform_multisets(len(twins), length, vocab, rng)
-        )
+        in_shape = rounds < ROUNDS_IN_SHAPE
+        sequences[twins] = draw(twins) if in_shape else _uniform_multisets(len(twins), length, vocab, rng)
         rounds += 1
     return sequences
 

@@ -1,8 +1,8 @@
-"""What theorems assume, held against a task one by one: holds, fails, or undecided, and what was found.
+"""What theorems assume, checked on a task one by one: holds, fails, or undecided, and what was seen.
 
 "holds" and "fails" are proved, in exact arithmetic or in floats with every rounding bounded. "undecided" is what
 remains: that *every* n of N vectors are independent cannot be decided in general (NP-hard), and the verdict then says
-what was proved from below, and that a sample is a sample. Which theorem asks for what its construction says.
+what was proved from below, and that a sample is a sample. Each construction says which of them its theorem needs.
 """
 
 from dataclasses import dataclass
@@ -13,11 +13,12 @@ import numpy as np
 from byheart.errors import BadInput
 from byheart.tasks.base import Task
 from byheart.tasks.checks import Floats
-from byheart.tasks.conditions import causal_conflict, conflict, permuted_twins, separation, token_ids
+from byheart.tasks.conditions import causal_conflict, conflict, permuted_twins, token_ids
 from byheart.tasks.counts import counted
 from byheart.tasks.kruskal import kruskal
 from byheart.tasks.query import QueryTask
 from byheart.tasks.ranks import context_ranks, numerical_rank
+from byheart.tasks.separated import separation
 from byheart.tasks.task import NextToken, SeqToSeq
 
 Answer = Literal["holds", "fails", "undecided"]
@@ -25,13 +26,13 @@ Answer = Literal["holds", "fails", "undecided"]
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One hypothesis of a theorem, and what became of it on a task."""
+    """One hypothesis of a theorem, and whether a task meets it."""
 
     name: str
     verdict: Answer
     found: str
     needed: bool = True
-    """Whether the theorem asks for it; if not, it is told because others do."""
+    """Whether the theorem needs it; if not, it is listed because other theorems do."""
 
     @classmethod
     def told(cls, name: str, true: bool, found: str, needed: bool = True) -> Self:
@@ -42,22 +43,16 @@ class Hypothesis:
 def full_ranks(task: QueryTask) -> Hypothesis:
     """Exact ranks, and how far the poorest context of full rank is from a smaller one."""
     contexts = task.contexts[None] if task.shared else task.contexts
-    n = task.size.length
-    ranks = context_ranks(contexts).ranks
-    full = ranks == n
-    name = "every context has rank n"
-    if not full.all():
-        poor = int((~full).argmax())
-        which = (
-            "the shared context"
-            if task.shared
-            else f"{(~full).sum():,} of {len(full):,} contexts, first example {poor},"
-        )
-        return Hypothesis(name, "fails", f"{which} of rank {ranks[poor]} instead of {n}")
+    n, ranks, name = task.size.length, context_ranks(contexts).ranks, "every context has rank n"
+    poor = np.flatnonzero(ranks != n)
+    if len(poor):
+        some = f"{len(poor):,} of {len(ranks):,} contexts, first example {poor[0]},"
+        which = "the shared context" if task.shared else some
+        return Hypothesis(name, "fails", f"{which} of rank {ranks[poor[0]]} instead of {n}")
     scale = np.linalg.svd(contexts, compute_uv=False)
     poorest = int((scale[:, -1] / scale[:, 0]).argmin())
     nearly = numerical_rank(contexts[poorest])
-    which = "the shared context" if task.shared else f"all {len(full):,} contexts"
+    which = "the shared context" if task.shared else f"all {len(ranks):,} contexts"
     return Hypothesis(name, "holds", f"{which}, exactly; of the poorest, the {nearly}")
 
 
@@ -91,8 +86,7 @@ def of_sequences(theorem: str, task: Task, *, positions: bool = False, causal: b
         Hypothesis.told("distinct up to permutation", twins is None, what, needed=False),
     ]
     if causal and isinstance(task, SeqToSeq):
-        clash = causal_conflict(task)
-        fine = "no two equal ones ask for different answers"
+        clash, fine = causal_conflict(task), "no two equal ones ask for different answers"
         name = "one answer to every beginning of a sequence"
         return [*common, Hypothesis.told(name, clash is None, str(clash or fine))]
     ordered = positions or causal
