@@ -249,7 +249,7 @@ def test_order_matters() -> None:
         ({"heads": 0}, "heads is 0; expected at least 1: without attention only the last token is seen"),
         ({"model_dim": 1}, "model_dim is 1; expected at least 2: on a line argmax tells only two tokens apart"),
         ({"model_dim": 0}, "model_dim is 0; expected at least 2"),
-        ({"epsilon": 0.25}, "epsilon is 0.25; expected 0: leaving contexts out is for distributions"),
+        ({"epsilon": 0.25}, "epsilon is 0.25; expected 0: only distributions may omit contexts"),
     ],
 )
 def test_settings_that_do_not_fit_labels_are_refused(given: dict[str, Any], message: str) -> None:

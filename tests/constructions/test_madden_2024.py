@@ -239,7 +239,7 @@ def test_settings_that_make_no_network_are_refused(given: dict[str, Any], messag
 
 def test_tasks_of_other_kinds_are_refused() -> None:
     rng = np.random.default_rng(0)
-    what = f"{NAME} memorizes next-token distributions, or labels, over token ids; the task is"
+    what = f"{NAME} memorizes next-token and next-token-distribution tasks over token ids; the task is"
     with pytest.raises(BadInput, match=f"^{what} next-token, of vectors$"):
         byheart.build(NAME, random_next_token(examples=3, length=2, vocab=9, labels=9, dim=2, rng=rng))
     with pytest.raises(BadInput, match=f"^{what} seq-to-seq$"):

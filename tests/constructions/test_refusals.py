@@ -7,6 +7,7 @@ import pytest
 
 from byheart.certificates import judge
 from byheart.constructions import CONSTRUCTIONS, build, interpolate, kajitsuka_sato_2025, vardi_2022
+from byheart.constructions.construction import Reading
 from byheart.errors import BadInput
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq
 
@@ -79,7 +80,7 @@ def test_queries(name: str) -> None:
 def test_sequences_are_not_for_softmax_networks_of_other_tasks() -> None:
     reads = {
         "mahdavi-2024": "contexts with queries (query-labels, query-targets)",
-        "madden-2024": "next-token distributions, or labels, over token ids",
+        "madden-2024": "next-token and next-token-distribution tasks over token ids",
     }
     task = SeqToSeq(tokens=[[0, 1]], labels=[[0, 1]])
     for name, what in reads.items():
@@ -130,8 +131,8 @@ def test_settings_by_name() -> None:
         build("vardi-2022", TWINS, heads=3)
     with pytest.raises(BadInput, match=r"^settings are given twice: as a whole, and bits; expected one of the two$"):
         build("vardi-2022", TWINS, settings=vardi_2022.Settings(), bits=30)
-    with pytest.raises(BadInput, match=r"^vardi-2022: expected settings of type .*vardi_2022.Settings; got Settings$"):
-        build("vardi-2022", TWINS, settings=interpolate.Settings())
+    with pytest.raises(BadInput, match=r"^vardi-2022: expected settings of type .*vardi_2022.Settings; got Reading$"):
+        build("vardi-2022", TWINS, settings=Reading())
     with pytest.raises(BadInput, match=r"^ids is 'digit'; expected one of digits, hashed$"):
         build("kim-2023", TWINS, ids="digit")
 
@@ -155,7 +156,7 @@ SEQUENCES = NextToken(tokens=[[0, 1], [1, 1], [2, 0], [2, 2]], labels=[1, 0, 1, 
     ("name", "settings", "message"),
     [
         # Keys up to 144 // 2 = 72 under 2 labels: bit_length(2·74) + 2 = 10 bits; hashing 2·2²·144·2 = 2304: 13 bits.
-        ("vardi-2022", vardi_2022.Settings(bits=12), r"hashing these points needs 13 bits a weight; got bits=12"),
+        ("vardi-2022", vardi_2022.Settings(bits=12), r"hashing these points needs 13 bits per weight; got bits=12"),
         # A hash, four folds, the key and a lookup of four layers.
         ("vardi-2022", vardi_2022.Settings(depth=9), r"needs at least 10 layers .* got depth=9, bits=None"),
     ],

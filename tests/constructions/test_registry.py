@@ -16,6 +16,7 @@ import pytest
 import byheart
 from byheart.cli.main import main
 from byheart.constructions import CONSTRUCTIONS, Construction, Made, build, find, interpolate, register
+from byheart.constructions.construction import Reading
 from byheart.constructions.planner import planned
 from byheart.constructions.registry import BUILT_IN, from_file
 from byheart.errors import BadInput
@@ -39,7 +40,7 @@ class Settings:
 
 
 def build_toy(task: Task, settings: Settings, rng: np.random.Generator, report: object) -> Made:
-    made = interpolate.CONSTRUCTION.build(task, interpolate.Settings(settings.positions), rng, None)
+    made = interpolate.CONSTRUCTION.build(task, Reading(settings.positions), rng, None)
     return replace(made, chosen={"colourful": settings.colourful})
 
 
@@ -50,7 +51,7 @@ TOY = Construction(
     settings=Settings,
     build=build_toy,
     covers=("next-token",),
-    plan=lambda size, setting, s: interpolate.CONSTRUCTION.plan(size, setting, interpolate.Settings(s.positions)),
+    plan=lambda size, setting, s: interpolate.CONSTRUCTION.plan(size, setting, Reading(s.positions)),
     orders={"next-token": "3 as well"},
     hypotheses=lambda task, settings: [Hypothesis.told("order matters", settings.positions, "as was said")],
     colour="#123456",

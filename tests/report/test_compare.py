@@ -18,7 +18,7 @@ from ..exact import EXACT
 TASK = random_next_token(examples=60, length=3, vocab=30, labels=4, rng=np.random.default_rng(0))
 OTHER_TASKS = {
     "mahdavi-2024": "mahdavi-2024 memorizes contexts with queries (query-labels, query-targets)",
-    "madden-2024": "madden-2024 memorizes next-token distributions, or labels, over token ids",
+    "madden-2024": "madden-2024 memorizes next-token and next-token-distribution tasks over token ids",
 }
 """What the constructions that are not for labels of sequences say to them."""
 

@@ -31,7 +31,15 @@ class Made:
 
 @dataclass(frozen=True)
 class NoSettings:
-    """Nothing is left open."""
+    """Nothing is left to choose."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the network reads a sequence."""
+
+    positions: bool = False
+    """Give every position a code of its own, so that order matters."""
 
 
 def _no_plan(size: Size, setting: Setting, _: object) -> Plan:
@@ -47,7 +55,7 @@ class Construction:
     summary: str
     """One line for help texts, without a full stop."""
     build: Callable[[Task, Any, np.random.Generator, Report | None], Made]
-    """Task, settings, randomness and whom to tell → network; BadInput for tasks outside the hypotheses."""
+    """Task, settings, randomness and progress report → network; BadInput for tasks outside the hypotheses."""
     paper: str = ""
     """Authors and year; empty for what is nobody's theorem."""
     kind: Literal["exact", "softmax"] = "exact"
@@ -55,17 +63,17 @@ class Construction:
     settings: type[Any] = NoSettings
     """A frozen dataclass with a default for every field; the command line's flags are its fields."""
     covers: tuple[Setting, ...] = ()
-    """The settings of the theory of which it memorizes tasks of any size."""
+    """The settings of the theory in which it memorizes tasks of any size."""
     plan: Callable[[Size, Setting, Any], Plan] = _no_plan
     """The plan for the hardest task of a size, in a setting that it covers; BadInput for sizes that it is not for."""
     orders: Mapping[str, str] = field(default_factory=dict)
-    """By kind of task, what is published (or said) of the number of parameters, for people."""
+    """By kind of task, what is published (or claimed) about the number of parameters, in words."""
     hypotheses: Callable[[Task, Any], list[Hypothesis]] | None = None
     """Task and settings → the theorem's hypotheses, each with a verdict; None if there is no theorem to check."""
     colour: str = "#222222"
-    """In pictures."""
+    """Of its curve in pictures."""
     dash: tuple[int, tuple[int, ...]] | None = None
-    """Of its curve in pictures, where it may lie on another; None: solid."""
+    """Of its curve in pictures, where it may coincide with another; None: solid."""
     flags: str = ""
     """Flags for the example in its help text."""
 

@@ -29,14 +29,14 @@ weights that sum to one in both: it has no more free coordinates). Checked: the 
 three. Whether the answers are right the certificate says, from the saved weights.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from byheart.bounds.dana_2025 import almost_lookup, capacity
 from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets.encoder import Encoder, best_encoder, divergence
-from byheart.constructions.gadgets.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.hypotheses import BeyondCapacity, over_ids
 from byheart.constructions.gadgets.linear import Factored, check_system, factor
 from byheart.constructions.plan import Part, Plan
 from byheart.errors import BadInput
@@ -44,7 +44,7 @@ from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.networks.softmax.network import attention, embedded
 from byheart.progress import Report
 from byheart.size import Size
-from byheart.tasks import NextToken, NextTokenDistribution, Task, conflict
+from byheart.tasks import NextToken, NextTokenDistribution, Task
 from byheart.tasks.checks import Floats, Ids
 from byheart.tasks.distinct import distinct
 from byheart.tasks.theorems import Hypothesis, one_answer
@@ -57,7 +57,7 @@ ROUNDS, FEW = 2, 300
 SINGULAR = 1e9
 """A change of basis with a condition number beyond this is not used."""
 TAME = 1e-4
-"""Left-out contexts are not moved along directions that take larger weights than 1/TAME."""
+"""Omitted contexts are not moved along directions that take larger weights than 1/TAME."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,13 @@ class Settings:
     """The sizes of the network."""
 
     model_dim: int | None = None
-    """d: dimension of the stream. None: 2 for labels, the fewest parameters; ω − 1 for distributions, where none is
-    out of reach."""
+    """d: dimension of the stream. None: 2 for labels, the fewest parameters; ω − 1 for distributions, all in reach."""
     head_dim: int | None = None
     """d_h ≤ d; None: d."""
     heads: int | None = None
     """H; None: the fewest with which all contexts (or 1 − epsilon of them) are held."""
     epsilon: float = 0.0
-    """ε: distributions only; the probability of the contexts that may be left out."""
+    """ε: distributions only; the probability of the contexts that may be omitted."""
     restarts: int = 8
     """Distributions only: random starts of the search for the best encoder, which has local minima."""
 
@@ -89,12 +88,8 @@ class Demand:
     distributions: bool = False
 
 
-def demand(task: Task, settings: Settings) -> Demand:
-    """Count what ``task`` demands; BadInput if it is none for this construction."""
-    return _demand(task, _held(task, settings))
-
-
-def _demand(task: Task, kept: Ids) -> Demand:
+def demand(task: Task, kept: Ids) -> Demand:
+    """Count what ``task`` demands if the answers of the examples ``kept`` are to be exact."""
     assert task.tokens is not None
     last_tokens = len(np.unique(task.tokens[kept, -1]))
     return Demand(task.size, len(kept), last_tokens, isinstance(task, NextTokenDistribution))
@@ -145,7 +140,7 @@ def _dimensions(demand: Demand, settings: Settings) -> tuple[int, int, int]:
 def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network; for distributions every term of the bound is among what was chosen."""
     kept = _held(task, settings)
-    needs = _demand(task, kept)
+    needs = demand(task, kept)
     dimensions = _dimensions(needs, settings)
     check_system(NAME, len(kept))
     asked = _asked(task, kept, dimensions[0], settings.restarts, rng)
@@ -173,7 +168,7 @@ def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What is asked of the stream: W_U [d, C], contexts and their targets, and contexts left out and theirs."""
+    """What is asked of the stream: W_U [d, C], contexts and their targets, and omitted contexts and theirs."""
 
     W_U: Floats
     tokens: Ids
@@ -214,7 +209,7 @@ def _fitted(
         if network is not None:
             fitted.append((network, factored, basis))
     if fitted:
-        return min(fitted, key=lambda found: found[1].condition * found[2] ** 2)
+        return min(fitted, key=lambda one: one[1].condition * one[2] ** 2)
     if poor is not None:
         raise BeyondCapacity(_beyond(needs, dimensions, poor[1].rank), poor[0], poor[1].rank)
     raise BadInput(f"{NAME}: no draw has a regular change of basis; take another --model-dim or --seed")
@@ -226,21 +221,16 @@ def _short(value: float) -> float:
 
 def _held(task: Task, settings: Settings) -> Ids:
     """The examples whose answers will be exact: one of each different context, the likeliest ones up to 1 − ε."""
-    if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
-        kinds = "next-token and next-token-distribution tasks over token ids"
-        raise BadInput(f"{NAME} memorizes {kinds}; the task is {task.kind}" + (", of vectors" * (task.tokens is None)))
-    clash = conflict(task, positions=True)
-    if clash is not None:
-        raise BadInput(f"{NAME} cannot memorize this task: {clash}")
-    found = distinct(task.tokens)
-    if isinstance(task, NextToken):
+    checked, tokens = over_ids(NAME, task)
+    different = distinct(tokens)
+    if isinstance(checked, NextToken):
         if settings.epsilon:
-            raise BadInput(f"epsilon is {settings.epsilon}; expected 0: leaving contexts out is for distributions")
-        return found.first
-    likelihoods = np.bincount(found.ids, weights=task.likelihoods)
+            raise BadInput(f"epsilon is {settings.epsilon}; expected 0: only distributions may omit contexts")
+        return different.first
+    likelihoods = np.bincount(different.ids, weights=checked.likelihoods)
     order = np.argsort(-likelihoods, kind="stable")
     enough = int(np.searchsorted(np.cumsum(likelihoods[order]), 1 - settings.epsilon - 1e-12)) + 1
-    return np.sort(found.first[order[: min(enough, len(order))]])
+    return np.sort(different.first[order[: min(enough, len(order))]])
 
 
 def _labels_as_targets(labels: Ids, label_count: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
@@ -314,17 +304,8 @@ def _rebased(
     assert drawn.W_E is not None
     assert drawn.W_pos is not None
     W_Q, W_K, W_V = (np.asarray(np.linalg.solve(M, W), np.float64) for W in (drawn.W_Q, drawn.W_K, drawn.W_V))
-    network = SoftmaxNetwork(
-        W_E=drawn.W_E @ M,
-        W_pos=drawn.W_pos @ M,
-        W_Q=W_Q,
-        W_K=W_K,
-        W_V=W_V,
-        W_O=W[d:].reshape(H, d_h, d),
-        W_U=drawn.W_U,
-        skip=True,
-    )
-    return network, condition
+    W_O, W_E, W_pos = W[d:].reshape(H, d_h, d), drawn.W_E @ M, drawn.W_pos @ M
+    return replace(drawn, W_E=W_E, W_pos=W_pos, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O), condition
 
 
 def _towards(others: Floats, wanted: Floats, W: Floats, factored: Factored) -> Floats:
@@ -371,26 +352,26 @@ class Terms:
     divergence: float
     """Σ_t π_t KL(p_t ‖ T_t) of the network, over all contexts."""
     encoder: float
-    """The same of the best sequence encoder that was found: no network of this dimension is known to do better."""
+    """The same of the best sequence encoder known: no network of this dimension is known to do better."""
     encoder_gap: float
     """γ: with its unembedding no encodings, and with its encodings no unembedding, are better by more than this."""
     encoder_lower: float
     """Proved: no encoder of this dimension, and so no network, has a smaller divergence. Weak, but a theorem."""
     closed_bound: float
-    """Some encoder of this dimension has no more than this: their Theorem 2, of use for almost look-up tables."""
+    """Some encoder of this dimension has at most this: their Theorem 2, useful for almost look-up tables."""
     left_out: float
-    """ε: the probability of the contexts that were left out."""
+    """ε: the probability of the contexts that were omitted."""
     norm: float
     """‖WE‖₂, the largest singular value of the encoder's logits."""
 
     @property
     def excess(self) -> float:
-        """What the network loses on the encoder."""
+        """How much worse the network is than the encoder."""
         return self.divergence - self.encoder
 
     @property
     def constant(self) -> float | None:
-        """C in excess = C·ε·‖WE‖₂, None where nothing was left out."""
+        """C in excess = C·ε·‖WE‖₂, None where nothing was omitted."""
         return self.excess / (self.left_out * self.norm) if self.left_out > 0 and self.norm > 0 else None
 
     def as_json(self) -> dict[str, object]:

@@ -4,13 +4,12 @@ The front is that of :mod:`.gadgets.contextual`; the label stage is a zigzag thr
 stage (where tokens are vectors or have positions) a sum of spikes; see :mod:`.gadgets.interpolation`.
 
 >>> from byheart.size import Size
->>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", Settings())
+>>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", Reading())
 >>> plan.dense - plan.embedding
 3003
 """
 
-from dataclasses import dataclass
-
+from byheart.constructions.construction import Reading
 from byheart.constructions.gadgets import contextual
 from byheart.constructions.gadgets.interpolation import Spikes, Zigzag
 from byheart.constructions.gadgets.sizes import Engine
@@ -22,19 +21,11 @@ INTERPOLATION = Engine(
 )
 
 
-@dataclass(frozen=True)
-class Settings:
-    """How the network reads a sequence."""
-
-    positions: bool = False
-    """Give every position a code of its own, so that order matters."""
-
-
 CONSTRUCTION = contextual.construction(
     lambda _: INTERPOLATION,
     name="interpolate",
     summary="the plain one-hidden-layer interpolator: 3 parameters per label, every table's baseline",
-    settings=Settings,
+    settings=Reading,
     orders=dict.fromkeys(("next-token", "seq-to-seq"), "naive: 3 a label"),
     colour="#8c8c8c",
 )

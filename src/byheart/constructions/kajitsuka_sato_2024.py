@@ -39,13 +39,13 @@ from typing import Literal
 
 import numpy as np
 
-from byheart.constructions.construction import Construction, Made
+from byheart.constructions.construction import Construction, Made, Reading
 from byheart.constructions.gadgets import grid, stairs
 from byheart.constructions.gadgets.asking import Asking, asking
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
 from byheart.constructions.gadgets.demand import Setting, most_questions
-from byheart.constructions.gadgets.hypotheses import consistent, labelled
+from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Part, Plan, plan_of
 from byheart.errors import BadInput
@@ -53,6 +53,7 @@ from byheart.networks.exact import (
     Embedding,
     FeedForward,
     HardmaxAttention,
+    Integers,
     Layer,
     Positions,
     SoftmaxAttention,
@@ -72,19 +73,17 @@ _DIRECTIONS = 16
 _SHOWN = 16
 """Sequences of up to this many ids are shown in refusals."""
 _COUNTABLE = 10**9
-"""Larger numbers are told by their power of two."""
+"""Larger numbers are given as a power of two."""
 
 
 @dataclass(frozen=True)
-class Settings:
+class Settings(Reading):
     """How the network reads a sequence, and how sharply it attends."""
 
-    positions: bool = False
-    """Give every position a code of its own, so that order matters."""
     scale: Literal["gentle", "paper"] = "gentle"
     """Scores within 4 of each other, or, as in the paper's proof, more than 4 log n apart."""
     attention: Literal["softmax", "hardmax"] = "softmax"
-    """The layer; hardmax shows that it does not do, unless the task is very easy."""
+    """The layer; hardmax is there to show that it is not enough, unless the task is very easy."""
     precision: int = 16_384
     """At most this many bits to tell context ids apart; 64 or more."""
 
@@ -100,7 +99,7 @@ class Demand:
 
 @dataclass(frozen=True, eq=False)
 class _Asked(Asking):
-    """A task's questions, one for every token that asks and multiset that it stands in, sorted by token."""
+    """A task's questions, one per token that asks and multiset that it stands in, sorted by token."""
 
     multisets: list[tuple[Ids, Ids]]
     """Different tokens of the sequence, and how often each occurs [K]."""
@@ -134,10 +133,10 @@ class _Line:
         """v_1 · boltz / 2^shift varies by at most half the smallest distance of two tokens."""
         return max(0, (-(-2 * self.direction[0] * self.span // self.gap) - 1).bit_length())
 
-
-def demand(task: Task, settings: Settings) -> Demand:
-    """What the task demands of the network."""
-    return Demand(task.size, settings.positions, len(_asked(labelled(NAME, task), settings.positions)))
+    def head(self, gamma: Fraction, factor: int) -> tuple[Integers, Integers, Integers, Integers]:
+        """W_Q, W_K, W_V and W_O of rank one: γ's numerator times v, v, v, and ``factor`` in the first row."""
+        v = integers([list(self.direction)])
+        return gamma.numerator * v, v, v, integers([[factor * int(i == 0)] for i in range(len(self.direction))])
 
 
 def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
@@ -213,31 +212,21 @@ def _softmax(
         beta = Fraction(gamma.numerator * Y, down)
         try:
             # A few bits more than are accepted: ids that just pass must be told apart for certain.
-            found = _means(multisets, asked.labels[own]) if Y == 0 else apart(beta, multisets, settings.precision + 64)
+            seen = _means(multisets, asked.labels[own]) if Y == 0 else apart(beta, multisets, settings.precision + 64)
         except NotApartError as pair:
             places = _place(asked, own[pair.first]), _place(asked, own[pair.second])
             raise BadInput(_too_close(places, settings, abs(beta) * line.span)) from pair
-        ids += [_over(line, Interval(Y + factor * value.low, Y + factor * value.high)) for value in found]
-    row = [list(line.direction)]
-    W_Q = [[gamma.numerator * entry for entry in line.direction]]
-    attention = SoftmaxAttention(
-        W_Q=integers(W_Q),
-        W_K=integers(row),
-        W_V=integers(row),
-        W_O=integers([[int(i == 0)] for i in range(len(line.direction))]),
-        score_shift=gamma.denominator.bit_length() - 1,
-        shift=shift,
-    )
-    return attention, ids
+        ids += [_over(line, Interval(Y + factor * value.low, Y + factor * value.high)) for value in seen]
+    return SoftmaxAttention(*line.head(gamma, 1), gamma.denominator.bit_length() - 1, shift), ids
 
 
 def _means(multisets: list[Multiset], labels: Ids) -> list[Interval]:
     """At y = 0 all scores are equal, and the means are all that is seen; equal ones may ask for one label only."""
-    found, first = [boltz(Fraction(0), multiset, FEWEST_BITS) for multiset in multisets], dict[Interval, int]()
-    for q, mean in enumerate(found):
+    means, first = [boltz(Fraction(0), multiset, FEWEST_BITS) for multiset in multisets], dict[Interval, int]()
+    for q, mean in enumerate(means):
         if labels[first.setdefault(mean, q)] != labels[q]:
             raise NotApartError(first[mean], q)
-    return found
+    return means
 
 
 def _hardmax(line: _Line, asked: _Asked, gamma: Fraction) -> tuple[HardmaxAttention, list[Interval]]:
@@ -255,14 +244,11 @@ def _hardmax(line: _Line, asked: _Asked, gamma: Fraction) -> tuple[HardmaxAttent
             raise BadInput(_confused(asked, first, q, Y))
         value = Y + M * line.direction[0] * top
         ids.append(_over(line, Interval(value, value)))
-    row = integers([list(line.direction)])
-    W_O = integers([[M * int(i == 0)] for i in range(len(line.direction))])
-    W_Q = integers([[gamma.numerator * entry for entry in line.direction]])
-    return HardmaxAttention(W_Q=W_Q, W_K=row, W_V=row, W_O=W_O), ids
+    return HardmaxAttention(*line.head(gamma, M)), ids
 
 
 def _filled_up(ids: list[Interval], count: int) -> list[Interval]:
-    """As many ids as were planned for; where hardmax attention gives questions with one label one id, more behind."""
+    """As many ids as were planned; where hardmax attention gives questions with one label one id, more at the end."""
     last = ids[-1].high
     return ids + [Interval(last + i, last + i) for i in range(1, count - len(ids) + 1)]
 
@@ -332,7 +318,7 @@ def _on_a_line(task: NextToken | SeqToSeq, first: Ids, positions: bool, rng: np.
 
 
 def _directed(X: list[list[int]], places: Ids, exponent: int, n: int, rng: np.random.Generator, bits: int) -> _Line:
-    """One random direction of so many bits; with positions (n > 0) these move tokens by more than all others differ."""
+    """A random direction of so many bits; with positions (n > 0) these move tokens by more than all others differ."""
     d = len(X[0])
     v = [1] if d == 1 else [int(entry) for entry in rng.integers(1 << (bits - 1), 1 << bits, size=d)]
     values = [sum(a * x for a, x in zip(v, row, strict=True)) for row in X]

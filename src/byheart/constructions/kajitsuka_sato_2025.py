@@ -2,17 +2,17 @@
 
 **Next-token** (their Theorem 1): N sequences that are distinct up to permutation, each with one label of C, are
 memorized by FFN · uniform attention · FFN with Õ(√N) parameters, whatever their length n. **Seq-to-seq**: with one
-label for every token and consistent labels, Õ(√(nN)) parameters.
+label per token and consistent labels, Õ(√(nN)) parameters.
 
 The network is that of :mod:`.gadgets.contextual` with grouped bit extraction
 (:mod:`.gadgets.lookup`) as token stage and label stage. Hypotheses, checked: finite tokens; without
 ``positions`` no two sequences that are permutations of each other ask for different labels. The theorem's token-wise
 (r, δ)-separation is not needed: floats are read as exact points of a grid (:mod:`.gadgets.grid`), so
-different tokens are always told apart, at six parameters a bit of the grid.
+different tokens are always told apart, at six parameters per bit of the grid.
 
 Where we differ from the paper: the step function that finds a key's group is one wide layer instead of a narrow deep
-chain (8 instead of about 40 parameters a group), so the width is not constant. The parameters are fewer; their order is
-the same.
+chain (8 instead of about 40 parameters per group), so the width is not constant. The parameters are fewer, of the same
+order.
 
 >>> from byheart.size import Size
 >>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", Settings())
@@ -22,6 +22,7 @@ the same.
 
 from dataclasses import dataclass
 
+from byheart.constructions.construction import Reading
 from byheart.constructions.gadgets import contextual, lookup
 from byheart.constructions.gadgets.sizes import Engine
 from byheart.tasks.theorems import of_sequences
@@ -30,17 +31,15 @@ NAME = "kajitsuka-sato-2025"
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How the network reads a sequence."""
+class Settings(Reading):
+    """How the network reads a sequence, and the longest weight."""
 
-    positions: bool = False
-    """Give every position a code of its own, so that order matters."""
     bits: int | None = None
     """At most this many bits in any weight, sign included (default: as many as make it smallest)."""
 
 
 def extraction(bits: int | None) -> Engine:
-    """Grouped bit extraction as token stage and label stage, under a bound on the bits of a weight."""
+    """Grouped bit extraction as token stage and label stage, with a limit on the bits per weight."""
     limits = lookup.Limits(bits=bits)
     return Engine(
         label_stage=lambda keys, labels, largest: lookup.design(keys, labels, largest, limits=limits),

@@ -21,7 +21,7 @@ rounds adds 2·Σ_j id_j: Σ_t c_t times how often the t-th largest token occurs
 table, uniform attention alone would do, without any rounds: :mod:`byheart.constructions.kajitsuka_sato_2025`.)
 
 **Label stage.** The id, own code and digits, is folded to a key (:mod:`.gadgets.hashing`: six parameters
-a bit, so 6·log₂B a round for "digits") and looked up (:mod:`.gadgets.lookup`). Codes and modulus are
+per bit, so 6·log₂B per round for "digits") and looked up (:mod:`.gadgets.lookup`). Codes and modulus are
 drawn until all questions with different labels have different keys; only time is random, the result is certain. (How
 many draws that takes is estimated there for random coefficients; digits are not random, and Q has to do it. After a few
 hundred draws without success Q grows.)
@@ -30,7 +30,7 @@ hundred draws without success Q grows.)
 N keys instead of nN (the paper treats it too; :mod:`byheart.bounds` has its seq-to-seq bound only); with ``positions``
 order matters. *Language modelling* (``causal``): position k sees the tokens up to k only, and says which
 one follows. Then the rounds go by position: with p = k + 1 in the stream the score p_k·(2t·p_j − p_j²) is
-largest at p_j = t, or at k itself if k has not seen t, and no token need be retired: 16 parameters a round.
+largest at p_j = t, or at k itself if k has not seen t, and no token need be retired: 16 parameters per round.
 
 Hypotheses, checked: finite tokens; one label for what the form cannot tell apart. Separation is not needed, see
 :mod:`.gadgets.grid`. All of it is exact.
@@ -172,32 +172,20 @@ def demand(task: Task, settings: Settings) -> Demand:
     checked = labelled(NAME, task)
     ids = positioned_ids(task, settings.positions)
     different = np.bincount(counted(ids).sequence)
-    size = checked.size
-    questions = size.examples
+    size, questions = checked.size, checked.size.examples
     if isinstance(checked, SeqToSeq):
         questions = len(np.unique(prefixes(checked))) if settings.causal else int(different.sum())
-    return Demand(
-        setting=setting_of(checked),
-        size=size,
-        settings=settings,
-        questions=questions,
-        rounds=size.length if settings.causal else int(different.max()),
-        repeats=not settings.causal and bool((different < size.length).any()),
-        grid_bits=grid_bits(task),
-    )
+    rounds = size.length if settings.causal else int(different.max())
+    repeats = not settings.causal and bool((different < size.length).any())
+    return Demand(setting_of(checked), size, settings, questions, rounds, repeats, grid_bits(task))
 
 
 def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
     """The largest demand that a task of this size can have (its vectors within the typical grid)."""
-    return Demand(
-        setting=setting,
-        size=size,
-        settings=settings,
-        questions=most_questions(size, setting, positions=settings.ordered),
-        rounds=size.length if settings.ordered else min(size.length, size.vocab),
-        repeats=not settings.ordered and size.length > 1,
-        grid_bits=TYPICAL_GRID_BITS if size.dim is not None else 0,
-    )
+    questions = most_questions(size, setting, positions=settings.ordered)
+    rounds = size.length if settings.ordered else min(size.length, size.vocab)
+    repeats, bits = not settings.ordered and size.length > 1, TYPICAL_GRID_BITS if size.dim is not None else 0
+    return Demand(setting, size, settings, questions, rounds, repeats, bits)
 
 
 def plan(demand: Demand) -> Plan:

@@ -25,6 +25,7 @@ import numpy as np
 
 from byheart.bounds.madden_2024 import needed
 from byheart.constructions.construction import Construction, Made
+from byheart.constructions.gadgets.hypotheses import over_ids
 from byheart.constructions.gadgets.linear import check_system
 from byheart.constructions.plan import Part, Plan
 from byheart.errors import BadInput
@@ -32,7 +33,7 @@ from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.network import attention, embedded
 from byheart.progress import Report
 from byheart.size import Size
-from byheart.tasks import NextToken, NextTokenDistribution, Task, conflict
+from byheart.tasks import NextToken, NextTokenDistribution, Task
 from byheart.tasks.checks import Floats, Ids
 from byheart.tasks.distinct import distinct
 from byheart.tasks.theorems import Hypothesis, one_answer
@@ -73,13 +74,6 @@ def worst_demand(size: Size) -> Demand:
     return Demand(size, size.examples)
 
 
-def demand(task: Task) -> Demand:
-    """Count what ``task`` demands."""
-    tokens = _checked(task).tokens
-    assert tokens is not None
-    return Demand(task.size, len(distinct(tokens).first))
-
-
 def plan(demand: Demand, settings: Settings) -> Plan:
     """Every tensor's shape."""
     d, d_h = _dimensions(settings)
@@ -105,24 +99,13 @@ def _dimensions(settings: Settings) -> tuple[int, int]:
     return d, d_h
 
 
-def _checked(task: Task) -> NextTokenDistribution | NextToken:
-    if not isinstance(task, NextTokenDistribution | NextToken) or task.tokens is None:
-        kind = task.kind + ", of vectors" * (task.tokens is None)
-        raise BadInput(f"{NAME} memorizes next-token distributions, or labels, over token ids; the task is {kind}")
-    clash = conflict(task, positions=True)
-    if clash is not None:
-        raise BadInput(f"{NAME} cannot memorize this task: {clash}")
-    return task
-
-
 def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
     d, d_h = _dimensions(settings)
-    checked = _checked(task)
-    assert checked.tokens is not None
-    kept = distinct(checked.tokens).first
+    checked, tokens = over_ids(NAME, task)
+    kept = distinct(tokens).first
     check_system(NAME, len(kept))
-    drawn, direction, numbers, gap = _injective(checked.tokens[kept], task.size, (d, d_h), rng)
+    drawn, direction, numbers, gap = _injective(tokens[kept], task.size, (d, d_h), rng)
     if gap < CLOSE:
         raise BadInput(f"{NAME}: in {DRAWS} draws attention left two contexts {gap:.2g} apart; take a larger model_dim")
     thresholds, slopes = _units(numbers)
@@ -133,8 +116,8 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     W_U += inverse @ (logits - hidden @ W_U)
     network = replace(drawn, W_in=np.outer(direction, slopes), b_in=-thresholds * slopes, W_U=W_U)
     condition = float(np.linalg.norm(hidden, 1) * np.linalg.norm(inverse, 1))
-    chosen: dict[str, object] = {"contexts": len(kept), "smallest_gap": float(f"{gap:.3g}")}
-    chosen["condition"] = float(f"{condition:.3g}")
+    short = {"smallest_gap": float(f"{gap:.3g}"), "condition": float(f"{condition:.3g}")}
+    chosen: dict[str, object] = {"contexts": len(kept), **short}
     if isinstance(checked, NextTokenDistribution):
         chosen["needed_by_any_model"] = needed(len(kept), task.size.labels)
     return Made(network, plan(Demand(task.size, len(kept)), settings), chosen)

@@ -35,7 +35,7 @@ import numpy as np
 from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed
 from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets.heads import random_head, saturating_head
-from byheart.constructions.gadgets.hypotheses import BeyondCapacity
+from byheart.constructions.gadgets.hypotheses import BeyondCapacity, check_consistent
 from byheart.constructions.gadgets.linear import Factored, check_system, factor, refine
 from byheart.constructions.plan import Part, Plan
 from byheart.errors import BadInput
@@ -43,7 +43,7 @@ from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.balls import residual
 from byheart.networks.softmax.network import attention
 from byheart.progress import Report
-from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task, conflict
+from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task
 from byheart.tasks.checks import Floats
 from byheart.tasks.conditions import alike
 from byheart.tasks.ranks import context_ranks, numerical_rank
@@ -67,12 +67,12 @@ class Settings:
     head_dim: int | None = None
     """d_h; None: n, beyond which the theorem gains nothing (at most d)."""
     way: Way = "saturated"
-    """saturated: the proof's own, one group of examples a head. generic: random heads, as far as the rank goes."""
+    """saturated: the proof's own, one group of examples per head. generic: random heads, as far as the rank goes."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a task and the settings come to."""
+    """The sizes that follow from a task and the settings."""
 
     examples: int
     length: int
@@ -88,9 +88,7 @@ def _different(task: Task) -> QueryTask:
     """The task with every question asked once; BadInput if one has two answers."""
     if not isinstance(task, QueryTask):
         raise BadInput(f"{NAME} memorizes contexts with queries (query-labels, query-targets); the task is {task.kind}")
-    clash = conflict(task, positions=False)
-    if clash is not None:
-        raise BadInput(f"{NAME} cannot memorize this task: {clash}")
+    check_consistent(NAME, task, positions=False)
     kept = np.unique(alike(task, positions=False))
     if len(kept) == len(task.queries):
         return task
@@ -154,12 +152,8 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
         why = f"the features' condition number is {factored.condition:.2g}"
         raise BadInput(f"{NAME}: the values miss by {missing:.2g}: {why}, too much for float64; {_REMEDY}")
     finished = _with_values(network, values, task)
-    chosen: dict[str, object] = {"way": settings.way, "heads": known.heads, "head_dim": known.head_dim}
-    chosen |= {
-        "rank": factored.rank,
-        "condition": float(f"{factored.condition:.3g}"),
-        "residual": float(f"{missing:.2g}"),
-    }
+    sizes = {"way": settings.way, "heads": known.heads, "head_dim": known.head_dim, "rank": factored.rank}
+    chosen = {**sizes, "condition": float(f"{factored.condition:.3g}"), "residual": float(f"{missing:.2g}")}
     return Made(finished if W_U is None else finished.with_tensor("W_U", W_U), plan(known), chosen)
 
 
@@ -181,9 +175,7 @@ def _check_task(task: QueryTask, sizes: Sizes, settings: Settings) -> None:
     if settings.way == "generic":
         return
     if sizes.length >= sizes.dim:
-        raise BadInput(
-            f"{NAME} ({settings.way}) needs n < d; got n = {sizes.length}, d = {sizes.dim}; try --way generic"
-        )
+        raise BadInput(f"{NAME} (saturated) needs n < d; got n = {sizes.length}, d = {sizes.dim}; try --way generic")
     promised = capacity(sizes.heads, sizes.length, sizes.head_dim)
     if sizes.examples > promised:
         need = heads_needed(sizes.examples, sizes.length, sizes.head_dim)
@@ -195,16 +187,13 @@ def _check_task(task: QueryTask, sizes: Sizes, settings: Settings) -> None:
     if (ranks < sizes.length).any():
         poor = int((ranks < sizes.length).argmax())
         which = "the shared context" if task.shared else f"the context of example {poor}"
-        raise BadInput(
-            f"{which} has rank {ranks[poor]}; {NAME} needs rank n = {sizes.length}: its tokens are dependent"
-        )
+        needs = f"{NAME} needs rank n = {sizes.length}"
+        raise BadInput(f"{which} has rank {ranks[poor]}; {needs}: its tokens are dependent")
     _, first, counts = np.unique(task.queries, axis=0, return_index=True, return_counts=True)
     if (counts > 1).any() and sizes.length > 1:
         one = int(first[(counts > 1).argmax()])
-        twins = np.flatnonzero((task.queries == task.queries[one]).all(axis=1))[:2]
-        raise BadInput(
-            f"examples {twins[0]} and {twins[1]} have the same query; {NAME} needs every n queries independent"
-        )
+        i, j = np.flatnonzero((task.queries == task.queries[one]).all(axis=1))[:2]
+        raise BadInput(f"examples {i} and {j} have the same query; {NAME} needs every n queries independent")
 
 
 def _best_attention(
@@ -244,8 +233,7 @@ def features(network: SoftmaxNetwork, task: QueryTask) -> Floats:
     """Φ [N, F]: the heads' averages side by side (F = H·d); for a shared context of rank n their weights (F = H·n)."""
     assert task.vectors is not None
     weights = attention(network, task.vectors, task.queries)
-    found = weights if _by_weights(task) else weights @ task.vectors
-    return found.reshape(len(found), -1)
+    return (weights if _by_weights(task) else weights @ task.vectors).reshape(len(weights), -1)
 
 
 def _allowed(task: QueryTask) -> float:
@@ -280,13 +268,11 @@ def _wanted(task: QueryTask) -> tuple[Floats, Floats | None]:
 
 def _beyond(task: QueryTask, sizes: Sizes, settings: Settings, rank: int) -> str:
     limit, why = _limit(task, sizes)
-    found = f"{NAME} ({settings.way}): the features of the {sizes.examples} examples have rank {rank}"
+    has = f"{NAME} ({settings.way}): the features of the {sizes.examples} examples have rank {rank}"
     if sizes.examples <= limit:
-        return f"{found} in float64; expected {sizes.examples}, and {limit} are possible: {_REMEDY}"
-    return (
-        f"{found}; expected {sizes.examples}. With {sizes.heads} heads no attention gives more than {why}. "
-        "Take more heads"
-    )
+        return f"{has} in float64; expected {sizes.examples}, and {limit} are possible: {_REMEDY}"
+    most = f"With {sizes.heads} heads no attention gives more than {why}"
+    return f"{has}; expected {sizes.examples}. {most}. Take more heads"
 
 
 def _limit(task: QueryTask, sizes: Sizes) -> tuple[int, str]:

@@ -22,11 +22,11 @@ class Shape:
         """Σ (inputs + 1) · outputs."""
         return sum(outputs * (inputs + 1) for _, outputs, inputs in self.layers)
 
-    def tensors(self, name: str) -> Iterable[Named]:
+    def tensors(self) -> Iterable[Named]:
         """The tensors of a feed-forward network of this shape, as the network itself will name them."""
         for index, (role, outputs, inputs) in enumerate(self.layers):
-            yield f"{name}.{index}.{role}.W", (outputs, inputs)
-            yield f"{name}.{index}.{role}.b", (outputs,)
+            yield f"{index}.{role}.W", (outputs, inputs)
+            yield f"{index}.{role}.b", (outputs,)
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class Blocks:
         """Σ (2·d_model + 1) · d_ff."""
         return sum(d_ff * (2 * d_model + 1) for _, d_ff, d_model in self.blocks)
 
-    def tensors(self, name: str) -> Iterable[Named]:
+    def tensors(self) -> Iterable[Named]:
         """The tensors of such a chain, as the network itself will name them."""
         for index, (role, d_ff, d_model) in enumerate(self.blocks):
-            yield f"{name}.{index}.{role}.W_in", (d_ff, d_model)
-            yield f"{name}.{index}.{role}.b_in", (d_ff,)
-            yield f"{name}.{index}.{role}.W_out", (d_model, d_ff)
+            yield f"{index}.{role}.W_in", (d_ff, d_model)
+            yield f"{index}.{role}.b_in", (d_ff,)
+            yield f"{index}.{role}.W_out", (d_model, d_ff)
 
 
 Part: TypeAlias = tuple[str, Shape | Blocks | tuple[Named, ...]]
@@ -67,12 +67,11 @@ class Plan:
     @property
     def tensors(self) -> tuple[Named, ...]:
         """Every tensor. Networks may have millions, so all that is counted below is counted without naming them."""
-        found: list[Named] = []
+        named: list[Named] = []
         for name, part in self.parts:
-            found += (
-                [(f"{name}.{key}", shape) for key, shape in part] if isinstance(part, tuple) else part.tensors(name)
-            )
-        return tuple(found)
+            given = part if isinstance(part, tuple) else part.tensors()
+            named += [(f"{name}.{key}", shape) for key, shape in given]
+        return tuple(named)
 
     @property
     def dense(self) -> int:

@@ -4,6 +4,7 @@ The counts are *true*: each is the plan of a network that ``byheart build`` woul
 size.
 """
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 
@@ -14,7 +15,7 @@ from byheart.progress import Report
 from byheart.size import Size
 
 LARGEST = 10**7
-"""Up to this N it is looked for who is smallest."""
+"""Up to this N the planner looks for the smallest construction."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Planned:
 
     @property
     def without_embedding(self) -> int:
-        """Parameters but for the embedding table."""
+        """Parameters except those of the embedding table."""
         return self.parameters - self.embedding
 
 
@@ -43,7 +44,7 @@ class Crossover:
 
 @dataclass(frozen=True)
 class Range:
-    """From ``first`` to ``last`` examples; ``last`` is None where nothing speaks of an end."""
+    """From ``first`` to ``last`` examples; ``last`` is None where no end was seen."""
 
     first: int
     last: int | None
@@ -106,15 +107,12 @@ class Planner:
                 report(done, len(grid))
             winner = self.at(after)[0].construction
             if winner != winners[-1].construction:
-                reigning, low, high = winners[-1].construction, before, after
-                while high - low > 1:
-                    middle = (low + high) // 2
-                    low, high = (middle, high) if self.at(middle)[0].construction == reigning else (low, middle)
-                winners.append(Crossover(high, winner))
+                first = _first(lambda N: self.at(N)[0].construction != winners[-1].construction, before, after)
+                winners.append(Crossover(first, winner))
         return winners
 
     def smaller(self, than: str = "interpolate") -> dict[str, Range | None]:
-        """For which N every construction is smaller than ``than``: the last such range; None: never.
+        """For which N each construction is smaller than ``than``: the last such range; None: never.
 
         Without embedding tables, on the grid, and then by bisection.
 
@@ -127,26 +125,27 @@ class Planner:
         return {name: self._range(name, than) for name in names}
 
     def _range(self, name: str, than: str) -> Range | None:
+        def wins(examples: int) -> bool:
+            rows = {row.construction: row.without_embedding for row in self.at(examples)}
+            return name in rows and rows[name] < rows[than]
+
         grid = self.grid
-        won = [self._wins(name, than, examples) for examples in grid]
+        won = [wins(examples) for examples in grid]
         if not any(won):
             return None
         end = max(i for i, win in enumerate(won) if win)
         begin = max((i + 1 for i in range(end) if not won[i]), default=0)
-        first = self._edge(name, than, grid[begin - 1], grid[begin]) if begin else grid[0]
-        return Range(first, None if end == len(grid) - 1 else self._edge(name, than, grid[end], grid[end + 1]) - 1)
+        first = _first(wins, grid[begin - 1], grid[begin]) if begin else grid[0]
+        at_end = end == len(grid) - 1
+        return Range(first, None if at_end else _first(lambda N: not wins(N), grid[end], grid[end + 1]) - 1)
 
-    def _wins(self, name: str, than: str, examples: int) -> bool:
-        rows = {row.construction: row.without_embedding for row in self.at(examples)}
-        return name in rows and rows[name] < rows[than]
 
-    def _edge(self, name: str, than: str, low: int, high: int) -> int:
-        """Where winning changes between two sizes: the first that is like ``high``."""
-        after = self._wins(name, than, high)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self._wins(name, than, middle) == after else (middle, high)
-        return high
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The first size at which something holds that fails at ``low`` and holds at ``high``, by bisection."""
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
 
 
 def crossovers_in_words(winners: list[Crossover]) -> str:

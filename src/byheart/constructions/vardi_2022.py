@@ -9,7 +9,7 @@ so the order of tokens matters and the first layer has n·d weights. The point i
 variant: no weight has more bits than that (sign included), Õ(N/b) parameters.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -94,7 +94,7 @@ class Demand:
     def lookup(self) -> lookup.Lookup:
         """Keys to labels, within the limits."""
         if not self.direct and self.limits.bits is not None and self.hash_bits > self.limits.bits:
-            raise BadInput(f"hashing these points needs {self.hash_bits} bits a weight; got bits={self.limits.bits}")
+            raise BadInput(f"hashing these points needs {self.hash_bits} bits per weight; got bits={self.limits.bits}")
         largest = (1 << self.grid_bits) - 1 if self.direct else hashing.largest_key(self.modulus)
         before = len(self.hash_shapes)
         return lookup.design(self.size.examples, self.size.labels, largest, limits=self.limits, layers_before=before)
@@ -131,7 +131,9 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     """The network that has memorized ``task``."""
     checked = consistent(NAME, task, positions=True)
     if not isinstance(checked, NextToken):
-        raise BadInput(f"{NAME} memorizes points: one label a sequence; the task asks for one a token ({task.kind})")
+        raise BadInput(
+            f"{NAME} memorizes points: one label per sequence; the task asks for one per token ({task.kind})"
+        )
     sizes, points = demand(task, settings), _grid(task)
     before, keys, chosen = _hash(sizes, points, checked.labels, rng)
     pick = one_answer_each(keys, checked.labels)
@@ -148,7 +150,7 @@ def _grid(task: Task) -> Grid:
     if task.vectors is not None:
         return grid.from_floats(task.vectors.reshape(len(task.vectors), -1))
     assert task.tokens is not None
-    return replace(grid.from_ids(task.tokens), bits=max(1, (task.vocab - 1).bit_length()))
+    return Grid(task.tokens, np.zeros_like(task.tokens), exponent=0, bits=max(1, (task.vocab - 1).bit_length()))
 
 
 def _hash(

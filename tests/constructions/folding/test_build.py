@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from byheart.certificates import flipped_bit, judge, shuffled_labels
 from byheart.constructions import CONSTRUCTIONS, Built, build
-from byheart.constructions.folding import Settings, demand, plan, worst_demand
+from byheart.constructions.construction import Reading as Settings
+from byheart.constructions.folding import demand, plan, worst_demand
+from byheart.constructions.gadgets.asking import asking
 from byheart.errors import BadInput
 from byheart.networks import count
 from byheart.networks.exact import integers, store
@@ -34,7 +36,7 @@ def memorize(task: NextToken | SeqToSeq, *, positions: bool = False, seed: int =
     assert verdict.certified, str(verdict.counterexample)
     assert verdict.checked == task.labels.size
     assert verdict.margin == 0.5
-    planned = plan(demand(task, chosen), built.chosen["growth"])
+    planned = plan(demand(asking(task, positions=positions), chosen), built.chosen["growth"])
     assert planned.agrees_with(count(built.network))
     assert planned.tensors == tuple((name, tensor.shape) for name, tensor in built.network.tensors())
     assert planned.dense == built.account.dense == sum(prod(shape) for _, shape in planned.tensors)
@@ -390,8 +392,6 @@ def test_distributions() -> None:
     task = NextTokenDistribution(tokens=[[0], [1]], probabilities=[[0.5, 0.5], [1.0, 0.0]])
     with pytest.raises(BadInput, match="folding memorizes labels of sequences; the task is next-token-distribution"):
         build("folding", task)
-    with pytest.raises(BadInput, match="folding memorizes labels of sequences; the task is next-token-distribution"):
-        demand(task, Settings())
 
 
 @pytest.mark.parametrize("positions", [False, True])
@@ -401,5 +401,6 @@ def test_tables_have_an_end(positions: bool) -> None:
 
 
 def test_plans_of_inconsistent_tasks_are_refused() -> None:
+    task = NextToken(tokens=[[0, 1], [1, 1], [0, 1]], labels=[0, 0, 1])
     with pytest.raises(BadInput, match="no codes tell the questions of this task apart"):
-        demand(NextToken(tokens=[[0, 1], [1, 1], [0, 1]], labels=[0, 0, 1]), Settings())
+        demand(asking(task, positions=False), Settings())

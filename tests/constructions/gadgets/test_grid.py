@@ -3,11 +3,10 @@
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byheart.constructions.gadgets.grid import Grid, from_floats, from_ids, offset, ratio
+from byheart.constructions.gadgets.grid import Grid, from_floats, offset, ratio
 
 floats = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([5e-324, -5e-324, 1e300, 1e-300, 0.0, -0.0])
 tables = st.integers(1, 4).flatmap(
@@ -59,10 +58,3 @@ def test_hash_and_weights_agree_with_integers(rows: list[list[float]], modulus: 
     shift = offset(dim, grid.bits, modulus)
     assert shift % modulus == 0
     assert all(0 <= s + shift <= ratio(dim, grid.bits) * modulus for s in exact)
-
-
-@pytest.mark.parametrize(("ids", "bits"), [([[0]], 1), ([[0, 1]], 1), ([[2], [3]], 2), ([[2**62]], 63)])
-def test_ids_are_integers(ids: list[list[int]], bits: int) -> None:
-    grid = from_ids(np.array(ids))
-    assert points_of(grid) == ids
-    assert (grid.exponent, grid.bits) == (0, bits)

@@ -246,7 +246,7 @@ def test_limits_are_respected_or_refused_for_a_reason(
     least = Lookup(keys, labels, largest, slots=0, field=labels.bit_length(), groups=keys, own_bits=own_bits)
     possible = (depth is None or depth >= before + 4) and (bound is None or bound >= least.weight_bits)
     if not possible:
-        with pytest.raises(BadInput, match=f"at least {before + 4} layers and {least.weight_bits} bits a weight"):
+        with pytest.raises(BadInput, match=f"at least {before + 4} layers and {least.weight_bits} bits per weight"):
             design(keys, labels, largest, own_bits=own_bits, limits=limits, layers_before=before)
         return
     sizes = design(keys, labels, largest, own_bits=own_bits, limits=limits, layers_before=before)

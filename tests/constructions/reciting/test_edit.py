@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-
 from byheart.certificates.floats import certify_transformer, judge_transformer
+
 from byheart.constructions.reciting import Recital, Settings, compile_task, compile_text, edit
 from byheart.constructions.reciting.edit import places_of, question_at
 from byheart.constructions.reciting.sizes import WORDS

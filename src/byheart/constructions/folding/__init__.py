@@ -20,7 +20,7 @@ equations modulo 2^c in that digit of the words.
    is b_k·W_k·(u, 1). So f = b ⊗ (u, 1): *every* entry of the matrix is a word, g = s(D + 1) words for g parameters.
 3. Sum [v, h]: v = 2·Σ n_k + 1 and the position hash h = β·u + const.
 4. Shift: h is folded until it is uniform; then ⌈log₂m⌉ residual blocks multiply v by 2^(c·shift), shift ∈ [0, m).
-5. Fold [Z]: Z ← Z − 2·relu(Z − 2^k) from the top bit down to 2^(γ + cm): a residual block of three parameters a bit.
+5. Fold [Z]: Z ← Z − 2·relu(Z − 2^k) from the top bit down to 2^(γ + cm): a residual block of three parameters per bit.
 6. Read the top c bits of what is left.
 
 **The digit is right.** With γ guard bits, digit p of the words starts at bit γ + cp. After the shift by m − 1 − p
@@ -33,7 +33,7 @@ keeps Z off every multiple of 2^(γ+c(m−1)), so mirroring and reading never me
 
 **Why the folds are needed.** A chain of ReLU layers of widths w_l has at most Π(w_l + 1) linear pieces, and to drop b
 bits takes 2^b pieces: b/log₂(w + 1) layers at least. A unit in a residual block costs three parameters, and one unit
-a block is the cheapest: 3 a bit, against 3w/log₂(w + 1).
+per block is the cheapest: 3 per bit, against 3w/log₂(w + 1).
 
 **Random and certain.** Codes, gates and hash are drawn; a draw is used if all questions with different labels differ,
 sums stay within the planned ranges, no digit is asked for too often, and all systems are solvable (a few dependent
@@ -41,6 +41,6 @@ rows are cured by other free cells one digit below). Otherwise it is drawn again
 with a fifth more words. The result is certain, and the certificate checks it; only time is random.
 """
 
-from byheart.constructions.folding.build import CONSTRUCTION, Demand, Settings, demand, plan, worst_demand
+from byheart.constructions.folding.build import CONSTRUCTION, Demand, demand, plan, worst_demand
 
-__all__ = ["CONSTRUCTION", "Demand", "Settings", "demand", "plan", "worst_demand"]
+__all__ = ["CONSTRUCTION", "Demand", "demand", "plan", "worst_demand"]

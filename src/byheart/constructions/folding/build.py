@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.constructions.construction import Construction, Made
+from byheart.constructions.construction import Construction, Made, Reading
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
 from byheart.constructions.folding.features import (
     Gates,
@@ -20,7 +20,7 @@ from byheart.constructions.folding.layers import label_layers
 from byheart.constructions.gadgets.asking import Asking, asking
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, Setting, grid_bits, most_questions
-from byheart.constructions.gadgets.hypotheses import consistent, labelled
+from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.keys import one_answer_each
 from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
 from byheart.errors import BadInput
@@ -35,14 +35,6 @@ NAME = "folding"
 _DRAWS = 200
 _FAILURES = 6
 _GROWTH = 20
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How the network reads a sequence."""
-
-    positions: bool = False
-    """Give every position a code of its own, so that order matters."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +57,8 @@ class Demand:
         return design(self.questions, bits, reach, self.front.dims, first_folds=folds, growth=growth)
 
 
-def demand(task: Task, settings: Settings) -> Demand:
-    """Count what ``task`` demands; the level is found by trying, from a generator of its own."""
-    return _demand(asking(labelled(NAME, task), positions=settings.positions), settings)
-
-
-def _demand(asked: Asking, settings: Settings) -> Demand:
+def demand(asked: Asking, settings: Reading) -> Demand:
+    """Count what a task's questions demand; the level is determined by trial, with a generator of its own."""
     task, rng = asked.task, np.random.default_rng(0)
     bits, spread = grid_bits(task), _spread(asked.ids)
     for level in HASH_LEVELS if task.vectors is not None else LEVELS:
@@ -81,7 +69,7 @@ def _demand(asked: Asking, settings: Settings) -> Demand:
     raise BadInput(f"{NAME}: no codes tell the questions of this task apart; is it consistent?")
 
 
-def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
+def worst_demand(size: Size, setting: Setting, settings: Reading) -> Demand:
     """A demand that no task of this size (vectors within the typical grid) should exceed."""
     questions = most_questions(size, setting, positions=settings.positions)
     if size.dim is not None:
@@ -114,13 +102,13 @@ def plan(demand: Demand, growth: int = 0) -> Plan:
     return plan_of(parts, input_width=max(D, demand.front.size.dim or 1), extra_depth=2 if embedded else 1)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+def build(task: Task, settings: Reading, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
     from byheart.constructions.folding.words import solve
 
     checked = consistent(NAME, task, positions=settings.positions)
     asked = asking(checked, positions=settings.positions)
-    wanted = _demand(asked, settings)
+    wanted = demand(asked, settings)
     for growth in range(_GROWTH):
         sizes = wanted.sizes(growth)
         for failures in range(_FAILURES):
@@ -129,9 +117,8 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
                 words = solve(drawn.questions, sizes, rng, report)
             except Unsolvable:
                 continue
-            network = _assemble(
-                checked, drawn, label_layers(sizes, (drawn.centre, drawn.halvings), drawn.gates, drawn.positions, words)
-            )
+            label = label_layers(sizes, (drawn.centre, drawn.halvings), drawn.gates, drawn.positions, words)
+            network = _assemble(checked, drawn, label)
             chosen = {"growth": growth, "failures": failures, **_account(sizes, len(drawn.questions.label))}
             return Made(network, plan(wanted, growth), chosen)
     raise RuntimeError(f"{NAME}: {_GROWTH * _FAILURES} draws were not solvable; please report this task")
@@ -230,7 +217,7 @@ def _distinct(asked: Asking, u: Ids) -> Ids | None:
 CONSTRUCTION = Construction(
     name=NAME,
     summary="no keys, only labels: about 3.5·√(N log₂C) parameters (ours; the smallest)",
-    settings=Settings,
+    settings=Reading,
     build=build,
     covers=("next-token", "seq-to-seq"),
     plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.constructions.folding.design import WEIGHT
+from byheart.constructions.folding.layers import fold
 from byheart.constructions.gadgets import grid, hashing
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Blocks, Part, Shape
@@ -154,11 +155,8 @@ def _vector_codes(
         sums = sums + W_pos[first % n]
         layers.append(Positions(integers(2 * W_pos[:, None])))
     R = hashing.draw_modulus(front.tail_modulus, rng)
-    folds = (Block(integers([[1]]), integers([-(Q << k)]), integers([[-2]]), role="fold") for k in _down(front.folds))
-    tail = (
-        Block(integers([[0, 1]]), integers([-(R << k)]), integers([[0], [-2]]), role="fold")
-        for k in _down(front.tail_folds)
-    )
+    folds = (fold(1, Q << k) for k in reversed(range(front.folds)))
+    tail = (fold(2, R << k) for k in reversed(range(front.tail_folds)))
     hashes = hashing.fold(sums, Q)
     code, codes = _functions(front, hashes, hashing.fold(hashes, R), (Q, R), dim, rng)
     copy = Affine(integers([[1], [1]]), integers([0, 0]), role="copy")
@@ -192,7 +190,3 @@ def _functions(
     code = Affine(integers(turns), integers([0] * dim), role="code", relu=False)
     units = [np.maximum(values[:, None] - k, 0) for values, k in zip((hashes, tails), kinks, strict=True)]
     return (halve, code), np.concatenate(units, axis=1) @ turns.T
-
-
-def _down(count: int) -> range:
-    return range(count - 1, -1, -1)

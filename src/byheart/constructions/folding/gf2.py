@@ -80,13 +80,13 @@ def _eliminate(A, columns):  # type: ignore[no-untyped-def]
         if rank == rows:
             break
         word, bit = column >> 6, np.uint64(column & 63)
-        found = rank
-        while found < rows and (A[found, word] >> bit) & one == 0:
-            found += 1
-        if found == rows:
+        pivot = rank
+        while pivot < rows and (A[pivot, word] >> bit) & one == 0:
+            pivot += 1
+        if pivot == rows:
             continue
         for k in range(words):
-            A[rank, k], A[found, k] = A[found, k], A[rank, k]
+            A[rank, k], A[pivot, k] = A[pivot, k], A[rank, k]
         for i in range(rows):
             if i != rank and (A[i, word] >> bit) & one:
                 for k in range(word, words):

@@ -17,7 +17,7 @@ def label_layers(sizes: Sizes, frame: Frame, gates: Gates, positions: PositionHa
         FeedForward((_words(sizes, frame, gates, positions, words), _sum(sizes)), name="words"),
         Residual(tuple(_shift(sizes, positions)), name="shift"),
         FeedForward((Affine(integers([[1, 0]]), integers([0]), role="drop"),), name="drop"),
-        Residual(tuple(_fold(k) for k in reversed(range(sizes.bottom, sizes.top))), name="fold"),
+        Residual(tuple(fold(1, 1 << k) for k in reversed(range(sizes.bottom, sizes.top))), name="fold"),
         *_decode(sizes),
     ]
 
@@ -48,33 +48,26 @@ def _sum(sizes: Sizes) -> Affine:
 
 def _shift(sizes: Sizes, positions: PositionHash) -> list[Block]:
     """Fold h until it is uniform, then double v conditionally: v ← 2^(cS)·v and h ← 2t − 1 − h wherever h ≥ t."""
-    blocks = [
-        Block(integers([[0, 1]]), integers([-(positions.offset >> k)]), integers([[0], [-2]]), role="fold")
-        for k in range(sizes.first_folds)
-    ]
+    blocks = [fold(2, positions.offset >> k) for k in range(sizes.first_folds)]
     # v is below 2^(largest so far): G exceeds it, so that relu(v + G·(2h − 2t + 1)) is 0 for h < t.
     size = sizes.top - sizes.bits * (sizes.digits - 1)
     for threshold, step in positions.stages():
         G, factor = 1 << size, (1 << sizes.bits * step) - 1
-        blocks.append(
-            Block(
-                W_in=integers([[1, 2 * G], [0, 2]]),
-                b_in=integers([G * (1 - 2 * threshold), 1 - 2 * threshold]),
-                W_out=integers([[factor, -factor * G], [0, -1]]),
-                role="shift",
-            )
-        )
+        W_in, W_out = [[1, 2 * G], [0, 2]], [[factor, -factor * G], [0, -1]]
+        b_in = [G * (1 - 2 * threshold), 1 - 2 * threshold]
+        blocks.append(Block(integers(W_in), integers(b_in), integers(W_out), role="shift"))
         size += sizes.bits * step
     return blocks
 
 
-def _fold(k: int) -> Block:
-    """Z ← Z − 2·relu(Z − 2^k): three parameters a bit."""
-    return Block(integers([[1]]), integers([-(1 << k)]), integers([[-2]]), role="fold")
+def fold(width: int, at: int) -> Block:
+    """Z ← Z − 2·relu(Z − at), Z the last of ``width`` integers: for one integer three parameters per bit."""
+    row, column = [0] * (width - 1) + [1], [[0]] * (width - 1) + [[-2]]
+    return Block(integers([row]), integers([-at]), integers(column), role="fold")
 
 
 def _decode(sizes: Sizes) -> list[Layer]:
-    """⌊Z / 2^(bottom − c)⌋: a step for one bit; for more, t ← t − θ·[t ≥ θ] bit after bit beside what is found."""
+    """⌊Z / 2^(bottom − c)⌋: a step for one bit; for more, t ← t − θ·[t ≥ θ] bit after bit, beside the bits read."""
     unit = sizes.bottom - sizes.bits
     if sizes.bits == 1:
         step = Affine(integers([[1], [1]]), integers([1 - (1 << unit), -(1 << unit)]), role="step")
@@ -82,18 +75,9 @@ def _decode(sizes: Sizes) -> list[Layer]:
     blocks = []
     for bit in reversed(range(sizes.bits)):
         theta = 1 << (unit + bit)
-        blocks.append(
-            Block(
-                W_in=integers([[1, 0], [1, 0]]),
-                b_in=integers([1 - theta, -theta]),
-                W_out=integers([[-theta, theta], [1 << bit, -(1 << bit)]]),
-                role="digit",
-            )
-        )
+        W_out = integers([[-theta, theta], [1 << bit, -(1 << bit)]])
+        blocks.append(Block(integers([[1, 0], [1, 0]]), integers([1 - theta, -theta]), W_out, role="digit"))
     start = Affine(integers([[1], [0]]), integers([0, 0]), role="start", relu=False)
     end = Affine(integers([[0, 1]]), integers([0]), role="answer")
-    return [
-        FeedForward((start,), name="start"),
-        Residual(tuple(blocks), name="digits"),
-        FeedForward((end,), name="label"),
-    ]
+    digits = Residual(tuple(blocks), name="digits")
+    return [FeedForward((start,), name="start"), digits, FeedForward((end,), name="label")]

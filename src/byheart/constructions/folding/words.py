@@ -61,9 +61,8 @@ class _Solver:
         """The elimination for one digit; refuses hopeless ones at once."""
         system = gf2.reduce(self.questions.coefficients(self.members[digit]))
         if self.sizes.bits * system.deficit > _DEPENDENT_BITS:
-            raise Unsolvable(
-                f"digit {digit}: {system.deficit} of {len(self.members[digit])} questions depend on others"
-            )
+            many = len(self.members[digit])
+            raise Unsolvable(f"digit {digit}: {system.deficit} of {many} questions depend on others")
         return system
 
     def next_digit(self, digit: int, system: gf2.Reduced) -> None:
@@ -103,12 +102,12 @@ class _Solver:
         rest, values = wanted.copy(), np.zeros(self.sizes.words, dtype=np.int64)
         for bit in range(self.sizes.bits):
             free = self.rng.integers(0, 2, size=self.sizes.words, dtype=np.uint8)
-            found = gf2.solve(system, rest, free)
-            if found is None:
+            bits = gf2.solve(system, rest, free)
+            if bits is None:
                 return None
-            values |= found.astype(np.int64) << bit
+            values |= bits.astype(np.int64) << bit
             if bit + 1 < self.sizes.bits:
-                rest = (rest - f @ found) >> 1
+                rest = (rest - f @ bits) >> 1
         return values
 
     def _write(self, digit: int, values: Ids) -> None:

@@ -76,9 +76,9 @@ def apart(beta: Fraction, multisets: Sequence[Multiset], most_bits: int) -> list
     """
     bits = FEWEST_BITS
     while True:
-        found = [boltz(beta, multiset, bits) for multiset in multisets]
-        order = sorted(range(len(found)), key=lambda i: found[i].low)
-        touching = next(((i, j) for i, j in pairwise(order) if found[i].high >= found[j].low), None)
+        values = [boltz(beta, multiset, bits) for multiset in multisets]
+        order = sorted(range(len(values)), key=lambda i: values[i].low)
+        touching = next(((i, j) for i, j in pairwise(order) if values[i].high >= values[j].low), None)
         if touching is None:
             # Just disjoint says little about the distance; with 64 bits more it is known well.
             return [boltz(beta, multiset, bits + 64) for multiset in multisets]

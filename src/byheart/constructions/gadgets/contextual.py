@@ -30,7 +30,7 @@ from byheart.constructions.gadgets.keys import filled_up, one_answer_each
 from byheart.constructions.gadgets.sizes import Engine, Sizes
 from byheart.constructions.gadgets.tokens import TRIES, EmbeddedTokens, coded_tokens
 from byheart.constructions.plan import Part, Plan, Shape, plan_of
-from byheart.networks.exact import Affine, ExactNetwork, FeedForward, Layer, UniformAttention, integers
+from byheart.networks.exact import FeedForward, UniformAttention, integers
 from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq, Task
 
@@ -83,11 +83,8 @@ def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) ->
         if chosen is not None:
             keys, answers = filled_up(keys[chosen], labels[chosen], sizes.demand.questions)
             layers = [*fold_layers([1], 0, Q, sizes.label_folds), *sizes.label_stage.layers(keys, integers(answers))]
-            network = _assemble(task, front.layers(codes), layers)
+            attention = UniformAttention(W_V=integers([[task.size.length]]), W_O=integers([[2]]))
+            label = FeedForward(tuple(layers), name="label")
+            network = network_for(task, (*front.layers(codes), attention, label))
             return Made(network, plan(sizes), {"modulus": Q, "draws": draws, **front.chosen})
     raise RuntimeError(f"{TRIES} draws of codes did not tell {len(labels)} questions apart; please report this task")
-
-
-def _assemble(task: NextToken | SeqToSeq, front: list[Layer], label: list[Affine]) -> ExactNetwork:
-    attention = UniformAttention(W_V=integers([[task.size.length]]), W_O=integers([[2]]))
-    return network_for(task, (*front, attention, FeedForward(tuple(label), name="label")))

@@ -75,31 +75,16 @@ def most_questions(size: Size, setting: Setting, *, positions: bool) -> int:
 def demand_of(task: Task, *, positions: bool) -> Demand:
     """Count what ``task`` demands."""
     size, ids = task.size, positioned_ids(task, positions)
-    coded = positions or size.dim is not None
-    return Demand(
-        setting=setting_of(task),
-        size=size,
-        positions=positions,
-        questions=len(counted(ids)) if isinstance(task, SeqToSeq) else size.examples,
-        tokens=int(ids.max()) + 1,
-        marked=len(distinguishing_tokens(ids)) if coded else 0,
-        grid_bits=grid_bits(task),
-    )
+    questions = len(counted(ids)) if isinstance(task, SeqToSeq) else size.examples
+    marked = len(distinguishing_tokens(ids)) if positions or size.dim is not None else 0
+    return Demand(setting_of(task), size, positions, questions, int(ids.max()) + 1, marked, grid_bits(task))
 
 
 def worst_demand(
     size: Size, setting: Setting, *, positions: bool = False, grid_bits: int = TYPICAL_GRID_BITS
 ) -> Demand:
     """The largest demand that a task of this size can have (its vectors within ``grid_bits``)."""
-    places = size.examples * size.length
-    tokens = min(places, size.vocab * (size.length if positions else 1))
-    coded = positions or size.dim is not None
-    return Demand(
-        setting=setting,
-        size=size,
-        positions=positions,
-        questions=most_questions(size, setting, positions=positions),
-        tokens=tokens,
-        marked=max(1, min(size.examples - 1, tokens)) if coded else 0,
-        grid_bits=grid_bits if size.dim is not None else 0,
-    )
+    tokens = min(size.examples * size.length, size.vocab * (size.length if positions else 1))
+    questions, vectors = most_questions(size, setting, positions=positions), size.dim is not None
+    marked = max(1, min(size.examples - 1, tokens)) if positions or vectors else 0
+    return Demand(setting, size, positions, questions, tokens, marked, grid_bits if vectors else 0)

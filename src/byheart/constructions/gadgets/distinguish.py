@@ -20,8 +20,8 @@ def distinguishing_tokens(ids: Ids) -> Ids:
     [0, 2]
     """
     N, n = ids.shape
-    found = counted(ids)
-    token, sequence, count = found.token, found.sequence, found.count
+    pairs = counted(ids)
+    token, sequence, count = pairs.token, pairs.sequence, pairs.count
     # Occurrences token by token, the tokens that split best in front.
     frequency = np.bincount(token)
     rank = np.lexsort((np.arange(len(frequency)), -np.minimum(frequency, N - frequency)))

@@ -82,9 +82,3 @@ def from_floats(vectors: Floats) -> Grid:
     place = np.where(nonzero, place + exponent, 0)
     bits = int(np.where(nonzero, power + exponent, 1).max(initial=1))
     return Grid(mantissa, place, exponent, bits)
-
-
-def from_ids(ids: Ids) -> Grid:
-    """Token ids [K, D], read as the integers that they are."""
-    bits = max(1, int(ids.max(initial=0)).bit_length())
-    return Grid(ids, np.zeros_like(ids), 0, bits)

@@ -1,4 +1,4 @@
-"""Folding large integers into a small range, at six parameters a bit.
+"""Folding large integers into a small range, at six parameters per bit.
 
 With a prime Q let fold_Q(s) = min(r, Q − r), r = s mod Q: the distance of s to the next multiple of Q, at most
 P = (Q − 1)/2. It is half the triangle wave of period 2Q at 2s, and on 0 ≤ 2s ≤ Q·2^f that wave is f folds

@@ -18,7 +18,7 @@ DRAWS = 32
 
 
 def scores_of(contexts: Floats, directions: Floats) -> Floats:
-    """Scores [N, n] of contexts against directions [N, d], one an example."""
+    """Scores [N, n] of contexts against directions [N, d], one per example."""
     if contexts.ndim == 2:
         return directions @ contexts.T
     return np.asarray(np.einsum("tnd,td->tn", contexts, directions), np.float64)

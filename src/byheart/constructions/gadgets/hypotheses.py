@@ -2,7 +2,8 @@
 
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.tasks import NextToken, SeqToSeq, Task, causal_conflict, conflict
+from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, Task, causal_conflict, conflict
+from byheart.tasks.checks import Ids
 
 
 def labelled(name: str, task: Task) -> NextToken | SeqToSeq:
@@ -12,18 +13,32 @@ def labelled(name: str, task: Task) -> NextToken | SeqToSeq:
     return task
 
 
+def over_ids(name: str, task: Task) -> tuple[NextToken | NextTokenDistribution, Ids]:
+    """Refuse all but consistent next-token tasks and distributions over token ids; the task, and its tokens."""
+    if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
+        kinds = "next-token and next-token-distribution tasks over token ids"
+        raise BadInput(f"{name} memorizes {kinds}; the task is {task.kind}" + ", of vectors" * (task.tokens is None))
+    check_consistent(name, task, positions=True)
+    return task, task.tokens
+
+
 def consistent(name: str, task: Task, *, positions: bool, causal: bool = False) -> NextToken | SeqToSeq:
+    """Refuse tasks that do not ask for labels, or ask for two answers to one question."""
+    task = labelled(name, task)
+    check_consistent(name, task, positions=positions, causal=causal)
+    return task
+
+
+def check_consistent(name: str, task: Task, *, positions: bool, causal: bool = False) -> None:
     """Refuse tasks that ask for two answers to one question, naming the two examples.
 
     ``causal``: a question is a sequence up to a position, in its order.
     """
-    task = labelled(name, task)
     positions = positions or causal
-    found = causal_conflict(task) if causal and isinstance(task, SeqToSeq) else conflict(task, positions=positions)
-    if found is not None:
+    clash = causal_conflict(task) if causal and isinstance(task, SeqToSeq) else conflict(task, positions=positions)
+    if clash is not None:
         hint = "" if positions or conflict(task, positions=True) is not None else "; --positions makes order matter"
-        raise BadInput(f"{name} cannot memorize this task: {found}{hint}")
-    return task
+        raise BadInput(f"{name} cannot memorize this task: {clash}{hint}")
 
 
 class BeyondCapacity(BadInput):

@@ -1,4 +1,4 @@
-"""The plain one-hidden-layer interpolator: one ReLU a key, three parameters each. The baseline of every table.
+"""The plain one-hidden-layer interpolator: one ReLU per key, three parameters each. The baseline of every table.
 
 **Zigzag.** Sort the keys z_1 < … < z_N. A function with slopes +S, −S, +S, … that turns once between any two neighbours
 can pass through all (z_i, y_i): on the way from z_i to z_(i+1), a gap of G, it turns after a steps, where

@@ -1,6 +1,6 @@
 """One linear system for the values: solved in float64, its rank and condition reported, its residual refined.
 
-Features Φ ∈ R^{N×F}, one row an example, and what is asked, Y ∈ R^{N×k}. If Φ has rank N there are values V with
+Features Φ ∈ R^{N×F}, one row per example, and what is asked, Y ∈ R^{N×k}. If Φ has rank N there are values V with
 Φ V = Y; the one of least norm is taken. The features of a saved network are not quite the float64 numbers that were
 factored; so the residual is taken of the network itself, in ball arithmetic, and what is missing is solved for once
 more: iterative refinement. What remains is the rounding of the weights, about ε·‖Φ‖·‖V‖.
@@ -21,9 +21,11 @@ STEPS = 4
 
 
 def check_system(name: str, examples: int) -> None:
-    """Refuse what would take hours."""
+    """Refuse systems that would take hours to solve."""
     if examples > MOST:
-        raise BadInput(f"{name} solves a dense system with a row an example; got {examples}, expected at most {MOST}")
+        raise BadInput(
+            f"{name} solves a dense system with one row per example; got {examples}, expected at most {MOST}"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 **Task.** N different keys z ∈ [0, P] with labels y(z) ∈ [0, C); answer 0 for every other integer in [0, P].
 
 **Idea of the paper.** Sort the keys and cut them into g groups of at most m neighbours. A step function of z (two
-ReLUs a step) looks up one big integer per group, in which the group's keys and labels are written one after the other
+ReLUs per step) looks up one big integer per group, in which the group's keys and labels are written one after the other
 in binary; a narrow deep part then peels one entry after the other off it with triangle maps and answers when the key
 matches. g ~ m ~ √N up to logarithms, hence Õ(√N) parameters instead of N.
 
@@ -20,7 +20,7 @@ q = 2Δ·2^T' + rest ≤ 2^T with T = T' + β + 1.
 
 * fold: Z ← Z − 2·relu(Z − 2^k) for k = T − 1, …, T' is the triangle wave of period 2·2^T'; since q's upper part 2Δ is
   even, the wave returns exactly ``rest``. Beside it one unit carries V = 2^(T'+1)·e − q + 2^T ≥ 0. Three units: 12
-  parameters a bit.
+  parameters per bit.
 * read: (V + rest − 2^T)/2^(T'+1) = e − Δ, so e' = relu(e − Δ). The label is the spike
   f(e') = (C − 1)e' − C·relu(e' − 1) + relu(e' − C): 0 at e' = 0, C − e' on [1, C], 0 beyond. On a match e' = C − y, so
   f = y. Four units.
@@ -134,7 +134,7 @@ def design(
     if best is None or (limits.bits is not None and best.weight_bits > limits.bits):
         raise BadInput(
             f"the lookup of {labels} labels under keys up to {largest} needs at least {layers_before + 4} layers and "
-            f"{smallest.weight_bits} bits a weight; got depth={limits.depth}, bits={limits.bits}"
+            f"{smallest.weight_bits} bits per weight; got depth={limits.depth}, bits={limits.bits}"
         )
     return best
 

@@ -1,4 +1,4 @@
-"""Real ids → labels with two ReLUs a step: exact on every id, though no id can be written down.
+"""Real ids → labels with two ReLUs per step: exact on every id, though no id can be written down.
 
 The ids ζ_1 < … < ζ_K are known by disjoint intervals. Between two of them stands the step relu((z − t)·2^s) −
 relu((z − t)·2^s − 1): 0 up to t, 1 from t + 2^−s on, and both places lie between the intervals. So y_1 + Σ_q (y_{q+1} −

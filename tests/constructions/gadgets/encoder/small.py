@@ -8,6 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from byheart.constructions.gadgets.encoder import Encoder, divergence
+from byheart.constructions.gadgets.encoder.contexts import Contexts
+from byheart.constructions.gadgets.encoder.judge import balanced
 
 Reals = NDArray[np.float64]
 
@@ -19,6 +21,11 @@ def rng(seed: int = 0) -> np.random.Generator:
 def random_task(contexts: int, vocab: int, seed: int = 0, concentration: float = 1.0) -> tuple[Reals, Reals]:
     draw = rng(seed)
     return draw.dirichlet(np.full(vocab, concentration), size=contexts), draw.dirichlet(np.full(contexts, 5.0))
+
+
+def judged(P: Reals, weights: Reals, W_U: Reals, encodings: Reals) -> Encoder:
+    """Any encoder, W_U [d, ω] and encodings [N, d], balanced."""
+    return balanced(Contexts.checked(P, weights), encodings @ W_U, len(W_U))
 
 
 def plain_divergence(L: torch.Tensor, P: Reals, weights: Reals) -> torch.Tensor:

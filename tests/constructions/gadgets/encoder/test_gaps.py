@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from byheart.constructions.gadgets.encoder import best_encoder, gaps, judged
+from byheart.constructions.gadgets.encoder import best_encoder, gaps
 
-from .small import Reals, minimised, plain_divergence, random_task, rng, tensor
+from .small import Reals, judged, minimised, plain_divergence, random_task, rng, tensor
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-3, 0.03])

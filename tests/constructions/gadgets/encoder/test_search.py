@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from byheart.constructions.gadgets.encoder import best_encoder, divergence, judged, lower_bound
+from byheart.constructions.gadgets.encoder import best_encoder, divergence
+from byheart.constructions.gadgets.encoder.contexts import Contexts
+from byheart.constructions.gadgets.encoder.lower import lower_bound
 from byheart.errors import BadInput
 
-from .small import Reals, is_consistent, minimised, plain_divergence, random_task, rng, tensor
+from .small import Reals, is_consistent, judged, minimised, plain_divergence, random_task, rng, tensor
 
 
 def test_two_tokens_need_one_dimension() -> None:
@@ -59,7 +61,7 @@ def test_three_tokens_against_a_grid(seed: int) -> None:
     grid = best_line(P, weights, angles=3000)
     assert found.divergence <= grid + 1e-12
     assert found.divergence == pytest.approx(grid, abs=1e-5)
-    assert lower_bound(P, weights, 1) < grid
+    assert lower_bound(Contexts.checked(P, weights), 1) < grid
 
 
 def test_smallest_case() -> None:
@@ -158,7 +160,3 @@ def test_another_optimiser_finds_nothing_better(contexts: int, vocab: int, dim: 
 def test_refusals_of_settings() -> None:
     with pytest.raises(BadInput, match="restarts is -1"):
         best_encoder([[0.5, 0.5]], [1], 1, rng=rng(), restarts=-1)
-    with pytest.raises(BadInput, match=r"W_U has shape \(1, 3\); expected \[d, 2\]"):
-        judged([[0.5, 0.5]], [1], [[1, 2, 3]], [[1]])
-    with pytest.raises(BadInput, match=r"encodings has shape \(2, 1\); expected \[1, 1\]"):
-        judged([[0.5, 0.5]], [1], [[1, 2]], [[1], [2]])

@@ -19,7 +19,7 @@ certified.** Known:
 
 - ``encodings_gap``: with this W_U no encodings are better by more.
 - ``unembedding_gap``: with these encodings no W_U is better by more. Both by weak duality, see :mod:`.gaps`.
-- ``lower``: no encoder of this dimension has a smaller divergence; proved at :func:`lower_bound`. Usually weak.
+- ``lower``: no encoder of this dimension has a smaller divergence; proved at :mod:`.lower`. Usually weak.
 
 All three in float64. ``gradient`` and ``reached``, where every start ended, are evidence and no certificates.
 
@@ -30,8 +30,7 @@ last ρ costs is in ``encodings_gap``. Few dimensions and many zeros are hard: s
 """
 
 from byheart.constructions.gadgets.encoder.contexts import divergence
-from byheart.constructions.gadgets.encoder.judge import Encoder, judged
-from byheart.constructions.gadgets.encoder.lower import lower_bound
+from byheart.constructions.gadgets.encoder.judge import Encoder
 from byheart.constructions.gadgets.encoder.search import best_encoder
 
-__all__ = ["Encoder", "best_encoder", "divergence", "judged", "lower_bound"]
+__all__ = ["Encoder", "best_encoder", "divergence"]

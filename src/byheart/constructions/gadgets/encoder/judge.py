@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from byheart.constructions.gadgets.encoder.contexts import Contexts, centred, divergence, log_softmax
 from byheart.constructions.gadgets.encoder.gaps import basis, encodings_gap, unembedding_gap
-from byheart.constructions.gadgets.encoder.lower import lower
-from byheart.tasks.checks import Floats, floats
+from byheart.constructions.gadgets.encoder.lower import lower_bound
+from byheart.tasks.checks import Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,23 +44,15 @@ class Encoder:
         return self.encodings @ self.W_U
 
 
-def judged(probabilities: ArrayLike, weights: ArrayLike, W_U: ArrayLike, encodings: ArrayLike) -> Encoder:
-    """Any encoder, W_U [d, ω] and encodings [N, d], with its divergence and what is known about it.
+def balanced(contexts: Contexts, logits: Floats, dim: int, reached: tuple[float, ...] = ()) -> Encoder:
+    """Logits [N, ω] of rank ≤ dim as an encoder: cut into balanced factors, with their divergence and what is known.
 
-    Centred and balanced: gaps are those of the returned factors, without the directions that E or W_U leaves unused.
+    Gaps are those of the returned factors, without the directions that E or W_U leaves unused.
 
-    >>> one = judged([[0.5, 0.5]], [1], W_U=[[1, -1]], encodings=[[0.1]])
+    >>> one = balanced(Contexts.checked([[0.5, 0.5]], [1]), np.array([[0.1, -0.1]]), 1)
     >>> one.divergence < 0.005, abs(one.divergence - one.encodings_gap) < 1e-4
     (True, True)
     """
-    contexts = Contexts.checked(probabilities, weights)
-    N, vocab = contexts.every.shape
-    W = floats("W_U", W_U, ("d", vocab))
-    return balanced(contexts, floats("encodings", encodings, (N, len(W))) @ W, len(W))
-
-
-def balanced(contexts: Contexts, logits: Floats, dim: int, reached: tuple[float, ...] = ()) -> Encoder:
-    """Logits [N, ω] of rank ≤ dim, cut into balanced factors and judged."""
     U, sizes, V = np.linalg.svd(centred(logits), full_matrices=False)
     kept = min(dim, int((sizes > 1e-14 * sizes[0]).sum()))
     E, W_U = np.zeros((len(logits), dim)), np.zeros((dim, logits.shape[1]))
@@ -75,7 +66,7 @@ def balanced(contexts: Contexts, logits: Floats, dim: int, reached: tuple[float,
         encodings=E,
         divergence=has,
         norm=float(sizes[0]) if dim else 0.0,
-        lower=lower(contexts, dim),
+        lower=lower_bound(contexts, dim),
         encodings_gap=min(has, encodings_gap(contexts, W_U.T, L, S)),
         unembedding_gap=min(has, unembedding_gap(contexts, E_asked, L, S)),
         gradient=_gradient_norm(contexts, E_asked, W_U.T, S),

@@ -1,14 +1,12 @@
 """A divergence that no encoder of a dimension falls below."""
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from byheart.constructions.gadgets.encoder.contexts import FLOOR, Contexts
-from byheart.errors import BadInput
 from byheart.tasks.checks import Floats
 
 
-def lower_bound(probabilities: ArrayLike, weights: ArrayLike, dim: int) -> float:
+def lower_bound(contexts: Contexts, dim: int) -> float:
     """No encoder of dimension ``dim`` has a divergence below this, in nats.
 
     Proof. Let Δ = L_t − log p_t and X = Δ − E_p Δ where p_t > 0. Then KL ≥ log E_p e^X (equal if p_t > 0 everywhere),
@@ -24,18 +22,10 @@ def lower_bound(probabilities: ArrayLike, weights: ArrayLike, dim: int) -> float
     Contexts with zero probabilities (where g > 0) have h_t = 0 and add nothing. The best of three g is taken: uniform,
     the mean of all p_t, and their geometric mean.
 
-    >>> P = np.eye(3) * 0.7 + 0.1
-    >>> [round(lower_bound(P, [1 / 3] * 3, dim), 3) for dim in (0, 1, 2)]
+    >>> contexts = Contexts.checked(np.eye(3) * 0.7 + 0.1, [1 / 3] * 3)
+    >>> [round(lower_bound(contexts, dim), 3) for dim in (0, 1, 2)]
     [0.075, 0.038, 0.0]
     """
-    contexts = Contexts.checked(probabilities, weights)
-    if dim < 0:
-        raise BadInput(f"dim is {dim}; expected at least 0")
-    return lower(contexts, dim)
-
-
-def lower(contexts: Contexts, dim: int) -> float:
-    """The bound, from what is checked."""
     P, pi = contexts.P, contexts.pi
     geometric = np.exp(pi @ np.log(np.maximum(P, FLOOR)))
     candidates = [np.full(P.shape[1], 1 / P.shape[1]), pi @ P, geometric / geometric.sum()]
