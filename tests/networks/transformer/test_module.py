@@ -150,7 +150,10 @@ def test_a_gradient_is_a_slope():
 def test_tensors_that_do_not_fit():
     spec, tensors = hand_built()
     given = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
-    for changed in ({name: tensor for name, tensor in given.items() if name != "less.b_in"}, given | {"x": torch.zeros(1)}):
+    for changed in (
+        {name: tensor for name, tensor in given.items() if name != "less.b_in"},
+        given | {"x": torch.zeros(1)},
+    ):
         with pytest.raises(BadInput, match=r"\['(less.b_in|x)'\] are missing or unknown"):
             Transformer(spec).load(changed)
     with pytest.raises(BadInput, match=r"less.b_in is torch.float64 \[1, 1\]; expected torch.float32 \[1, 1\]"):
