@@ -50,8 +50,13 @@ def compared(
         margin=None if len(bad) or not np.isfinite(answers.margins.min()) else float(answers.margins.min()),
         counterexample=example,
         undecided=int(undecided.sum()),
-        note=f"{contexts.edited} answers differ from the text: the network was edited" if contexts.edited else "",
+        note=_edited(contexts.edited) if contexts.edited else "",
     )
+
+
+def _edited(count: int) -> str:
+    differ = "1 answer differs" if count == 1 else f"{count:,} answers differ"
+    return f"{differ} from what was given: the network was edited"
 
 
 def flipped(

@@ -35,7 +35,7 @@ class Settings:
     """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16). The larger one puts data
     into sign and exponent too. Default: the smaller one."""
     layout: Literal["rectangular", "uniform"] = "rectangular"
-    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 24-bit words)."""
+    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words)."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def compile_rectangular(
     ``files`` are a tokenizer's; ``report`` hears of bit planes.
     """
     began = time.perf_counter()
-    _check(contexts)
+    _check(contexts, settings)
     plain = WORDS[settings.precision][0]
     word = plain if settings.words is None else settings.words
     code = make_code(contexts.labels, contexts.label_count, plain)
@@ -124,7 +124,9 @@ def compile_with(
     return Built(NAME, recipe.settings, network, time.perf_counter() - began, recipe.draw[0], contexts, chosen)
 
 
-def _check(contexts: Contexts) -> None:
+def _check(contexts: Contexts, settings: Settings) -> None:
+    if settings.precision not in WORDS:
+        raise BadInput(f"precision is {settings.precision!r}; expected {', '.join(WORDS)}")
     if not len(contexts):
         raise BadInput("there is no question to answer; expected at least one")
     longest = int(np.diff(contexts.starts).max())
