@@ -47,7 +47,8 @@ class EditCommand:
         check_destination(folder)
         network = load(self.network)
         if not isinstance(network, TransformerNetwork):
-            raise BadInput(f"{self.network}: is {NAMES[network.kind]}; expected what `byheart compile` makes")
+            expected = "expected a float Transformer, as `byheart compile` makes it in the layout rectangular"
+            raise BadInput(f"{self.network}: is {NAMES[network.kind]}; {expected}")
         contexts = self._contexts(network)
         place, label = self._change(contexts, from_files(network.files))
         before = certify(network, contexts)

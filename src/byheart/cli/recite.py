@@ -47,14 +47,13 @@ class ReciteCommand:
         torch.set_num_threads(max(1, self.threads))
         network = load(self.network)
         if self.tokens is None and network.about.get("end") is None:
-            raise BadInput(
-                f"{self.network}: knows answers to a task, not texts; expected --tokens and a text, or ask it"
-            )
+            expected = "expected a network that was compiled from texts"
+            raise BadInput(f"{self.network}: knows answers to a task, not texts; {expected}")
         start = time.perf_counter()
         said = self._all(network) if self.all_to is not None else self._one(network)
         seconds = time.perf_counter() - start
         sys.stdout.flush()
-        sys.stderr.write(f"{said:,} tokens in {seconds:.1f} s, {said / max(seconds, 1e-9):,.0f} a second\n")
+        sys.stderr.write(f"{said:,} tokens in {seconds:.1f} s, {said / max(seconds, 1e-9):,.0f} per second\n")
         return DONE
 
     def _one(self, network: "Network") -> int:

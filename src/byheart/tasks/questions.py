@@ -53,7 +53,7 @@ def task_of(given: Given) -> Task:
     """The task that was given; BadInput if it is something else."""
     questions = read_given(given)
     if not isinstance(questions, Task):
-        raise BadInput("got texts; expected a task, such as byheart.tasks.NextToken(tokens, labels)")
+        raise BadInput("got texts; expected a task: --task FILE, or byheart.tasks.NextToken(tokens, labels)")
     return questions
 
 
