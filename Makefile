@@ -36,7 +36,7 @@ lens: setup  ## TransformerLens into .venv (400 MB), and the tests of the export
 
 ray: setup  ## Ray into .venv (240 MB), and the tests of sweeps on a cluster of two nodes
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
-	$(BIN)/python -m pytest -q tests/lab/test_ray.py
+	$(BIN)/python -m pytest -q tests/lab/test_on_ray.py
 
 bench: setup  ## the figures that the README names, measured on this machine
 	$(BIN)/python benchmarks/bench.py

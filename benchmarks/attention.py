@@ -1,27 +1,26 @@
 """One attention layer: the figures of mahdavi-2024, dana-2025 and madden-2024 in the README. Run by `make bench`.
-Names of sections as arguments run only those: `python benchmarks/attention.py mahdavi`.
+
+    python benchmarks/attention.py mahdavi
+
+runs one section alone.
 """
 
-import sys
-import time
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
-from tables import OUT, table
+from checking import certified
+from tables import OUT, parser, table
 
 from byheart.bounds.mahdavi_2024 import capacity
-from byheart.certificates import Certificate, certify
 from byheart.certificates.features import prove_out_of_reach, prove_rank
 from byheart.constructions import Built, build, dana_2025, mahdavi_2024
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
-from byheart.networks import kinds
 from byheart.tasks import (
     NextTokenDistribution,
     QueryTargets,
-    Task,
     random_distribution,
     random_next_token,
     random_queries,
@@ -32,75 +31,88 @@ from byheart.tasks.embeddings import token_vectors
 from byheart.tasks.theorems import check_theorem
 
 
-def checked(built: Built, task: Task, tolerance: float = 1e-6) -> tuple[Certificate, float]:
-    """The certificate of the network as its folder holds it, and the seconds it took."""
-    with TemporaryDirectory() as folder:
-        kinds.save(built.network, Path(folder) / "net")
-        start = time.perf_counter()
-        certificate = certify(Path(folder) / "net", task, tolerance=tolerance)
-        return certificate, time.perf_counter() - start
+@dataclass(frozen=True)
+class Queries:
+    """Sizes of mahdavi's networks and tasks: H heads, contexts of n tokens of d dimensions."""
+
+    heads: int
+    length: int
+    dim: int
+
+    def task(self, examples: int, *, shared: bool) -> QueryTargets:
+        """Contexts and queries uniform on [0, 1]^d, real targets."""
+        rng = np.random.default_rng(0)
+        task = random_queries(examples=examples, length=self.length, dim=self.dim, labels=None, shared=shared, rng=rng)
+        assert isinstance(task, QueryTargets)
+        return task
+
+    def settings(self, head_dim: int, way: Literal["saturated", "generic"]) -> mahdavi_2024.Settings:
+        """Those of the construction."""
+        return mahdavi_2024.Settings(self.heads, head_dim, way)
 
 
-def queries(examples: int, *, shared: bool) -> QueryTargets:
-    """Contexts and queries uniform on [0, 1]^64, real targets."""
-    rng = np.random.default_rng(0)
-    task = random_queries(examples=examples, length=32, dim=64, labels=None, shared=shared, rng=rng)
-    assert isinstance(task, QueryTargets)
-    return task
-
-
-def mahdavi() -> None:
+def mahdavi(tiny: bool) -> None:
     """Real targets, every output enclosed; the rank of the features proved."""
+    sizes = Queries(heads=4, length=6, dim=8) if tiny else Queries(heads=20, length=32, dim=64)
+    H, n = sizes.heads, sizes.length
     rows = table(
-        "mahdavi-2024: d = 64, n = 32, H = 20, real targets, tolerance 1e-6",
+        f"mahdavi-2024: d = {sizes.dim}, n = {n}, H = {H}, real targets, tolerance 1e-6",
         *("context", "way", "d_h", "promised", "N", "parameters", "3N", "condition", "errors at most", "certified"),
         *("rank", "built in", "certified in"),
     )
-    cases: list[tuple[bool, str, int, int]] = [(True, "saturated", 32, 621), (True, "generic", 32, 621)]
-    cases += [(True, "saturated", 16, 301), (True, "generic", 16, 621), (True, "generic", 2, 621)]
-    cases += [(False, "saturated", 32, 621), (False, "generic", 32, 1280)]
+    most = capacity(H, n, n)
+    cases: list[tuple[bool, Literal["saturated", "generic"], int, int]] = [
+        (True, "saturated", n, most),
+        (True, "generic", n, most),
+        (True, "saturated", n // 2, capacity(H, n, n // 2)),
+        (True, "generic", n // 2, most),
+        (True, "generic", 2, most),
+        (False, "saturated", n, most),
+        (False, "generic", n, H * sizes.dim),
+    ]
     for shared, way, head_dim, N in cases:
-        task = queries(N, shared=shared)
-        built = build("mahdavi-2024", task, settings=mahdavi_2024.Settings(20, head_dim, way))  # type: ignore[arg-type]
-        certificate, seconds = checked(built, task)
+        task = sizes.task(N, shared=shared)
+        built = build("mahdavi-2024", task, settings=sizes.settings(head_dim, way))
+        certificate, seconds = certified(built, task, tolerance=1e-6)
         proof = prove_rank(built.network, task)  # type: ignore[arg-type]
         rows.add_row(
-            *("shared" if shared else "own", way, str(head_dim), f"{capacity(20, 32, head_dim)}", f"{N:,}"),
+            *("shared" if shared else "own", way, str(head_dim), f"{capacity(H, n, head_dim)}", f"{N:,}"),
             *(f"{built.account.dense:,}", f"{3 * N:,}", f"{built.chosen['condition']:.1e}"),
             *(certificate.found.removeprefix("errors at most "), "yes" if certificate.certified else "NO"),
             *("not proved" if proof is None else f"{proof.rank:,}", f"{built.seconds:.1f} s", f"{seconds:.1f} s"),
         )
     OUT.print(rows, "")
-    beyond()
+    beyond(sizes, most)
 
 
-def beyond() -> None:
+def beyond(sizes: Queries, most: int) -> None:
     """Where attention ends: d_h = 1, and one example more than the rank allows."""
-    task = queries(621, shared=True)
+    task, more = sizes.task(most, shared=True), sizes.task(most + 1, shared=True)
     try:
-        build("mahdavi-2024", task, settings=mahdavi_2024.Settings(20, 1, "generic"))
+        build("mahdavi-2024", task, settings=sizes.settings(1, "generic"))
     except BeyondCapacity as refusal:
-        found = prove_rank(refusal.network, task)
-        OUT.print(f"shared, generic, d_h = 1, N = 621: float64 sees rank {refusal.rank}; but {found}")
+        proved = prove_rank(refusal.network, task)
+        OUT.print(f"shared, generic, d_h = 1, N = {most}: float64 sees rank {refusal.rank}; but {proved}")
     try:
-        build("mahdavi-2024", queries(622, shared=True), settings=mahdavi_2024.Settings(20, 32, "generic"))
+        build("mahdavi-2024", more, settings=sizes.settings(sizes.length, "generic"))
     except BeyondCapacity as refusal:
-        OUT.print(f"N = 622: {prove_out_of_reach(refusal.network, queries(622, shared=True))}", "")
+        OUT.print(f"N = {most + 1}: {prove_out_of_reach(refusal.network, more)}", "")
 
 
-def dana() -> None:
+def dana(tiny: bool) -> None:
     """Associations: as many as the theorem says, and not one head more."""
     rows = table(
         "dana-2025: associations, every logit enclosed",
         *("ω", "n", "d", "d_h", "H", "N = H·d_h + d", "parameters", "3N", "condition", "smallest margin", "certified"),
         *("built in", "certified in"),
     )
-    for vocab, length, d, H in ((50, 2, 10, 20), (50, 2, 2, 100), (50, 300, 8, 10), (200, 16, 8, 124)):
+    paper = ((50, 2, 10, 20), (50, 2, 2, 100), (50, 300, 8, 10), (200, 16, 8, 124))
+    for vocab, length, d, H in ((10, 2, 2, 3), (10, 4, 3, 2)) if tiny else paper:
         N = H * d + d
         rng = np.random.default_rng(0)
         task = random_next_token(examples=N, length=length, vocab=vocab, labels=vocab, rng=rng)
         built = build("dana-2025", task, settings=dana_2025.Settings(model_dim=d, heads=H))
-        certificate, seconds = checked(built, task)
+        certificate, seconds = certified(built, task)
         rows.add_row(
             *(str(vocab), str(length), str(d), str(d), str(H), f"{N:,}", f"{built.account.dense:,}", f"{3 * N:,}"),
             *(f"{built.chosen['condition']:.1e}", f"{certificate.smallest_margin:.2g}"),
@@ -109,21 +121,21 @@ def dana() -> None:
     OUT.print(rows, "")
 
 
-def bottleneck() -> None:
+def bottleneck(tiny: bool) -> None:
     """Distributions: the divergence that rank d leaves, and every term of the bound with a tenth left out."""
-    rng = np.random.default_rng(0)
-    task = random_distribution(examples=400, length=2, vocab=20, shape="every", rng=rng)
+    rng, vocab = np.random.default_rng(0), 4 if tiny else 20
+    task = random_distribution(examples=vocab**2, length=2, vocab=vocab, shape="every", rng=rng)
     rows = table(
-        "dana-2025: all 400 bigrams of ω = 20, uniform, p uniform on the simplex; nats",
+        f"dana-2025: all {vocab**2} bigrams of ω = {vocab}, uniform, p uniform on the simplex; nats",
         *("d", "best encoder", "gap, encodings", "‖WE‖₂", "ε = 0: H", "parameters", "divergence", "certified below"),
         *("ε = 0.1: H", "held", "divergence", "excess", "C = excess/(ε‖WE‖₂)"),
     )
-    for d in range(2, 20):
+    for d in range(2, vocab):
         whole = build("dana-2025", task, settings=dana_2025.Settings(model_dim=d))
         part = build("dana-2025", task, settings=dana_2025.Settings(model_dim=d, epsilon=0.1))
         told = whole.chosen["divergence"]
         assert isinstance(told, float)
-        certificate, _ = checked(whole, task, tolerance=told + 1e-6)
+        certificate, _ = certified(whole, task, tolerance=told + 1e-6)
         assert certificate.certified, certificate
         rows.add_row(
             *(str(d), _short(whole, "encoder"), _short(whole, "encoder_gap"), _short(whole, "norm")),
@@ -146,13 +158,14 @@ def docstrings() -> list[str]:
     return ["\n\n".join(found).replace("\f", " ") for found in library_docstrings()]
 
 
-def madden() -> None:
+def madden(tiny: bool) -> None:
     """The distributions of a real text, to the entropy of the data."""
-    task: NextTokenDistribution = corpus_distribution(docstrings(), length=8, vocab=500, examples=1000).task()
+    N, vocab = (10, 50) if tiny else (1000, 500)
+    task: NextTokenDistribution = corpus_distribution(docstrings(), length=8, vocab=vocab, examples=N).task()
     built = build("madden-2024", task)
-    certificate, seconds = checked(built, task)
+    certificate, seconds = certified(built, task, tolerance=1e-6)
     rows = table(
-        "madden-2024: 1,000 contexts of 8 words, ω = 500, of the interpreter's documentation strings",
+        f"madden-2024: {N:,} contexts of 8 words, ω = {vocab}, of the interpreter's documentation strings",
         *("parameters", "needed by any model", "entropy of the data", "loss above it, at most", "certified"),
         *("built in", "certified in"),
     )
@@ -165,17 +178,18 @@ def madden() -> None:
     OUT.print(rows, "")
 
 
-def real_vectors() -> None:
+def real_vectors(tiny: bool) -> None:
     """Mahdavi et al.'s assumptions on token vectors of real language; needs the extra "embeddings"."""
+    N, lengths = (3, (4,)) if tiny else (200, (16, 32))
     rows = table(
-        "Token vectors of a sentence model (d = 384), N = 200 contexts of documentation strings",
+        f"Token vectors of a sentence model (d = 384), N = {N} contexts of documentation strings",
         *("vectors", "n", "n < d", "every context of rank n", "every n queries independent", "general position"),
     )
     rng, texts = np.random.default_rng(0), docstrings()
     for layer in ("static", "positioned", "contextual"):
-        for length in (16, 32):
+        for length in lengths:
             try:
-                found = token_vectors(texts, length=length, layer=layer, examples=200)  # type: ignore[arg-type]
+                found = token_vectors(texts, length=length, layer=layer, examples=N)  # type: ignore[arg-type]
             except BadInput as missing:
                 OUT.print(f"skipped: {missing}", "")
                 return
@@ -185,8 +199,10 @@ def real_vectors() -> None:
     OUT.print(rows, "")
 
 
+SECTIONS: tuple[Callable[[bool], None], ...] = (mahdavi, dana, bottleneck, madden, real_vectors)
+
 if __name__ == "__main__":
-    sections: tuple[Callable[[], None], ...] = (mahdavi, dana, bottleneck, madden, real_vectors)
-    for section in sections:
-        if len(sys.argv) == 1 or section.__name__ in sys.argv[1:]:
-            section()
+    chosen = parser(__doc__, SECTIONS).parse_args()
+    for section in SECTIONS:
+        if not chosen.sections or section.__name__ in chosen.sections:
+            section(chosen.tiny)

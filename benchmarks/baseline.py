@@ -3,23 +3,34 @@
     PYTHONPATH=src python benchmarks/baseline.py --parameters 40000 --seconds 240 --device cuda --out baseline.json
 
 The task is :func:`byheart.tasks.random_next_token`'s: N contexts of n tokens, each with one of C labels, all uniform.
-One network is trained for each depth and each learning rate; the budget is divided among them, and the best counts.
-Needs numpy and torch only. The file of results is written anew after every run, so what is finished is kept.
+One network (an ensemble of one) is trained for each depth and each learning rate; the budget is divided among them, and
+the best counts. A budget in seconds is made into steps by timing some of them first. Needs numpy and torch only. The
+file of results is written anew after every run, so what is finished is kept.
 """
 
 import argparse
 import itertools
 import json
 import math
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
-from byheart.lab.baseline import Trained, train
-from byheart.lab.gpt import gpt_with
+from byheart.errors import BadInput
+from byheart.lab import Member, SmallGPT, Training, gpt_with, train
+from byheart.lab.capacity import even_batch, measures
+from byheart.lab.devices import device_called
+from byheart.lab.stack import Stack
 from byheart.tasks import random_next_token
+
+TIMED_STEPS = 100
+TINY = {"examples": 64, "vocab": 16, "labels": 16, "parameters": 2000, "layers": [1, 2], "steps": 20, "seconds": None}
+
+Run = dict[str, Any]
 
 
 def options() -> argparse.Namespace:
@@ -28,7 +39,7 @@ def options() -> argparse.Namespace:
     add = parser.add_argument
     add("--examples", type=int, default=100_000, help="N, contexts to memorize")
     add("--length", type=int, default=8, help="n, tokens of a context")
-    add("--vocab", type=int, default=256, help="V, tokens in all")
+    add("--vocab", type=int, default=256, help="ω, tokens in all")
     add("--labels", type=int, default=256, help="C, labels in all")
     add("--parameters", type=int, default=40_000, help="most parameters of the network, everything counted")
     add("--layers", type=int, nargs="+", default=[None], help="depths to try, 1 to 4; one is chosen if none is given")
@@ -37,25 +48,78 @@ def options() -> argparse.Namespace:
     add("--seconds", type=float, default=None, help="training time of all runs together")
     add("--steps", type=int, default=None, help="steps of each run, instead of seconds")
     add("--batch", type=int, default=1 << 14, help="most examples of a batch")
-    add("--precision", choices=("float32", "bfloat16"), default="float32", help="of the products in training")
     add("--no-graph", action="store_true", help="no CUDA graph: slower, if one should fail")
     add("--seed", type=int, default=0, help="of the task and of the training")
     add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
     add("--out", type=Path, default=None, help="JSON file for all results")
-    return parser.parse_args()
+    add("--tiny", action="store_true", help="a few steps of tiny networks, to see that it runs")
+    given = parser.parse_args()
+    if given.tiny:
+        vars(given).update(TINY)
+    if (given.seconds is None) == (given.steps is None):
+        parser.error("expected one of --seconds and --steps")
+    try:
+        device_called(given.device)
+    except BadInput as refusal:
+        parser.error(str(refusal))
+    return given
 
 
-def table(runs: list[tuple[float, Trained]]) -> str:
-    """One line a run, the best first."""
+def member_of(given: argparse.Namespace, network: SmallGPT, learning_rate: float, steps: int) -> Member:
+    """The network with the task; Adam with memorizing as its only goal."""
+    sizes: dict[str, int] = {name: getattr(given, name) for name in ("examples", "length", "vocab", "labels")}
+    task = random_next_token(**sizes, rng=np.random.default_rng(given.seed))
+    training = Training(
+        batch=even_batch(given.examples, given.batch),
+        steps=steps,
+        learning_rate=learning_rate,
+        schedule="warm-up-cosine",
+        betas=(0.9, 0.99),
+        warm_up=0.03,
+        largest_norm=1.0,  # rates are large, and a single bad step must not end a run
+    )
+    examples = {"tokens": torch.tensor(task.inputs), "answers": torch.tensor(task.labels)}
+    return Member(network, training, given.seed, examples)
+
+
+def steps_within(seconds: float, member: Member, device: torch.device, *, graph: bool) -> int:
+    """How many steps take so long."""
+    stack = Stack([member], member.architecture, device, torch.float32, graph=graph)
+    stack.advance(TIMED_STEPS)  # a graph is recorded before anything is timed
+    start = time.perf_counter()
+    stack.advance(TIMED_STEPS)
+    return max(1, int(seconds * TIMED_STEPS / (time.perf_counter() - start)))
+
+
+def run(given: argparse.Namespace, network: SmallGPT, learning_rate: float, seconds: float | None) -> Run:
+    """Train one network; its row of results."""
+    graph, steps = not given.no_graph, given.steps
+    if seconds is not None:
+        timed = member_of(given, network, learning_rate, steps=2 * TIMED_STEPS)
+        steps = steps_within(seconds, timed, device_called(given.device), graph=graph)
+    member = member_of(given, network, learning_rate, steps)
+    [outcome] = train(
+        [member], device=given.device, graph=graph, report=lambda done, total, note: print(f"  {note}", flush=True)
+    )
+    device = torch.cuda.get_device_name(given.device) if given.device.startswith("cuda") else given.device
+    times = {"steps": outcome.steps, "seconds": outcome.seconds}
+    return {"learning_rate": learning_rate, **measures(member, outcome), **times} | {
+        "shape": asdict(network),
+        "device": device,
+    }
+
+
+def table(runs: list[Run]) -> str:
+    """One line per run, the best first."""
     lines = [
         "layers  d_model  d_ff  parameters    rate  bits/parameter  bits memorized  accuracy     steps   epochs      s"
     ]
-    for rate, run in runs:
-        shape = run.shape
+    for row in runs:
+        shape = row["shape"]
         lines.append(
-            f"{shape.layers:>6}  {shape.width:>7}  {shape.hidden:>4}  {run.parameters:>10,}  {rate:>6.0e}  "
-            f"{run.bits_per_parameter:>14.3f}  {run.memorized_bits:>14,.0f}  {run.accuracy:>8.4f}  {run.steps:>8,}  "
-            f"{run.epochs:>7,.0f}  {run.seconds:>5.0f}"
+            f"{shape['layers']:>6}  {shape['model_dim']:>7}  {shape['hidden']:>4}  {row['parameters']:>10,}  "
+            f"{row['learning_rate']:>6.0e}  {row['bits_per_parameter']:>14.3f}  {row['memorized_bits']:>14,.0f}  "
+            f"{row['accuracy']:>8.4f}  {row['steps']:>8,}  {row['epochs']:>7,.0f}  {row['seconds']:>5.0f}"
         )
     return "\n".join(lines)
 
@@ -63,41 +127,21 @@ def table(runs: list[tuple[float, Trained]]) -> str:
 def main() -> None:
     """Make the task, train, tell."""
     given = options()
-    sizes: dict[str, Any] = {name: getattr(given, name) for name in ("examples", "length", "vocab", "labels")}
-    task = random_next_token(**sizes, rng=np.random.default_rng(given.seed))
     tries = list(itertools.product(given.layers, given.learning_rates))
-    runs: list[tuple[float, Trained]] = []
+    seconds = None if given.seconds is None else given.seconds / len(tries)
+    runs: list[Run] = []
     for layers, rate in tries:
-        shape = gpt_with(
-            given.parameters, given.vocab, given.labels, given.length, layers=layers, tied=not given.untied
-        )
-        print(f"{shape.layers} layers, learning rate {rate:g}", flush=True)
-        trained = train(
-            task.inputs,
-            task.labels,
-            labels_in_all=given.labels,
-            vocab=given.vocab,
-            parameters=given.parameters,
-            shape=shape,
-            seconds=None if given.seconds is None else given.seconds / len(tries),
-            steps=given.steps,
-            batch=given.batch,
-            learning_rate=rate,
-            seed=given.seed,
-            device=given.device,
-            precision=given.precision,
-            graph=not given.no_graph,
-            report=lambda line: print(f"  {line}", flush=True),
-        )
-        runs.append((rate, trained))
+        sizes = given.parameters, given.vocab, given.labels, given.length
+        network = gpt_with(*sizes, layers=layers, tied=not given.untied)
+        print(f"{network.layers} layers, learning rate {rate:g}", flush=True)
+        runs.append(run(given, network, rate, seconds))
         # A run that went astray has no number, and comes last.
-        runs.sort(key=lambda run: -run[1].memorized_bits if math.isfinite(run[1].memorized_bits) else math.inf)
+        runs.sort(key=lambda row: -row["memorized_bits"] if math.isfinite(row["memorized_bits"]) else math.inf)
         if given.out is not None:
-            settings = {name: value for name, value in vars(given).items() if name != "out"}
-            results = [{"learning_rate": rate} | asdict(run) for rate, run in runs]
-            given.out.write_text(json.dumps({"settings": settings, "runs": results}, indent=2) + "\n")
+            settings = {name: value for name, value in vars(given).items() if name not in ("out", "tiny")}
+            given.out.write_text(json.dumps({"settings": settings, "runs": runs}, indent=2) + "\n")
     demand = given.examples * math.log2(given.labels)
-    print(f"\nN = {given.examples:,}, {demand:,.0f} bits of labels; trained on {runs[0][1].device}")
+    print(f"\nN = {given.examples:,}, {demand:,.0f} bits of labels; trained on {runs[0]['device']}")
     print(table(runs))
 
 

@@ -1,23 +1,21 @@
-"""The figures that the README names, measured on this machine. Run by `make bench`; takes about six minutes.
-Names of sections as arguments run only those: `python benchmarks/bench.py folding`.
+"""The figures of exact networks that the README names, measured on this machine. Run by `make bench`: six minutes.
+
+    python benchmarks/bench.py folding
 
 Tables of counts, times and ratios. Nothing is asserted about times: they are for reading.
 """
 
 import math
 import resource
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
-from tables import OUT, table
+from checking import certified, judged
+from tables import OUT, parser, table
 
-from byheart.certificates import certify, judge
 from byheart.constructions import build, vardi_2022
-from byheart.networks.exact import ExactNetwork, reference, store
+from byheart.networks.exact import ExactNetwork, reference
 from byheart.networks.exact.evaluate import evaluate
 from byheart.tasks import NextToken, random_next_token, random_seq_to_seq
 
@@ -41,7 +39,7 @@ def sequences(examples: int, length: int = 32, vocab: int = 1000) -> NextToken:
     return random_next_token(examples=examples, length=length, vocab=vocab, labels=2, rng=rng)
 
 
-def label_engine() -> None:
+def label_engine(tiny: bool) -> None:
     """Dense parameters of the label engine over √(N log₂N); 70 is the figure to stay below."""
     rows = table(
         "Label engine (vardi-2022), C = 2, keys below N²",
@@ -53,12 +51,10 @@ def label_engine() -> None:
         "depth",
         "certified",
     )
-    for N in (1000, 3000, 10_000, 100_000):
+    for N in (30, 100) if tiny else (1000, 3000, 10_000, 100_000):
         task = points(N)
         built = build("vardi-2022", task)
-        verdict = judge(built.network, task)
         ratio = built.account.dense / math.sqrt(N * math.log2(N))
-        found = f"{verdict.checked - verdict.errors:,} of {verdict.checked:,}, {verdict.seconds:.1f} s"
         account = built.account
         rows.add_row(
             f"{N:,}",
@@ -67,28 +63,29 @@ def label_engine() -> None:
             f"{3 * N:,}",
             str(account.max_bits),
             f"{account.depth:,}",
-            found,
+            judged(built, task),
         )
     OUT.print(rows, "")
 
 
-def length_is_free() -> None:
+def length_is_free(tiny: bool) -> None:
     """Next-token parameters against n at N = 1000."""
+    N = 30 if tiny else 1000
     rows = table(
-        "Next-token (kajitsuka-sato-2025), N = 1000, C = 2: the length is almost free",
+        f"Next-token (kajitsuka-sato-2025), N = {N}, C = 2: the length is almost free",
         "n",
         "parameters without embedding",
         "÷ at n = 8",
     )
     counts = {}
-    for n in (8, 32, 128, 512):
-        account = build("kajitsuka-sato-2025", sequences(1000, n)).account
+    for n in (8, 16) if tiny else (8, 32, 128, 512):
+        account = build("kajitsuka-sato-2025", sequences(N, n)).account
         counts[n] = account.dense - account.embedding
         rows.add_row(str(n), f"{counts[n]:,}", f"{counts[n] / counts[8]:.4f}")
     OUT.print(rows, "")
 
 
-def growth() -> None:
+def growth(tiny: bool) -> None:
     """Build and certificate times against N."""
     rows = table(
         "Times (kajitsuka-sato-2025, n = 32, vocabulary 1000, C = 2, one thread)",
@@ -99,49 +96,52 @@ def growth() -> None:
         "answers",
     )
     seconds: list[tuple[int, float, float]] = []
-    for N in (1000, 3000, 10_000, 30_000, 100_000):
+    for N in (20, 40, 80) if tiny else (1000, 3000, 10_000, 30_000, 100_000):
         task = sequences(N)
         start = time.perf_counter()
         built = build("kajitsuka-sato-2025", task)
         building = time.perf_counter() - start
-        with TemporaryDirectory() as folder:
-            store.save(built.network, Path(folder) / "net")
-            start = time.perf_counter()
-            certificate = certify(Path(folder) / "net", task)
-            checking = time.perf_counter() - start
+        certificate, checking = certified(built, task)
         seconds.append((N, building, checking))
         right = f"{certificate.checked - certificate.errors:,} of {certificate.checked:,}"
         rows.add_row(f"{N:,}", f"{building:.2f} s", f"{checking:.2f} s", f"{1e6 * checking / N:.0f}", right)
     logs = np.log([[N, b, c] for N, b, c in seconds[1:]])
     slopes = [np.polyfit(logs[:, 0], logs[:, column], 1)[0] for column in (1, 2)]
-    OUT.print(rows, f"fitted exponents from N = 3,000 on: building N^{slopes[0]:.2f}, certifying N^{slopes[1]:.2f}", "")
+    exponents = f"building N^{slopes[0]:.2f}, certifying N^{slopes[1]:.2f}"
+    OUT.print(rows, f"fitted exponents from N = {seconds[1][0]:,} on: {exponents}", "")
 
 
-def trade_offs() -> None:
+def trade_offs(tiny: bool) -> None:
     """Fewer layers or fewer bits cost parameters: Õ(N/L) and Õ(N/b)."""
-    task = points(10_000)
+    N = 100 if tiny else 10_000
+    task = points(N)
     rows = table(
-        "Trade-offs of the label engine at N = 10,000 (vardi-2022)",
+        f"Trade-offs of the label engine at N = {N:,} (vardi-2022)",
         "limit",
         "parameters",
         "depth",
         "most bits",
         "parameters · limit / N",
     )
-    for name, limits in (("depth", (40, 60, 90, 130, 190, 270)), ("bits", (40, 60, 90, 130, 190, 270))):
-        for limit in limits:
+    for name in ("depth", "bits"):
+        for limit in (40, 60) if tiny else (40, 60, 90, 130, 190, 270):
             account = build("vardi-2022", task, settings=vardi_2022.Settings(**{name: limit})).account
-            product = account.dense * limit / 10_000
+            product = account.dense * limit / N
             rows.add_row(
                 f"{name} ≤ {limit}", f"{account.dense:,}", str(account.depth), str(account.max_bits), f"{product:.1f}"
             )
     OUT.print(rows, "")
 
 
-def evaluators() -> None:
+def evaluators(tiny: bool) -> None:
     """The compiled evaluation by the batch against python-flint, sequence by sequence."""
     rows = table("Exact evaluation, one thread, keys a second", "network", "limbs", "flint", "limbs ÷ flint")
-    for construction, N in (("kajitsuka-sato-2025", 1000), ("kajitsuka-sato-2025", 10_000), ("folding", 10_000)):
+    few_examples, many = (20, 40) if tiny else (1000, 10_000)
+    for construction, N in (
+        ("kajitsuka-sato-2025", few_examples),
+        ("kajitsuka-sato-2025", many),
+        ("folding", many),
+    ):
         name, task = f"{construction}, N = {N:,}", sequences(N)
         network: ExactNetwork = build(construction, task).network
         fast = len(task.inputs) / timed(lambda n=network, t=task: evaluate(n, t.inputs))
@@ -151,7 +151,7 @@ def evaluators() -> None:
     OUT.print(rows, "")
 
 
-def folding() -> None:
+def folding(tiny: bool) -> None:
     """Folding at the sizes that its figures are named for; the last row takes two minutes."""
     title = "Folding, n = 16, vocabulary 64 (parameters without embedding, zeros counted)"
     columns = (
@@ -167,15 +167,14 @@ def folding() -> None:
         "peak memory",
     )
     rows = table(title, *columns)
-    for labels, sizes in ((2, (1000, 10_000, 100_000, 1_000_000)), (256, (1000, 10_000, 100_000))):
-        for N in sizes:
+    for labels in (2, 256):
+        for N in (100,) if tiny else (1000, 10_000, 100_000, *([1_000_000] if labels == 2 else [])):
             rng = np.random.default_rng(0)
             task = random_next_token(examples=N, length=16, vocab=64, labels=labels, rng=rng)
             built = build("folding", task)
-            verdict = judge(built.network, task)
+            found = judged(built, task)
             count = built.account.dense - built.account.embedding
             ratio = count / math.sqrt(N * math.log2(labels))
-            found = f"{verdict.checked - verdict.errors:,} of {verdict.checked:,}, {verdict.seconds:.1f} s"
             memory = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB"
             numbers = (
                 f"{count:,}",
@@ -188,7 +187,7 @@ def folding() -> None:
     OUT.print(rows, "")
 
 
-def seq_to_seq() -> None:
+def seq_to_seq(tiny: bool) -> None:
     """Seq-to-seq with token ids and with vectors."""
     rows = table(
         "Seq-to-seq (kajitsuka-sato-2025), n = 32, C = 10, vocabulary 200",
@@ -198,22 +197,28 @@ def seq_to_seq() -> None:
         "3 · questions",
         "certified",
     )
-    for N, dim in ((100, None), (1000, None), (1000, 8)):
+    for N, dim in ((3, None), (3, 8)) if tiny else ((100, None), (1000, None), (1000, 8)):
         task = random_seq_to_seq(examples=N, length=32, vocab=200, labels=10, dim=dim, rng=np.random.default_rng(0))
         built = build("kajitsuka-sato-2025", task)
-        verdict = judge(built.network, task)
         plain = build("interpolate", task).account
-        found = f"{verdict.checked - verdict.errors:,} of {verdict.checked:,}, {verdict.seconds:.1f} s"
-        count = f"{built.account.dense - built.account.embedding:,}"
-        rows.add_row(
-            f"{N:,}", "ids" if dim is None else f"d = {dim}", count, f"{plain.dense - plain.embedding:,}", found
-        )
+        counts = (f"{account.dense - account.embedding:,}" for account in (built.account, plain))
+        rows.add_row(f"{N:,}", "ids" if dim is None else f"d = {dim}", *counts, judged(built, task))
     OUT.print(rows, "")
 
 
+SECTIONS: tuple[Callable[[bool], None], ...] = (
+    label_engine,
+    length_is_free,
+    seq_to_seq,
+    growth,
+    trade_offs,
+    evaluators,
+    folding,
+)
+
 if __name__ == "__main__":
+    chosen = parser(__doc__, SECTIONS).parse_args()
     evaluate(build("interpolate", points(10)).network, points(10).inputs)  # compile before anything is timed
-    sections = (label_engine, length_is_free, seq_to_seq, growth, trade_offs, evaluators, folding)
-    for section in sections:
-        if len(sys.argv) == 1 or section.__name__ in sys.argv[1:]:
-            section()
+    for section in SECTIONS:
+        if not chosen.sections or section.__name__ in chosen.sections:
+            section(chosen.tiny)

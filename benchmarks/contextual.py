@@ -1,21 +1,21 @@
 """Contextual mappings: the figures of kim-2023 and kajitsuka-sato-2024 in the README. Run by `make bench`.
-Names of sections as arguments run only those: `python benchmarks/contextual.py kim`; `--plot FILE` draws the precision.
+
+    python benchmarks/contextual.py precision --plot precision.png
+
+runs one section alone, and draws it.
 """
 
 import argparse
-import time
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import numpy.typing as npt
-from tables import OUT, table
+from checking import certified
+from tables import OUT, parser, table
 
-from byheart.certificates import Certificate, certify
-from byheart.constructions import Built, build, kajitsuka_sato_2024, kim_2023
+from byheart.constructions import build, kajitsuka_sato_2024, kim_2023
 from byheart.lab.quantiles import student_quantile
-from byheart.networks import kinds
 from byheart.report.precision import Needed, draw_precision
 from byheart.tasks import SeqToSeq, random_seq_to_seq
 
@@ -30,27 +30,19 @@ def random_task(examples: int, length: int, vocab: int, labels: int = 10) -> Seq
     return random_seq_to_seq(examples=examples, length=length, vocab=vocab, labels=labels, rng=rng)
 
 
-def checked(built: Built, task: SeqToSeq) -> tuple[Certificate, float]:
-    """The certificate of the network as its folder holds it, and the seconds it took."""
-    with TemporaryDirectory() as folder:
-        kinds.save(built.network, Path(folder) / "net")
-        start = time.perf_counter()
-        certificate = certify(Path(folder) / "net", task, threads=2)
-        return certificate, time.perf_counter() - start
-
-
-def kim(_: argparse.Namespace) -> None:
+def kim(options: argparse.Namespace) -> None:
     """Parameters over n and N, all built and certified, and the exponents of a·n^α + b·(nN)^β."""
+    lengths, examples = ((4, 8, 16), (5, 10, 20)) if options.tiny else (LENGTHS, EXAMPLES)
     for ids in ("digits", "hashed"):
-        names = [f"N = {N:,}" for N in EXAMPLES]
+        names = [f"N = {N:,}" for N in examples]
         rows = table(f"kim-2023, {ids}: parameters without embedding table, C = 10, ω = 1,000", "n", *names, "slowest")
         found: list[tuple[int, int, int]] = []
-        for n in LENGTHS:
+        for n in lengths:
             cells, slowest = [], 0.0
-            for N in EXAMPLES:
+            for N in examples:
                 task = random_task(N, n, 1000)
                 built = build("kim-2023", task, settings=kim_2023.Settings(ids=ids))
-                certificate, seconds = checked(built, task)
+                certificate, seconds = certified(built, task, threads=2)
                 parameters = built.account.dense - built.account.embedding
                 found.append((n, N, parameters))
                 cells.append(f"{parameters:,}" if certificate.certified else "NOT CERTIFIED")
@@ -92,47 +84,49 @@ def _two_powers(found: list[tuple[int, int, int]], second: Callable[..., Floats]
     return f"{a:.1f}·n^α + {b:.2f}·({name})^β with α = {alpha}, β = {beta}; largest relative error {worst:.1%}"
 
 
-def hard_task(length: int, vocab: int) -> SeqToSeq:
-    """50 sequences with the same n − 1 largest tokens; only the smallest differs, which softmax hardly sees."""
+def hard_task(examples: int, length: int, vocab: int) -> SeqToSeq:
+    """Sequences with the same n − 1 largest tokens; only the smallest differs, which softmax hardly sees."""
     rng = np.random.default_rng(0)
     largest = np.arange(vocab - length + 1, vocab)
-    smallest = np.linspace(0, vocab - length, 50).astype(np.int64)
-    tokens = np.concatenate([np.tile(largest, (50, 1)), smallest[:, None]], axis=1)
+    smallest = np.linspace(0, vocab - length, examples).astype(np.int64)
+    tokens = np.concatenate([np.tile(largest, (examples, 1)), smallest[:, None]], axis=1)
     return SeqToSeq(tokens=tokens, labels=rng.integers(10, size=tokens.shape), label_count=10, vocab=vocab)
 
 
-def precision(arguments: argparse.Namespace) -> None:
+def precision(options: argparse.Namespace) -> None:
     """Bits that tell the context ids of kajitsuka-sato-2024 apart, against n and against ω."""
+    N = 5 if options.tiny else 50
     rows = table(
-        "kajitsuka-sato-2024, seq-to-seq, N = 50, C = 10: bits that tell context ids apart",
+        f"kajitsuka-sato-2024, seq-to-seq, N = {N}, C = 10: bits that tell context ids apart",
         *("sequences", "n", "ω", "units", "2nN", "gentle", "paper", "certified, with bits", "in"),
     )
     needed: list[Needed] = []
-    for n, vocab in [(n, 128) for n in (2, 3, 4, 6, 8, 12, 16, 32)] + [(6, 64), (6, 256), (6, 512)]:
-        for kind, task in (("random", random_task(50, n, vocab)), ("hard", hard_task(n, vocab))):
+    sizes = [(n, 128) for n in (2, 3, 4, 6, 8, 12, 16, 32)] + [(6, 64), (6, 256), (6, 512)]
+    for n, vocab in [(2, 16), (3, 16), (3, 32)] if options.tiny else sizes:
+        for kind, task in (("random", random_task(N, n, vocab)), ("hard", hard_task(N, n, vocab))):
             bits, verdicts, seconds = [], [], 0.0
             for scale in ("gentle", "paper"):
                 settings = kajitsuka_sato_2024.Settings(scale=scale, precision=1 << 17)
                 built = build("kajitsuka-sato-2024", task, settings=settings)
-                certificate, spent = checked(built, task)
+                certificate, spent = certified(built, task)
                 needed.append(Needed(scale, kind, n, vocab, int(str(built.chosen["id_bits"]))))
                 bits.append(needed[-1].bits)
                 verdicts.append(certificate.method.split(", ")[-1] if certificate.certified else "NOT CERTIFIED")
                 seconds += spent
-            numbers = (n, vocab, built.account.width, 2 * n * 50, *bits)
+            numbers = (n, vocab, built.account.width, 2 * n * N, *bits)
             rows.add_row(kind, *(f"{value:,}" for value in numbers), ", ".join(verdicts), f"{seconds:.1f} s")
     OUT.print(rows)
-    if arguments.plot is not None:
-        draw_precision(needed, arguments.plot)
-        OUT.print(f"drew {arguments.plot}")
+    if options.plot is not None:
+        draw_precision(needed, options.plot)
+        OUT.print(f"drew {options.plot}")
 
 
-SECTIONS: dict[str, Callable[[argparse.Namespace], None]] = {"kim": kim, "precision": precision}
+SECTIONS: tuple[Callable[[argparse.Namespace], None], ...] = (kim, precision)
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", help=f"of {', '.join(SECTIONS)}; all of them if none is named")
-    parser.add_argument("--plot", type=Path, help="draw the precision against n and ω into this file")
-    chosen = parser.parse_args()
-    for section in chosen.sections or SECTIONS:
-        SECTIONS[section](chosen)
+    arguments = parser(__doc__, SECTIONS)
+    arguments.add_argument("--plot", type=Path, help="draw the precision against n and ω into this file")
+    chosen = arguments.parse_args()
+    for section in SECTIONS:
+        if not chosen.sections or section.__name__ in chosen.sections:
+            section(chosen)

@@ -2,8 +2,8 @@
 
     PYTHONPATH=src python benchmarks/dana.py 1 2 --scale paper --device cuda --out results
 
-One CSV file an experiment, config and metrics side by side, written anew after every job; then the means over
-repetitions beside what was published.
+One CSV file per experiment, config and metrics side by side, written anew after every job; then the means over
+repetitions beside what was published, where numbers were.
 """
 
 import argparse
@@ -13,8 +13,11 @@ from collections import defaultdict
 from pathlib import Path
 from statistics import mean
 
-from byheart.lab.experiments import EXPERIMENTS, to_json
-from byheart.lab.experiments.dana_2025 import NAMES, published
+from byheart.errors import BadInput
+from byheart.lab.devices import device_called
+from byheart.lab.experiments import EXPERIMENTS, SCALES, to_json
+from byheart.lab.experiments.dana_2025 import NAMES
+from byheart.lab.published import published
 
 Rows = list[dict[str, float | int | str | None]]
 
@@ -26,54 +29,60 @@ def run(name: str, scale: str, device: str, out: Path) -> Rows:
     start = time.perf_counter()
     for job in experiment.groups(experiment.configs):
         before = time.perf_counter()
-        measured = experiment.work(job, device, print)
+        measured = experiment.work(job, device, lambda done, total, note: print(f"  {done} of {total}; {note}"))
         taken = time.perf_counter() - before
         rate = sum(config.steps for config in job) / taken
-        print(f"{name}: {len(job)} models, d = {job[0].dim}, {taken:.1f} s, {rate:,.0f} model-steps/s", flush=True)
+        told = f"{len(job)} models, d = {job[0].model_dim}, {taken:.1f} s, {rate:,.0f} model-steps/s"
+        print(f"experiment {name}: {told}", flush=True)
         rows += [to_json(config) | row for config, row in zip(job, measured, strict=True)]
         with (out / f"dana_2025_{name}.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-    print(f"{name}: {len(rows)} models in {time.perf_counter() - start:.0f} s", flush=True)
+    print(f"experiment {name}: {len(rows)} models in {time.perf_counter() - start:.0f} s", flush=True)
     return rows
 
 
 def compare(name: str, rows: Rows) -> None:
-    """How far the means over repetitions are from the published ones."""
-    known = published(name)
+    """How far the means over repetitions are from the published ones, at the points that both have."""
+    known = published(f"dana_2025_{name}")
     columns = [column for column in known[0] if column != "last_accuracy"]
     found = defaultdict(list)
     for row in rows:
         found[tuple(row[column] for column in columns)].append(row)
+    print("  ".join(f"{title:>13}" for title in (*columns, "published", "here", "gap", "all contexts")))
     gaps = []
     for point in known:
         repetitions = found[tuple(point[column] for column in columns)]
+        if not repetitions:
+            continue
         last, everywhere = (mean(row[metric] for row in repetitions) for metric in ("last_accuracy", "accuracy"))
         gaps.append(last - point["last_accuracy"])
-        where = ", ".join(f"{column} {point[column]:.0f}" for column in columns)
-        print(
-            f"{where}: published {point['last_accuracy']:.3f}, here {last:.3f} ({gaps[-1]:+.3f}); all {everywhere:.3f}"
-        )
-    print(
-        f"experiment {name}: largest gap {max(map(abs, gaps)):.4f}, mean of gaps {mean(gaps):+.4f}, of their sizes "
-        f"{mean(map(abs, gaps)):.4f}",
-        flush=True,
-    )
+        numbers = [f"{point[column]:.0f}" for column in columns]
+        numbers += [f"{point['last_accuracy']:.3f}", f"{last:.3f}", f"{gaps[-1]:+.3f}", f"{everywhere:.3f}"]
+        print("  ".join(f"{number:>13}" for number in numbers))
+    sizes = f"largest gap {max(map(abs, gaps)):.4f}, mean of gaps {mean(gaps):+.4f}"
+    print(f"experiment {name}: {len(gaps)} points, {sizes}, of their sizes {mean(map(abs, gaps)):.4f}", flush=True)
 
 
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiments", nargs="*", default=list(NAMES), help=f"of {', '.join(NAMES)}")
-    parser.add_argument("--scale", default="paper")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path, default=Path())
+    add = parser.add_argument
+    add("experiments", nargs="*", choices=[*NAMES, []], metavar="NAME", help=f"of {', '.join(NAMES)}; all if none")
+    add("--scale", choices=SCALES, default="paper", help="paper: as published. short: an eighth. smoke: a few steps")
+    add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
+    add("--out", type=Path, default=Path(), help="folder for the CSV files")
+    add("--tiny", action="store_true", help="--scale smoke, and numbers beside the published ones, which mean nothing")
     options = parser.parse_args()
+    try:
+        device_called(options.device)
+    except BadInput as refusal:
+        parser.error(str(refusal))
     options.out.mkdir(parents=True, exist_ok=True)
-    for name in options.experiments:
-        rows = run(name, options.scale, options.device, options.out)
-        if name in ("1", "2") and options.scale == "paper":
+    for name in options.experiments or NAMES:
+        rows = run(name, "smoke" if options.tiny else options.scale, options.device, options.out)
+        if name in ("1", "2") and (options.tiny or options.scale == "paper"):
             compare(name, rows)
 
 

@@ -8,6 +8,7 @@ equal to 1e-9. Times are of the process, not of the clock on the wall, so that o
 """
 
 import argparse
+import sys
 import time
 from dataclasses import replace
 
@@ -15,15 +16,16 @@ import torch
 from tables import OUT, table
 from torch import nn
 
-from byheart.lab.ensemble import Member
+from byheart.lab import Member
 from byheart.lab.experiments.dana_2025 import Config, member_of
 from byheart.lab.member import Tensors
 from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 
-CONFIG = Config("1", vocab=50, dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
-COMPARED_STEPS = 256
+CONFIG = Config("1", vocab=50, model_dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
+COMPARED_STEPS, FEW_STEPS = 256, 8
+EQUAL = 1e-9
 CPU = torch.device("cpu")
 
 
@@ -76,18 +78,18 @@ def plain_losses(member: Member, steps: int, dtype: torch.dtype) -> list[float]:
     return losses
 
 
-def compared() -> float:
+def compared(steps: int) -> float:
     """The largest difference between the losses of the two, float64."""
     member = member_of(CONFIG)
     beside = member_of(replace(CONFIG, seed=1))
     stack = Stack([member, beside], member.architecture, CPU, torch.float64, graph=False)
-    together, _ = stack.advance(COMPARED_STEPS)
-    alone = torch.tensor(plain_losses(member, COMPARED_STEPS, torch.float64), dtype=torch.float64)
+    together, _ = stack.advance(steps)
+    alone = torch.tensor(plain_losses(member, steps, torch.float64), dtype=torch.float64)
     return float((together[:, 0] - alone).abs().max())
 
 
 def plain_rate(steps: int) -> float:
-    """Steps a second."""
+    """Steps per second."""
     member = member_of(CONFIG)
     plain_losses(member, 5, torch.float32)
     start = time.process_time()
@@ -96,7 +98,7 @@ def plain_rate(steps: int) -> float:
 
 
 def ensemble_rate(members: int, steps: int) -> float:
-    """Model-steps a second."""
+    """Model-steps per second."""
     drawn = [member_of(replace(CONFIG, seed=seed)) for seed in range(members)]
     stack = Stack(drawn, CONFIG.architecture, CPU, torch.float32, graph=False)
     stack.advance(5)
@@ -105,24 +107,31 @@ def ensemble_rate(members: int, steps: int) -> float:
     return members * steps / (time.process_time() - start)
 
 
-def main() -> None:
-    """Print the table."""
+def main() -> int:
+    """Print the table; exit code 1 if the two do not train alike."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=256, help="steps that are timed")
     parser.add_argument("--members", type=int, nargs="+", default=[1, 2, 4, 8, 16], help="models at once")
+    parser.add_argument("--tiny", action="store_true", help="a few steps, to see that it runs; times mean nothing")
     options = parser.parse_args()
+    if options.tiny:
+        options.steps, options.members = 4, [1, 2]
     torch.set_num_threads(1)
     plain = plain_rate(options.steps)
-    title = f"Dana: ω = {CONFIG.vocab}, d = d_h = {CONFIG.dim}, H = {CONFIG.heads}, batch {CONFIG.batch}, one thread"
-    rows = table(title, "way", "models at once", "model-steps/s", "seconds a model", "ratio")
+    sizes = f"ω = {CONFIG.vocab}, d = d_h = {CONFIG.model_dim}, H = {CONFIG.heads}"
+    columns = ("way", "models at once", "model-steps/s", "seconds per model", "ratio")
+    rows = table(f"Dana: {sizes}, batch {CONFIG.batch}, one thread", *columns)
     steps = CONFIG.batches * CONFIG.epochs
     rows.add_row("plain loop", "1", f"{plain:,.0f}", f"{steps / plain:.1f}", "1.0")
     for members in options.members:
         rate = ensemble_rate(members, options.steps)
         rows.add_row("ensemble", f"{members}", f"{rate:,.0f}", f"{steps / rate:.2f}", f"{rate / plain:.1f}")
     OUT.print(rows)
-    OUT.print(f"float64, {COMPARED_STEPS} steps: losses of the two differ by at most {compared():.1e}")
+    compared_steps = FEW_STEPS if options.tiny else COMPARED_STEPS
+    apart = compared(compared_steps)
+    OUT.print(f"float64, {compared_steps} steps: losses of the two differ by at most {apart:.1e}")
+    return 0 if apart <= EQUAL else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

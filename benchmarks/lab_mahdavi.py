@@ -8,7 +8,7 @@ The task is the authors': queries and contexts of n tokens, uniform in [0, 1]^64
 - query only: one model, what the loss reads and no more, by the same operations as the ensemble;
 - ensemble: so many models at once, on a GPU a CUDA graph a step; with --tf32, products of float32 matrices with TF32.
 
-What is counted is model-steps a second: one step of Adam of one model on one batch. Needs numpy and torch only.
+What is counted is model-steps per second: one step of Adam of one model on one batch. Needs numpy and torch only.
 """
 
 import argparse
@@ -24,9 +24,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from byheart.errors import BadInput
+from byheart.lab.devices import device_called
 from byheart.lab.experiments.mahdavi_2024 import Config, data, members
 from byheart.lab.member import ANSWERS
-from byheart.lab.models.sinusoids import sinusoids
+from byheart.lab.models.parts import sinusoids
 from byheart.lab.stack import Stack
 
 WARM_UP_STEPS = 20
@@ -34,7 +36,7 @@ WARM_UP_STEPS = 20
 
 @dataclass(frozen=True)
 class Speed:
-    """Model-steps a second, of so many models at once."""
+    """Model-steps per second, of so many models at once."""
 
     way: str
     context: str
@@ -79,11 +81,19 @@ def options() -> argparse.Namespace:
     add("--tf32", action="store_true", help="let a GPU round the factors of matrix products to TF32")
     add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
     add("--out", type=Path, default=None, help="JSON file for the results")
-    return parser.parse_args()
+    add("--tiny", action="store_true", help="tiny models for a moment, to see that it runs; rates mean nothing")
+    given = parser.parse_args()
+    if given.tiny:
+        vars(given).update(models=[2], heads=2, length=4, examples=32, batch=8, seconds=0.02)
+    try:
+        given.device = device_called(given.device)
+    except BadInput as refusal:
+        parser.error(str(refusal))
+    return given
 
 
 def rate(step: Callable[[int], object], device: torch.device, seconds: float) -> float:
-    """Steps a second of ``step(k)``, which does k of them."""
+    """Steps per second of ``step(k)``, which does k of them."""
 
     def timed(steps: int) -> float:
         start = time.perf_counter()
@@ -155,8 +165,11 @@ def main() -> None:
     given = options()
     torch.backends.cuda.matmul.allow_tf32 = given.tf32
     torch.set_num_threads(1)
-    device = torch.device(given.device)
+    device: torch.device = given.device
+    if device.type != "cuda":
+        print("no GPU: steps are no CUDA graphs here")
     speeds = []
+    print("context  way           at once  model-steps/s")
     for context in ("fixed", "random"):
         sizes = {"examples": given.examples, "length": given.length, "heads": given.heads, "batch": given.batch}
         config = Config("labels", context, head_dim=64, seed=0, steps=10**9, **sizes)  # type: ignore[arg-type]
@@ -164,7 +177,7 @@ def main() -> None:
         ways += [("ensemble", models, partial(ensemble, config, device, models)) for models in given.models]
         for way, models, made in ways:
             speeds.append(Speed(way, context, models, models * rate(made(), device, given.seconds)))
-            print(f"{context:>6}  {way:<12}  {models:>4} at once  {speeds[-1].steps_per_second:>11,.1f} model-steps/s")
+            print(f"{context:>7}  {way:<12}  {models:>7}  {speeds[-1].steps_per_second:>13,.1f}", flush=True)
     if given.out is not None:
         name = torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu, one thread"
         found = {"device": name, "tf32": given.tf32, "heads": given.heads, "length": given.length}

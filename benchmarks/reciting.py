@@ -1,34 +1,31 @@
 """The figures of the reciting networks that the README names, measured on this machine. Run by `make bench`.
-Names of sections as arguments run only those: `python benchmarks/reciting.py capacity`.
 
-`--plot FILE` draws bits a parameter, from the table that `capacity` printed and the trained networks' results.
+    python benchmarks/reciting.py capacity stock_llama trained --plot bits.png
+
+draws bits per parameter, from the tables that these sections print.
 """
 
-import argparse
-import importlib
+import importlib.util
 import json
 import math
 import resource
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
-from tables import OUT, table
+from checking import certified
+from tables import OUT, parser, table
 
-from byheart.certificates.floats import certify_stock, judge_transformer
-from byheart.constructions.reciting import Recital, Settings, compile_files, compile_task
-from byheart.constructions.reciting.uniform import compile_uniform, save
-from byheart.networks.transformer import store
+from byheart.constructions import Built
+from byheart.constructions.reciting import Settings, compile
+from byheart.networks import generate
 from byheart.networks.transformer.evaluate import answers
-from byheart.networks.transformer.generate import generate
 from byheart.report.bits import Bar, draw_bits
 from byheart.tasks import NextToken, random_next_token
-from byheart.tasks.contexts import task_contexts
 
 RESULTS = Path(__file__).parent / "results"
-LIMITS = {"float32": 32, "float64": 64, "bfloat16": 16}
 
 
 def task_of(N: int, labels: int = 256) -> NextToken:
@@ -36,16 +33,14 @@ def task_of(N: int, labels: int = 256) -> NextToken:
     return random_next_token(examples=N, length=8, vocab=256, labels=labels, rng=np.random.default_rng(0))
 
 
-def reloaded(recital: Recital) -> store.Loaded:
-    """The network as its folder holds it."""
-    with TemporaryDirectory() as folder:
-        recital.save(Path(folder) / "net")
-        return store.load(Path(folder) / "net")
+def compiled_task(N: int, precision: str = "float32", words: int = 24) -> Built:
+    """The task of N contexts in a network."""
+    return compile(task_of(N), window=8, settings=Settings(precision, words))  # type: ignore[arg-type]
 
 
-def capacity() -> list[Bar]:
-    """Bits a parameter on random labels, every answer checked."""
-    compile_task(task_of(1000))  # compiled code is made before anything is timed
+def capacity(tiny: bool) -> list[Bar]:
+    """Bits per parameter on random labels, every answer checked."""
+    compiled_task(1000)  # compiled code is made before anything is timed
     columns = (
         "network",
         "N",
@@ -60,23 +55,24 @@ def capacity() -> list[Bar]:
     )
     rows = table("Reciting, random labels, C = 256, contexts of 8 tokens, vocabulary 256", *columns)
     bars = []
-    grid = [(100_000, *kind) for kind in (("float32", 24), ("float32", 31), ("float64", 53), ("float64", 60))]
-    grid += [
-        (100_000, "bfloat16", 8),
-        (100_000, "bfloat16", 15),
-        (1_000_000, "float32", 24),
-        (1_000_000, "float32", 31),
-    ]
+    few, many = (1000, 2000) if tiny else (100_000, 1_000_000)
+    single, double, half = (("float32", 24), ("float32", 31)), (("float64", 53), ("float64", 60)), (8, 15)
+    grid = [(few, *kind) for kind in (*single, *double)]
+    grid += [(few, "bfloat16", words) for words in half] + [(many, *kind) for kind in single]
     for N, precision, words in grid:
-        task = task_of(N)
-        compiled = (recital := compile_task(task, window=8, settings=Settings(precision, words))).compiled
-        verdict = judge_transformer(reloaded(recital).module, compiled.contexts).verdict
-        ratio = compiled.bits / compiled.account.dense
+        built = compiled_task(N, precision, words)
+        verdict, seconds = certified(built, built.questions)
+        ratio = built.bits / built.account.dense
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        numbers = (f"{compiled.account.dense:,}", f"{ratio:.2f}", f"{compiled.bits / compiled.spec.padded:.2f}")
-        times = (f"{compiled.seconds:.1f} s", f"{verdict.errors} of {verdict.checked:,}", f"{verdict.seconds:.1f} s")
+        numbers = (f"{built.account.dense:,}", f"{ratio:.2f}", f"{built.bits / built.network.padded:.2f}")
+        times = (f"{built.seconds:.1f} s", f"{verdict.errors} of {verdict.checked:,}", f"{seconds:.1f} s")
         rows.add_row(
-            f"{precision}, {words}-bit words", f"{N:,}", *numbers, f"{compiled.load:.3f}", *times, f"{memory:.1f}"
+            f"{precision}, {words}-bit words",
+            f"{N:,}",
+            *numbers,
+            f"{built.chosen['load']:.3f}",
+            *times,
+            f"{memory:.1f}",
         )
         if precision == "float32":
             bars.append(Bar(f"compiled, {words}-bit words, N = {N:,}", ratio, "compiled"))
@@ -85,7 +81,7 @@ def capacity() -> list[Bar]:
     return bars
 
 
-def trained() -> list[Bar]:
+def trained(tiny: bool) -> list[Bar]:
     """The trained networks of `benchmarks/baseline.py` (an H200; the command is in the README)."""
     runs = json.loads((RESULTS / "trained_h200.json").read_text())["runs"]
     rows = table(
@@ -98,7 +94,7 @@ def trained() -> list[Bar]:
         "seconds",
     )
     for run in runs:
-        shape = f"{run['shape']['layers']} layers, d_model {run['shape']['width']}"
+        shape = f"{run['shape']['layers']} layers, d_model {run['shape']['model_dim']}"
         numbers = (f"{run['bits_per_parameter']:.2f}", f"{run['steps']:,}", f"{run['seconds']:.0f}")
         rows.add_row(shape, f"{run['parameters']:,}", f"{run['learning_rate']:g}", *numbers)
     OUT.print(rows, "")
@@ -109,95 +105,94 @@ def trained() -> list[Bar]:
     ]
 
 
-def stock_llama() -> list[Bar]:
+def stock_llama(tiny: bool) -> list[Bar]:
     """The uniform layout; 10⁵ questions are checked here, 10⁶ by `benchmarks/stock_check.py` on a GPU."""
     columns = ("N", "parameters", "bits/parameter", "layers", "load", "compiled in", "errors")
     rows = table("Stock Llama (uniform layout, d_model 64), random labels as above", *columns)
     bars = []
-    for N in (100_000, 1_000_000):
-        contexts = task_contexts(task_of(N), 8)
-        uniform = compile_uniform(contexts)
-        ratio = contexts.order0_bits / uniform.parameters
+    for checked, N in ((True, 300 if tiny else 100_000), (False, 600 if tiny else 1_000_000)):
+        built = compile(task_of(N), window=8, settings=Settings(layout="uniform"))
+        ratio = built.bits / built.account.dense
         errors = "–"
-        if N == 100_000:
-            with TemporaryDirectory() as folder:
-                save(uniform, Path(folder) / "llama")
-                certificate = certify_stock(Path(folder) / "llama", contexts)
+        if checked:
+            certificate, _ = certified(built, built.questions)
             errors = f"{certificate.errors} of {certificate.checked:,}"
-        layers, seconds = uniform.config["num_hidden_layers"], f"{uniform.seconds:.1f} s"
-        numbers = (f"{uniform.parameters:,}", f"{ratio:.2f}", str(layers), f"{uniform.load:.3f}")
+        seconds, load = f"{built.seconds:.1f} s", f"{built.chosen['load']:.3f}"
+        numbers = (f"{built.account.dense:,}", f"{ratio:.2f}", f"{built.chosen['layers']}", load)
         rows.add_row(f"{N:,}", *numbers, seconds, errors)
         bars.append(Bar(f"stock Llama, compiled, N = {N:,}", ratio, "stock"))
     OUT.print(rows, "")
     return bars
 
 
-def growth() -> None:
+def growth(tiny: bool) -> None:
     """Compile time against N: it should be linear."""
-    compile_task(task_of(1000))
+    compiled_task(1000)
     rows = table("Compile time, float32, 24-bit words", "N", "seconds", "µs a question")
     points = []
-    for N in (10_000, 30_000, 100_000, 300_000, 1_000_000):
-        seconds = compile_task(task_of(N), window=8).compiled.seconds
+    sizes = (100, 300, 1000, 3000) if tiny else (10_000, 30_000, 100_000, 300_000, 1_000_000)
+    for N in sizes:
+        seconds = compiled_task(N).seconds
         points.append((math.log(N), math.log(seconds)))
         rows.add_row(f"{N:,}", f"{seconds:.2f}", f"{1e6 * seconds / N:.1f}")
     slope = np.polyfit(*np.array(points[2:]).T, 1)[0]
     projected = math.exp(points[-1][1] + slope * math.log(10))
-    OUT.print(rows, f"fitted exponent from N = 100,000 on: {slope:.2f}; projected for 10⁷: {projected:,.0f} s", "")
+    projection = f"projected for N = {10 * sizes[-1]:,}: {projected:,.0f} s"
+    OUT.print(rows, f"fitted exponent from N = {sizes[2]:,} on: {slope:.2f}; {projection}", "")
 
 
-def speed() -> None:
-    """Tokens a second at N = 100,000: one by one with the cache, and teacher-forced in batches."""
+def speed(tiny: bool) -> None:
+    """Tokens per second at N = 100,000: one by one with the cache, and teacher-forced in batches."""
+    N, tokens = (300, 20) if tiny else (100_000, 3000)
     rows = table(
-        "Reading at N = 100,000, CPU", "network", "one by one, 1 thread", "batched, 1 worker", "batched, 2 workers"
+        f"Reading at N = {N:,}, CPU", "network", "one by one, 1 thread", "batched, 1 worker", "batched, 2 workers"
     )
-    task = task_of(100_000)
+    task = task_of(N)
     for words in (24, 31):
-        recital = compile_task(task, window=8, settings=Settings("float32", words))
-        module, contexts = recital.compiled.module(), recital.compiled.contexts
+        built = compiled_task(N, words=words)
+        network, contexts = built.network, built.questions
         start = time.perf_counter()
-        said = sum(1 for _ in generate(module, task.inputs[0].tolist(), tokens=3000))
+        said = sum(1 for _ in generate(network, task.inputs[0].tolist(), tokens=tokens))
         single = said / (time.perf_counter() - start)
         batched = []
         for threads in (1, 2):
             torch.set_num_threads(threads)
             start = time.perf_counter()
-            answers(module, contexts.tokens, contexts.starts, contexts.places)
+            answers(network.module, contexts.tokens, contexts.starts, contexts.places)
             batched.append(len(contexts) / (time.perf_counter() - start))
         rows.add_row(f"float32, {words}-bit words", *(f"{value:,.0f} tokens/s" for value in (single, *batched)))
     OUT.print(rows, "")
 
 
-def texts() -> None:
+def texts(tiny: bool) -> None:
     """Python's own argparse and inspect in one network."""
-    paths = [Path(str(importlib.import_module(name).__file__)) for name in ("argparse", "inspect")]
+    names = ("this", "antigravity") if tiny else ("argparse", "inspect")
+    paths = [Path(str(importlib.util.find_spec(name).origin)) for name in names]  # type: ignore[union-attr]
     columns = ("tokenizer", "words", "questions", "window", "parameters", "bits (order 0)", "bits/parameter", "errors")
-    rows = table("argparse.py and inspect.py in one network", *columns)
+    rows = table(f"{names[0]}.py and {names[1]}.py in one network", *columns)
     for tokenizer, words in (("bytes", 24), ("bytes", 31), ("bpe", 24), ("bpe", 31)):
-        recital = compile_files(paths, tokenizer=tokenizer, settings=Settings("float32", words))
-        compiled = recital.compiled
-        verdict = judge_transformer(reloaded(recital).module, compiled.contexts).verdict
-        numbers = (f"{len(compiled.contexts):,}", f"{compiled.contexts.window}", f"{compiled.account.dense:,}")
-        ratio = compiled.bits / compiled.account.dense
-        rows.add_row(tokenizer, str(words), *numbers, f"{compiled.bits:,.0f}", f"{ratio:.2f}", str(verdict.errors))
+        built = compile(paths, tokenizer=tokenizer, settings=Settings("float32", words))
+        (certificate, _), size = certified(built, built.questions), built.questions.size
+        numbers = (f"{size.examples:,}", f"{size.length}", f"{built.account.dense:,}", f"{built.bits:,.0f}")
+        ratio = f"{built.bits / built.account.dense:.2f}"
+        rows.add_row(tokenizer, str(words), *numbers, ratio, str(certificate.errors))
     OUT.print(rows, "")
 
 
-SECTIONS = (capacity, stock_llama, trained, growth, speed, texts)
+SECTIONS: tuple[Callable[[bool], Sequence[Bar] | None], ...] = (capacity, stock_llama, trained, growth, speed, texts)
 
 
 def main() -> None:
     """Run the sections that were asked for, or all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sections", nargs="*", choices=[[], *(section.__name__ for section in SECTIONS)])
-    parser.add_argument("--plot", type=Path)
-    options = parser.parse_args()
+    arguments = parser(__doc__, SECTIONS)
+    arguments.add_argument("--plot", type=Path, help="draw bits per parameter into this file")
+    chosen = arguments.parse_args()
     bars: list[Bar] = []
     for section in SECTIONS:
-        if not options.sections or section.__name__ in options.sections:
-            bars += section() or []
-    if options.plot is not None:
-        draw_bits(bars, options.plot)
+        if not chosen.sections or section.__name__ in chosen.sections:
+            bars += section(chosen.tiny) or []
+    if chosen.plot is not None:
+        draw_bits(bars, chosen.plot)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,14 @@
-"""What the benchmarks share: how their tables look."""
+"""What the benchmarks share: how their tables look, and how sections are chosen."""
+
+import argparse
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
-OUT = Console(highlight=False, width=140)
+OUT = Console(highlight=False)
+if not OUT.is_terminal:
+    OUT = Console(highlight=False, width=240)  # as wide as tables need to be when nobody looks at a terminal
 
 
 def table(title: str, *columns: str) -> Table:
@@ -14,3 +19,15 @@ def table(title: str, *columns: str) -> Table:
     for index, name in enumerate(columns):
         result.add_column(name, justify="right" if index else "left")
     return result
+
+
+def parser(description: str | None, sections: Sequence[Callable[..., object]]) -> argparse.ArgumentParser:
+    """For scripts of several sections, each a function whose docstring says what it measures."""
+    told = "\n".join(f"  {section.__name__:16} {(section.__doc__ or '').splitlines()[0]}" for section in sections)
+    found = argparse.ArgumentParser(
+        description=f"{description}\nSections:\n{told}", formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    names = [section.__name__ for section in sections]
+    found.add_argument("sections", nargs="*", choices=[*names, []], metavar="SECTION", help="all if none is named")
+    found.add_argument("--tiny", action="store_true", help="sizes of a few seconds, to see that everything runs")
+    return found

@@ -13,9 +13,10 @@ import torch
 
 import byheart
 from byheart.constructions import mahdavi_2024
-from byheart.lab.ensemble import Training, train
-from byheart.lab.experiments import Report, Row
+from byheart.lab import Training, train
+from byheart.lab.experiments import Row
 from byheart.lab.hybrid import member_from
+from byheart.progress import Report
 from byheart.tasks import random_queries
 
 

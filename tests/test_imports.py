@@ -69,6 +69,45 @@ def test_certificates_know_nothing_of_constructions() -> None:
         assert not any(name.startswith("byheart.constructions") for name in names_imported(path)), path
 
 
+def module_name(path: Path) -> str:
+    parts = ("byheart", *path.relative_to(SOURCE).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def modules_imported(path: Path, known: set[str]) -> set[str]:
+    """The modules of ours that a module imports, in functions too; not what is for the type checker only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    checked = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "CHECKING" in ast.unparse(node.test)]
+    skipped = {id(inner) for node in checked for inner in ast.walk(node)}
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and id(node) not in skipped:
+            names |= {
+                full if (full := f"{node.module}.{alias.name}") in known else str(node.module) for alias in node.names
+            }
+        elif isinstance(node, ast.Import) and id(node) not in skipped:
+            names |= {alias.name for alias in node.names}
+    return names & known
+
+
+def cycle_in(graph: dict[str, set[str]]) -> list[str]:
+    """Modules that are left when those that import nothing that is left are taken away, again and again."""
+    left = dict(graph)
+    while free := [name for name, imported in left.items() if not imported & set(left)]:
+        for name in free:
+            del left[name]
+    return sorted(left)
+
+
+def test_no_module_imports_itself_on_any_way() -> None:
+    paths = {module_name(path): path for path in SOURCE.rglob("*.py")}
+    graph = {name: modules_imported(path, set(paths)) - {name} for name, path in paths.items()}
+    assert sum(map(len, graph.values())) > 500
+    assert cycle_in(graph) == []
+    graph["byheart.errors"] = {"byheart.cli.main"}
+    assert {"byheart.errors", "byheart.cli.main", "byheart.cli.build"} <= set(cycle_in(graph)), "cycles are found"
+
+
 def test_relative_and_lazy_imports_are_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The parser itself: an import in a function and a relative one count like any other."""
     monkeypatch.setattr(sys.modules[__name__], "SOURCE", tmp_path)

@@ -72,7 +72,7 @@ def test_tensors_are_kept() -> None:
     pytest.importorskip("transformer_lens")
     network = small()
     model = to_transformer_lens(network)
-    for name, tensor in network.tensors():
+    for name, tensor in network.weights().items():
         found = getattr(model, name).detach().numpy()
         np.testing.assert_array_equal(found.reshape(tensor.shape), 2 * tensor if name == "W_Q" else tensor)
     state = model.state_dict()

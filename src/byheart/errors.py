@@ -5,6 +5,15 @@ where, and, if there is something to do about it, what.
 """
 
 
+def missing(package: str, purpose: str, extra: str) -> str:
+    """What to say when a library is not there: what for, and how to get it.
+
+    >>> missing("matplotlib", "drawing", "plots")
+    'drawing needs matplotlib, which is not installed; install it, or Byheart with its extra plots'
+    """
+    return f"{purpose} needs {package}, which is not installed; install it, or Byheart with its extra {extra}"
+
+
 class BadInput(ValueError):  # noqa: N818 (it names what is wrong, and reads well in `raise`)
     """Input that cannot be used: a malformed file, a task outside a theorem's hypotheses, an impossible setting.
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, missing
 from byheart.networks.folders import FLOAT
 from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.spec import Spec
@@ -33,7 +33,7 @@ try:
     )
     from transformers.modeling_outputs import CausalLMOutput
 except ImportError as error:
-    raise ImportError("byheart.hf needs transformers; install it with: pip install 'byheart[hf]'") from error
+    raise ImportError(missing("transformers", "byheart.hf", "hf")) from error
 
 
 class ByheartConfig(PretrainedConfig):

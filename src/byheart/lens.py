@@ -22,7 +22,7 @@ Needs TransformerLens 4, which is imported when a network is converted, not befo
 
 from typing import TYPE_CHECKING, Any
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, missing
 from byheart.networks.softmax.network import Floats, SoftmaxNetwork
 
 if TYPE_CHECKING:
@@ -74,9 +74,7 @@ def _bridge() -> Any:
     try:
         from transformer_lens.model_bridge import TransformerBridge
     except ImportError as error:
-        raise BadInput(
-            f"byheart.lens needs TransformerLens 4 ({error}); install it with: pip install 'byheart[lens]'"
-        ) from error
+        raise BadInput(missing("transformer-lens 4", "byheart.lens", "lens")) from error
     return TransformerBridge
 
 
@@ -90,6 +88,8 @@ def _tensors(network: SoftmaxNetwork) -> dict[str, Floats]:
     byheart.errors.BadInput: the network reads contexts and queries; expected token ids (dana-2025): TransformerLens \
 has no model with a query beside the context
     """
+    if not isinstance(network, SoftmaxNetwork):
+        raise BadInput(f"got {network!r}; expected a softmax network of attention alone (dana-2025)")
     if network.W_E is None or network.W_pos is None:
         why = "TransformerLens has no model with a query beside the context"
         raise BadInput(f"the network reads contexts and queries; expected token ids (dana-2025): {why}")

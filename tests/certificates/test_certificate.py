@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from byheart import networks
 from byheart.certificates import Certificate, Counterexample, certify, read, recheck, write
 from byheart.certificates import certificate as module
 from byheart.constructions import build
 from byheart.errors import BadInput
-from byheart.networks.exact import Embedding, ExactNetwork, integers, store
+from byheart.networks.exact import Embedding, ExactNetwork, integers
 from byheart.tasks import NextToken, SeqToSeq
 
 TASK = NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1])
@@ -29,7 +30,7 @@ def broken() -> ExactNetwork:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    store.save(NETWORK, tmp_path / "net")
+    networks.save(NETWORK, tmp_path / "net")
     return tmp_path / "net"
 
 
@@ -39,7 +40,7 @@ def test_what_it_says() -> None:
     assert (found.checked, found.examples, found.errors, found.smallest_margin) == (3, 3, 0, 0.5)
     assert found.method == "exact, exhaustive (limbs)"
     assert "every sequence" in found.statement
-    assert found.weights == store.fingerprint(NETWORK)
+    assert found.weights == NETWORK.fingerprint
     assert found.task == TASK.fingerprint
     assert {"python", "byheart", "numpy", "numba", "python-flint"} <= set(found.versions)
     assert certify(NETWORK, TASK, evaluator="flint").method == "exact, exhaustive (flint)"
@@ -53,7 +54,7 @@ def test_seq_to_seq_counts_answers_and_examples() -> None:
 
 
 def test_a_folder_is_loaded(folder: Path) -> None:
-    assert certify(folder, TASK).weights == certify(str(folder), TASK).weights == store.fingerprint(NETWORK)
+    assert certify(folder, TASK).weights == certify(str(folder), TASK).weights == NETWORK.fingerprint
 
 
 @pytest.mark.parametrize("labels", [[1, 0, 1], [1, 0, 0]], ids=["certified", "not certified"])
@@ -98,7 +99,7 @@ def test_recheck_refuses_another_task(tmp_path: Path) -> None:
 
 def test_recheck_refuses_other_weights(tmp_path: Path) -> None:
     write(certify(NETWORK, TASK), tmp_path / "c.json")
-    ours, theirs = store.fingerprint(NETWORK)[:12], store.fingerprint(broken())[:12]
+    ours, theirs = NETWORK.fingerprint[:12], broken().fingerprint[:12]
     with pytest.raises(BadInput, match=rf"c\.json: is about weights {ours}…; this network has {theirs}…"):
         recheck(tmp_path / "c.json", broken(), TASK)
 

@@ -132,7 +132,7 @@ def test_runs_are_compared_point_by_point(here: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("run", "nonsense"), "no experiment is called 'nonsense'; expected a Python file, or one of dana-2025-1, "),
+        (("run", "nonsense"), "no experiment is called 'nonsense'; expected a name of byheart lab list, "),
         (("run", "missing.py"), "missing.py: No such file or directory"),
         (("run", "bad.py"), "bad.py:1: ZeroDivisionError: division by zero"),
         (("run", "latin.py"), "latin.py: not UTF-8 text"),
@@ -163,14 +163,17 @@ def test_a_gpu_that_is_not_there_is_refused(here: Path, run: Run, monkeypatch: p
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="ray is installed")
 def test_ray_that_is_not_there_is_asked_for(here: Path, run: Run) -> None:
-    assert "executor ray needs the extra ray: pip install 'byheart[ray]'" in run(*GO, "--executor", "ray").complaint
+    assert (
+        "the executor ray needs ray, which is not installed; install it, or Byheart with its extra ray"
+        in run(*GO, "--executor", "ray").complaint
+    )
 
 
 def test_a_command_that_is_interrupted_says_how_to_go_on(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("byheart.lab.execute.perform", interrupted)
+    monkeypatch.setattr("byheart.lab.jobs.perform", interrupted)
     said = run(*GO)
     assert said.code == 130
     assert said.err == (

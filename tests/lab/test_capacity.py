@@ -8,7 +8,6 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.lab.capacity import Rung, experiment, groups, held, ladder, plateaus, work
-from byheart.lab.experiments.experiment import from_json, to_json
 
 
 def row(parameters: int, demand: float, bits: float | None, rate: float = 0.02) -> dict[str, Any]:
@@ -33,7 +32,6 @@ def test_ladders_have_every_rung_once() -> None:
     jobs = groups(rungs)
     assert [len(job) for job in jobs] == [4] * 6, "two seeds and two rates of each size and demand"
     assert sorted((rung for job in jobs for rung in job), key=repr) == sorted(rungs, key=repr)
-    assert from_json(Rung, to_json(rungs[0])) == rungs[0]
 
 
 @pytest.mark.parametrize("scale", ["smoke", "short", "paper"])

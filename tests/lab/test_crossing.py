@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.crossing import Probe, crossing, jeffreys, search, wilson
+from byheart.lab.crossing import Probe, crossing
 
 
 def probes(xs: Any, successes: Any, tries: int) -> list[Probe]:
@@ -48,7 +48,6 @@ def test_perfectly_separated_data_know_the_gap_and_no_more() -> None:
     found = crossing(probes([100, 200, 300, 400], [6, 6, 0, 0], 6))
     assert (found.status, found.x, found.slope) == ("separated", 250.0, None)
     assert (found.low, found.high) == (pytest.approx(200), pytest.approx(300))
-    assert [found.probability(x) for x in (249.0, 250.0, 251.0)] == [1, 0.5, 0]
 
 
 def test_few_tries_reach_beyond_the_gap() -> None:
@@ -78,8 +77,6 @@ def test_all_fail_and_all_succeed_leave_one_end_open() -> None:
     assert (none.status, none.x, none.low, none.high) == ("all fail", None, None, pytest.approx(5))
     assert (every.status, every.x, every.low, every.high) == ("all succeed", None, pytest.approx(6), None)
     assert crossing([Probe(5, 0, 2)]).high is None, "two tries exclude nothing at 95 %"
-    with pytest.raises(BadInput, match="no crossing"):
-        none.probability(5)
 
 
 def test_without_a_trend_there_is_no_crossing() -> None:
@@ -104,14 +101,14 @@ def test_rising_is_falling_turned_round() -> None:
     falls = crossing(probes([1, 2, 3, 4], [9, 8, 3, 1], 10))
     rises = crossing(probes([-1, -2, -3, -4], [9, 8, 3, 1], 10), rising=True)
     assert (rises.x, rises.low, rises.high) == pytest.approx((-falls.x, -falls.high, -falls.low))
-    assert rises.probability(-1.5) == pytest.approx(falls.probability(1.5))
+    assert rises.slope == pytest.approx(falls.slope)
 
 
 def test_a_logarithmic_scale() -> None:
     plain = crossing(probes([0, 1, 2, 3], [10, 8, 3, 0], 10))
     log = crossing(probes(np.exp([0, 1, 2, 3]), [10, 8, 3, 0], 10), scale="log")
     assert [math.log(end) for end in (log.x, log.low, log.high)] == pytest.approx([plain.x, plain.low, plain.high])
-    assert log.probability(math.e) == pytest.approx(plain.probability(1))
+    assert log.slope == pytest.approx(plain.slope)
     with pytest.raises(BadInput, match="x > 0 on a logarithmic scale"):
         crossing([Probe(0, 1, 2)], scale="log")
 
@@ -119,62 +116,6 @@ def test_a_logarithmic_scale() -> None:
 def test_probes_may_be_given_one_by_one() -> None:
     single = [Probe(x, int(i < k), 1) for x, k in ((1, 9), (2, 5), (3, 2)) for i in range(10)]
     assert crossing(single) == crossing(probes([1, 2, 3], [9, 5, 2], 10))
-
-
-@pytest.mark.parametrize("interval", [wilson, jeffreys])
-def test_intervals_of_a_share(interval: Any) -> None:
-    for tries in (1, 4, 30):
-        for k in range(tries + 1):
-            low, high = interval(k, tries)
-            assert 0 <= low <= k / tries <= high <= 1
-            assert interval(tries - k, tries) == pytest.approx((1 - high, 1 - low))
-    assert interval(0, 5)[0] == 0
-    assert interval(5, 5)[1] == 1
-    wide, narrow = interval(3, 10, 0.99), interval(3, 10, 0.8)
-    assert wide[0] < narrow[0] < narrow[1] < wide[1]
-
-
-@pytest.mark.parametrize("interval", [wilson, jeffreys])
-def test_intervals_of_a_share_cover_on_average(interval: Any) -> None:
-    """Exactly: the binomial sum, averaged over probabilities."""
-    n, shares = 12, np.linspace(0.005, 0.995, 199)
-    ends = [interval(k, n) for k in range(n + 1)]
-    coverage = [
-        sum(math.comb(n, k) * p**k * (1 - p) ** (n - k) for k, (low, high) in enumerate(ends) if low <= p <= high)
-        for p in shares
-    ]
-    assert np.mean(coverage) == pytest.approx(0.95, abs=0.01)
-
-
-def test_a_search_finds_a_noisy_threshold() -> None:
-    rng = np.random.default_rng(2)
-    found = search(lambda x, k: rng.random() < 1 / (1 + math.exp((x - 640) / 20)), range(0, 2001, 20), budget=200)
-    assert found.status == "found"
-    assert found.crossing.low is not None
-    assert found.crossing.high is not None
-    assert found.crossing.low <= 640 <= found.crossing.high
-    assert found.tries == sum(probe.tries for probe in found.probes) <= 200
-
-
-def test_a_search_on_a_logarithmic_scale() -> None:
-    found = search(lambda x, k: x < 700, [2**k for k in range(20)], budget=100, scale="log")
-    assert found.status == "found"
-    assert (found.crossing.low, found.crossing.high) == (pytest.approx(512), pytest.approx(1024))
-
-
-def test_not_found_and_budget_ran_out_are_different() -> None:
-    assert search(lambda x, k: False, [10, 20, 30], budget=50).status == "not found"
-    assert search(lambda x, k: True, [10, 20, 30], budget=50).status == "not found"
-    rng = np.random.default_rng(0)
-    short = search(lambda x, k: rng.random() < 1 / (1 + math.exp((x - 500) / 100)), range(1000), budget=20, within=0.01)
-    assert (short.status, short.tries) == ("budget ran out", 20)
-    assert search(lambda x, k: True, [10, 20], budget=3).status == "budget ran out", "three tries decide nothing"
-
-
-def test_every_try_has_its_own_number() -> None:
-    seen: list[int] = []
-    search(lambda x, k: bool(seen.append(k)) or x < 5, range(10), budget=30)
-    assert seen == list(range(len(seen)))
 
 
 def test_refusals() -> None:
@@ -186,7 +127,3 @@ def test_refusals() -> None:
         Probe(math.nan, 0, 1)
     with pytest.raises(BadInput, match="no probes"):
         crossing([])
-    with pytest.raises(BadInput, match="expected at least two"):
-        search(lambda x, k: True, [1], budget=5)
-    with pytest.raises(BadInput, match="within is 0"):
-        search(lambda x, k: True, [1, 2], budget=5, within=0)

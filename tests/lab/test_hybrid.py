@@ -51,7 +51,7 @@ def test_a_construction_is_right_before_it_is_trained(task):
     batch = {name: tensor[None] for name, tensor in (member.examples | member.constants).items()}
     found = member.architecture.outputs(weights, batch)[0].numpy()
     np.testing.assert_allclose(found, evaluate(network, inputs(task)), rtol=1e-9, atol=1e-9)
-    assert member.architecture.parameters == sum(tensor.size for _, tensor in network.tensors())
+    assert member.architecture.parameters == sum(tensor.size for _, tensor in network.weights().items())
     assert trained(member).accuracy == 1
 
 
@@ -60,7 +60,7 @@ def test_training_goes_on_from_a_construction_and_moves_everything():
     network = built(task)
     outcome = trained(member_from(network, task, plan(20, 1e-6, batch=13), start="construction"))
     assert outcome.accuracy == 1
-    for name, tensor in network.tensors():
+    for name, tensor in network.weights().items():
         assert not np.array_equal(outcome.weights[name].numpy(), tensor)
 
 
@@ -69,9 +69,9 @@ def test_frozen_attention_stays_and_the_rest_is_drawn_anew_and_learns(task):
     network = built(task)
     training = plan(600, 3e-2, batch=len(task.answers))
     member = member_from(network, task, training, start="frozen-attention", seed=3)
-    assert member.frozen == ATTENTION & {name for name, _ in network.tensors()}
+    assert member.frozen == ATTENTION & {name for name, _ in network.weights().items()}
     outcome = trained(member)
-    for name, tensor in network.tensors():
+    for name, tensor in network.weights().items():
         same = np.array_equal(outcome.weights[name].numpy(), tensor)
         assert same == (name in ATTENTION)
     before = trained(member_from(network, task, plan(batch=len(task.answers)), start="frozen-attention", seed=3))
@@ -81,7 +81,7 @@ def test_frozen_attention_stays_and_the_rest_is_drawn_anew_and_learns(task):
 
 def test_the_trained_part_may_be_wider():
     task = queries()
-    member = member_from(built(task), task, plan(400, 3e-2, batch=13), start="frozen-attention", value_dim=3, width=16)
+    member = member_from(built(task), task, plan(400, 3e-2, batch=13), start="frozen-attention", widths=(3, 16))
     shapes = dict(member.architecture.shapes)
     assert (shapes["W_V"], shapes["W_O"], shapes["W_U"]) == ((4, 6, 3), (4, 3, 16), (16, 4))
     assert trained(member).accuracy == 1
@@ -119,11 +119,11 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(BadInput, match="start is 'nothing'; expected frozen-attention"):
         member_from(network, task, plan(), start="nothing")
     with pytest.raises(BadInput, match="drawn anew"):
-        member_from(network, task, plan(), start="construction", width=8)
+        member_from(network, task, plan(), start="construction", widths=(1, 8))
     with pytest.raises(BadInput, match="mean-square for real targets only"):
         member_from(network, task, plan(loss="mean-square"), start="construction")
-    with pytest.raises(BadInput, match="width is 8; expected 4"):
-        member_from(built(bigrams()), bigrams(), plan(), start="frozen-attention", width=8)
+    with pytest.raises(BadInput, match="k is 8; expected 4"):
+        member_from(built(bigrams()), bigrams(), plan(), start="frozen-attention", widths=(1, 8))
 
 
 def test_the_example_is_an_experiment_of_ones_own() -> None:

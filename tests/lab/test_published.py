@@ -14,7 +14,7 @@ def test_tables_are_whole(name: str, rows: int) -> None:
 
 def test_where_both_tables_meet_they_agree_up_to_noise() -> None:
     """d = d_h = 10: H = 20 in the second table lies between H = 16 and 21 of the first."""
-    first = {row["heads"]: row["last_accuracy"] for row in published("dana_2025_1") if row["dim"] == 10}
+    first = {row["heads"]: row["last_accuracy"] for row in published("dana_2025_1") if row["model_dim"] == 10}
     second = {row["head_dim"]: row["last_accuracy"] for row in published("dana_2025_2")}
     assert first[16] < second[10] < first[21]
 

@@ -16,8 +16,8 @@ def test_every_table_is_of_an_experiment_and_has_no_gaps(name: str) -> None:
     assert len({tuple(row[column] for column in sorted(settings)) for row in rows}) == len(rows), "no model twice"
     assert all(0 <= row["accuracy"] <= 1 for row in rows)
     if name.startswith("dana"):
-        known = {(c.dim, c.head_dim, c.heads, c.mlp_dim, c.seed) for c in experiment.configs}
-        assert {(r["dim"], r["head_dim"], r["heads"], r["mlp_dim"], r["seed"]) for r in rows} == known
+        known = {(c.model_dim, c.head_dim, c.heads, c.hidden, c.seed) for c in experiment.configs}
+        assert {(r["model_dim"], r["head_dim"], r["heads"], r["hidden"], r["seed"]) for r in rows} == known
 
 
 def test_unknown_tables_are_refused() -> None:

@@ -16,8 +16,8 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.lab import durable
-from byheart.lab.execute import Local, execute
 from byheart.lab.experiments.experiment import Experiment, key
+from byheart.lab.jobs import Local, execute
 from byheart.lab.runs import Row, Run, metrics_of, read_rows, runs_in
 from byheart.lab.sources import Given
 
@@ -287,7 +287,7 @@ def test_numbers_that_are_not_finite_are_written_as_none() -> None:
 
 KILLS = """
     import os, random, signal, sys, time
-    from byheart.lab.execute import Local, execute
+    from byheart.lab.jobs import Local, execute
     from byheart.lab.runs import Run
     from byheart.lab.sources import load, source
 

@@ -8,9 +8,11 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from byheart.progress import Report
 
 HERE = Path(__file__).parent
 
@@ -31,14 +33,14 @@ def groups(configs: Sequence[Config]) -> list[list[Config]]:
     return [[config for config in configs if config.heads == heads] for heads in sorted({c.heads for c in configs})]
 
 
-def work(configs: Sequence[Config], device: str, report: Callable[[str], None] | None) -> list[dict[str, object]]:
+def work(configs: Sequence[Config], device: str, report: Report | None) -> list[dict[str, object]]:
     """Say what is begun, and whether it was done before; wait; fail if told so."""
     finished = rows_of(HERE / "run" / "results.jsonl")
     for config in configs:
         twice = (config.heads, config.seed) in finished
         write_down(f"{config.heads} {config.seed} {os.getpid()} {'TWICE' if twice else 'once'}")
     if report is not None:
-        report(f"training {len(configs)} models on {device}")
+        report(0, len(configs), f"training on {device}")
     time.sleep(float(told("seconds") or 0))
     for config in configs:
         name = f"{config.heads},{config.seed}"

@@ -20,10 +20,12 @@ def test_a_feed_forward_network_by_hand():
     chain = feed_forward(affine([[0, 1, -1], [7, 7, -300]], [0, 2], role="in"), affine([[2, -2]], [0], role="out"))
     account = count(on_vectors(chain, dim=3))
     assert account.items == (
-        Item("feed_forward.0.in.W", (2, 3), dense=6, nonzero=5, free=2, max_bits=10, total_bits=23),
-        Item("feed_forward.0.in.b", (2,), dense=2, nonzero=1, free=1, max_bits=3, total_bits=4),
-        Item("feed_forward.1.out.W", (1, 2), dense=2, nonzero=2, free=2, max_bits=3, total_bits=6),
-        Item("feed_forward.1.out.b", (1,), dense=1, nonzero=0, free=0, max_bits=1, total_bits=1),
+        Item(
+            "feed_forward.0.in.W", (2, 3), dense=6, nonzero=5, free=2, max_bits=10, total_bits=23, part="feed_forward"
+        ),
+        Item("feed_forward.0.in.b", (2,), dense=2, nonzero=1, free=1, max_bits=3, total_bits=4, part="feed_forward"),
+        Item("feed_forward.1.out.W", (1, 2), dense=2, nonzero=2, free=2, max_bits=3, total_bits=6, part="feed_forward"),
+        Item("feed_forward.1.out.b", (1,), dense=1, nonzero=0, free=0, max_bits=1, total_bits=1, part="feed_forward"),
     )
     assert (account.dense, account.nonzero, account.free) == (11, 8, 5)
     assert (account.max_bits, account.total_bits) == (10, 34)

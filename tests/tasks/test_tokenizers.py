@@ -118,7 +118,7 @@ def test_only_byte_pairs_need_the_library(monkeypatch):
         with pytest.raises(BadInput) as caught:
             use()
         assert str(caught.value) == (
-            "byte-pair encoding needs the library tokenizers, which is not installed; install it (the extra hf)"
+            "byte-pair encoding needs tokenizers, which is not installed; install it, or Byheart with its extra hf"
         )
 
 

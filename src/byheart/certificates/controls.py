@@ -3,7 +3,7 @@
 *Shuffled answers*: the same network against questions whose answers were dealt out anew. *Perturbed weight*: one weight
 changed a little, in a way of the network's kind (one bit flipped, or a number added), against the true questions;
 weights that no question depends on exist (fillers, unused embedding rows), so changes are tried until one is noticed,
-and the number that it took is reported.
+each larger than the one before where the kind allows it, and the number that it took is reported.
 """
 
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ class Verdict:
     """Answers that are wrong."""
     seconds: float
     margin: float | None = None
-    """By how much the nearest answer is right, at least; None if not all are, or if that is huge."""
+    """By how much the nearest answer is right, at least; negative or None if not all are, None if that is huge."""
     counterexample: Counterexample | None = None
     """The first answer that is not known to be right."""
     undecided: int = 0
@@ -58,6 +58,8 @@ class Answer:
     outcome: Outcome
     margin: float
     got: str
+    error: float = 0.0
+    """An upper bound on how far a real number was missed."""
 
 
 def doubling(fewest: int, most: int) -> Iterator[int]:

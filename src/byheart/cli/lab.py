@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,19 +12,19 @@ from tyro.conf import Positional, arg, subcommand
 
 from byheart.cli.lab_capacity import CAPACITY, LabCapacity, check_device
 from byheart.cli.lab_plot import PLOT, LabPlot
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, table, with_example
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
-    from byheart.lab.execute import Executor, Progress, Report
+    from byheart.lab.jobs import Executor, Progress
     from byheart.lab.runs import Row, Run
     from byheart.lab.sources import Source
     from byheart.lab.summary import Measured, Point
+    from byheart.progress import Report
 
 Scale = Literal["smoke", "short", "paper"]
 SECONDS_A_LINE = 30.0  # of progress, where nobody looks at a terminal
 MOST_FAILURES_SHOWN = 10
-COLUMNS_FOR_WORDS = 150  # of the terminal: what jobs say of themselves is shown if the numbers leave room for it
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class RunExperiment:
 
     def run(self) -> int:
         """Run it; exit code 1 if models failed."""
-        from byheart.lab.execute import execute
+        from byheart.lab.jobs import execute
         from byheart.lab.runs import Run
         from byheart.lab.sources import load, source
 
@@ -70,7 +69,7 @@ class RunExperiment:
         return NOT_TRUE if reached.failed else DONE
 
     def _executor(self, source: "Source") -> "Executor":
-        from byheart.lab.execute import Local
+        from byheart.lab.jobs import Local
         from byheart.lab.on_ray import Ray
         from byheart.lab.processes import Processes
 
@@ -82,7 +81,7 @@ class RunExperiment:
         if self.executor == "processes":
             return Processes(source, self.device, self.jobs)
         if self.jobs is not None:
-            raise BadInput("--jobs is for --executor processes or ray; leave it away")
+            raise BadInput("--jobs is for --executor processes or ray; omit it")
         return Local(source, self.device)
 
     def _say(self, run: "Run", reached: "Progress", before: int) -> None:
@@ -310,29 +309,9 @@ def _chosen(found: "Sequence[Point]", wanted: tuple[str, ...], folder: Path) -> 
 
 @contextmanager
 def _progress(title: str, *, quiet: bool) -> "Iterator[Report | None]":
-    """A bar with models done, models a second and the time left; a line now and then where there is no terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    stderr = Console(stderr=True)
-    if quiet:
-        yield None
-        return
-    if not stderr.is_terminal:
-        yield _Lines(title)
-        return
-    columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}")]
-    if stderr.width >= COLUMNS_FOR_WORDS:
-        columns.append(TextColumn("{task.fields[words]}", style="dim"))
-    with Bar(*columns, console=stderr, transient=True) as bar:
-        task = bar.add_task(title, total=None, rate="", words="")
-
-        def report(progress: "Progress", words: str | None) -> None:
-            ended = progress.done + progress.failed
-            bar.update(task, completed=ended, total=progress.models, rate=_rate(progress), words=words or "")
-
-        yield report
+    """A bar; a line now and then where there is no terminal."""
+    with steps(title, quiet=quiet) as bar:
+        yield bar if bar is not None or quiet else _Lines(title)
 
 
 class _Lines:
@@ -341,21 +320,10 @@ class _Lines:
     def __init__(self, title: str) -> None:
         self.title, self.said = title, time.monotonic()
 
-    def __call__(self, progress: "Progress", words: str | None) -> None:
-        if time.monotonic() - self.said < SECONDS_A_LINE:
-            return
-        self.said = time.monotonic()
-        ended = f"{number(progress.done + progress.failed)} of {number(progress.models)}"
-        sys.stderr.write(f"{self.title}: {ended} {_rate(progress)}{f' ({words})' if words else ''}\n")
-
-
-def _rate(progress: "Progress") -> str:
-    said = ["models"]
-    if progress.seconds_left is not None:
-        said = [f"models, {progress.models_per_second:.3g} models/s"]
-        said += [f"{number(round(progress.steps_per_second))} steps/s"] if progress.steps else []
-        said += [f"{timedelta(seconds=round(progress.seconds_left))} left"]
-    return ", ".join(said)
+    def __call__(self, done: int, total: int, note: str = "", /) -> None:
+        if time.monotonic() - self.said >= SECONDS_A_LINE:
+            self.said = time.monotonic()
+            sys.stderr.write(f"{self.title}: {number(done)} of {number(total)} models{f', {note}' if note else ''}\n")
 
 
 _RUN = with_example(

@@ -1,40 +1,39 @@
 """``byheart lab capacity``: how many bits trained networks hold, by size, and built ones beside them."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, table, with_example
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
     from byheart.lab.capacity import Held, Rung
-    from byheart.lab.execute import Progress
     from byheart.lab.experiments.experiment import Experiment
     from byheart.lab.runs import Run
+    from byheart.progress import Report
     from byheart.report.lab import Beside
     from byheart.report.lab.series import Rows
 
 WORDS = 31
 CAPACITY = with_example(
-    "Train a ladder of GPTs on random labels: how many bits a parameter they hold, with intervals over seeds.",
+    "Train a ladder of GPTs on random labels: how many bits per parameter they hold, with intervals over seeds.",
     "byheart lab capacity --parameters 1000 2000 4000 --steps 2000 -o runs/ladder --plot ladder.png",
 )
 
 
 @dataclass(frozen=True)
 class LabCapacity:
-    """Train a ladder of GPTs on random labels, and say how many bits a parameter they hold."""
+    """Train a ladder of GPTs on random labels, and say how many bits per parameter they hold."""
 
     scale: Literal["smoke", "short", "paper"] = "smoke"
     """The ladder to start from; what is given below replaces its own. smoke: seconds. paper: for a GPU."""
     parameters: tuple[int, ...] = ()
     """Sizes of the ladder: at most so many parameters, all counted."""
     demands: tuple[float, ...] = ()
-    """Bits of labels that are asked for, a parameter; the most that is held over all of them counts."""
+    """Bits of labels asked for per parameter; the most that is held over all of them counts."""
     learning_rates: tuple[float, ...] = ()
     """Largest learning rates to try; the best counts."""
     seeds: int | None = None
@@ -73,7 +72,7 @@ class LabCapacity:
         with begin(folder, experiment) as run:
             self._train(run, experiment)
         best = plateaus(run.table)
-        with status("compiling", quiet=self.json) as report:
+        with steps("compiling", quiet=self.json) as report:
             beside = [] if self.alone else built_beside(run.table, report)
         if self.plot is not None and best:
             from byheart.report.lab import draw_capacity
@@ -101,15 +100,11 @@ class LabCapacity:
         )
 
     def _train(self, run: "Run", experiment: "Experiment") -> None:
-        from byheart.lab.execute import Local, execute
+        from byheart.lab.jobs import Local, execute
         from byheart.lab.sources import Given
 
         check_device(self.device)
-        with status("training", quiet=self.json) as say, Local(Given(experiment), self.device) as executor:
-
-            def report(progress: "Progress", words: str | None) -> None:
-                say(f"{progress.done} of {progress.models} networks{f', {words}' if words else ''}")
-
+        with steps("training", quiet=self.json) as report, Local(Given(experiment), self.device) as executor:
             execute(run, experiment, executor, report)
 
     def _say(self, run: "Run", best: "list[Held]", beside: "list[Beside]") -> None:
@@ -132,7 +127,7 @@ class LabCapacity:
 
 
 def _trained_table(run: "Run", best: "list[Held]") -> Any:
-    columns = (">parameters", ">N", ">asked for", ">rate", ">bits a parameter", "95 % interval", ">seeds", ">lost")
+    columns = (">parameters", ">N", ">asked for", ">rate", ">bits per parameter", "95 % interval", ">seeds", ">lost")
     rows = table(f"trained: the most over N, {run.done} of {len(run.configs)} networks done", *columns)
     for point in best:
         interval = "–" if point.low is None else f"{point.low:.2f} to {point.high:.2f}"
@@ -142,7 +137,7 @@ def _trained_table(run: "Run", best: "list[Held]") -> Any:
 
 
 def _built_table(beside: "list[Beside]") -> Any:
-    columns = ("network", ">N", ">parameters", ">bits a parameter")
+    columns = ("network", ">N", ">parameters", ">bits per parameter")
     rows = table("built, for as many random labels; every answer checked", *columns)
     for each in beside:
         sizes = number(each.examples), number(each.parameters)
@@ -150,7 +145,7 @@ def _built_table(beside: "list[Beside]") -> Any:
     return rows
 
 
-def built_beside(rows: "Rows", report: Callable[[str], None]) -> "list[Beside]":
+def built_beside(rows: "Rows", report: "Report | None" = None) -> "list[Beside]":
     """Tasks as those of which trained networks held most, compiled into float Transformers, every answer checked."""
     import numpy as np
 
@@ -161,19 +156,18 @@ def built_beside(rows: "Rows", report: Callable[[str], None]) -> "list[Beside]":
     from byheart.tasks import random_next_token
 
     chosen = {point.examples for point in plateaus(rows)}
-    sizes = sorted({(row["examples"], row["length"], row["vocab"], row["labels"]) for row in rows})
-    found = []
-    for N, n, V, C in sizes:
-        if N not in chosen:
-            continue
-        report(f"N = {N:,}")
-        task = random_next_token(examples=N, length=n, vocab=V, labels=C, rng=np.random.default_rng(0))
+    sizes = {(row["examples"], row["length"], row["vocab"], row["labels"]) for row in rows if row["examples"] in chosen}
+    beside = []
+    for done, (N, n, vocab, C) in enumerate(sorted(sizes)):
+        if report is not None:
+            report(done, len(sizes), f"N = {N:,}")
+        task = random_next_token(examples=N, length=n, vocab=vocab, labels=C, rng=np.random.default_rng(0))
         built = compile(task, window=n, settings=Settings("float32", WORDS))
         verdict, parameters, bits = judge(built.network, built.questions), built.account.dense, built.bits
         if not verdict.certified or bits is None:
             raise BadInput(f"the network that was compiled for N = {N} has {verdict.errors} errors; expected none")
-        found.append(Beside(f"reciting, float32, {WORDS}-bit words", N, parameters, bits / parameters))
-    return found
+        beside.append(Beside(f"reciting, float32, {WORDS}-bit words", N, parameters, bits / parameters))
+    return beside
 
 
 def check_device(device: str) -> None:

@@ -1,17 +1,17 @@
 """``byheart lab plot``: the figures of runs, and one page with everything."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.output import DONE, Json, console, print_json, status, with_example
+from byheart.cli.output import DONE, Json, console, print_json, steps, with_example
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run
+    from byheart.progress import Report
     from byheart.report.lab import Drawing
 
 PLOT = with_example(
@@ -46,7 +46,7 @@ class LabPlot:
         rows = [row for run in runs for row in run.table]
         if not rows:
             raise BadInput(f"{self.folders[0]}: no model is done yet; expected results to draw")
-        with status("compiling", quiet=self.json) as report:
+        with steps("compiling", quiet=self.json) as report:
             drawings = _drawings(runs, rows, report)
         title = ", ".join(dict.fromkeys(f"{run.name}, {run.about['scale']}" for run in runs))
         out = self.out or self.folders[0] / "figures"
@@ -61,7 +61,7 @@ class LabPlot:
             raise BadInput("--shipped takes no folder; expected one or the other")
         rows = results.table(name)
         tables = [*tables_of(name, rows), Table("All models", rows)]
-        about = {"experiment": name, "models": f"{len(rows):,}", "results": "come with Byheart"}
+        about = _question(name) | {"experiment": name, "models": f"{len(rows):,}", "results": "come with Byheart"}
         return self._write(self.out or Path("figures"), name, figures_of(name, rows), about, tables, len(rows))
 
     def _write(
@@ -71,9 +71,10 @@ class LabPlot:
 
         out.mkdir(parents=True, exist_ok=True)
         files, pictures, missing = [], [], []
-        with status("drawing", quiet=self.json) as report:
-            for drawing in drawings:
-                report(drawing.name)
+        with steps("drawing", quiet=self.json) as report:
+            for index, drawing in enumerate(drawings):
+                if report is not None:
+                    report(index, len(drawings), drawing.name)
                 try:
                     pictures.append(picture_of(drawing.draw, drawing.caption))
                 except BadInput as reason:  # a run that is not complete may have too little for one figure
@@ -91,7 +92,7 @@ class LabPlot:
         return DONE
 
 
-def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: Callable[[str], None]) -> "list[Drawing]":
+def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: "Report | None") -> "list[Drawing]":
     from byheart.cli.lab_capacity import built_beside
     from byheart.report.lab import figures_of
 
@@ -101,9 +102,17 @@ def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: Callable[[s
     return figures_of(runs[0].name, rows, built_beside(rows, report) if papers == {"capacity"} else ())
 
 
+def _question(experiment: str) -> dict[str, str]:
+    """What is asked, and by whom, if it is known."""
+    from byheart.report.lab import QUESTIONS
+
+    paper = experiment.split("-", maxsplit=1)[0]
+    return {"question": QUESTIONS[paper]} if paper in QUESTIONS else {}
+
+
 def _about(runs: "list[Run]") -> dict[str, Any]:
-    """What was run, where and with what."""
-    found: dict[str, Any] = {}
+    """What was asked, what was run, where and with what."""
+    found: dict[str, Any] = {**_question(runs[0].name)}
     for run in runs:
         prefix = f"{run.folder.name}: " if len(runs) > 1 else ""
         found[f"{prefix}experiment"] = run.name

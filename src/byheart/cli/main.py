@@ -2,12 +2,14 @@
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Annotated, Any
 
 import tyro
 from tyro.conf import subcommand
 
+import byheart
 from byheart.cli.approximate import ApproximateCommand
 from byheart.cli.bounds import BoundsCommand
 from byheart.cli.build import BuildCommand
@@ -16,7 +18,7 @@ from byheart.cli.compare import CompareCommand
 from byheart.cli.compile import CompileCommand
 from byheart.cli.edit import EditCommand
 from byheart.cli.lab import LabCommand
-from byheart.cli.output import BAD_INPUT, print_json, with_example
+from byheart.cli.output import BAD_INPUT, OUR_MISTAKE, print_json, with_example
 from byheart.cli.recite import ReciteCommand
 from byheart.cli.show import ShowCommand
 from byheart.cli.task import TaskCommand
@@ -86,8 +88,11 @@ _ABOUT = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit: 0 done, 1 not true, 2 bad input."""
+    """Run a command and exit: 0 done, 1 not true, 2 bad input, 70 our own mistake."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if given == ["--version"]:
+        sys.stdout.write(f"byheart {byheart.__version__}\n")
+        sys.exit(0)
     try:
         code = _parse(given).run()
         sys.stdout.flush()
@@ -101,6 +106,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error), given)
     except KeyboardInterrupt:
         code = 130
+    except Exception:
+        # Not 1, which says that something is not true: here nothing is known.
+        traceback.print_exc()
+        sys.stderr.write("byheart: this is a mistake of Byheart's own, not of yours; please report it\n")
+        code = OUR_MISTAKE
     sys.exit(code)
 
 

@@ -1,7 +1,7 @@
 """What all commands share: where output goes, how errors look, and progress.
 
 Results go to stdout (as one JSON object with ``--json``), everything else to stderr. Exit codes: 0 done, 1 not true,
-2 bad input.
+2 bad input, 70 our own mistake.
 """
 
 import json
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from byheart.tasks import Task
 
 Json: TypeAlias = Annotated[bool, tyro.conf.arg(help="Print one JSON object instead of tables.")]
-DONE, NOT_TRUE, BAD_INPUT = 0, 1, 2
+DONE, NOT_TRUE, BAD_INPUT, OUR_MISTAKE = 0, 1, 2, 70
 
 
 def with_example(text: str, example: str) -> str:

@@ -1,11 +1,64 @@
 """The lab: networks that are trained, to be compared with networks that are built.
 
-:func:`train` gives a GPT of at most so many parameters a task and a budget, and says how much of it was memorized. This
-room needs numpy and torch only, so that it runs where nothing else of Byheart is installed.
+- *Ensembles*: :func:`train` trains members (an architecture, examples, a seed, and a :class:`Training`), as many at
+  once as the device holds. One GPT is an ensemble of one:
+
+  >>> import torch
+  >>> examples = {"tokens": torch.arange(8)[:, None], "answers": torch.arange(8).flip(0)}
+  >>> network = gpt_with(900, vocab=8, labels=8, length=1)
+  >>> training = Training(batch=8, steps=200, learning_rate=1e-2, schedule="warm-up-cosine")
+  >>> [outcome] = train([Member(network, training, seed=0, examples=examples)])
+  >>> outcome.accuracy
+  1.0
+
+- *Experiments*: :data:`EXPERIMENTS` are the papers', by name and scale; an :class:`Experiment` of one's own is a list
+  of configs and a function that trains them.
+
+  >>> len(EXPERIMENTS["dana-2025-1"]("paper").configs)
+  385
+
+- *Runs*: :class:`Run` is an experiment's folder, from which nothing that is done is ever lost, and :func:`execute` does
+  what is pending in it. As ``byheart lab capacity`` does:
+
+  >>> from tempfile import TemporaryDirectory
+  >>> experiment = ladder([800], [1], seeds=2, steps=5)
+  >>> with TemporaryDirectory() as folder, Run.create(folder, experiment) as run, Local(Given(experiment)) as executor:
+  ...     reached = execute(run, experiment, executor)
+  >>> reached.done, [row["parameters"] for row in run.table]
+  (2, [793, 793])
+
+- *Capacity*: :func:`ladder` is the experiment that measures bits per parameter; :func:`plateaus` finds the most of them
+  in its rows.
+
+This room needs numpy and torch only, so that it runs where nothing else of Byheart's dependencies is installed.
 """
 
-from byheart.lab.baseline import Trained, train
-from byheart.lab.entropy import label_entropy, memorized_bits, surprises
-from byheart.lab.gpt import GPT, Shape, gpt_with
+from byheart.lab.capacity import Held, Rung, held, ladder, plateaus
+from byheart.lab.ensemble import train
+from byheart.lab.experiments import EXPERIMENTS, Experiment
+from byheart.lab.jobs import Local, execute
+from byheart.lab.member import Architecture, Member, Outcome, Training
+from byheart.lab.models.gpt import SmallGPT, gpt_with
+from byheart.lab.runs import Run
+from byheart.lab.sources import Given
 
-__all__ = ["GPT", "Shape", "Trained", "gpt_with", "label_entropy", "memorized_bits", "surprises", "train"]
+__all__ = [
+    "EXPERIMENTS",
+    "Architecture",
+    "Experiment",
+    "Given",
+    "Held",
+    "Local",
+    "Member",
+    "Outcome",
+    "Run",
+    "Rung",
+    "SmallGPT",
+    "Training",
+    "execute",
+    "gpt_with",
+    "held",
+    "ladder",
+    "plateaus",
+    "train",
+]

@@ -11,7 +11,7 @@ CUDA), float32 matrices on a GPU go through one kernel that passes seven times.
 
 import torch
 
-from byheart.lab.schedules import BETAS, EPSILON
+from byheart.lab.schedules import EPSILON
 
 try:
     import triton  # type: ignore[import-not-found]
@@ -22,30 +22,30 @@ except ImportError:  # PyTorch for CPUs
 ENTRIES = 1024
 """Entries that a program of the kernel has before it."""
 
-Moments = tuple[torch.Tensor, torch.Tensor]
+Pair = tuple[torch.Tensor, torch.Tensor]
 
 
 def adam_(
-    weights: torch.Tensor, gradients: torch.Tensor, moments: Moments, sizes: torch.Tensor, roots: torch.Tensor
+    weights: torch.Tensor, gradients: torch.Tensor, moments: Pair, factors: Pair, betas: tuple[float, float]
 ) -> None:
-    """Change ``weights`` and ``moments`` where they are; all matrices are contiguous."""
+    """Change ``weights`` and ``moments`` where they are; all matrices are contiguous. ``factors`` are s and r."""
     if triton is None or not weights.is_cuda or weights.dtype != torch.float32:
-        plain_adam_(weights, gradients, moments, sizes, roots)
+        plain_adam_(weights, gradients, moments, factors, betas)
         return
     entries = weights.numel()
     grid = (triton.cdiv(entries, ENTRIES),)
-    numbers = {"beta1": BETAS[0], "beta2": BETAS[1], "epsilon": EPSILON}
+    numbers = {"beta1": betas[0], "beta2": betas[1], "epsilon": EPSILON}
     columns = weights.shape[1]
-    _step[grid](weights, gradients, *moments, sizes, roots, entries, columns, **numbers, ENTRIES=ENTRIES)
+    _step[grid](weights, gradients, *moments, *factors, entries, columns, **numbers, ENTRIES=ENTRIES)
 
 
 def plain_adam_(
-    weights: torch.Tensor, gradients: torch.Tensor, moments: Moments, sizes: torch.Tensor, roots: torch.Tensor
+    weights: torch.Tensor, gradients: torch.Tensor, moments: Pair, factors: Pair, betas: tuple[float, float]
 ) -> None:
     """The same out of PyTorch's own operations."""
-    first, second = moments
-    first.lerp_(gradients, 1 - BETAS[0])
-    second.mul_(BETAS[1]).addcmul_(gradients, gradients, value=1 - BETAS[1])
+    (first, second), (sizes, roots) = moments, factors
+    first.lerp_(gradients, 1 - betas[0])
+    second.mul_(betas[1]).addcmul_(gradients, gradients, value=1 - betas[1])
     spread = second.sqrt().div_(roots).add_(EPSILON)
     weights.sub_(first.div(spread).mul_(sizes))
 

@@ -1,12 +1,16 @@
 """Capacity in bits: a ladder of GPTs of growing size, each trained on random labels, and how many bits they hold.
 
-After Morris et al. 2025: what a network has memorized of random labels is label entropy minus cross-entropy, summed
-over the examples (:mod:`byheart.lab.entropy`). At a fixed size it grows with the number N of examples until the network
-is full; the *plateau* is the largest number of bits a parameter over N. Their networks have 5·10⁵ to 1.5·10⁹ parameters
-and hold about 3.6; ours are as small as the networks that are built, to stand beside them.
+The entropy method of Morris et al. 2025: without the network, one of C uniform labels costs log₂C bits to tell; with
+it, −log₂p bits, where p is the probability that the network gives to the right label. What is saved, summed over the
+examples, is what the network has memorized: N·(log₂C − mean cross-entropy in bits). Nothing is cut off at zero: a
+network that is confidently wrong somewhere pays for it. The inputs are given, so bits of them do not count.
 
-Letters: N examples of n tokens, V tokens, C labels, P parameters, all counted. A rung asks for ``demand`` bits a
-parameter, N = demand·P / log₂C. Labels are uniform, so each costs log₂C bits without the network.
+At a fixed size this grows with the number N of examples until the network is full; the *plateau* is the largest number
+of bits per parameter over N. Their networks have 5·10⁵ to 1.5·10⁹ parameters and hold about 3.6; ours are as small as
+the networks that are built, to stand beside them.
+
+Letters: N examples of n tokens out of ω, C labels, P parameters, all counted. A rung asks for ``demand`` bits per
+parameter, N = demand·P / log₂C.
 
 What an interval says: Student's over seeds, each with its own task and its own training, at the N and the learning rate
 whose mean over the seeds is largest. As this choice is made on the same seeds, the largest mean is a little too high;
@@ -25,11 +29,11 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Member, Outcome, Training, train
-from byheart.lab.experiments.experiment import Experiment, Report, Row, checked_scale
-from byheart.lab.gpt import gpt_with
+from byheart.lab.experiments.experiment import Experiment, Row, checked_scale
 from byheart.lab.member import ANSWERS
-from byheart.lab.models.gpt import SmallGPT
+from byheart.lab.models.gpt import SmallGPT, gpt_with
 from byheart.lab.quantiles import LEVEL, mean_interval
+from byheart.progress import Report
 from byheart.tasks import random_next_token
 from byheart.tasks.checks import count
 
@@ -56,7 +60,7 @@ class Rung:
         for name in ("most_parameters", "length", "vocab", "labels", "steps", "batch"):
             count(name, getattr(self, name))
         if not 0 < self.demand < math.inf:
-            raise BadInput(f"demand is {self.demand}; expected more than 0 bits a parameter")
+            raise BadInput(f"demand is {self.demand}; expected more than 0 bits per parameter")
         if self.labels < 2:
             raise BadInput(f"labels is {self.labels}; expected at least 2: one label holds no bits")
 
@@ -122,42 +126,55 @@ def _member(rung: Rung) -> Member:
     """Adam with warm-up and cosine decay, in batches that divide the examples evenly."""
     rng = np.random.default_rng(rung.seed)
     task = random_next_token(examples=rung.examples, length=rung.length, vocab=rung.vocab, labels=rung.labels, rng=rng)
-    shape = gpt_with(rung.most_parameters, rung.vocab, rung.labels, rung.length)
     training = Training(
-        batch=rung.examples // -(-rung.examples // rung.batch),
+        batch=even_batch(rung.examples, rung.batch),
         steps=rung.steps,
         learning_rate=rung.learning_rate,
         last_learning_rate=0.0,
         schedule="warm-up-cosine",
     )
     examples = {"tokens": torch.tensor(task.inputs), ANSWERS: torch.tensor(task.labels)}
-    return Member(SmallGPT(shape), training, rung.seed, examples)
+    network = gpt_with(rung.most_parameters, rung.vocab, rung.labels, rung.length)
+    return Member(network, training, rung.seed, examples)
+
+
+def even_batch(examples: int, most: int) -> int:
+    """The size of as few batches as cut an epoch, all equal and of at most so many examples.
+
+    >>> even_batch(60, most=25)
+    20
+    """
+    return examples // -(-examples // most)
 
 
 def _row(rung: Rung, member: Member, outcome: Outcome) -> Row:
-    shape = gpt_with(rung.most_parameters, rung.vocab, rung.labels, rung.length)
+    network = member.architecture
+    assert isinstance(network, SmallGPT)
+    sizes: Row = {"layers": network.layers, "model_dim": network.model_dim, "hidden": network.hidden}
+    return {"examples": rung.examples, **measures(member, outcome), "seconds": outcome.seconds, **sizes}
+
+
+def measures(member: Member, outcome: Outcome) -> Row:
+    """What a GPT that was trained on uniform labels has memorized of them."""
+    network = member.architecture
+    assert isinstance(network, SmallGPT)
     loss_bits = outcome.loss / math.log(2)
-    bits = rung.examples * (math.log2(rung.labels) - loss_bits)
+    bits = member.count * (math.log2(network.labels) - loss_bits)
     return {
-        "examples": rung.examples,
-        "parameters": shape.parameters,
+        "parameters": network.parameters,
         "memorized_bits": bits,
-        "bits_per_parameter": bits / shape.parameters,
+        "bits_per_parameter": bits / network.parameters,
         "accuracy": outcome.accuracy,
         "loss_bits": loss_bits,
-        "epochs": outcome.steps * member.training.batch / rung.examples,
-        "seconds": outcome.seconds,
-        "layers": shape.layers,
-        "dim": shape.width,
-        "mlp_dim": shape.hidden,
+        "epochs": outcome.steps * member.training.batch / member.count,
     }
 
 
 @dataclass(frozen=True)
 class Held:
-    """Bits a parameter at one size, N and learning rate: mean over seeds, and its interval (None: one seed only).
+    """Bits per parameter at one size, N and learning rate: mean over seeds, and its interval (None: one seed only).
 
-    ``lost`` counts runs that have no number: they diverged. ``edge``: nothing more was asked for than here.
+    ``lost`` counts runs that have no number: they diverged. ``edge`` says whether no larger demand was tried.
     """
 
     parameters: int
@@ -173,15 +190,15 @@ class Held:
 
 
 def held(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
-    """Rows of results, seeds put together; points at which all runs were lost are left out."""
+    """Rows of results, seeds put together; points at which all runs were lost are omitted."""
     most: dict[int, float] = {}
-    found: dict[tuple[int, int, float, float], list[float | None]] = {}
+    measured: dict[tuple[int, int, float, float], list[float | None]] = {}
     for row in rows:
         place = (int(row["parameters"]), int(row["examples"]), float(row["demand"]), float(row["learning_rate"]))
-        found.setdefault(place, []).append(row["bits_per_parameter"])
+        measured.setdefault(place, []).append(row["bits_per_parameter"])
         most[place[0]] = max(most.get(place[0], 0.0), place[2])
     points = []
-    for place, values in sorted(found.items()):
+    for place, values in sorted(measured.items()):
         known = [value for value in values if value is not None and math.isfinite(value)]
         if known:
             edge = place[2] == most[place[0]]
@@ -190,7 +207,7 @@ def held(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
 
 
 def plateaus(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
-    """For each size, the point with the most bits a parameter.
+    """For each size, the point with the most bits per parameter.
 
     >>> rows = [
     ...     {"parameters": 100, "learning_rate": 0.01, "examples": 50 * d, "demand": d, "bits_per_parameter": bits}

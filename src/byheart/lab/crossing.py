@@ -16,20 +16,17 @@ is as likely. The level is asymptotic: at 6 points of 8 tries, 95 % intervals he
 **Separation**: if all tries below some x succeed and all above fail, the likelihood has no maximum (s → ∞), but its
 supremum and the interval exist all the same; the gap is always in it. If everything fails, or everything succeeds, one
 end is open, and there is no estimate.
-
-:func:`search` chooses probes within a budget; that c lies outside the range ("not found") and that the budget was used
-up before c was known well enough ("budget ran out") are different outcomes.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from byheart.errors import BadInput
-from byheart.lab.quantiles import LEVEL, beta_quantile, check_level, normal_quantile
+from byheart.lab.quantiles import LEVEL, normal_quantile
 from byheart.tasks.checks import Floats, count
 
 Ends = tuple[float | None, float | None]
@@ -60,34 +57,7 @@ def probes_of(rows: Sequence[Mapping[str, Any]], x: str, metric: str, at_least: 
     outcomes: dict[float, list[bool]] = {}
     for row in rows:
         outcomes.setdefault(float(row[x]), []).append(row[metric] is not None and row[metric] >= at_least)
-    return [Probe(x, sum(found), len(found)) for x, found in sorted(outcomes.items())]
-
-
-def wilson(successes: int, tries: int, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's interval of a probability: never empty, never outside [0, 1], right on average over probabilities.
-
-    >>> [round(end, 4) for end in wilson(8, 10)]
-    [0.4902, 0.9433]
-    """
-    Probe(0.0, successes, tries)
-    z2 = normal_quantile(level) ** 2
-    share = successes / tries
-    middle = (share + z2 / (2 * tries)) / (1 + z2 / tries)
-    half = math.sqrt(z2 * (share * (1 - share) / tries + z2 / (4 * tries**2))) / (1 + z2 / tries)
-    low = 0.0 if successes == 0 else middle - half
-    return low, 1.0 if successes == tries else middle + half
-
-
-def jeffreys(successes: int, tries: int, level: float = LEVEL) -> tuple[float, float]:
-    """The middle ``level`` of Beta(successes + ½, failures + ½), with 0 and 1 as ends where nothing or all succeeded.
-
-    >>> [round(end, 4) for end in jeffreys(8, 10)]
-    [0.4972, 0.9559]
-    """
-    Probe(0.0, successes, tries)
-    a, b, out = successes + 0.5, tries - successes + 0.5, (1 - check_level(level)) / 2
-    low = 0.0 if successes == 0 else beta_quantile(out, a, b)
-    return low, 1.0 if successes == tries else beta_quantile(1 - out, a, b)
+    return [Probe(x, sum(tried), len(tried)) for x, tried in sorted(outcomes.items())]
 
 
 @dataclass(frozen=True)
@@ -107,16 +77,6 @@ class Crossing:
     rising: bool
     scale: Literal["linear", "log"]
     reason: str = ""
-
-    def probability(self, x: float) -> float:
-        """The fitted probability at x; a step where s is infinite."""
-        if self.x is None:
-            raise BadInput(f"there is no crossing ({self.status}: {self.reason}); expected one to draw a curve")
-        ahead = (math.log(self.x) - math.log(x)) if self.scale == "log" else self.x - x
-        ahead = -ahead if self.rising else ahead
-        if self.slope is None:
-            return 0.5 if ahead == 0 else float(ahead > 0)
-        return float(np.exp(_log_sigmoid(np.array(self.slope * ahead))))
 
 
 def crossing(
@@ -277,94 +237,3 @@ def _log_sigmoid(z: Floats) -> Floats:
 def _binomial(k: float, n: float, share: float) -> float:
     """k log p + (n − k) log(1 − p), with 0 log 0 = 0."""
     return float((k * math.log(share) if k else 0.0) + ((n - k) * math.log1p(-share) if n - k else 0.0))
-
-
-@dataclass(frozen=True)
-class Search:
-    """What a search came to.
-
-    - "found": the interval is short enough, or no candidate lies inside it.
-    - "not found": the whole interval lies beyond one end of the range.
-    - "budget ran out": neither, and there are no tries left.
-    """
-
-    status: Literal["found", "not found", "budget ran out"]
-    crossing: Crossing
-    probes: tuple[Probe, ...]
-    tries: int
-
-
-def search(
-    attempt: Callable[[float, int], bool],
-    candidates: Sequence[float],
-    *,
-    budget: int,
-    first: int = 4,
-    within: float = 0.1,
-    rising: bool = False,
-    scale: Literal["linear", "log"] = "linear",
-    level: float = LEVEL,
-) -> Search:
-    """Probe candidates until the crossing is known ``within`` a share of itself, or ``budget`` tries are used.
-
-    ``attempt(x, k)`` is try number k, at x; a seed is to be made of k. Both ends of the range get ``first`` tries; then
-    tries go to the middle and the quarters of the interval, in turn. Looking after every try makes intervals somewhat
-    too short.
-
-    >>> found = search(lambda x, k: x < 73, range(0, 101), budget=100, within=0.02)
-    >>> found.status, round(found.crossing.low, 1), round(found.crossing.high, 1), found.tries
-    ('found', 72.0, 73.4, 17)
-    >>> search(lambda x, k: True, [1, 2, 3], budget=20).status
-    'not found'
-    >>> search(lambda x, k: x < 2, range(1000), budget=9).status
-    'budget ran out'
-    """
-    xs = sorted(set(map(float, candidates)))
-    if len(xs) < 2:
-        raise BadInput(f"candidates are {xs}; expected at least two")
-    if not within > 0:
-        raise BadInput(f"within is {within}; expected more than 0")
-    counts = {x: [0, 0] for x in xs}
-    planned = [x for _ in range(count("first", first)) for x in (xs[0], xs[-1])]
-    found: Crossing | None = None
-    status: Literal["found", "not found"] | None = None
-    tries = 0
-    while status is None and tries < count("budget", budget):
-        x = planned[tries] if found is None else _next(xs, found, tries)
-        counts[x][0] += bool(attempt(x, tries))
-        counts[x][1] += 1
-        tries += 1
-        if tries >= min(len(planned), budget):
-            found = crossing(_probes(counts), rising=rising, scale=scale, level=level)
-            status = _status(xs, found, within) if tries >= len(planned) else None
-    assert found is not None
-    return Search(status or "budget ran out", found, _probes(counts), tries)
-
-
-def _probes(counts: dict[float, list[int]]) -> tuple[Probe, ...]:
-    return tuple(Probe(x, successes, tries) for x, (successes, tries) in counts.items() if tries)
-
-
-def _status(xs: list[float], found: Crossing, within: float) -> Literal["found", "not found"] | None:
-    low = -math.inf if found.low is None else found.low + _rounding(found.low)
-    high = math.inf if found.high is None else found.high - _rounding(found.high)
-    if low >= xs[-1] or high <= xs[0]:
-        return "not found"
-    if found.x is None or found.low is None or found.high is None:
-        return None
-    short = high - low <= within * abs(found.x) or not any(low < x < high for x in xs)
-    return "found" if short else None
-
-
-def _rounding(end: float) -> float:
-    """Ends often are candidates, but for rounding (of logarithms, say)."""
-    return 1e-9 * abs(end)
-
-
-def _next(xs: list[float], found: Crossing, k: int) -> float:
-    """The candidate nearest to the middle, or a quarter, of the interval."""
-    low = xs[0] if found.low is None else max(found.low, xs[0])
-    high = xs[-1] if found.high is None else min(found.high, xs[-1])
-    share = (0.5, 0.25, 0.75)[k % 3]
-    target = low * (high / low) ** share if found.scale == "log" else low + (high - low) * share
-    return min(xs, key=lambda x: (abs(x - target), x))

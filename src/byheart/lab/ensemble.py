@@ -12,25 +12,17 @@ A member's result depends on its own seed only, not on what it is trained beside
 
 import math
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from functools import reduce
 
 import torch
 
 from byheart.lab.devices import device_called
-from byheart.lab.member import (
-    Architecture,
-    Joinable,
-    Member,
-    Outcome,
-    Tensors,
-    Training,
-)
+from byheart.lab.member import Architecture, Joinable, Member, Outcome, Training
 from byheart.lab.stack import Stack
+from byheart.progress import Report
 
-__all__ = ["Architecture", "Joinable", "Member", "Outcome", "Report", "Tensors", "Training", "train"]
-
-Report = Callable[[str], None]
+__all__ = ["Member", "Outcome", "Training", "train"]
 
 MEMBERS_AT_ONCE_ON_CPU = 8  # more do not fit into the caches
 MEMORY_SHARE = 0.6  # of the free memory of a GPU
@@ -50,12 +42,13 @@ def train(
 ) -> list[Outcome]:
     """Train all members; their outcomes, in order.
 
-    ``graph`` records a step as a CUDA graph where the device has them; ``keep_weights`` returns the trained weights.
+    ``graph`` records a step as a CUDA graph where the device has them; ``keep_weights`` returns the trained weights;
+    ``report`` hears how many members are done.
 
     >>> from byheart.lab.models.dana import AttentionOnly
     >>> examples = {"tokens": torch.tensor([[0, 1], [1, 1], [2, 1]]), "answers": torch.tensor([2, 0, 1])}
     >>> training = Training(batch=3, steps=100, learning_rate=0.02)
-    >>> network = AttentionOnly(vocab=3, dim=4, head_dim=4, heads=2)
+    >>> network = AttentionOnly(vocab=3, model_dim=4, head_dim=4, heads=2)
     >>> [outcome.accuracy for outcome in train([Member(network, training, seed, examples) for seed in range(2)])]
     [1.0, 1.0]
     """
@@ -176,8 +169,8 @@ class _Run:
         if self.report is not None and now - self.told >= SECONDS_A_REPORT:
             rate, done = self.steps_since / (now - self.told), self.before + len(self.done)
             self.told, self.steps_since = now, 0
-            at = f"{len(self.places):,} at step {self.stack.step:,}, {rate:,.0f} model-steps/s"
-            self.report(f"{done:,} of {self.of:,} models done; {at}")
+            note = f"{len(self.places):,} at step {self.stack.step:,}, {rate:,.0f} model-steps/s"
+            self.report(done, self.of, note)
 
 
 def _buckets(members: Sequence[Member], *, join: bool) -> list[tuple[Architecture, list[int]]]:
@@ -198,7 +191,8 @@ def _bucket(member: Member, *, join: bool) -> Hashable:
         for name, tensor in sorted(data.items())
     ]
     constants = [(name, tensor.shape) for name, tensor in sorted(member.constants.items())]
-    return type(architecture), family, training.batch, training.loss, member.frozen, *tensors, *constants
+    step = training.batch, training.loss, training.betas, training.largest_norm
+    return type(architecture), family, *step, member.frozen, *tensors, *constants
 
 
 def _joined(architectures: Sequence[Architecture]) -> Architecture:

@@ -237,7 +237,7 @@ def _solve(family: Family, xs: Floats, ys: Floats) -> Floats:
     """The parameters; _NoFit if the points do not determine them."""
     wanted, have = len(NAMES[family]), len(np.unique(xs))
     if have < wanted:
-        raise _NoFit(f"{have} different x; expected at least {wanted}, one a parameter")
+        raise _NoFit(f"{have} different x; expected at least {wanted}, one per parameter")
     if len(xs) == wanted:
         raise _NoFit(f"{wanted} points for {wanted} parameters; expected more points, or there is no interval")
     if family not in ("power", "power+offset"):

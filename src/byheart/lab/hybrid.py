@@ -6,8 +6,8 @@ training says which are found. Two runs in between tell what is hard about findi
 
 - ``frozen-attention``: what decides where heads look (W_Q, W_K, and W_E and W_pos where tokens are ids) is the
   construction's and is not trained; values, outputs and unembedding are drawn anew and trained. If the construction's
-  features are of full rank, weights that memorize all examples exist. The trained part may have other widths:
-  ``value_dim`` and ``width``, since a construction reads labels off two numbers, which is little to train on.
+  features are of full rank, weights that memorize all examples exist. The trained part may have other ``widths``,
+  since a construction reads labels off two numbers, which is little to train on.
 - ``construction``: all tensors are the construction's at first, and all are trained.
 - ``random``, the control: the same network, drawn anew and trained.
 
@@ -23,13 +23,14 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.member import ANSWERS, Member, Tensors, Training
+from byheart.lab.models.parts import Shape, looked_up, uniform
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, QueryTask, Task
 
 Start = Literal["frozen-attention", "construction", "random"]
 ATTENTION = frozenset({"W_Q", "W_K", "W_E", "W_pos"})
 """What decides where heads look."""
-Shapes = tuple[tuple[str, tuple[int, ...]], ...]
+Shapes = tuple[tuple[str, Shape], ...]
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,7 @@ class SoftmaxModel:
 
     def init(self, generator: torch.Generator) -> Tensors:
         """Drawn anew."""
-        bounds = {name: _bound(name, shape) for name, shape in self.shapes}
-        return {
-            name: torch.empty(shape, dtype=torch.float64).uniform_(-bounds[name], bounds[name], generator=generator)
-            for name, shape in self.shapes
-        }
+        return uniform(dict(self.shapes), {name: _bound(name, shape) for name, shape in self.shapes}, generator)
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """[M, B, C]: what the network gives."""
@@ -78,8 +75,7 @@ class SoftmaxModel:
     def _embedded(weights: Tensors, batch: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
         if "tokens" not in batch:
             return batch["contexts"], batch["queries"]
-        models = torch.arange(len(weights["W_E"]), device=batch["tokens"].device)[:, None, None]
-        vectors = weights["W_E"][models, batch["tokens"]] + weights["W_pos"][:, None]
+        vectors = looked_up(weights["W_E"], batch["tokens"]) + weights["W_pos"][:, None]
         return vectors, vectors[:, :, -1]
 
 
@@ -90,28 +86,27 @@ def member_from(
     *,
     start: Start,
     seed: int = 0,
-    value_dim: int | None = None,
-    width: int | None = None,
+    widths: tuple[int, int] | None = None,
 ) -> Member:
-    """A member to train on ``task``, the network's own; ``value_dim`` d_v and ``width`` k are for what is drawn anew.
+    """A member to train on ``task``, the network's own; ``widths`` are d_v and k of W_V and W_O, if drawn anew.
 
     The loss is yours to choose: "mean-square" for real targets, "cross-entropy" for all others, where answers that are
     distributions count by their contexts' weights.
     """
     if start not in get_args(Start):
         raise BadInput(f"start is {start!r}; expected {', '.join(get_args(Start))}")
-    if start == "construction" and (value_dim, width) != (None, None):
-        raise BadInput("value_dim or width is given with start='construction'; expected them for what is drawn anew")
+    if start == "construction" and widths is not None:
+        raise BadInput("widths are given with start='construction'; expected them for what is drawn anew")
     real = isinstance(task, QueryTargets)
     if real != (training.loss == "mean-square"):
         raise BadInput(
             f"loss is {training.loss!r} and the task {task.kind}; expected mean-square for real targets only"
         )
-    tensors = {name: torch.tensor(tensor) for name, tensor in network.tensors()}
+    tensors = {name: torch.tensor(tensor) for name, tensor in network.weights().items()}
     kept = {"frozen-attention": ATTENTION & set(tensors), "construction": set(tensors), "random": set()}[start]
     examples, constants = _data(task)
     return Member(
-        SoftmaxModel(_shapes(network, value_dim, width), network.skip),
+        SoftmaxModel(_shapes(network, widths), network.skip),
         training,
         seed,
         examples,
@@ -121,13 +116,13 @@ def member_from(
     )
 
 
-def _shapes(network: SoftmaxNetwork, value_dim: int | None, width: int | None) -> Shapes:
-    shapes = {name: tensor.shape for name, tensor in network.tensors()}
+def _shapes(network: SoftmaxNetwork, widths: tuple[int, int] | None) -> Shapes:
+    shapes = {name: tensor.shape for name, tensor in network.weights().items()}
     H, d, d_v = shapes["W_V"]
-    k = shapes["W_O"][2]
-    if width is not None and width != k and (network.skip or network.W_U is None):
-        raise BadInput(f"width is {width}; expected {k}: the network's skip connection or its outputs have it")
-    d_v, k = value_dim or d_v, width or k
+    own = shapes["W_O"][2]
+    d_v, k = widths or (d_v, own)
+    if k != own and (network.skip or network.W_U is None):
+        raise BadInput(f"k is {k}; expected {own}: the network's skip connection or its outputs have it")
     shapes |= {"W_V": (H, d, d_v), "W_O": (H, d_v, k)}
     if "W_in" in shapes:
         shapes["W_in"] = (k, shapes["W_in"][1])

@@ -61,10 +61,11 @@ class Joinable(Architecture, Protocol):
 
 @dataclass(frozen=True)
 class Training:
-    """How a member is trained: Adam (betas 0.9 and 0.999), on batches cut from a stream of shuffled epochs.
+    """How a member is trained: Adam with these ``betas``, on batches cut from a stream of shuffled epochs.
 
-    Schedules: "linear-by-epoch" goes from ``learning_rate`` to ``last_learning_rate`` in equal steps, one an epoch;
-    "warm-up-cosine" from 1 % to all of it in the first 5 % of the steps, then down to ``last_learning_rate``.
+    Schedules: "linear-by-epoch" goes from ``learning_rate`` to ``last_learning_rate`` in equal steps, one per epoch;
+    "warm-up-cosine" from 1 % to all of it in the first ``warm_up`` of the steps, then down to ``last_learning_rate``.
+    A gradient longer than ``largest_norm`` is scaled down to it.
     ``evaluate_every`` so many steps all examples are measured; at an accuracy of ``stop_at`` the member is done. The
     ``last_batches`` give ``last_accuracy``. A "summed-cross-entropy" is that of a whole batch; other losses are means.
     """
@@ -78,6 +79,9 @@ class Training:
     evaluate_every: int | None = None
     stop_at: float | None = None
     last_batches: int = 0
+    betas: tuple[float, float] = (0.9, 0.999)
+    warm_up: float = 0.05
+    largest_norm: float | None = None
 
     def __post_init__(self) -> None:
         count("batch", self.batch)
@@ -95,6 +99,10 @@ class Training:
             raise BadInput(f"stop_at is {self.stop_at} and evaluate_every is None; expected so many steps")
         if not 0 <= self.last_batches <= self.steps:
             raise BadInput(f"last_batches is {self.last_batches}; expected 0 to {self.steps} (steps)")
+        if not all(0 <= share < 1 for share in (*self.betas, self.warm_up)):
+            raise BadInput(f"betas are {self.betas} and warm_up {self.warm_up}; expected 0 or more, and less than 1")
+        if self.largest_norm is not None and not self.largest_norm > 0:
+            raise BadInput(f"largest_norm is {self.largest_norm}; expected more than 0, or None")
 
 
 @dataclass(frozen=True, eq=False)

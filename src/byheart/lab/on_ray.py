@@ -13,9 +13,10 @@ import os
 import time
 from typing import Any, Self
 
-from byheart.errors import BadInput
-from byheart.lab.execute import Job, Result, Tell, perform
+from byheart.errors import BadInput, missing
+from byheart.lab.jobs import Job, Result, perform
 from byheart.lab.sources import Source
+from byheart.progress import Report
 
 RETRIES = 3  # of a job whose machine died; what the work itself raises is a result, and not tried again
 MANY = 10_000  # jobs handed out at once: Ray finds places for them, on machines that join later, too
@@ -47,7 +48,7 @@ class Ray:
         """Give it to the cluster."""
         self._given[self._task.remote(self._source, job, self._device)] = job, time.perf_counter()
 
-    def finished(self, tell: Tell) -> tuple[Job, Result]:
+    def finished(self, report: Report) -> tuple[Job, Result]:
         """Wait for one, in silence; one that Ray has given up is a failed one."""
         (task, *_), _rest = self._ray.wait([*self._given], num_returns=1)
         job, began = self._given.pop(task)
@@ -73,7 +74,7 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise BadInput("executor ray needs the extra ray: pip install 'byheart[ray]'") from error
+        raise BadInput(missing("ray", "the executor ray", "ray")) from error
     return ray
 
 

@@ -10,8 +10,9 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
 from byheart.errors import BadInput
-from byheart.lab.execute import Job, Result, Tell, perform
+from byheart.lab.jobs import Job, Result, perform
 from byheart.lab.sources import Source
+from byheart.progress import Report
 
 
 class Processes:
@@ -38,20 +39,20 @@ class Processes:
         process.send(job)
         self._busy[process.pipe] = process
 
-    def finished(self, tell: Tell) -> tuple[Job, Result]:
+    def finished(self, report: Report) -> tuple[Job, Result]:
         """Wait for a process to answer, or to die."""
         while True:
             pipe = wait([*self._busy])[0]
             assert isinstance(pipe, Connection)
             process = self._busy[pipe]
-            found = process.receive()
-            if isinstance(found, str):
-                tell(found)
+            received = process.receive()
+            if not isinstance(received, Result):
+                report(*received)
                 continue
             del self._busy[pipe]
             if process.is_alive():
                 self._idle.append(process)
-            return process.job, found
+            return process.job, received
 
     def __enter__(self) -> Self:
         return self
@@ -85,18 +86,17 @@ class _Process:
         with suppress(BrokenPipeError):  # it has just died: that is what will be received
             self.pipe.send(job)
 
-    def receive(self) -> Result | str:
-        """A result, or something said meanwhile."""
+    def receive(self) -> Result | tuple[int, int, str]:
+        """A result, or how far the job is: done, total, note."""
         try:
-            found = self.pipe.recv()
+            received: Result | tuple[int, int, str] = self.pipe.recv()
         except (EOFError, ConnectionError):
             self._process.join()
             self.pipe.close()
             code = self._process.exitcode
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             return Result((), time.perf_counter() - self._began, f"the worker's process died ({how})")
-        assert isinstance(found, Result | str)
-        return found
+        return received
 
     def stop(self) -> None:
         self._process.kill()
@@ -116,7 +116,7 @@ def _serve(pipe: Connection, source: Source, device: str) -> None:
             job = pipe.recv()
         except EOFError:
             return
-        pipe.send(perform(source, job, device, pipe.send))
+        pipe.send(perform(source, job, device, lambda done, total, note="": pipe.send((done, total, note))))
 
 
 def _end_with_parent() -> None:

@@ -2,8 +2,8 @@
 
     config.json     what is run: the experiment's name and scale, all its configs by key, their seeds, and for every
                     session the machine and the versions of Python, torch, numpy and Byheart
-    results.jsonl   one JSON object a line, appended and fsynced when a job ends: experiment, key (hash of the config),
-                    config, status (done or failed), metrics, seconds, error
+    results.jsonl   one JSON object per line, appended and fsynced when a job ends: experiment, key (hash of the
+                    config), config, status (done or failed), metrics, seconds, error
     lock            held by the process that writes, as long as it lives
     experiment.py   the user's file, where the experiment comes from one
 
@@ -31,6 +31,7 @@ from typing import Any, Literal, Self
 from byheart.errors import BadInput
 from byheart.lab.durable import Lock, append, beginning, is_locked, mend, replace
 from byheart.lab.experiments.experiment import Experiment, key, to_json
+from byheart.lab.former import renamed
 
 FORMAT = "byheart-run-1"
 CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
@@ -240,10 +241,15 @@ def _row(line: bytes, place: str) -> Row:
         found = json.loads(line)
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or found.keys() != _FIELDS or found["status"] not in ("done", "failed"):
+    if (
+        not isinstance(found, dict)
+        or found.keys() != _FIELDS
+        or found["status"] not in ("done", "failed")
+        or not all(isinstance(found[name], dict) for name in ("config", "metrics"))
+    ):
         what = "no result row; remove the line, and its config will be run again"
         raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(Row))}")
-    return Row(**found)
+    return Row(**found | {"config": renamed(found["config"]), "metrics": renamed(found["metrics"])})
 
 
 def _is_row(line: bytes) -> bool:
@@ -298,9 +304,9 @@ def _read_about(folder: Path) -> dict[str, Any]:
         raise BadInput(f"{folder}: no run here (it has no {CONFIG}); byheart lab list FOLDER lists runs") from None
     except (ValueError, RecursionError):
         raise BadInput(f"{path}: not valid JSON; expected the {CONFIG} of a run") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+    if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("configs"), dict):
         raise BadInput(f"{path}: expected the {CONFIG} of a run (format {FORMAT})")
-    return found
+    return found | {"configs": {name: renamed(config) for name, config in found["configs"].items()}}
 
 
 def _write_about(folder: Path, about: Mapping[str, Any]) -> None:

@@ -5,9 +5,8 @@ import numpy as np
 from byheart.lab.member import Training
 from byheart.tasks.checks import Floats
 
-BETAS = (0.9, 0.999)
 EPSILON = 1e-8
-WARM_UP, WARM_UP_FROM = 0.05, 0.01  # share of the steps, share of the rate
+WARM_UP_FROM = 0.01  # share of the rate
 
 
 def learning_rates(training: Training, examples: int, steps: Floats) -> Floats:
@@ -22,20 +21,20 @@ def learning_rates(training: Training, examples: int, steps: Floats) -> Floats:
         epochs = training.steps * training.batch / examples
         rates = first + (last - first) * np.minimum(np.floor(steps * training.batch / examples) / epochs, 1)
     elif training.schedule == "warm-up-cosine":
-        used = steps / training.steps
-        warm = WARM_UP_FROM + (1 - WARM_UP_FROM) * used / WARM_UP
-        cosine = 0.5 + 0.5 * np.cos(np.pi * np.clip((used - WARM_UP) / (1 - WARM_UP), 0, 1))
-        rates = np.where(used < WARM_UP, first * warm, last + (first - last) * cosine)
+        used, warm_up = steps / training.steps, training.warm_up
+        warm = WARM_UP_FROM + (1 - WARM_UP_FROM) * used / (warm_up or 1)
+        cosine = 0.5 + 0.5 * np.cos(np.pi * np.clip((used - warm_up) / (1 - warm_up), 0, 1))
+        rates = np.where(used < warm_up, first * warm, last + (first - last) * cosine)
     else:
         rates = np.full_like(steps, first)
     return np.where(steps < training.steps, rates, 0.0)
 
 
-def step_sizes(rates: Floats, steps: Floats) -> Floats:
+def step_sizes(rates: Floats, steps: Floats, beta: float) -> Floats:
     """What Adam multiplies the ratio of its moments by: rate/(1 − β₁ᵗ), t = 1 for the first step."""
-    return rates / (1 - BETAS[0] ** (steps + 1))
+    return rates / (1 - beta ** (steps + 1))
 
 
-def root_corrections(steps: Floats) -> Floats:
+def root_corrections(steps: Floats, beta: float) -> Floats:
     """What the root of Adam's second moment is divided by: √(1 − β₂ᵗ)."""
-    return np.sqrt(1 - BETAS[1] ** (steps + 1))
+    return np.sqrt(1 - beta ** (steps + 1))

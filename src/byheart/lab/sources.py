@@ -19,6 +19,7 @@ import traceback
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -52,8 +53,9 @@ class Named:
         from byheart.lab.experiments import EXPERIMENTS
 
         if self.name not in EXPERIMENTS:
-            known = ", ".join(EXPERIMENTS)
-            raise BadInput(f"no experiment is called {self.name!r}; expected a Python file, or one of {known}")
+            near = get_close_matches(self.name, EXPERIMENTS, cutoff=0.5) or [next(iter(EXPERIMENTS))]
+            known = f"a name of byheart lab list, as {' or '.join(near)}"
+            raise BadInput(f"no experiment is called {self.name!r}; expected {known}, or a Python file")
         return EXPERIMENTS[self.name](self.scale)
 
 
@@ -87,7 +89,7 @@ class UserFile:
             raise BadInput(f"{self.path}: expected it to define CONFIGS, a list of configs, or EXPERIMENT")
         kinds = sorted({type(config).__name__ for config in found})
         if len(kinds) > 1:
-            raise BadInput(f"{self.path}: CONFIGS are of several kinds ({', '.join(kinds)}); expected one kind a file")
+            raise BadInput(f"{self.path}: CONFIGS are of several kinds ({', '.join(kinds)}); expected one in a file")
         home = sys.modules[type(found[0]).__module__]
         work = getattr(home, "work", None)
         if not callable(work):

@@ -79,7 +79,7 @@ class Stack:
         shapes = {name: tuple(tensor.shape) for name, tensor in architecture.init(torch.Generator()).items()}
         padded = {name: torch.stack([_padded(first[name], shapes[name]) for first in firsts]) for name in shapes}
         padded = {name: tensor.to(device, dtype) for name, tensor in padded.items()}
-        frozen = members[0].frozen  # the same for all, as batch and loss are
+        frozen = members[0].frozen  # the same for all, as batch, loss, betas and largest_norm are
         self.shapes = {name: shape for name, shape in shapes.items() if name not in frozen}
         if not self.shapes:
             raise BadInput("all tensors are frozen; expected at least one to train")
@@ -182,9 +182,10 @@ class Stack:
         """Write down which rows and which rates the next steps take."""
         steps = np.arange(self.step, self.step + block, dtype=np.float64)
         rates = np.stack([learning_rates(m.training, m.count, steps) for m in self.members], axis=1)
-        sizes = step_sizes(rates, steps[:, None])
+        sizes = step_sizes(rates, steps[:, None], self.training.betas[0])
         self.sizes[:block, :, 0] = torch.from_numpy(sizes).to(self.device, self.dtype)
-        self.roots[:block, 0, 0] = torch.from_numpy(root_corrections(steps)).to(self.device, self.dtype)
+        roots = root_corrections(steps, self.training.betas[1])
+        self.roots[:block, 0, 0] = torch.from_numpy(roots).to(self.device, self.dtype)
         for count in {member.count for member in self.members}:
             which = [i for i, member in enumerate(self.members) if member.count == count]
             places = self._stream(count, which, block) + self.rows.starts[which, None]
@@ -242,8 +243,11 @@ class Stack:
         gradients = torch.autograd.grad(aim.sum(), list(self.weights.values()), materialize_grads=True)
         with torch.no_grad():
             torch.cat([gradient.flatten(1) for gradient in gradients], dim=1, out=self.gradients)
-            sizes, roots = (values.index_select(0, self.at)[0] for values in (self.sizes, self.roots))
-            adam_(self.flat, self.gradients, self.moments, sizes, roots)
+            if self.training.largest_norm is not None:
+                norms = self.gradients.norm(dim=1, keepdim=True)
+                self.gradients.mul_((self.training.largest_norm / norms).clamp(max=1.0))
+            factors = self.sizes.index_select(0, self.at)[0], self.roots.index_select(0, self.at)[0]
+            adam_(self.flat, self.gradients, self.moments, factors, self.training.betas)
             self.losses.index_copy_(0, self.at, mean[None])
             if measure:
                 right = rights(outputs, batch[ANSWERS], self.training.loss).mean(dim=1)

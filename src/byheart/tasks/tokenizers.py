@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, missing
 from byheart.tasks.checks import count
 
 if TYPE_CHECKING:
@@ -281,8 +281,7 @@ def _library(merges: Merges) -> "Library":
     try:
         from tokenizers import Tokenizer as Library
     except ImportError as error:
-        message = "byte-pair encoding needs the library tokenizers, which is not installed; install it (the extra hf)"
-        raise BadInput(message) from error
+        raise BadInput(missing("tokenizers", "byte-pair encoding", "hf")) from error
     library = Library.from_str(json.dumps(_description(merges)))
     library.encode_special_tokens = True  # as split_special_tokens in the configuration
     return library

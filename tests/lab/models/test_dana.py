@@ -10,14 +10,14 @@ from byheart.errors import BadInput
 from byheart.lab.models.dana import AttentionOnly
 
 NETWORKS = [
-    AttentionOnly(vocab=7, dim=4, head_dim=4, heads=6),
-    AttentionOnly(vocab=7, dim=4, head_dim=4, heads=2),
-    AttentionOnly(vocab=7, dim=4, head_dim=3, heads=5),
-    AttentionOnly(vocab=7, dim=3, head_dim=5, heads=2),
-    AttentionOnly(vocab=7, dim=4, head_dim=4, heads=1, mlp_dim=6),
-    AttentionOnly(vocab=7, dim=4, head_dim=4, heads=1, mlp_dim=0),
-    AttentionOnly(vocab=7, dim=4, head_dim=4, heads=5, layers=3),
-    AttentionOnly(vocab=7, dim=4, head_dim=2, heads=2, layers=3, mlp_dim=5),
+    AttentionOnly(vocab=7, model_dim=4, head_dim=4, heads=6),
+    AttentionOnly(vocab=7, model_dim=4, head_dim=4, heads=2),
+    AttentionOnly(vocab=7, model_dim=4, head_dim=3, heads=5),
+    AttentionOnly(vocab=7, model_dim=3, head_dim=5, heads=2),
+    AttentionOnly(vocab=7, model_dim=4, head_dim=4, heads=1, hidden=6),
+    AttentionOnly(vocab=7, model_dim=4, head_dim=4, heads=1, hidden=0),
+    AttentionOnly(vocab=7, model_dim=4, head_dim=4, heads=5, layers=3),
+    AttentionOnly(vocab=7, model_dim=4, head_dim=2, heads=2, layers=3, hidden=5),
 ]
 NETWORKS += [replace(network, text=True) for network in NETWORKS]
 
@@ -50,7 +50,7 @@ def plain(network, weights, tokens):
             scores = (seen @ W_Q.T) @ (seen @ W_K.T).mT / network.head_dim**0.5
             added = added + scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ (seen @ W_V.T) @ W_O.T
         stream = stream + (added @ own["decompression"].T if network.compressed else added)
-        if network.mlp_dim is not None:
+        if network.hidden is not None:
             stream = stream + functional.gelu(stream @ own["W_in"].T + own["b_in"]) @ own["W_out"].T
     return stream[:, 1] @ weights["unembedding"].T
 
@@ -78,13 +78,13 @@ def test_parameters_are_counted(network):
 
 def test_parameters_by_hand():
     """Embedding and unembedding 2·50·10, positions 2·10, four matrices of 10·10 in each of 20 heads."""
-    assert AttentionOnly(vocab=50, dim=10, head_dim=10, heads=20).parameters == 1000 + 20 + 8000
+    assert AttentionOnly(vocab=50, model_dim=10, head_dim=10, heads=20).parameters == 1000 + 20 + 8000
     # With d_h = 5: positions 2·5, four matrices of 5·5 a head, compression and decompression 2·50.
-    assert AttentionOnly(vocab=50, dim=10, head_dim=5, heads=20).parameters == 1000 + 10 + 2000 + 100
+    assert AttentionOnly(vocab=50, model_dim=10, head_dim=5, heads=20).parameters == 1000 + 10 + 2000 + 100
 
 
 def test_first_weights_are_in_the_ranges_of_the_authors():
-    first = AttentionOnly(vocab=50, dim=8, head_dim=6, heads=40).init(torch.Generator().manual_seed(0))
+    first = AttentionOnly(vocab=50, model_dim=8, head_dim=6, heads=40).init(torch.Generator().manual_seed(0))
     bounds = {"embedding": 8**-0.5, "0.positions": 6**-0.5, "0.W_Q": (6 / 24) ** 0.5, "0.W_O": 6**-0.5}
     for name, bound in bounds.items():
         assert 0.8 * bound < first[name].abs().max() <= bound, name
@@ -92,15 +92,15 @@ def test_first_weights_are_in_the_ranges_of_the_authors():
 
 
 def test_joined_networks_hold_both():
-    one, other = AttentionOnly(7, 4, 4, 6, mlp_dim=3), AttentionOnly(7, 4, 4, 2, mlp_dim=5)
+    one, other = AttentionOnly(7, 4, 4, 6, hidden=3), AttentionOnly(7, 4, 4, 2, hidden=5)
     assert one.family == other.family
-    assert one.join(other) == AttentionOnly(7, 4, 4, 6, mlp_dim=5)
+    assert one.join(other) == AttentionOnly(7, 4, 4, 6, hidden=5)
     assert one.family != AttentionOnly(7, 4, 4, 6).family
     assert one.family != replace(one, head_dim=3).family
 
 
 def test_hidden_neurons_of_zeros_stay_zero():
-    small, large = (AttentionOnly(7, 4, 4, 1, mlp_dim=width) for width in (3, 5))
+    small, large = (AttentionOnly(7, 4, 4, 1, hidden=width) for width in (3, 5))
     weights = weights_of(small)
     padded = {
         name: functional.pad(tensor, [0, 2]) if name in ("0.b_in", "0.W_out") else tensor
@@ -118,6 +118,6 @@ def test_hidden_neurons_of_zeros_stay_zero():
 
 def test_impossible_sizes_are_refused():
     with pytest.raises(BadInput, match="heads is 0; expected at least 1"):
-        AttentionOnly(vocab=7, dim=4, head_dim=4, heads=0)
-    with pytest.raises(BadInput, match="mlp_dim is -1; expected 0 or more, or None for no MLP"):
-        AttentionOnly(vocab=7, dim=4, head_dim=4, heads=1, mlp_dim=-1)
+        AttentionOnly(vocab=7, model_dim=4, head_dim=4, heads=0)
+    with pytest.raises(BadInput, match="hidden is -1; expected 0 or more, or None for no MLP"):
+        AttentionOnly(vocab=7, model_dim=4, head_dim=4, heads=1, hidden=-1)

@@ -6,7 +6,6 @@ from torch.nn import functional
 
 from byheart.errors import BadInput
 from byheart.lab.models.mahdavi import QueryAttention
-from byheart.lab.models.sinusoids import sinusoids
 
 M, B = 3, 7
 SMALL = {"heads": 4, "head_dim": 3, "length": 5, "labels": 6, "model_dim": 8, "dim": 10}
@@ -112,14 +111,6 @@ def test_saturated_heads_are_counted_example_by_example():
     counts = model.saturated(weights, batch)
     assert counts.shape == (M, B)
     assert counts.unique().tolist() == [2]
-
-
-def test_sinusoids_are_even_sines_and_odd_cosines():
-    table = sinusoids(50, 64, torch.device("cpu"), torch.float64)
-    assert table.shape == (50, 64)
-    assert table[0].tolist() == [0.0, 1.0] * 32
-    assert table[7, 10].item() == pytest.approx(math.sin(7 / 10000 ** (10 / 64)))
-    assert table[7, 11].item() == pytest.approx(math.cos(7 / 10000 ** (10 / 64)))
 
 
 def test_sizes_are_counts():

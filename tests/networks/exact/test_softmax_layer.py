@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from byheart.errors import BadInput
-from byheart.networks import count, kinds
-from byheart.networks.exact import Embedding, Flatten, Positions, SoftmaxAttention, integers, reference, store
+from byheart.networks import count, load, save
+from byheart.networks.exact import Embedding, Flatten, Positions, SoftmaxAttention, integers, reference
 from byheart.networks.exact.evaluate import evaluate, split, token_streams
 from byheart.networks.exact.fits import require_fit
 from byheart.networks.exact.floats import to_torch
@@ -123,7 +123,7 @@ def test_the_account_by_hand():
     assert (account.dense, account.depth, account.width, account.max_bits) == (22, 2, 3, 5)
     same = replace(layer, score_shift=0, shift=0)
     assert count(on_vectors(same, dim=3)) == count(on_vectors(layer, dim=3))
-    assert kinds.count(on_vectors(layer, dim=3)) == count(on_vectors(layer, dim=3))
+    assert count(on_vectors(layer, dim=3)) == count(on_vectors(layer, dim=3))
 
 
 def test_causal_attention_has_the_weights_of_the_other():
@@ -206,13 +206,13 @@ def written_out(network):
 @given(st.one_of(real_networks(of=entries, scores=entries, shifts=shifts), networks()))
 def test_a_network_comes_back_as_it_was(network):
     with tempfile.TemporaryDirectory() as folder:
-        store.save(network, Path(folder) / "network")
-        loaded = store.load(Path(folder) / "network")
-        again = kinds.load(Path(folder) / "network")
+        save(network, Path(folder) / "network")
+        loaded = load(Path(folder) / "network")
+        again = load(Path(folder) / "network")
     assert [type(layer) for layer in loaded.layers] == [type(layer) for layer in network.layers]
     assert written_out(loaded) == written_out(network) == written_out(again)
     assert (loaded.inputs, loaded.outputs, loaded.length) == (network.inputs, network.outputs, network.length)
-    assert store.fingerprint(loaded) == store.fingerprint(network) == kinds.fingerprint(again)
+    assert loaded.fingerprint == network.fingerprint == again.fingerprint
 
 
 OTHERS = {
@@ -232,9 +232,9 @@ OTHERS = {
 @pytest.mark.parametrize("changed", OTHERS.values(), ids=OTHERS)
 def test_options_are_part_of_the_fingerprint(changed, tmp_path):
     other = changed(example())
-    assert store.fingerprint(other) != store.fingerprint(example())
-    store.save(other, tmp_path / "other")
-    assert store.fingerprint(store.load(tmp_path / "other")) == store.fingerprint(other)
+    assert other.fingerprint != example().fingerprint
+    save(other, tmp_path / "other")
+    assert load(tmp_path / "other").fingerprint == other.fingerprint
 
 
 def old_network():
@@ -250,17 +250,17 @@ def old_network():
 def test_fingerprints_of_old_networks_are_what_they_were(tmp_path):
     """Written down before attention could be causal (commit 2ef8b8a)."""
     known = "e7fe97da9c539c25a72b03146f6b859cf3b76e758ef11dcf05f9c9666ac21a8c"
-    assert store.fingerprint(old_network()) == known
-    store.save(old_network(), tmp_path / "network")
-    assert store.fingerprint(store.load(tmp_path / "network")) == known
+    assert old_network().fingerprint == known
+    save(old_network(), tmp_path / "network")
+    assert load(tmp_path / "network").fingerprint == known
 
 
 def test_options_are_written_where_there_are_some(tmp_path):
     """An old folder has none, and a new one of an old network is the same."""
-    store.save(old_network(), tmp_path / "old")
+    save(old_network(), tmp_path / "old")
     layers = json.loads((tmp_path / "old" / "config.json").read_text())["network"]["layers"]
     assert [set(layer) for layer in layers[:3]] == [{"kind", "name", "shapes"}] * 3
-    store.save(example(), tmp_path / "new")
+    save(example(), tmp_path / "new")
     layers = json.loads((tmp_path / "new" / "config.json").read_text())["network"]["layers"]
     assert layers[1]["kind"] == "CausalHardmaxAttention", "so that an older Byheart refuses it"
     assert (layers[2]["score_shift"], layers[2]["shift"]) == (9, 10)
@@ -268,7 +268,7 @@ def test_options_are_written_where_there_are_some(tmp_path):
 
 @pytest.fixture
 def folder(tmp_path):
-    store.save(example(), tmp_path / "network")
+    save(example(), tmp_path / "network")
     return tmp_path / "network"
 
 
@@ -284,12 +284,12 @@ def edit_layer(folder, index, drop=(), **fields):
 def test_a_folder_without_options_loads(folder):
     edit_layer(folder, 1, kind="HardmaxAttention")
     edit_layer(folder, 2, drop=["shift"])
-    loaded = store.load(folder)
+    loaded = load(folder)
     assert loaded.layers[1].causal is False
     assert (loaded.layers[2].score_shift, loaded.layers[2].shift) == (9, 0)
     edit_layer(folder, 2, drop=["score_shift"])
-    assert isinstance(store.load(folder).layers[2], SoftmaxAttention)
-    assert store.load(folder).layers[2].score_shift == 0
+    assert isinstance(load(folder).layers[2], SoftmaxAttention)
+    assert load(folder).layers[2].score_shift == 0
 
 
 @pytest.mark.parametrize("key", ["shift", "score_shift"])
@@ -297,7 +297,7 @@ def test_a_folder_without_options_loads(folder):
 def test_shifts_that_are_none(folder, key, value):
     edit_layer(folder, 2, **{key: value})
     with pytest.raises(BadInput) as caught:
-        store.load(folder)
+        load(folder)
     assert str(caught.value).startswith(str(folder))
 
 
@@ -317,7 +317,7 @@ def test_options_of_other_types_are_refused(folder, index, fields):
     """ "false" is not true, and 2.7 is not 2: the network would be another one than the file says."""
     edit_layer(folder, index, **fields)
     with pytest.raises(BadInput):
-        store.load(folder)
+        load(folder)
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_options_that_there_are_not_are_refused(folder, index, fields):
     """A causal softmax would be evaluated as if it were none."""
     edit_layer(folder, index, **fields)
     with pytest.raises(BadInput):
-        store.load(folder)
+        load(folder)
 
 
 DAMAGE = {
@@ -347,7 +347,7 @@ DAMAGE = {
 def test_damage_is_found(folder, fields):
     edit_layer(folder, 2, **fields)
     with pytest.raises(BadInput) as caught:
-        store.load(folder)
+        load(folder)
     assert str(caught.value).startswith(str(folder))
 
 

@@ -163,7 +163,7 @@ def test_the_middle_is_what_float64_says(kind: str) -> None:
 
 def test_a_skip_connection_on_queries_is_refused_or_enclosed() -> None:
     network, inputs = drawn("own")
-    tensors = dict(network.tensors()) | {"W_O": np.ones((2, 3, 4))}
+    tensors = network.weights() | {"W_O": np.ones((2, 3, 4))}
     try:
         skipping = SoftmaxNetwork(**tensors, skip=True)
     except BadInput:

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.networks.softmax import Inputs, SoftmaxNetwork, count, evaluate
+from byheart.networks import count
+from byheart.networks.softmax import Inputs, SoftmaxNetwork, evaluate
 from byheart.networks.softmax import network as module
 
 from .small import KINDS, drawn, one_head
@@ -78,7 +79,7 @@ def test_what_is_read_and_how_much_is_said(kind: str, inputs: str, outputs: int)
 
 def test_units_without_an_unembedding_are_the_outputs() -> None:
     network, inputs = drawn("units")
-    hidden = SoftmaxNetwork(**{name: tensor for name, tensor in network.tensors() if name != "W_U"})
+    hidden = SoftmaxNetwork(**{name: tensor for name, tensor in network.weights().items() if name != "W_U"})
     assert hidden.outputs == 7
     assert np.allclose(evaluate(hidden, inputs) @ network.W_U, evaluate(network, inputs), rtol=1e-12, atol=0)
 
@@ -132,12 +133,12 @@ def test_with_tensor_replaces_one_and_checks_it() -> None:
     assert other.outputs == 9
     assert other.skip
     for (name, before), (_, after) in zip(network.tensors(), other.tensors(), strict=True):
-        assert (before is after) == (name != "W_U")
+        assert (before is after) == (name != "unembedding.W_U")
     with pytest.raises(BadInput, match=r"^W_U is \[3, 9\]; expected \[4, 9\], to fit the other tensors$"):
         network.with_tensor("W_U", np.zeros((3, 9)))
 
 
-ALL = dict(drawn("units")[0].tensors())
+ALL = drawn("units")[0].weights()
 WRONG = {
     "W_K": ((2, 4, 3), r"W_K is \[2, 4, 3\]; expected \[2, 4, 2\], to fit the other tensors"),
     "W_V": ((2, 5, 3), r"W_V is \[2, 5, 3\]; expected \[2, 4, 3\], to fit the other tensors"),

@@ -1,5 +1,7 @@
 """A tiny Llama with random weights, for the tests of this folder."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from byheart.networks.stock.network import StockNetwork
@@ -41,3 +43,8 @@ def tiny(seed=0, about=None, files=None, **changes):
         shapes |= {f"model.layers.{layer}.{name}.weight": shape for name, shape in PARTS.items()}
     weights = {name: rng.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
     return StockNetwork({**CONFIG, **changes}, weights, about=about or {"window": 3}, files=files or {})
+
+
+def changed(network, name, tensor):
+    """The network with one tensor replaced."""
+    return replace(network, weights={**network.weights, name: tensor}, digest=None)

@@ -16,7 +16,7 @@ from byheart.errors import BadInput
 from byheart.networks.stock.network import StockNetwork
 from byheart.tasks import load as load_task
 
-from .small import tiny
+from .small import changed, tiny
 
 OLD = Path(__file__).parents[2] / "fixtures" / "0.1.0"
 OURS = ["llama", "llama-facts", "texts", "pairs", "short", "edited", "facts"]
@@ -129,7 +129,7 @@ def test_arrays_need_not_be_contiguous(tmp_path):
     """safetensors writes the memory of an array as it lies there."""
     network = tiny()
     name = "model.layers.0.mlp.down_proj.weight"
-    turned = network.with_tensor(name, np.asfortranarray(network.weights[name]))
+    turned = changed(network, name, np.asfortranarray(network.weights[name]))
     assert turned.fingerprint == network.fingerprint
     networks.save(turned, tmp_path / "net")
     assert networks.load(tmp_path / "net").fingerprint == network.fingerprint

@@ -1,7 +1,6 @@
 """What networks that say texts are asked, and how their answers are compared."""
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
+from byheart.networks import Network
 from byheart.networks.transformer.evaluate import Answers
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.edits import with_edits
@@ -50,29 +50,29 @@ def compared(
         margin=None if len(bad) or not np.isfinite(answers.margins.min()) else float(answers.margins.min()),
         counterexample=example,
         undecided=int(undecided.sum()),
-        note=_edited(contexts.edited) if contexts.edited else "",
+        note=_edited(contexts.edited),
     )
 
 
-def _edited(count: int) -> str:
-    differ = "1 answer differs" if count == 1 else f"{count:,} answers differ"
-    return f"{differ} from what was given: the network was edited"
+def _edited(answers: int) -> str:
+    """What is to be said of answers that are not those of the user's own files."""
+    differ = "1 answer differs" if answers == 1 else f"{answers:,} answers differ"
+    return f"{differ} from what was given: the network was edited" if answers else ""
 
 
-def flipped(
-    tensors: Sequence[tuple[str, NDArray[Any], int]], rng: np.random.Generator
-) -> tuple[str, NDArray[Any], str]:
-    """One tensor's name, the tensor with one bit of one non-zero entry flipped, and where that is.
+def flipped(network: Network, rng: np.random.Generator, weights: int) -> tuple[dict[str, NDArray[Any]], str]:
+    """A float network's tensors with one bit of each of some non-zero weights flipped, and where that is.
 
-    ``tensors`` are names, tensors, and the bits that an entry takes. Only bits of the mantissa are flipped: the others
-    may leave a number that is not finite, which is no network's.
+    Only bits of the mantissa are flipped: others may leave a number that is not finite, which is no network's.
     """
-    sizes = np.array([np.count_nonzero(tensor) for _, tensor, _ in tensors])
-    name, tensor, bits = tensors[int(rng.choice(len(sizes), p=sizes / sizes.sum()))]
-    changed = np.array(tensor)
-    entry = int(rng.choice(np.flatnonzero(changed)))
-    mantissa, spare = np.finfo(changed.dtype).nmant, 8 * changed.dtype.itemsize - bits
-    bit = int(rng.integers(spare, mantissa))
-    word = changed.reshape(-1).view(f"u{changed.dtype.itemsize}")
-    word[entry] ^= np.array(1 << bit, dtype=word.dtype)
-    return name, changed, f"flipped bit {bit - spare} of {name}[{entry}]"
+    tensors = {name: np.array(tensor) for name, tensor in network.tensors()}
+    sizes = np.array([np.count_nonzero(tensor) for tensor in tensors.values()])
+    for name in rng.choice(list(tensors), size=min(weights, int(sizes.sum())), p=sizes / sizes.sum()):
+        changed = tensors[name]
+        entry = int(rng.choice(np.flatnonzero(changed)))
+        spare = 8 * changed.dtype.itemsize - (network.entry_bits(name) or 0)  # bits that the format does not keep
+        bit = int(rng.integers(spare, np.finfo(changed.dtype).nmant))
+        word = changed.reshape(-1).view(f"u{changed.dtype.itemsize}")
+        word[entry] ^= np.array(1 << bit, dtype=word.dtype)
+    where = f"bit {bit - spare} of {name}[{entry}]" if weights == 1 else f"a bit of each of {weights:,} weights"
+    return tensors, f"flipped {where}"

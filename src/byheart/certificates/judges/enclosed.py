@@ -42,7 +42,7 @@ def judge_enclosed(
 
     # Weights of b bits tell numbers apart that differ in their b-th bit; fewer bits than that would be tried in vain.
     fewest = -(-(network.account.max_bits + 32) // FEWEST_BITS) * FEWEST_BITS
-    answers, bits = decide(len(labels), ask, fewest=fewest, most=most_bits)
+    answers, bits = decide(len(labels), ask, fewest=fewest, most=max(FEWEST_BITS, most_bits))
     asking = "position" if network.outputs == "every" else "sequence"
     return summed_up(
         answers,

@@ -13,6 +13,7 @@ and the network is not certified. Nothing is rounded on the way and nothing samp
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from decimal import ROUND_CEILING, Context
 
 import numpy as np
@@ -87,8 +88,8 @@ def judge(
     answers, bits = decide(task.size.examples, ask, fewest=FEWEST_BITS, most=most_bits)
     note, real = "", isinstance(task, QueryTargets)
     if real and all(answer.outcome == "right" for [answer] in answers):
-        note = f"errors at most {_upward(tolerance - min(answer.margin for [answer] in answers), 2)}"
-    return summed_up(
+        note = f"errors at most {_upward(max(answer.error for [answer] in answers), 2)}"
+    verdict = summed_up(
         answers,
         lambda example, _: task.answers[example].item(),
         statement=f"The network's output lies within {tolerance:g} of the target for every example, as real numbers."
@@ -99,6 +100,7 @@ def judge(
         note=note,
         tolerance=tolerance if real else None,
     )
+    return verdict if verdict.certified else replace(verdict, margin=None)
 
 
 def perturbed(network: SoftmaxNetwork, rng: np.random.Generator, attempt: int) -> tuple[SoftmaxNetwork, str]:
@@ -145,7 +147,7 @@ def _judge_target(output: Ball, target: float, tolerance: float) -> Answer:
     error = abs(output - target)
     margin = tolerance - float(error.upper())
     outcome: Outcome = "right" if error < tolerance else "wrong" if error >= tolerance else "undecided"
-    return Answer(outcome, margin, f"{float(output):.10g}")
+    return Answer(outcome, margin, f"{float(output):.10g}", error=float(error.upper()))
 
 
 def _judge_divergence(

@@ -1,6 +1,7 @@
 """Stock Llamas: every question, asked of the weights as transformers runs them."""
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -27,8 +28,7 @@ def judge(network: StockNetwork, contexts: Contexts, *, report: Report | None = 
     return judging.compared(once, contexts, "float32, exhaustive, by transformers' LlamaForCausalLM", began)
 
 
-def perturbed(network: StockNetwork, rng: np.random.Generator, _: int) -> tuple[StockNetwork, str]:
-    """The network with one bit of one weight flipped, and where that is."""
-    sized = [(name, tensor, network.entry_bits(name)) for name, tensor in network.tensors()]
-    name, changed, place = judging.flipped(sized, rng)
-    return network.with_tensor(name, changed), place
+def perturbed(network: StockNetwork, rng: np.random.Generator, attempt: int) -> tuple[StockNetwork, str]:
+    """The network with one bit of one weight flipped, with every attempt of twice as many; and where."""
+    tensors, place = judging.flipped(network, rng, 2**attempt)
+    return replace(network, weights=tensors, digest=None), place

@@ -42,9 +42,7 @@ def judge(network: TransformerNetwork, contexts: Contexts, *, report: Report | N
     return judging.compared(once, contexts, method, began, other)
 
 
-def perturbed(network: TransformerNetwork, rng: np.random.Generator, _: int) -> tuple[TransformerNetwork, str]:
-    """The network with one bit of one weight flipped, and where that is."""
-    arrays = dict(network.tensors())
-    sized = [(name, array, network.entry_bits(name)) for name, array in arrays.items()]
-    name, changed, place = judging.flipped(sized, rng)
-    return from_arrays(network.spec, {**arrays, name: changed}), place
+def perturbed(network: TransformerNetwork, rng: np.random.Generator, attempt: int) -> tuple[TransformerNetwork, str]:
+    """The network with one bit of one weight flipped, with every attempt of twice as many; and where."""
+    tensors, place = judging.flipped(network, rng, 2**attempt)
+    return from_arrays(network.spec, tensors), place

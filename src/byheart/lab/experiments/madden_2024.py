@@ -26,9 +26,10 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
-from byheart.lab.experiments.experiment import Experiment, Report, Row, checked_scale
+from byheart.lab.experiments.experiment import Experiment, Row, checked_scale
 from byheart.lab.member import ANSWERS, Member, Outcome, Tensors, Training
 from byheart.lab.models.madden import FROZEN, Decoder
+from byheart.progress import Report
 from byheart.tasks.checks import Ids, count
 from byheart.tasks.corpus import entropy_bound, words
 from byheart.tasks.distinct import distinct

@@ -9,8 +9,8 @@ measured; training ends when all are right, but for saturation.
 
 Differs from the authors' code in random numbers, and in that batches are always full: theirs has a smaller last one in
 each epoch. They keep the weights with the least loss: ``best_loss`` and ``best_accuracy`` are of those, ``loss`` and
-``accuracy`` of the last. No numbers were published. What the figures show is memorization that grows linearly with H,
-grows with n, and stops growing with d_h beyond n.
+``accuracy`` of the last. Byheart has no numbers of theirs to compare with. What their figures show is memorization that
+grows linearly with H, grows with n, and stops growing with d_h beyond n.
 
 Scales: "paper" is the authors' with six seeds; "short" two seeds and at most 50,000 steps; "smoke" a grid of a few
 tiny models.
@@ -26,9 +26,10 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
-from byheart.lab.experiments.experiment import Experiment, Report, Row, checked_scale
+from byheart.lab.experiments.experiment import Experiment, Row, checked_scale
 from byheart.lab.member import ANSWERS, Member, Outcome, Tensors, Training
 from byheart.lab.models.mahdavi import QueryAttention
+from byheart.progress import Report
 from byheart.tasks.checks import count
 
 Answers = Literal["labels", "targets"]

@@ -35,6 +35,7 @@ from torch.nn import functional
 
 from byheart.errors import BadInput
 from byheart.lab.member import Tensors
+from byheart.lab.models.parts import Shape, uniform
 from byheart.tasks.checks import count
 
 TOKENS = "tokens"
@@ -43,35 +44,35 @@ LENGTH = 2
 
 @dataclass(frozen=True)
 class AttentionOnly:
-    """Sizes of the network; ``mlp_dim`` None has no MLP, and ``text`` follows the paper's equations, not its code.
+    """Sizes of the network; ``hidden`` None has no MLP, and ``text`` follows the paper's equations, not its code.
 
-    >>> AttentionOnly(vocab=50, dim=10, head_dim=10, heads=20).parameters
+    >>> AttentionOnly(vocab=50, model_dim=10, head_dim=10, heads=20).parameters
     9020
     """
 
     vocab: int
-    dim: int
+    model_dim: int
     head_dim: int
     heads: int
-    mlp_dim: int | None = None
+    hidden: int | None = None
     layers: int = 1
     text: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("vocab", "dim", "head_dim", "heads", "layers"):
+        for name in ("vocab", "model_dim", "head_dim", "heads", "layers"):
             count(name, getattr(self, name))
-        if self.mlp_dim is not None and self.mlp_dim < 0:
-            raise BadInput(f"mlp_dim is {self.mlp_dim}; expected 0 or more, or None for no MLP")
+        if self.hidden is not None and self.hidden < 0:
+            raise BadInput(f"hidden is {self.hidden}; expected 0 or more, or None for no MLP")
 
     @property
     def compressed(self) -> bool:
         """Whether the attention works in other dimensions than the stream has."""
-        return not self.text and self.dim != self.head_dim
+        return not self.text and self.model_dim != self.head_dim
 
     @property
     def input_dim(self) -> int:
         """k, the dimension of what a head reads."""
-        return self.dim if self.text else self.head_dim
+        return self.model_dim if self.text else self.head_dim
 
     @property
     def parameters(self) -> int:
@@ -81,17 +82,17 @@ class AttentionOnly:
     @property
     def family(self) -> Hashable:
         """Any number of heads, any width of the MLP."""
-        return replace(self, heads=1, mlp_dim=None if self.mlp_dim is None else 0)
+        return replace(self, heads=1, hidden=None if self.hidden is None else 0)
 
     def join(self, other: Self) -> Self:
         """The larger number of heads, the wider MLP."""
-        wider = None if self.mlp_dim is None or other.mlp_dim is None else max(self.mlp_dim, other.mlp_dim)
-        return replace(self, heads=max(self.heads, other.heads), mlp_dim=wider)
+        wider = None if self.hidden is None or other.hidden is None else max(self.hidden, other.hidden)
+        return replace(self, heads=max(self.heads, other.heads), hidden=wider)
 
-    def _tensors(self) -> dict[str, tuple[tuple[int, ...], float]]:
+    def _tensors(self) -> dict[str, tuple[Shape, float]]:
         """Shape of every tensor, and the bound of its uniform first entries."""
-        d, d_h, H, k = self.dim, self.head_dim, self.heads, self.input_dim
-        tensors: dict[str, tuple[tuple[int, ...], float]] = {
+        d, d_h, H, k = self.model_dim, self.head_dim, self.heads, self.input_dim
+        tensors: dict[str, tuple[Shape, float]] = {
             "embedding": ((self.vocab, d), d**-0.5),
             "unembedding": ((self.vocab, d), d**-0.5),
         }
@@ -106,19 +107,17 @@ class AttentionOnly:
             if self.compressed:
                 tensors[f"{layer}.compression"] = (d_h, d), d**-0.5
                 tensors[f"{layer}.decompression"] = (d, d_h), d_h**-0.5
-            if self.mlp_dim is not None:
-                w = self.mlp_dim
+            if self.hidden is not None:
+                w = self.hidden
                 tensors[f"{layer}.W_in"] = (w, d), d**-0.5
                 tensors[f"{layer}.b_in"] = (w,), d**-0.5
                 tensors[f"{layer}.W_out"] = (d, w), max(w, 1) ** -0.5
         return tensors
 
     def init(self, generator: torch.Generator) -> Tensors:
-        """All entries uniform, float64."""
-        return {
-            name: (2 * torch.rand(shape, generator=generator, dtype=torch.float64) - 1) * bound
-            for name, (shape, bound) in self._tensors().items()
-        }
+        """All entries uniform."""
+        tensors = self._tensors().items()
+        return uniform({name: shape for name, (shape, _) in tensors}, {name: b for name, (_, b) in tensors}, generator)
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Logits [M, B, ω] after the tokens [M, B, 2]; a transposed view, as the batch is the last axis inside."""
@@ -159,7 +158,7 @@ class AttentionOnly:
 
     def _mlp(self, own: Tensors, stream: torch.Tensor) -> torch.Tensor:
         """[M, d, any] to the same, and the stream itself if there is no MLP."""
-        if not self.mlp_dim:
+        if not self.hidden:
             return stream
         hidden = torch.baddbmm(own["b_in"].unsqueeze(-1), own["W_in"], stream)
         return torch.baddbmm(stream, own["W_out"], functional.gelu(hidden))

@@ -21,7 +21,7 @@ import torch
 from torch.nn import functional
 
 from byheart.lab.member import Tensors
-from byheart.lab.models.sinusoids import sinusoids
+from byheart.lab.models.parts import looked_up, sinusoids, uniform
 from byheart.tasks.checks import count
 
 ATTENTION = ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O", "b_O")
@@ -78,17 +78,10 @@ class Decoder:
 
     def init(self, generator: torch.Generator) -> Tensors:
         """First weights."""
-        fans = dict.fromkeys(self.shapes, self.model_dim) | {"W_U": self.hidden, "b_U": self.hidden}
-        drawn = {}
-        for name, shape in self.shapes.items():
-            first = torch.empty(shape, dtype=torch.float64)
-            bound = fans[name] ** -0.5
-            drawn[name] = (
-                first.normal_(generator=generator)
-                if name == "W_E"
-                else first.uniform_(-bound, bound, generator=generator)
-            )
-        return drawn
+        bounds = dict.fromkeys(self.shapes, self.model_dim**-0.5) | dict.fromkeys(("W_U", "b_U"), self.hidden**-0.5)
+        embedding = torch.randn(self.shapes["W_E"], dtype=torch.float64, generator=generator)
+        linear = {name: shape for name, shape in self.shapes.items() if name != "W_E"}
+        return {"W_E": embedding, **uniform(linear, bounds, generator)}
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Logits [M, B, ω]."""
@@ -99,10 +92,9 @@ class Decoder:
     def attended(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """What attention gives at the last token: z [M, B, d]."""
         tokens, lengths = batch["tokens"], batch["lengths"]
-        M, d = len(weights["W_E"]), self.model_dim
-        first_rows = torch.arange(M, device=tokens.device)[:, None, None] * self.vocab
+        d = self.model_dim
         positions = sinusoids(self.length, d, tokens.device, weights["W_E"].dtype)
-        stream = functional.embedding(tokens + first_rows, weights["W_E"].flatten(0, 1)) + positions
+        stream = looked_up(weights["W_E"], tokens) + positions
         places = torch.arange(self.length, device=tokens.device)
         is_last = (places == lengths[..., None] - 1).to(stream.dtype)
         last = (is_last[..., None] * stream).sum(dim=2)

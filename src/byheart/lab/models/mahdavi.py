@@ -29,7 +29,7 @@ import torch
 
 from byheart.lab.member import Tensors
 from byheart.lab.models.averages import averages
-from byheart.lab.models.sinusoids import sinusoids
+from byheart.lab.models.parts import sinusoids, uniform
 from byheart.tasks.checks import count
 
 SATURATED = 0.99
@@ -110,10 +110,7 @@ class QueryAttention:
             "W_U": d**-0.5,
             "b_U": d**-0.5,
         }
-        return {
-            name: torch.empty(shape, dtype=torch.float64).uniform_(-bounds[name], bounds[name], generator=generator)
-            for name, shape in self.shapes.items()
-        }
+        return uniform(self.shapes, bounds, generator)
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Logits [M, B, C]."""

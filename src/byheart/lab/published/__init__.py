@@ -1,6 +1,6 @@
-"""Numbers that papers published, to be drawn beside ours: one small CSV file a table, in our names of columns.
+"""Numbers that papers published, to be drawn beside ours: one small CSV file per table, in our names of columns.
 
-- ``dana_2025_1``: Dana, Pydi & Chevaleyre 2025, experiment 1 (ω = 50): dim = head_dim, heads, last_accuracy.
+- ``dana_2025_1``: Dana, Pydi & Chevaleyre 2025, experiment 1 (ω = 50): model_dim = head_dim, heads, last_accuracy.
 - ``dana_2025_2``: experiment 2 (ω = 50, d = 10, H = 20): head_dim, last_accuracy.
 
 ``last_accuracy`` is the mean training accuracy of 100 of the last batches, averaged over 5 runs.

@@ -1,4 +1,4 @@
-"""Results that come with Byheart: one CSV file an experiment, a row a model, settings and metrics side by side.
+"""Results that come with Byheart: one CSV file per experiment, one row per model, settings and metrics side by side.
 
 All were trained on an H200 by this room's code, at the papers' scale: Dana's whole paper; of Mahdavi's study the heads
 and d_h with a fixed context (two seeds; d_h for N = 15,000 and 20,000, and for all N with a sixth of the steps,
@@ -26,7 +26,7 @@ def table(name: str) -> list[dict[str, Any]]:
     """The rows of an experiment; numbers as numbers, empty cells as None.
 
     >>> rows = table("dana-2025-2")
-    >>> len(rows), rows[0]["head_dim"], rows[0]["mlp_dim"], rows[0]["text"]
+    >>> len(rows), rows[0]["head_dim"], rows[0]["hidden"], rows[0]["text"]
     (50, 1, None, False)
     """
     if name not in names():

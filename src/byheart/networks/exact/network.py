@@ -75,7 +75,7 @@ class ExactNetwork(Network):
     @property
     def width(self) -> int:
         """The widest of the stream and the hidden layers."""
-        return max(*self.streams, *(_size(layer)[1] for layer in self.layers))
+        return max([*self.streams, *(_size(layer)[1] for layer in self.layers)])
 
     def entry_bits(self, name: str) -> None:
         """Every integer has its own size."""

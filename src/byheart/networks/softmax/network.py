@@ -137,8 +137,8 @@ class SoftmaxNetwork(Network):
         return digest.hexdigest()
 
     def with_tensor(self, name: str, tensor: Floats) -> "SoftmaxNetwork":
-        """The same network with one tensor replaced."""
-        changes: dict[str, Any] = {name: tensor}
+        """The same network with one tensor replaced, called by its full name or by its field's."""
+        changes: dict[str, Any] = {name.rsplit(".", maxsplit=1)[-1]: tensor}
         return replace(self, **changes)
 
 

@@ -3,14 +3,14 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, missing
 from byheart.networks.network import Network
 
 _SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size")
@@ -46,8 +46,7 @@ class StockNetwork(Network):
             from transformers import LlamaConfig, LlamaForCausalLM
             from transformers.utils import logging
         except ImportError:
-            message = "a stock Llama is run by transformers, which is not installed; install it (the extra hf)"
-            raise BadInput(message) from None
+            raise BadInput(missing("transformers", "a stock Llama", "hf")) from None
         import torch
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -92,8 +91,8 @@ class StockNetwork(Network):
         return window
 
     def tensors(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Every tensor, under transformers' names."""
-        yield from self.weights.items()
+        """Every tensor, under transformers' names and in their order, which is what files keep."""
+        yield from sorted(self.weights.items())
 
     def part(self, name: str) -> str:
         """What the tensor is called within its layer: q_proj, gate_proj, …"""
@@ -125,7 +124,3 @@ class StockNetwork(Network):
     def is_named(self, fingerprint: str) -> bool:
         """Whether a certificate with this fingerprint is about this network."""
         return fingerprint in (self.fingerprint, self.digest)
-
-    def with_tensor(self, name: str, tensor: NDArray[Any]) -> "StockNetwork":
-        """The same network with one tensor replaced."""
-        return replace(self, weights={**self.weights, name: tensor}, digest=None)

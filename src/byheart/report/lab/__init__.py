@@ -1,4 +1,4 @@
-"""The lab's figures: one function a figure, each from a table of results alone.
+"""The lab's figures: one function per figure, each from a table of results alone.
 
 Rows are flat, config and metrics side by side, as ``Run.table`` gives them. What is drawn beside them:
 
@@ -12,20 +12,19 @@ Rows are flat, config and metrics side by side, as ``Run.table`` gives them. Wha
 """
 
 from byheart.report.lab.capacity import Beside, draw_capacity
-from byheart.report.lab.crossing import draw_crossing
 from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
 from byheart.report.lab.madden import draw_madden
 from byheart.report.lab.mahdavi import draw_mahdavi, draw_saturation_counts
-from byheart.report.lab.menu import Drawing, figures_of
+from byheart.report.lab.menu import QUESTIONS, Drawing, figures_of
 from byheart.report.lab.slopes import draw_slopes
 from byheart.report.lab.tables import tables_of
 
 __all__ = [
+    "QUESTIONS",
     "Beside",
     "Drawing",
     "draw_against_mlp",
     "draw_capacity",
-    "draw_crossing",
     "draw_dims",
     "draw_head_dims",
     "draw_heads",

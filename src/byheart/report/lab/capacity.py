@@ -25,7 +25,7 @@ from byheart.report.style import QUIET, canvas
 BUILT: dict[str, Any] = {"markersize": 6, "linestyle": "none", "color": "#1f5fa8"}
 IN_SMALL: dict[str, Any] = {"fontsize": 7.5, "color": "#1f5fa8"}
 MORRIS = 3.6
-"""Bits a parameter that Morris et al. 2025 report for GPTs of 5·10⁵ parameters and more."""
+"""Bits per parameter that Morris et al. 2025 report for GPTs of 5·10⁵ parameters and more."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Beside:
 
 
 def draw_capacity(rows: Rows, path: Path, beside: Sequence[Beside] = ()) -> None:
-    """The ladder: bits a parameter against what was asked for, and the most over N against the size."""
+    """The ladder: bits per parameter against what was asked for, and the most over N against the size."""
     check_columns(rows, "parameters", "examples", "demand", "learning_rate", "bits_per_parameter")
     points, best = held(rows), plateaus(rows)
     if not points:
@@ -53,7 +53,7 @@ def draw_capacity(rows: Rows, path: Path, beside: Sequence[Beside] = ()) -> None
     below: list[Entry] = [(f"measured: trained, {spread}", MEASURED), *built]
     below.append(("left: all that was asked for; right, published: 3.6 (Morris et al. 2025)", PROVED_BEFORE))
     legend_below(picture, below)
-    heading(picture, "Bits of random labels, a parameter (all parameters counted)")
+    heading(picture, "Bits of random labels per parameter (all parameters counted)")
     picture.savefig(path)
 
 
@@ -71,9 +71,8 @@ def _draw_demands(axes: Any, points: Sequence[Held], best: Sequence[Held]) -> No
     low = min(0.0, *(point.low if point.low is not None else point.bits_per_parameter for point in points), 0.0)
     axes.set(xlim=(0, 1.03 * most), ylim=(1.05 * low, high))
     name_ends(axes, ends, [f"P = {end.key:,}" for end in ends], shades)
-    label(
-        axes, "bits asked for, a parameter: N log₂C / P", "bits held, a parameter", "Trained, by how much was asked for"
-    )
+    names = "bits asked for per parameter: N log₂C / P", "bits held per parameter"
+    label(axes, *names, "Trained, by how much was asked for")
 
 
 def _draw_sizes(axes: Any, best: Sequence[Held], beside: Sequence[Beside]) -> list[Entry]:
@@ -101,7 +100,7 @@ def _draw_sizes(axes: Any, best: Sequence[Held], beside: Sequence[Beside]) -> li
         least = min([*ends, *(each.bits_per_parameter for each in beside)])
         axes.set(ylim=(0.8 * max(least, 0.1), 40))
     edge = "; at the largest tried, so perhaps not full" if any(point.edge for point in best) else ""
-    label(axes, "P, parameters", "bits held, a parameter", f"The most over N{edge}")
+    label(axes, "P, parameters", "bits held per parameter", f"The most over N{edge}")
     return entries
 
 

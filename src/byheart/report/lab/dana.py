@@ -30,7 +30,7 @@ from byheart.report.lab.series import (
 )
 from byheart.report.style import canvas
 
-STORED = "proved (and built by dana-2025): H·d_h + d stored, the others guessed"
+STORED = "proved: H·d_h + d stored, the others guessed"
 STORED_BEFORE = "proved before: H(d_h − 1) + 1 stored"
 PUBLISHED_STEPS = 4096
 MOST_BOUNDED = 6
@@ -39,33 +39,38 @@ MOST_BOUNDED = 6
 
 def draw_heads(rows: Rows, path: Path) -> None:
     """Dana's experiment 1: accuracy against heads, a curve for each d; published numbers; both bounds."""
-    check_columns(rows, "dim", "heads", "accuracy", "last_accuracy", "vocab", "lower_bound", "previous_bound")
-    same = all(row.get("head_dim", row["dim"]) == row["dim"] for row in rows)
+    check_columns(rows, "model_dim", "heads", "accuracy", "last_accuracy", "vocab", "lower_bound", "previous_bound")
+    same = all(row.get("head_dim", row["model_dim"]) == row["model_dim"] for row in rows)
     known = published("dana_2025_1") if one(rows, "vocab") == 50 and layers_of(rows) == 1 and same else []
     title = f"Accuracy against heads; {'d_h = d, ' if same else ''}{_words(rows, *([] if same else ['head_dim']))}"
-    _draw_dana(rows, path, "heads", "H, heads", "dim", "d", known, title)
+    _draw_dana(rows, path, ("heads", "H, heads"), ("model_dim", "d"), known, title)
 
 
 def draw_head_dims(rows: Rows, path: Path) -> None:
     """Dana's experiment 2: accuracy against d_h."""
-    check_columns(rows, "dim", "head_dim", "accuracy", "last_accuracy", "vocab", "heads")
-    sizes = [(row["vocab"], row["dim"], row["heads"]) for row in rows]
+    check_columns(rows, "model_dim", "head_dim", "accuracy", "last_accuracy", "vocab", "heads")
+    sizes = [(row["vocab"], row["model_dim"], row["heads"]) for row in rows]
     known = published("dana_2025_2") if set(sizes) == {(50, 10, 20)} and layers_of(rows) == 1 else []
-    title = f"Accuracy against the heads' dimension; {_words(rows, 'dim', 'heads')}"
-    _draw_dana(rows, path, "head_dim", "d_h, dimension of a head", None, "", known, title)
+    title = f"Accuracy against the heads' dimension; {_words(rows, 'model_dim', 'heads')}"
+    _draw_dana(rows, path, ("head_dim", "d_h, dimension of a head"), (None, ""), known, title)
 
 
 def draw_dims(rows: Rows, path: Path) -> None:
     """Dana's experiment 3: accuracy against d."""
-    check_columns(rows, "dim", "head_dim", "accuracy", "last_accuracy", "vocab", "heads")
+    check_columns(rows, "model_dim", "head_dim", "accuracy", "last_accuracy", "vocab", "heads")
     title = f"Accuracy against the embedding's dimension; {_words(rows, 'head_dim', 'heads')}"
-    _draw_dana(rows, path, "dim", "d, dimension of the embedding", None, "", [], title)
+    _draw_dana(rows, path, ("model_dim", "d, dimension of the embedding"), (None, ""), [], title)
 
 
 def _draw_dana(
-    rows: Rows, path: Path, x: str, x_name: str, by: str | None, letter: str, known: Rows, title: str
+    rows: Rows, path: Path, along: tuple[str, str], curves_of: tuple[str | None, str], known: Rows, title: str
 ) -> None:
-    """Left what the paper measured, with its numbers; right what the bounds speak of, with them."""
+    """Left what the paper measured, with its numbers; right what the bounds speak of, with them.
+
+    ``along`` is the column of the x-axis and its name; ``curves_of`` that of which each value has a curve, if any, and
+    its letter.
+    """
+    (x, x_name), (by, letter) = along, curves_of
     picture, (left, right) = canvas(path, columns=2, width=10.4, height=5.2)
     keys = values(rows, by) if by else [None]
     bounded = keys if len(keys) <= MOST_BOUNDED else [keys[0], keys[len(keys) // 2], keys[-1]]
@@ -121,7 +126,7 @@ def layers_of(rows: Rows) -> Any:
 
 def _words(rows: Rows, *columns: str) -> str:
     """What all rows share, in letters."""
-    letters = {"vocab": "ω", "dim": "d", "head_dim": "d_h", "heads": "H", "layers": "layers"}
+    letters = {"vocab": "ω", "model_dim": "d", "head_dim": "d_h", "heads": "H", "layers": "layers"}
     shared = [name for name in ("vocab", *columns, "layers") if len(values(rows, name)) == 1]
     said = [f"{letters[name]} = {one(rows, name)}" for name in shared if name != "layers"]
     return ", ".join(said + ([f"{layers_of(rows)} layers"] if layers_of(rows) != 1 else []))
@@ -129,15 +134,15 @@ def _words(rows: Rows, *columns: str) -> str:
 
 def draw_against_mlp(rows: Rows, path: Path) -> None:
     """Dana's experiment 5: accuracy against parameters, attention (more heads) and MLP (wider), a colour for each d."""
-    check_columns(rows, "dim", "parameters", "accuracy", "last_accuracy")
+    check_columns(rows, "model_dim", "parameters", "accuracy", "last_accuracy")
     picture, panels = canvas(path, columns=2, width=10.4, height=4.9)
     kinds = [("attention: more heads", False, MEASURED), ("one head and an MLP: wider", True, MEASURED | _MLP)]
     for axes, metric in zip(panels, ("last_accuracy", "accuracy"), strict=True):
-        dims = values(rows, "dim")
+        dims = values(rows, "model_dim")
         named: list[tuple[Series, str, Any]] = []
         for dim, shade in zip(dims, colours(len(dims)), strict=True):
             for _, with_mlp, style in kinds:
-                some = [r for r in rows if r["dim"] == dim and (r.get("mlp_dim") is not None) == with_mlp]
+                some = [r for r in rows if r["model_dim"] == dim and (r.get("hidden") is not None) == with_mlp]
                 if some:
                     curve = series(some, None, "parameters", metric)[0]
                     draw_measured(axes, curve, shade, **style)

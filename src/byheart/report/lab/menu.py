@@ -11,6 +11,14 @@ from byheart.report.lab.mahdavi import draw_mahdavi, draw_saturation_counts
 from byheart.report.lab.series import Rows, values
 from byheart.report.lab.slopes import draw_slopes, has_slopes
 
+QUESTIONS = {
+    "dana": "Dana, Pydi & Chevaleyre 2025: how many associations does an attention-only Transformer memorize?",
+    "mahdavi": "Mahdavi, Liao & Thrampoulidis 2024: how many examples do the heads of one attention layer memorize?",
+    "madden": "Madden, Fox & Thrampoulidis 2024: how many hidden units take the loss to the entropy of the data?",
+    "capacity": "after Morris et al. 2025: how many bits does a trained GPT memorize per parameter?",
+}
+"""What is asked, and by whom, by the first word of an experiment's name."""
+
 
 @dataclass(frozen=True)
 class Drawing:
@@ -40,8 +48,8 @@ def figures_of(experiment: str, rows: Rows, beside: Sequence[Beside] = ()) -> li
 
 
 def _dana_figures(rows: Rows) -> list[Drawing]:
-    plain = [row for row in rows if row.get("mlp_dim") is None]
-    vary = {name for name in ("dim", "head_dim", "heads") if len(values(plain, name)) > 1}
+    plain = [row for row in rows if row.get("hidden") is None]
+    vary = {name for name in ("model_dim", "head_dim", "heads") if len(values(plain, name)) > 1}
     found = []
     if len(plain) != len(rows):
         caption = "Accuracy against parameters: more heads, or one head and a wider MLP."
@@ -49,15 +57,15 @@ def _dana_figures(rows: Rows) -> list[Drawing]:
     if "heads" in vary:
         caption = "Accuracy against heads, for each dimension, with published numbers and bounds."
         found.append(Drawing("heads", caption, lambda path: draw_heads(plain, path)))
-    if vary == {"dim", "head_dim", "heads"} and has_slopes(plain):
+    if vary == {"model_dim", "head_dim", "heads"} and has_slopes(plain):
         caption = "Accuracy gained a head, against the dimension (the paper's experiment 4)."
         found.append(Drawing("slopes", caption, lambda path: draw_slopes(plain, path)))
     if vary == {"head_dim"}:
         caption = "Accuracy against the heads' dimension, with published numbers and bounds."
         found.append(Drawing("head-dim", caption, lambda path: draw_head_dims(plain, path)))
-    if vary == {"dim"}:
+    if vary == {"model_dim"}:
         caption = "Accuracy against the embedding's dimension, with bounds."
-        found.append(Drawing("dim", caption, lambda path: draw_dims(plain, path)))
+        found.append(Drawing("model-dim", caption, lambda path: draw_dims(plain, path)))
     return found
 
 

@@ -39,8 +39,8 @@ class Series:
 def series(rows: Rows, by: str | None, x: str, y: str) -> list[Series]:
     """One curve for each value of ``by`` (one in all if None), x ascending.
 
-    >>> rows = [{"dim": 3, "heads": 1, "accuracy": a} for a in (0.25, 0.75)]
-    >>> series(rows, "dim", "heads", "accuracy")
+    >>> rows = [{"model_dim": 3, "heads": 1, "accuracy": a} for a in (0.25, 0.75)]
+    >>> series(rows, "model_dim", "heads", "accuracy")
     [Series(key=3, xs=[1], means=[0.5], deviations=[0.3535533905932738], runs=[2])]
     """
     check_columns(rows, *([by] if by else []), x, y)

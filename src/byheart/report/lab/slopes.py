@@ -43,7 +43,7 @@ class Slopes:
 
 def slopes_of(rows: Rows, metric: str = "last_accuracy") -> Slopes:
     """Dana's experiment 4: slopes of accuracy over heads, one for each d and seed, from points below 0.9."""
-    check_columns(rows, "dim", "heads", metric)
+    check_columns(rows, "model_dim", "heads", metric)
     dims, slopes = _slopes(rows, metric)
     if not dims:
         raise BadInput(f"no d has three points of {metric} below {SATURATED}; expected some, to take slopes of")
@@ -58,9 +58,9 @@ def has_slopes(rows: Rows) -> bool:
 def _slopes(rows: Rows, metric: str) -> tuple[list[float], list[float]]:
     """d and slope, for each d and seed that has three points or more."""
     dims, slopes = [], []
-    for dim in values(rows, "dim"):
+    for dim in values(rows, "model_dim"):
         for seed in values(rows, "seed") or [None]:
-            some = [row for row in rows if row["dim"] == dim and row.get("seed") == seed]
+            some = [row for row in rows if row["model_dim"] == dim and row.get("seed") == seed]
             points = [(r["heads"], r[metric]) for r in some if is_number(r[metric]) and r[metric] < SATURATED]
             if len(points) < 3:
                 continue

@@ -17,7 +17,7 @@ def tables_of(experiment: str, rows: Rows) -> list[Table]:
     """The tables that an experiment's results allow, by its name and by what varies in them."""
     paper = experiment.split("-", maxsplit=1)[0]
     if paper == "dana":
-        plain = [row for row in rows if row.get("mlp_dim") is None]
+        plain = [row for row in rows if row.get("hidden") is None]
         if len(values(plain, "heads")) > 1 and has_slopes(plain):
             return [Table("Laws fitted to the slopes over d", _laws(slopes_of(plain).comparison))]
     if paper == "mahdavi" and values(rows, "answers") == ["labels"] and all("best_accuracy" in row for row in rows):
@@ -68,8 +68,8 @@ def _crossings(rows: Rows) -> list[Table]:
 
 
 def _bits(rows: Rows) -> list[Table]:
-    """Bits a parameter at all points, and laws of the most that is held over the parameters."""
-    tables = [Table("Bits a parameter, mean and 95 % interval over seeds", [asdict(point) for point in held(rows)])]
+    """Bits per parameter at all points, and laws of the most that is held over the parameters."""
+    tables = [Table("Bits per parameter, mean and 95 % interval over seeds", [asdict(point) for point in held(rows)])]
     best = plateaus(rows)
     if len(best) > 2:
         sizes, bits = [p.parameters for p in best], [p.bits_per_parameter * p.parameters for p in best]

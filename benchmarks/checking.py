@@ -1,0 +1,25 @@
+"""Where the benchmarks save, load and certify networks."""
+
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from byheart.certificates import Certificate, certify, judge
+from byheart.constructions import Built
+from byheart.tasks import Questions
+
+
+def certified(built: Built, task: Questions, **options: Any) -> tuple[Certificate, float]:
+    """The certificate of the network as its folder holds it, and the seconds it took."""
+    with TemporaryDirectory() as folder:
+        built.save(Path(folder) / "net")
+        start = time.perf_counter()
+        certificate = certify(Path(folder) / "net", task, **options)
+        return certificate, time.perf_counter() - start
+
+
+def judged(built: Built, task: Questions) -> str:
+    """How many answers of a network in memory are right, and how long that took."""
+    verdict = judge(built.network, task)
+    return f"{verdict.checked - verdict.errors:,} of {verdict.checked:,}, {verdict.seconds:.1f} s"

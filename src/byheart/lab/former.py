@@ -1,0 +1,30 @@
+"""Names that settings and metrics had before: runs on disk are read under today's, and keep their keys.
+
+A key is a hash of names and values, and from it come the seeds of Dana's models. It is taken under the former names, so
+that old runs can be resumed, and the results that come with Byheart can be had again.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+_TODAY = {"dim": "model_dim", "mlp_dim": "hidden"}
+_FORMER = {today: former for former, today in _TODAY.items()}
+
+
+def renamed(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings or metrics under today's names; of a task's vectors, ``dim`` is the name still.
+
+    >>> renamed({"dim": 4, "heads": 2, "mlp_dim": None}), renamed({"dim": 4})
+    ({'model_dim': 4, 'heads': 2, 'hidden': None}, {'dim': 4})
+    """
+    return {_TODAY.get(name, name) if "mlp_dim" in values else name: value for name, value in values.items()}
+
+
+def formerly(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings under the names that a key is taken of.
+
+    >>> formerly({"model_dim": 4, "heads": 2, "hidden": None})
+    {'dim': 4, 'heads': 2, 'mlp_dim': None}
+    """
+    had = settings.keys() >= _FORMER.keys() and "dim" not in settings
+    return {_FORMER.get(name, name) if had else name: value for name, value in settings.items()}

@@ -1,0 +1,249 @@
+"""Doing a run's work: jobs go out, here, to processes or to Ray; results are written in one place only.
+
+A job is a group of configs that are trained together. Workers are told where the experiment comes from
+(:mod:`byheart.lab.sources`) and the keys of a job's configs, and give back metrics; :func:`execute`, in the process
+that holds the run, writes them. So a config that has a done row is never given out again, and a job whose process or
+machine died has left nothing behind.
+
+A job that fails is cut in two, and so on, until the failing configs are alone: one bad config spoils nobody's row, and
+a group too large for the memory is done in parts. What fails alone becomes a failed row; resuming tries it again.
+
+Executors: :class:`Local` here, :class:`~byheart.lab.processes.Processes`, :class:`~byheart.lab.on_ray.Ray`.
+"""
+
+import os
+import time
+import traceback
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cache
+from typing import Any, Protocol, Self
+
+from byheart.errors import BadInput
+from byheart.lab.experiments.experiment import Experiment, key
+from byheart.lab.runs import Row, Run, Value, keyed, metrics_of
+from byheart.lab.sources import Source, load
+from byheart.progress import Report
+
+Job = tuple[str, ...]
+"""The keys of configs that are trained together."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a job: metrics for each of its configs, or an error."""
+
+    metrics: tuple[dict[str, Value], ...]
+    seconds: float
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: ``done`` of all its ``models``; ``failed``, ``now`` (done or failed), ``steps`` and ``seconds``
+    are of this session.
+    """
+
+    models: int
+    done: int
+    failed: int
+    now: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+
+    @property
+    def models_per_second(self) -> float:
+        """Models of this session."""
+        return self.now / self.seconds if self.seconds else 0.0
+
+    @property
+    def seconds_left(self) -> float | None:
+        """If the rest goes as fast as what was done in this session."""
+        rest = self.models - self.done - self.failed
+        return rest / self.models_per_second if self.now else None
+
+    @property
+    def steps_per_second(self) -> float:
+        """Training steps of this session's finished models, all models together."""
+        return self.steps / self.seconds if self.seconds else 0.0
+
+    def __str__(self) -> str:
+        """Rates and the time left, once there is something to tell them from.
+
+        >>> str(Progress(models=100, done=60, failed=5, now=25, steps=1000, seconds=5.0))
+        '5 models/s, 200 steps/s, 0:00:07 left'
+        """
+        if self.seconds_left is None:
+            return ""
+        steps = f", {self.steps_per_second:,.0f} steps/s" if self.steps else ""
+        return f"{self.models_per_second:.3g} models/s{steps}, {timedelta(seconds=round(self.seconds_left))} left"
+
+
+class Executor(AbstractContextManager["Executor"], Protocol):
+    """Where jobs are done: ``workers`` at a time, of which up to ``at_once`` may be given out."""
+
+    workers: int
+    at_once: int
+
+    def start(self, job: Job) -> None:
+        """Give a job out."""
+
+    def finished(self, report: Report) -> tuple[Job, Result]:
+        """Wait for one of the jobs that were given out; ``report`` what they tell meanwhile, where it can be heard."""
+
+
+def execute(run: Run, experiment: Experiment, executor: Executor, report: Report | None = None) -> Progress:
+    """Do what is pending in a run and write it, job by job; what has been reached at the end.
+
+    ``report`` hears how many models have ended, done or failed, whenever a job ends or tells how far it is itself.
+    The executor has to be one for this experiment, and is used as a context manager by whoever calls::
+
+        origin = source("my_experiment.py", "smoke")
+        with Local(origin) as executor, Run.resume("runs/mine", load(origin), origin.text) as run:
+            execute(run, load(origin), executor)
+    """
+    sweep = _Sweep(run, experiment, executor.workers, report)
+    while sweep.waiting or sweep.given:
+        while sweep.waiting and sweep.given < executor.at_once:
+            executor.start(sweep.waiting.popleft())
+            sweep.given += 1
+        sweep.take(*executor.finished(sweep.hear))
+    return sweep.progress
+
+
+class _Sweep:
+    """What is left of a run, and how far it is."""
+
+    def __init__(self, run: Run, experiment: Experiment, workers: int, report: Report | None) -> None:
+        self.run, self.report, self.start = run, report, time.perf_counter()
+        configs = keyed(experiment)
+        self.waiting = deque(spread(_jobs(experiment, configs, run.pending()), workers))
+        self.given = 0
+        self.progress = Progress(models=len(configs), done=run.done, failed=0)
+        self.tell()
+
+    def tell(self, job: str = "") -> None:
+        """Say how far it is, and how far a job is."""
+        self.progress = replace(self.progress, seconds=time.perf_counter() - self.start)
+        if self.report is not None:
+            note = "; ".join(filter(None, (str(self.progress), job)))
+            self.report(self.progress.done + self.progress.failed, self.progress.models, note)
+
+    def hear(self, done: int, total: int, note: str = "", /) -> None:
+        """What a job tells of itself."""
+        self.tell(f"in a job: {done:,} of {total:,}{f', {note}' if note else ''}")
+
+    def take(self, job: Job, result: Result) -> None:
+        """Write what came of a job, or cut it in two."""
+        self.given -= 1
+        if result.error is not None and len(job) > 1:
+            self.waiting.extendleft(reversed(_halves(job)))
+            return
+        rows = _rows(self.run, job, result)
+        self.run.append(rows)
+        self.progress = replace(
+            self.progress,
+            done=self.run.done,
+            failed=self.progress.failed + sum(row.status == "failed" for row in rows),
+            now=self.progress.now + len(rows),
+            steps=self.progress.steps + sum(_steps(row) for row in rows),
+        )
+        self.tell()
+
+
+def spread(jobs: Sequence[Job], workers: int) -> list[Job]:
+    """Jobs cut so that every worker has one, the largest first, as far as there are configs.
+
+    >>> spread([("a", "b", "c"), ("d",)], workers=3)
+    [('a', 'b'), ('c',), ('d',)]
+    """
+    found = list(jobs)
+    while 0 < len(found) < workers and (largest := max(found, key=len)) and len(largest) > 1:
+        place = found.index(largest)
+        found[place : place + 1] = _halves(largest)
+    return found
+
+
+def _halves(job: Job) -> list[Job]:
+    middle = (len(job) + 1) // 2
+    return [job[:middle], job[middle:]]
+
+
+def _jobs(experiment: Experiment, configs: Mapping[str, Any], keys: Sequence[str]) -> list[Job]:
+    """The keys in groups, as the experiment wants them."""
+    if not keys:
+        return []
+    groups = [tuple(map(key, group)) for group in experiment.groups([configs[name] for name in keys])]
+    if sorted(name for group in groups for name in group) != sorted(keys):
+        raise BadInput(f"{experiment.name}: groups do not hold every config once; expected a partition of the configs")
+    return [group for group in groups if group]
+
+
+def _rows(run: Run, job: Job, result: Result) -> list[Row]:
+    share = result.seconds / len(job)
+    if result.error is not None:
+        return [Row(run.name, name, run.configs[name], "failed", {}, share, result.error) for name in job]
+    return [
+        Row(run.name, name, run.configs[name], "done", metrics, share)
+        for name, metrics in zip(job, result.metrics, strict=True)
+    ]
+
+
+def _steps(row: Row) -> int:
+    steps = row.metrics.get("steps")
+    return steps if isinstance(steps, int) else 0
+
+
+def perform(source: Source, job: Job, device: str, report: Report | None = None) -> Result:
+    """Do a job, here; whatever goes wrong in it is a result too."""
+    start = time.perf_counter()
+    try:
+        configs = _configs(source)
+        if not configs.keys() >= set(job):
+            raise BadInput("the experiment has other configs each time it is read; expected the same ones")
+        found = load(source).work([configs[name] for name in job], device, report)
+        if len(found) != len(job):
+            raise BadInput(f"work returned {len(found)} rows for {len(job)} configs; expected one per config, in order")
+        metrics = tuple(metrics_of(row) for row in found)
+    except (Exception, SystemExit) as error:
+        return Result((), time.perf_counter() - start, _in_a_line(error))
+    return Result(metrics, time.perf_counter() - start)
+
+
+@cache
+def _configs(source: Source) -> dict[str, Any]:
+    return keyed(load(source))
+
+
+def _in_a_line(error: BaseException) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message} ({os.path.basename(place.filename)}:{place.lineno})"
+
+
+class Local:
+    """One job after the other, in this process."""
+
+    workers = at_once = 1
+
+    def __init__(self, source: Source, device: str = "cpu") -> None:
+        self._source, self._device = source, device
+        self._given: deque[Job] = deque()
+
+    def start(self, job: Job) -> None:
+        """Remember it."""
+        self._given.append(job)
+
+    def finished(self, report: Report) -> tuple[Job, Result]:
+        """Do it."""
+        job = self._given.popleft()
+        return job, perform(self._source, job, self._device, report)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
