@@ -240,6 +240,18 @@ def test_a_folder_with_other_things(here: Path, run: Run, everything: Everything
     assert everything(here) == before
 
 
+def test_the_llama_of_a_stranger(here: Path, run: Run, everything: Everything) -> None:
+    """No command writes over it."""
+    (here / "theirs").mkdir()
+    (here / "theirs" / "config.json").write_text(json.dumps({"model_type": "llama", "hidden_size": 8}))
+    assert run("compile", "hamlet.txt", "-o", "net").code == 0
+    before = everything(here)
+    for command in (("compile", "hamlet.txt"), ("edit", "net", "--set", "nobler=s")):
+        complaint = run(*command, "-o", "theirs").complaint
+        assert "theirs: exists and is no network that Byheart wrote" in complaint
+    assert everything(here) == before
+
+
 def test_a_file_that_is_too_large(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused before it is read: it has 300 MB, all of them holes."""
     (here / "large.txt").touch()
@@ -426,7 +438,7 @@ def test_controls(here: Path, run: Run) -> None:
     assert all(lie["found"] for lie in said.json["controls"])
     said = run("certify", "net", "long.txt", "--controls")
     assert "control, shuffled answers: found (" in said.out
-    assert "control, perturbed weight: found (flipped bit " in said.out
+    assert "control, perturbed weight: found (flipped " in said.out
     again = run("certify", "net", "long.txt", "--controls", "--seed", 1, "--json").json["controls"]
     assert [lie["found"] for lie in again] == [True, True]
 
@@ -570,6 +582,16 @@ def test_edit_refuses(one: Path, run: Run, everything: Everything, change: str, 
     before = everything(one)
     assert complaint in run("edit", "net", "--set", change).complaint
     assert everything(one) == before
+
+
+@pytest.mark.parametrize("texts", [3, [3], [{"name": "hamlet.txt"}]])
+def test_texts_that_are_none(one: Path, run: Run, texts: object) -> None:
+    """config.json may say anything of them."""
+    config = json.loads((one / "config.json").read_text())
+    config["about"]["texts"] = texts
+    (one / "config.json").write_text(json.dumps(config))
+    for command in (("recite", "net"), ("edit", "net", "--set", "nobler=s")):
+        assert "config.json: about.texts is no list of texts" in run(*command).complaint
 
 
 def test_edit_with_an_equals_sign(one: Path, run: Run) -> None:

@@ -8,7 +8,7 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_verdict
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, number, print_json, steps
-from byheart.cli.recite import unescaped
+from byheart.cli.recite import texts_of, unescaped
 from byheart.errors import BadInput
 from byheart.networks.folders import NAMES, check_destination
 from byheart.tasks.tokenizers import from_files
@@ -75,7 +75,7 @@ class EditCommand:
         from byheart.constructions.reciting.edit import recited
 
         with steps("reading", quiet=self.json):
-            if not self.files and self.task is None and network.about.get("texts"):
+            if not self.files and self.task is None and texts_of(network):
                 return asked(network, recited(network))
             return asked(network, given_by(self.files, self.task))
 
