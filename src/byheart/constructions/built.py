@@ -48,8 +48,8 @@ class Built:
 
     def __repr__(self) -> str:
         count, kind = self.questions.size.examples, self.questions.kind
-        asked = f"{count:,} {kind if isinstance(self.questions, Contexts) else f'{kind} examples'}"
-        asked = "1 example" if count == 1 else asked
+        noun = kind if isinstance(self.questions, Contexts) else f"{kind} examples"
+        asked = "1 example" if count == 1 else f"{count:,} {noun}"
         return f"<Built: {self.construction}, {self.account.dense:,} parameters for {asked}>"
 
     def _repr_html_(self) -> str:
