@@ -48,6 +48,15 @@ def test_fingerprints():
     assert not beside.is_named(prints[1])
 
 
+def test_one_tensor_replaced():
+    network = from_arrays(*hand_built(), about={"end": 1})
+    other = network.with_tensor("less.b_in", torch.tensor([[-9.0]]))
+    assert other.about == network.about
+    assert other.fingerprint != network.fingerprint
+    assert other.with_tensor("less.b_in", network.weights["less.b_in"]).fingerprint == network.fingerprint
+    assert other.module(torch.tensor([[0, 2, 1]])).tolist() == [[[0, 5], [5, 0], [33, -28]]]
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_weights_that_are_not_finite(value):
     spec, tensors = hand_built()

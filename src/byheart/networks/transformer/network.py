@@ -88,6 +88,10 @@ class TransformerNetwork(Network):
             digest.update(self.weights[name].detach().cpu().contiguous().view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
+    def with_tensor(self, name: str, tensor: torch.Tensor) -> "TransformerNetwork":
+        """The same network with one tensor replaced."""
+        return TransformerNetwork(self.spec, {**self.weights, name: tensor}, about=self.about, files=self.files)
+
 
 def from_arrays(spec: Spec, arrays: Mapping[str, NDArray[Any]], **beside: Any) -> TransformerNetwork:
     """The network with these tensors, each brought into the format that the spec names for it."""
