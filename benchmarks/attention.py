@@ -28,7 +28,6 @@ from byheart.tasks import (
 from byheart.tasks.corpus import corpus_distribution, entropy_bound
 from byheart.tasks.docstrings import library_docstrings
 from byheart.tasks.embeddings import token_vectors
-from byheart.tasks.theorems import check_theorem
 
 
 @dataclass(frozen=True)
@@ -194,7 +193,7 @@ def real_vectors(tiny: bool) -> None:
                 OUT.print(f"skipped: {missing}", "")
                 return
             task = QueryTargets(contexts=found.vectors, queries=found.queries, targets=rng.random(len(found)))
-            told = check_theorem("mahdavi-2024", task)
+            told = mahdavi_2024.CONSTRUCTION.check(task)
             rows.add_row(layer, str(length), *(f"{h.verdict}: {h.found.split(';')[0]}" for h in told[1:]))
     OUT.print(rows, "")
 

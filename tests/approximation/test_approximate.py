@@ -16,7 +16,7 @@ from byheart.networks.exact import ExactNetwork
 from byheart.tasks import conflict
 
 PLAIN = "kajitsuka-sato-2025"
-ABLE = [name for name, known in CONSTRUCTIONS.items() if "seq-to-seq" in known.settings_for]
+ABLE = [name for name, known in CONSTRUCTIONS.items() if "seq-to-seq" in known.covers]
 
 
 @pytest.mark.parametrize("construction", [PLAIN, DEFAULT])

@@ -93,6 +93,57 @@ def test_outside_the_hypotheses(name: str, size: Size, letters: Letters, reason:
     assert reason in answer.reason
 
 
+@each_bound
+def test_what_sizes_tell_is_told_of_a_hypothesis(bound: Bound) -> None:
+    """By functions of sizes and letters; every hypothesis has a verdict, and open is the one of those not told of."""
+    assert set(bound.told_by_sizes) <= set(bound.hypotheses)
+    verdicts = bound.verdicts(SIZE, ALL_LETTERS)
+    assert tuple(verdicts) == bound.hypotheses
+    for name, verdict in verdicts.items():
+        condition = bound.told_by_sizes.get(name)
+        assert condition is not None or verdict == "open"
+        if condition is not None:
+            read = set(inspect.signature(condition).parameters)
+            assert read <= LETTER_NAMES | {field.name for field in fields(Size)}
+
+
+DIFFER = "the N contexts differ"
+
+
+@pytest.mark.parametrize(
+    ("name", "hypothesis", "size", "letters", "verdict"),
+    [
+        ("mahdavi-2024-next-token", "n < d", Size(50, 5, 3, 20, dim=6), Letters(), "holds"),
+        ("mahdavi-2024-next-token", "n < d", Size(50, 6, 3, 20, dim=6), Letters(), "fails"),
+        ("mahdavi-2024-next-token", "n < d", Size(50, 6, 3, 20), Letters(), "open"),
+        ("mahdavi-2024-next-token", "every context has rank n", SIZE, ALL_LETTERS, "open"),
+        ("dana-2025-next-token", "1 ≤ d_h ≤ d and d ≥ 2", SIZE, Letters(model_dim=3, head_dim=4), "fails"),
+        ("dana-2025-next-token", "1 ≤ d_h ≤ d and d ≥ 2", SIZE, Letters(model_dim=1, head_dim=1), "fails"),
+        ("dana-2025-next-token", "1 ≤ d_h ≤ d and d ≥ 2", SIZE, Letters(model_dim=3, head_dim=3), "holds"),
+        ("dana-2025-next-token", "n ≥ 2", Size(50, 1, 3, 20), Letters(), "fails"),
+        # 2³ = 8 contexts of three tokens out of two.
+        ("dana-2025-next-token", DIFFER, Size(8, 3, 2, 2), Letters(), "open"),
+        ("dana-2025-next-token", DIFFER, Size(9, 3, 2, 2), Letters(), "fails"),
+        ("madden-2024-distribution-upper", DIFFER, Size(1, 1, 1, 1), Letters(), "holds"),
+        ("madden-2024-distribution-upper", DIFFER, Size(10**9, 10**9, 2, 10**9), Letters(), "open"),
+        ("yang-2026-points-upper", "δ < r", SIZE, Letters(radius=1, separation=1), "fails"),
+        ("yang-2026-points-lower", "δ < r", SIZE, Letters(radius=1, separation=0.5), "holds"),
+        ("counting-seq-to-seq", "the nN pairs of token and sequence differ", Size(3, 3, 2, 2), Letters(), "fails"),
+        ("counting-seq-to-seq", "the nN pairs of token and sequence differ", Size(3, 2, 2, 2), Letters(), "open"),
+    ],
+)
+def test_what_sizes_tell(name: str, hypothesis: str, size: Size, letters: Letters, verdict: str) -> None:
+    (bound,) = [bound for bound in BOUNDS if bound.name == name]
+    assert bound.verdicts(size, letters)[hypothesis] == verdict
+
+
+@each_bound
+def test_a_number_is_missing_only_where_something_is_or_fails(bound: Bound) -> None:
+    """Whoever says "outside" has a hypothesis that fails, or one of its formula's own."""
+    assert "fails" not in bound.verdicts(SIZE, ALL_LETTERS).values()
+    assert bound.answer(SIZE, ALL_LETTERS).reason == ""
+
+
 @pytest.mark.parametrize("size", [Size(0, 4, 3, 20), Size(50, -1, 3, 20), Size(50, 4, 3, 20, dim=0)])
 def test_an_impossible_size_is_refused(size: Size) -> None:
     with pytest.raises(BadInput, match=r"(examples|length|dim) is (0|-1); expected a positive number"):

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from byheart.bounds import BOUNDS, Letters
 from byheart.constructions import CONSTRUCTIONS
 from byheart.networks import count, kinds, softmax
 from byheart.networks.exact import store
+from byheart.size import Size
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, load, random_distribution, random_queries, save
 
 from ..exact import EXACT, SOFTMAX
@@ -333,6 +335,21 @@ def test_bounds(run: Run) -> None:
     assert "Smallest" in said.out
 
 
+def test_bounds_tell_their_hypotheses(run: Run) -> None:
+    """At n = 1 Dana's corollary does not hold; two tokens make no ten different ones, which is said unasked."""
+    sizes = ("bounds", "--examples", 10, "--length", 1, "--vocab", 2)
+    plain, asked = run(*sizes), run(*sizes, "--hypotheses")
+    assert plain.out.count("false here: the N inputs differ") == asked.out.count("false here: the N inputs differ") == 1
+    assert "every context has rank n" not in plain.out
+    rows = [line.split() for line in asked.out.splitlines()]
+    dana = {row[-1] for row in rows if row[:1] == ["Dana,"] and " ".join(row[7:-1]) == "n ≥ 2"}
+    assert dana == {"fails"}
+    assert {row[-1] for row in rows if "every context has rank n" in " ".join(row)} == {"open"}
+    found = run(*sizes, "--json").json["bounds"]
+    (told,) = [bound["hypotheses"] for bound in found if bound["name"] == "dana-2025-next-token"]
+    assert (told["n ≥ 2"], told["the N contexts differ"]) == ("fails", "fails")
+
+
 @pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])
 def test_bounds_json(run: Run, setting: str) -> None:
     said = run("bounds", "--examples", 1000, "--length", 4, "--setting", setting, "--json")
@@ -342,11 +359,14 @@ def test_bounds_json(run: Run, setting: str) -> None:
     assert found["smaller_than_interpolate"]["kajitsuka-sato-2024"] is None
     assert set(found["smaller_than_interpolate"]["folding"]) == {"first", "last"}
     assert found["size"]["examples"] == 1000
-    keys = {"name", "paper", "source", "setting", "model", "side", "kind", "expression", "hypotheses"}
+    keys = {"name", "paper", "source", "setting", "model", "side", "kind", "expression", "paper_letters", "hypotheses"}
     assert found["bounds"]
     assert all(set(bound) == keys | {"parameters", "reason"} for bound in found["bounds"])
+    for bound in BOUNDS:
+        for told in (told for told in found["bounds"] if told["name"] == bound.name):
+            assert told["hypotheses"] == bound.verdicts(Size(1000, 4, 10, 200), Letters(bits=32))
     names = {plan["construction"] for plan in found["constructions"]}
-    assert names == {c.name for c in CONSTRUCTIONS.values() if setting in c.settings_for}
+    assert names == {c.name for c in CONSTRUCTIONS.values() if setting in c.covers}
     assert all(plan["parameters"] > 0 for plan in found["constructions"])
     assert all(set(crossover) == {"examples", "construction"} for crossover in found["crossovers"])
 

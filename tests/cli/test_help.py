@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,13 +22,7 @@ COMMANDS = [
     ["task", "check"],
     ["bounds"],
     ["build"],
-    ["build", "interpolate"],
-    ["build", "vardi-2022"],
-    ["build", "kajitsuka-sato-2025"],
-    ["build", "folding"],
-    ["build", "mahdavi-2024"],
-    ["build", "dana-2025"],
-    ["build", "madden-2024"],
+    *(["build", name] for name in CONSTRUCTIONS),
     ["certify"],
     ["compare"],
     ["approximate"],
@@ -86,6 +81,11 @@ def test_the_help_of_build_lists_all_constructions(run: Run) -> None:
     assert {name for name in CONSTRUCTIONS if name in said.out} == {*EXACT, *SOFTMAX}
 
 
+@pytest.mark.parametrize("command", [["build", "folding"], ["bounds"], ["compare"], ["task", "check"]], ids=" ".join)
+def test_constructions_of_ones_own_are_offered(run: Run, command: list[str]) -> None:
+    assert "--construction MINE.PY" in run(*command, "--help").out
+
+
 def test_the_main_help_lists_all_commands(run: Run) -> None:
     said = run("--help")
     assert said.code == 0
@@ -95,7 +95,16 @@ def test_the_main_help_lists_all_commands(run: Run) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["build", "kajitsuka-sato-2025"], ["build", "mahdavi-2024"], ["certify"], ["compare"], ["compile"], ["show"]],
+    [
+        [],
+        ["build", "kajitsuka-sato-2025"],
+        ["build", "mahdavi-2024"],
+        ["build", "staircase", "--construction", str(Path(__file__).parents[2] / "examples" / "own_construction.py")],
+        ["certify"],
+        ["compare"],
+        ["compile"],
+        ["show"],
+    ],
     ids=" ".join,
 )
 def test_help_loads_nothing_heavy(command: list[str]) -> None:

@@ -131,7 +131,7 @@ MIRRORED = {
 @pytest.mark.parametrize("task", MIRRORED.values(), ids=MIRRORED)
 def test_a_vector_and_its_negative(name: str, task: NextToken | SeqToSeq) -> None:
     """fold_Q(−s) = fold_Q(s): x and −x must not come to the fold as s and −s."""
-    if task.kind in CONSTRUCTIONS[name].settings_for:
+    if task.kind in CONSTRUCTIONS[name].covers:
         assert judge(build(name, task).network, task).certified
 
 
@@ -171,7 +171,7 @@ def any_task(draw: st.DrawFn) -> NextToken | SeqToSeq:
 def test_any_consistent_task_is_memorized(task: NextToken | SeqToSeq, seed: int, positions: bool) -> None:
     for name in EXACT:
         construction = CONSTRUCTIONS[name]
-        if task.kind in construction.settings_for:
+        if task.kind in construction.covers:
             flags = {"positions": positions} if name != "vardi-2022" else {}
             built = build(name, task, seed=seed, settings=construction.settings(**flags))
             verdict = judge(built.network, task)

@@ -7,14 +7,17 @@ u(0) = 5, u(1) = 7, u(2) = 11. Behind the attention the last token holds u + 2Σ
 
 from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
-from byheart.constructions import interpolate, kajitsuka_sato_2025, vardi_2022
+from byheart.constructions import Construction, interpolate, kajitsuka_sato_2025, vardi_2022
+from byheart.constructions.gadgets.demand import demand_of
 from byheart.constructions.gadgets.sizes import Sizes
 from byheart.constructions.gadgets.tokens import coded_tokens
-from byheart.networks.exact import Embedding, FeedForward, Flatten, UniformAttention
+from byheart.networks import count
+from byheart.networks.exact import Embedding, ExactNetwork, FeedForward, Flatten, UniformAttention
 from byheart.tasks import NextToken, SeqToSeq, random_seq_to_seq
 
 TASK = NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1])
@@ -23,9 +26,17 @@ STREAM = [31, 35, 37]
 Through = Callable[..., list[list[Fraction]]]
 
 
+def made(construction: Construction, task: NextToken, draws: Any) -> tuple[ExactNetwork, dict[str, object]]:
+    """What it makes of these draws, by its plan, and what it chose."""
+    found = construction.build(task, construction.settings(), draws, None)
+    assert isinstance(found.network, ExactNetwork)
+    assert found.plan.agrees_with(count(found.network))
+    return found.network, found.chosen
+
+
 def test_interpolate(scripted: Callable[..., object], through: Through) -> None:
     """The zigzag through (31, 1), (35, 0), (37, 1) of test_interpolation, behind the table and the attention."""
-    network, chosen = interpolate.build(TASK, interpolate.Settings(), scripted(131, np.array([5, 7, 11])))
+    network, chosen = made(interpolate.CONSTRUCTION, TASK, scripted(131, np.array([5, 7, 11])))
     embedding, attention, label = network.layers
     assert isinstance(embedding, Embedding)
     assert embedding.W_E.tolist() == [[5], [7], [11]]
@@ -45,9 +56,7 @@ def test_kajitsuka_sato(scripted: Callable[..., object], through: Through) -> No
     One key a group costs 8·3 − 2 + 17 = 39, less than any slot with its 43 or more. κ = 2z + y = 63, 70, 75; groups
     begin at keys 35 and 37. In all 3 for the table, 2 for the attention, 4 + 3·6 + 3 = 25 for the folds: 69.
     """
-    network, chosen = kajitsuka_sato_2025.build(
-        TASK, kajitsuka_sato_2025.Settings(), scripted(131, np.array([5, 7, 11]))
-    )
+    network, chosen = made(kajitsuka_sato_2025.CONSTRUCTION, TASK, scripted(131, np.array([5, 7, 11])))
     label = network.layers[-1]
     assert isinstance(label, FeedForward)
     assert [layer.role for layer in label.layers] == ["fold"] * 4 + ["key", "steps", "groups", "read", "answer"]
@@ -68,7 +77,7 @@ def test_kajitsuka_sato(scripted: Callable[..., object], through: Through) -> No
 def test_kajitsuka_sato_draws_again(scripted: Callable[..., object]) -> None:
     """Codes 0, 0, 0 give all three sequences the key 0, which asks for labels 1 and 0: drawn again."""
     draws = scripted(131, np.array([0, 0, 0]), 137, np.array([5, 7, 11]))
-    _, chosen = kajitsuka_sato_2025.build(TASK, kajitsuka_sato_2025.Settings(), draws)
+    _, chosen = made(kajitsuka_sato_2025.CONSTRUCTION, TASK, draws)
     assert chosen == {"modulus": 137, "draws": 2}
 
 
@@ -77,7 +86,7 @@ def test_vardi(scripted: Callable[..., object], through: Through) -> None:
 
     Folded at 131, these stay as they are: keys 6, 60, 63 with labels 1, 1, 0.
     """
-    network, chosen = vardi_2022.build(TASK, vardi_2022.Settings(), scripted(131, np.array([3, 60]), 0))
+    network, chosen = made(vardi_2022.CONSTRUCTION, TASK, scripted(131, np.array([3, 60]), 0))
     flatten, label = network.layers
     assert isinstance(flatten, Flatten)
     assert isinstance(label, FeedForward)
@@ -95,7 +104,7 @@ def test_vardi(scripted: Callable[..., object], through: Through) -> None:
 def test_vardi_on_small_ids_needs_no_hash(through: Through) -> None:
     """A single id below 4 is its own key: nothing is drawn. Keys 0, 2, 3 with labels 2, 0, 1; one key a group."""
     task = NextToken(tokens=[[2], [0], [3]], labels=[0, 2, 1])
-    network, chosen = vardi_2022.build(task, vardi_2022.Settings(), None)  # type: ignore[arg-type]
+    network, chosen = made(vardi_2022.CONSTRUCTION, task, None)
     (label,) = network.layers
     assert isinstance(label, FeedForward)
     assert [layer.role for layer in label.layers] == ["steps", "groups", "read", "answer"]
@@ -116,9 +125,7 @@ def test_token_codes(engine: object, positions: bool, dim: int | None, answers: 
         return  # token ids have their codes in the table
     sizes = {"examples": 6, "length": 4, "vocab": 7, "labels": 3, "dim": dim}
     task: SeqToSeq = random_seq_to_seq(**sizes, rng=np.random.default_rng(0))
-    module = interpolate if engine is interpolate.INTERPOLATION else kajitsuka_sato_2025
-    demand = module.demand(task, module.Settings(positions=positions))
-    plan = Sizes(demand, engine)
+    plan = Sizes(demand_of(task, positions=positions), engine)
     front = coded_tokens(task, plan, np.random.default_rng(1))
     codes = np.arange(100, 100 + len(front.marked))
     u = front.values(codes, None)
@@ -129,9 +136,7 @@ def test_token_codes(engine: object, positions: bool, dim: int | None, answers: 
     assert (u >> plan.own_bits).tolist() == wanted.tolist()
     assert (u & ((1 << plan.own_bits) - 1)).tolist() == front.hashes.tolist()
     kind = "tokens" if dim is None else "vectors"
-    network = type(interpolate.build(task, interpolate.Settings(), np.random.default_rng(0))[0])(
-        tuple(front.layers(codes)), inputs=kind, outputs="every", length=4, dim=dim or 1
-    )
+    network = ExactNetwork(tuple(front.layers(codes)), inputs=kind, outputs="every", length=4, dim=dim or 1)
     for row, sequence in zip(front.ids, task.inputs, strict=True):
         assert answers(network, sequence.tolist()) == u[row].tolist()
         assert len(set(u[row].tolist())) == len(set(row.tolist()))

@@ -501,7 +501,7 @@ def test_planned(data: st.DataObject) -> None:
     label = built.network.layers[-1]
     assert isinstance(label, FeedForward)
     assert len(label.layers[0].W) == max(1, 2 * (K - 1)) <= 2 * task.size.examples * task.size.length
-    assert CONSTRUCTIONS[NAME].plan_size(task.size, task.kind, chosen).dense >= built.account.dense
+    assert CONSTRUCTIONS[NAME].plan(task.size, task.kind, chosen).dense >= built.account.dense
 
 
 # Hardmax in softmax's place.

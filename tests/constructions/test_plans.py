@@ -40,18 +40,17 @@ def random_tasks(draw: st.DrawFn) -> NextToken | SeqToSeq:
 def test_planned_is_built_and_the_worst_case_is_worse(task: NextToken | SeqToSeq, positions: bool) -> None:
     for name in EXACT:
         construction = CONSTRUCTIONS[name]
-        if task.kind not in construction.settings_for:
+        if task.kind not in construction.covers:
             continue
         chosen = construction.settings(**({"positions": positions} if name != "vardi-2022" else {}))
-        built = build(name, task, settings=chosen)
-        growth = built.chosen.get("growth", 0)
-        plan, account = construction.plan_task(task, chosen, growth), count(built.network)
+        made = construction.build(task, chosen, np.random.default_rng(0), None)
+        plan, account = made.plan, count(made.network)
         assert plan.agrees_with(account)
         assert plan.dense == account.dense == sum(item.dense for item in account.items)
         assert plan.embedding == account.embedding
         assert (plan.depth, plan.width) == (account.depth, account.width)
-        if growth == 0:
-            assert construction.plan_size(task.size, task.kind, chosen).dense >= plan.dense
+        if made.chosen.get("growth", 0) == 0:
+            assert construction.plan(task.size, task.kind, chosen).dense >= plan.dense
 
 
 @given(random_tasks(), st.booleans())
@@ -75,7 +74,7 @@ def test_planned_parameters_grow_with_the_examples(name: str) -> None:
     construction = CONSTRUCTIONS[name]
     size = Size(examples=1, length=5, labels=3, vocab=100)
     plans = [
-        construction.plan_size(replace(size, examples=N), "next-token", construction.settings()).dense
+        construction.plan(replace(size, examples=N), "next-token", construction.settings()).dense
         for N in (1, 2, 3, 10, 100, 1000, 10**4, 10**6, 10**8)
     ]
     assert plans == sorted(plans)
@@ -84,7 +83,7 @@ def test_planned_parameters_grow_with_the_examples(name: str) -> None:
 
 def test_what_has_a_plan_for_any_size_says_so() -> None:
     """The others need more of a task than its size, and cover no setting of the theory."""
-    covered = {name: construction.settings_for for name, construction in CONSTRUCTIONS.items()}
+    covered = {name: construction.covers for name, construction in CONSTRUCTIONS.items()}
     assert covered == {
         "interpolate": ("next-token", "seq-to-seq"),
         "vardi-2022": ("next-token",),
@@ -98,7 +97,7 @@ def test_what_has_a_plan_for_any_size_says_so() -> None:
     }
     construction = CONSTRUCTIONS["mahdavi-2024"]
     with pytest.raises(BadInput, match=r"^no plan for next-token tasks of 7 examples$"):
-        construction.plan_size(Size(7, 5, 3, 100), "next-token", construction.settings())
+        construction.plan(Size(7, 5, 3, 100), "next-token", construction.settings())
 
 
 def test_plan_of_by_hand() -> None:

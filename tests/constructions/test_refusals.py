@@ -105,12 +105,35 @@ def test_conflicts_are_named_by_softmax_constructions(name: str) -> None:
 def test_seq_to_seq_is_not_for_points() -> None:
     with pytest.raises(BadInput, match=r"vardi-2022 memorizes points: .* one a token \(seq-to-seq\)"):
         build("vardi-2022", SeqToSeq(tokens=[[0, 1]], labels=[[0, 1]]))
-    assert CONSTRUCTIONS["vardi-2022"].settings_for == ("next-token",)
+    assert CONSTRUCTIONS["vardi-2022"].covers == ("next-token",)
 
 
 def test_unknown_construction() -> None:
     with pytest.raises(BadInput, match=f"^no construction is called 'yun-2020'; there are {', '.join(CONSTRUCTIONS)}$"):
         build("yun-2020", TWINS)
+    with pytest.raises(BadInput, match=r"^no construction is called 'kim-2024'; did you mean 'kim-2023'\?$"):
+        build("kim-2024", TWINS)
+
+
+def test_what_is_no_task() -> None:
+    for value, kind in (([[1, 2]], "list"), (np.eye(2), "ndarray"), ("t.npz", "str")):
+        message = f"expected a task such as byheart.tasks.NextToken(…); got {kind}"
+        with pytest.raises(BadInput, match=f"^{re.escape(message)}$"):
+            build("folding", value)
+
+
+def test_settings_by_name() -> None:
+    """Unknown ones are refused with all that there are; so are words that a setting cannot be."""
+    built = build("vardi-2022", TWINS, depth=40, bits=30)
+    assert built.settings == vardi_2022.Settings(depth=40, bits=30)
+    with pytest.raises(BadInput, match=r"^vardi-2022 has no setting called 'heads'; it has depth, bits$"):
+        build("vardi-2022", TWINS, heads=3)
+    with pytest.raises(BadInput, match=r"^settings are given twice: as a whole, and bits; expected one of the two$"):
+        build("vardi-2022", TWINS, settings=vardi_2022.Settings(), bits=30)
+    with pytest.raises(BadInput, match=r"^vardi-2022: expected settings of type .*vardi_2022.Settings; got Settings$"):
+        build("vardi-2022", TWINS, settings=interpolate.Settings())
+    with pytest.raises(BadInput, match=r"^ids is 'digit'; expected one of digits, hashed$"):
+        build("kim-2023", TWINS, ids="digit")
 
 
 @pytest.mark.parametrize("name", TRANSFORMERS)

@@ -31,7 +31,7 @@ CASES = [
     pytest.param(name, task, id=f"{name}-{kind}")
     for name in EXACT
     for kind, task in {"ids": IDS, "vectors": VECTORS, "seq-to-seq": TOKENS}.items()
-    if task.kind in CONSTRUCTIONS[name].settings_for
+    if task.kind in CONSTRUCTIONS[name].covers
 ]
 QUERIES = random_queries(examples=7, length=3, dim=5, labels=None, rng=np.random.default_rng(3))
 DISTRIBUTIONS = random_distribution(examples=7, length=3, vocab=4, rng=np.random.default_rng(4))

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byheart.constructions.planner import planned
 from byheart.errors import BadInput
 from byheart.report.figures import Panel, Point, draw_constants, draw_parameters, parameter_table, spread
-from byheart.report.planner import planned
 from byheart.size import Size
 
 SIZE = Size(examples=100, length=4, labels=10, vocab=50)

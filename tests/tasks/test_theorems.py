@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from byheart.constructions import CONSTRUCTIONS, find
 from byheart.errors import BadInput
 from byheart.tasks import NextToken, NextTokenDistribution, QueryTargets, SeqToSeq, Task, random_queries
-from byheart.tasks.theorems import THEOREMS, check_theorem
 
 
 def verdicts(theorem: str, task: Task) -> dict[str, tuple[str, str]]:
-    return {row.name: (row.verdict, row.found) for row in check_theorem(theorem, task)}
+    return {row.name: (row.verdict, row.found) for row in find(theorem).check(task)}
 
 
 def queries(examples: int = 6, length: int = 3, dim: int = 8, *, shared: bool = False) -> QueryTargets:
@@ -103,21 +103,21 @@ OTHERS: dict[str, Task] = {
 }
 
 
-@pytest.mark.parametrize("theorem", THEOREMS)
+@pytest.mark.parametrize("theorem", [name for name, known in CONSTRUCTIONS.items() if known.hypotheses is not None])
 def test_tasks_of_another_kind_are_refused(theorem: str) -> None:
     with pytest.raises(BadInput, match=rf"{theorem} speaks of .*; the task is {OTHERS[theorem].kind}"):
-        check_theorem(theorem, OTHERS[theorem])
+        find(theorem).check(OTHERS[theorem])
 
 
 def test_unknown_theorems_are_refused() -> None:
-    with pytest.raises(BadInput, match="no hypotheses of 'fermat' are known; there are mahdavi-2024, dana-2025"):
-        check_theorem("fermat", OTHERS["dana-2025"])
+    with pytest.raises(BadInput, match="no construction is called 'fermat'; there are interpolate, vardi-2022"):
+        find("fermat").check(OTHERS["dana-2025"])
 
 
 def test_a_token_twice_is_named_but_not_needed() -> None:
     """The paper of 2024 asks for sequences without one; Byheart's proof does not."""
     task = SeqToSeq(tokens=[[0, 1, 2], [3, 1, 3], [2, 2, 2]], labels=[[0, 1, 0], [1, 0, 1], [1, 1, 1]])
-    rows = {row.name: row for row in check_theorem("kajitsuka-sato-2024", task)}
+    rows = {row.name: row for row in find("kajitsuka-sato-2024").check(task)}
     twice = rows["no token twice in a sequence"]
     assert (twice.verdict, twice.needed) == ("fails", False)
     assert twice.found == "2 of 3 sequences have one, first example 1, 2 times"
@@ -137,13 +137,13 @@ def test_forms_with_positions_and_causal_ones() -> None:
     """0 1 and 1 0 are the same up to order only; 0 2 begins as 0 1 does and wants another label there."""
     task = SeqToSeq(tokens=[[0, 1], [1, 0], [0, 2]], labels=[[0, 1], [2, 0], [3, 0]])
     for theorem in ("kim-2023", "kajitsuka-sato-2024", "kajitsuka-sato-2025"):
-        plain, ordered = (check_theorem(theorem, task, positions=positions)[2] for positions in (False, True))
+        plain, ordered = (find(theorem).check(task, positions=positions)[2] for positions in (False, True))
         assert (plain.name, plain.verdict) == ("one answer to every sequence up to order", "fails")
         assert (ordered.name, ordered.verdict) == ("one answer to every sequence", "holds")
-    causal = check_theorem("kim-2023", task, causal=True)[2]
+    causal = find("kim-2023").check(task, causal=True)[2]
     assert (causal.name, causal.verdict) == ("one answer to every beginning of a sequence", "fails")
     assert "example 0, position 0 and example 2, position 0 have equal tokens up to there" in causal.found
-    with pytest.raises(BadInput, match="kajitsuka-sato-2024 has no causal form; kim-2023 has"):
-        check_theorem("kajitsuka-sato-2024", task, causal=True)
-    with pytest.raises(BadInput, match="dana-2025 has no forms"):
-        check_theorem("dana-2025", NextToken(tokens=[[0, 1]], labels=[0]), positions=True)
+    with pytest.raises(BadInput, match="kajitsuka-sato-2024 has no setting called 'causal'; it has positions, scale"):
+        find("kajitsuka-sato-2024").check(task, causal=True)
+    with pytest.raises(BadInput, match="dana-2025 has no setting called 'positions'; it has model_dim"):
+        find("dana-2025").check(NextToken(tokens=[[0, 1]], labels=[0]), positions=True)

@@ -13,8 +13,8 @@ Every bound of this package is proved or an order; the other two words are for w
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias
 
 from byheart.errors import BadInput
 from byheart.size import Size
@@ -22,6 +22,9 @@ from byheart.size import Size
 Setting = Literal["next-token", "seq-to-seq", "next-token-distribution", "points", "any"]
 Side = Literal["upper", "lower"]
 Kind = Literal["proved", "order", "fitted", "measured"]
+Verdict = Literal["holds", "fails", "open"]
+Condition: TypeAlias = Callable[..., bool | None]
+"""What sizes and letters tell of a hypothesis: true, false, or None where they do not tell."""
 
 
 def _check_positive(fields: Mapping[str, float | None]) -> None:
@@ -34,19 +37,6 @@ def _check_positive(fields: Mapping[str, float | None]) -> None:
 class Letters:
     """What some bounds need beyond the sizes of the task. All are optional: a bound says which one it misses.
 
-    ==========  ======  ============================================================================
-    field       letter  meaning
-    ==========  ======  ============================================================================
-    model_dim   d       embedding dimension, where the model chooses it (tokens are ids)
-    head_dim    d_h     rows of a head's query and key maps
-    value_dim   d_v     rows of a head's value map
-    bits        b       bits that store one parameter
-    radius      r       largest norm of a token (or point)
-    separation  δ       smallest distance between two different tokens (or points)
-    depth       L       layers of a feed-forward network
-    robustness  ρ       radius that must be right around a point, over half the separation; in (0, 1)
-    ==========  ======  ============================================================================
-
     >>> Letters(radius=1.0, separation=0.1).separation
     0.1
     >>> Letters(robustness=1.5)
@@ -55,13 +45,21 @@ class Letters:
     """
 
     model_dim: int | None = None
+    """d: embedding dimension, where the model chooses it (tokens are ids)."""
     head_dim: int | None = None
+    """d_h: rows of a head's query and key maps."""
     value_dim: int | None = None
+    """d_v: rows of a head's value map."""
     bits: int | None = None
+    """b: bits that store one parameter."""
     radius: float | None = None
+    """r: largest norm of a token (or point)."""
     separation: float | None = None
+    """δ: smallest distance between two different tokens (or points)."""
     depth: int | None = None
+    """L: layers of a feed-forward network."""
     robustness: float | None = None
+    """ρ: radius that must be right around a point, over half the separation; between 0 and 1."""
 
     def __post_init__(self) -> None:
         _check_positive(asdict(self))
@@ -90,8 +88,8 @@ class Bound:
 
     The names of the formula's arguments are the fields of :class:`~byheart.size.Size` and :class:`Letters` that it
     needs; an argument with a default is a choice that the theorem leaves open. The formula raises
-    :class:`~byheart.errors.BadInput` for sizes outside the theorem's hypotheses, as far as sizes can tell: hypotheses
-    on the data (ranks, separation, distinctness) are stated here and not checked here.
+    :class:`~byheart.errors.BadInput` for sizes outside the theorem's hypotheses, as far as it needs them. What sizes
+    tell of every hypothesis :meth:`verdicts` says; the data (ranks, separation, distinctness) are not looked at here.
 
     =============  =================================================================================================
     field          meaning
@@ -105,15 +103,17 @@ class Bound:
     kind           see the head of this module
     expression     the formula for people, in our letters
     hypotheses     what has to be true
-    paper_letters  from the paper's letters to ours, where they differ or need a word
     formula        the same formula for programs
+    paper_letters  from the paper's letters to ours, where they differ or need a word
+    told_by_sizes  those hypotheses of which sizes and letters tell something, and what
     =============  =================================================================================================
 
     >>> import math
     >>> cube = Bound(
     ...     name="cube", paper="Nobody 2000", source="An example", setting="points", model="none", side="upper",
-    ...     kind="proved", expression="⌈d/δ⌉", hypotheses=("none",), paper_letters={},
+    ...     kind="proved", expression="⌈d/δ⌉", hypotheses=("δ < 1", "no gravity"),
     ...     formula=lambda dim, separation: math.ceil(dim / separation),
+    ...     told_by_sizes={"δ < 1": lambda separation: separation < 1},
     ... )
     >>> size = Size(examples=10, length=1, labels=2, vocab=10, dim=3)
     >>> cube.needs
@@ -122,6 +122,8 @@ class Bound:
     Answer(parameters=None, reason='needs: separation')
     >>> cube.parameters(size, Letters(separation=0.5))
     6
+    >>> cube.verdicts(size, Letters(separation=0.5))
+    {'δ < 1': 'holds', 'no gravity': 'open'}
     """
 
     name: str
@@ -133,28 +135,37 @@ class Bound:
     kind: Kind
     expression: str
     hypotheses: tuple[str, ...]
-    paper_letters: Mapping[str, str]
     formula: Callable[..., float]
+    paper_letters: Mapping[str, str] = field(default_factory=dict)
+    told_by_sizes: Mapping[str, Condition] = field(default_factory=dict)
 
     @property
     def needs(self) -> tuple[str, ...]:
         """The sizes and letters without which there is no number."""
-        arguments = inspect.signature(self.formula).parameters.values()
-        return tuple(argument.name for argument in arguments if argument.default is argument.empty)
+        return _needs(self.formula)
 
     def answer(self, size: Size, letters: Letters = NO_LETTERS) -> Answer:
         """The number, or why there is none: a letter is missing, or the sizes are outside the hypotheses."""
-        sizes = asdict(size)
-        _check_positive(sizes)
-        given = {name: value for name, value in (sizes | asdict(letters)).items() if value is not None}
+        given = _given(size, letters)
         missing = [name for name in self.needs if name not in given]
         if missing:
             return Answer(None, f"needs: {', '.join(missing)}")
-        read = inspect.signature(self.formula).parameters
         try:
-            return Answer(self.formula(**{name: value for name, value in given.items() if name in read}))
+            return Answer(_call(self.formula, given))
         except BadInput as outside:
             return Answer(None, f"outside: {outside}")
+
+    def verdicts(self, size: Size, letters: Letters = NO_LETTERS) -> dict[str, Verdict]:
+        """Every hypothesis: it holds, it fails, or it is open: neither sizes nor the letters given can tell."""
+        given = _given(size, letters)
+
+        def verdict(condition: Condition | None) -> Verdict:
+            if condition is None or any(name not in given for name in _needs(condition)):
+                return "open"
+            true = _call(condition, given)
+            return "open" if true is None else "holds" if true else "fails"
+
+        return {name: verdict(self.told_by_sizes.get(name)) for name in self.hypotheses}
 
     def parameters(self, size: Size, letters: Letters = NO_LETTERS) -> float | None:
         """The number of parameters, or ``None``; :meth:`answer` says why.
@@ -163,3 +174,31 @@ class Bound:
         to be read as a count.
         """
         return self.answer(size, letters).parameters
+
+
+def _given(size: Size, letters: Letters) -> dict[str, Any]:
+    sizes = asdict(size)
+    _check_positive(sizes)
+    return {name: value for name, value in (sizes | asdict(letters)).items() if value is not None}
+
+
+def _needs(function: Callable[..., object]) -> tuple[str, ...]:
+    arguments = inspect.signature(function).parameters.values()
+    return tuple(argument.name for argument in arguments if argument.default is argument.empty)
+
+
+def _call(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+    """With the arguments that it has a name for."""
+    return function(**{name: given[name] for name in inspect.signature(function).parameters if name in given})
+
+
+def may_differ(examples: int, length: int, vocab: int) -> bool | None:
+    """That N sequences of n tokens differ: false if there are fewer than N, ω^n < N; true if N = 1.
+
+    >>> may_differ(examples=9, length=3, vocab=2), may_differ(examples=8, length=3, vocab=2)
+    (False, None)
+    """
+    if examples == 1:
+        return True
+    # With two tokens or more, as many places as N has bits are always enough.
+    return False if vocab ** min(length, examples.bit_length()) < examples else None

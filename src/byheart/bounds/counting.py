@@ -14,7 +14,7 @@ reached, then W·b ≥ N log₂ C. In seq-to-seq every position of every sequenc
 
 import math
 
-from byheart.bounds.bound import Bound
+from byheart.bounds.bound import Bound, may_differ
 from byheart.errors import BadInput
 
 FLOAT_MARGIN = 2.0**-48  # more than a logarithm, a product and a quotient in floats can be wrong, together
@@ -49,6 +49,11 @@ def needed_seq_to_seq(examples: int, length: int, labels: int, bits: int) -> int
     return needed(length * examples, labels, bits)
 
 
+def _pairs_may_differ(examples: int, length: int, vocab: int) -> bool | None:
+    """Only if no sequence has a token twice, and the sequences differ."""
+    return False if length > vocab else may_differ(examples, length, vocab)
+
+
 def capacity(parameters: int, bits: int, labels: int) -> int:
     """The most examples that W parameters of b bits can hold: ⌊W b / log₂ C⌋, never too few by a float error.
 
@@ -78,8 +83,8 @@ BOUNDS = (
         kind="proved",
         expression="⌈N log₂ C / b⌉",
         hypotheses=(*HYPOTHESES, "the N inputs differ"),
-        paper_letters={},
         formula=needed,
+        told_by_sizes={"the N inputs differ": may_differ},
     ),
     Bound(
         name="counting-seq-to-seq",
@@ -91,7 +96,7 @@ BOUNDS = (
         kind="proved",
         expression="⌈nN log₂ C / b⌉",
         hypotheses=(*HYPOTHESES, "the nN pairs of token and sequence differ"),
-        paper_letters={},
         formula=needed_seq_to_seq,
+        told_by_sizes={"the nN pairs of token and sequence differ": _pairs_may_differ},
     ),
 )

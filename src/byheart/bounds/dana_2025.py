@@ -28,7 +28,7 @@ elsewhere, KL ≤ η_t λ(1 + c) + log(1 + (ω − 1)e^{−λ(1 − c)}) − H(p
 
 import math
 
-from byheart.bounds.bound import Bound
+from byheart.bounds.bound import Bound, may_differ
 from byheart.errors import BadInput
 
 
@@ -73,6 +73,11 @@ def sufficient(examples: int, length: int, vocab: int, model_dim: int = 2, head_
         raise BadInput(f"length is {length}; expected at least 2: a head that sees one token adds nothing to it")
     heads = heads_needed(examples, head_dim, model_dim)
     return model_dim * (length + 2 * vocab + 4 * head_dim * heads)
+
+
+def _as_many_tokens(examples: int, vocab: int, model_dim: int = 2) -> bool | None:
+    """There are d different tokens to end in, or to ask for, only if ω ≥ d and N ≥ d."""
+    return False if min(examples, vocab) < model_dim else None
 
 
 def needed_by_distributions(examples: int, vocab: int) -> int:
@@ -137,6 +142,13 @@ BOUNDS = (
         ),
         paper_letters=PAPER_LETTERS,
         formula=sufficient,
+        told_by_sizes={
+            "1 ≤ d_h ≤ d and d ≥ 2": lambda model_dim=2, head_dim=1: 1 <= head_dim <= model_dim >= 2,
+            "n ≥ 2": lambda length: length >= 2,
+            "the N contexts differ": may_differ,
+            "the contexts end in at least d different tokens": _as_many_tokens,
+            "the unembedding rows of the asked tokens span R^d": _as_many_tokens,
+        },
     ),
     Bound(
         name="dana-2025-bottleneck",

@@ -40,7 +40,6 @@ BOUNDS = (
             "sequences that are permutations of each other ask for permuted labels",
             "softmax attention: one hardmax layer is not enough",
         ),
-        paper_letters={},
         formula=sufficient,
     ),
 )

@@ -22,7 +22,7 @@ The paper proves it for hardmax; for softmax in seq-to-seq the question is open.
 
 import math
 
-from byheart.bounds.bound import Bound
+from byheart.bounds.bound import Bound, may_differ
 
 
 def next_token(examples: int) -> float:
@@ -56,6 +56,7 @@ PAPER = "Kajitsuka & Sato 2025"
 SOURCE = "On the Optimal Memorization Capacity of Transformers, ICLR 2025"
 MODEL = "feed-forward network, one layer of uniform attention, feed-forward network; constant width, ReLU"
 SEPARATED = "tokens are (r, δ)-separated: norm at most r, different tokens at least δ apart"
+DISTINCT = "the N sequences are not permutations of each other (or positions are encoded)"
 BITS = "weights have as many bits as they need, about the square root of the number of keys"
 
 BOUNDS = (
@@ -68,9 +69,9 @@ BOUNDS = (
         side="upper",
         kind="order",
         expression="Õ(√N)",
-        hypotheses=(SEPARATED, "the N sequences are not permutations of each other (or positions are encoded)", BITS),
-        paper_letters={},
+        hypotheses=(SEPARATED, DISTINCT, BITS),
         formula=next_token,
+        told_by_sizes={DISTINCT: may_differ},
     ),
     Bound(
         name="kajitsuka-sato-2025-next-token-lower",
@@ -82,7 +83,6 @@ BOUNDS = (
         kind="order",
         expression="Ω(√N)",
         hypotheses=("one network shape memorizes every dataset of N sequences, among them those with equal tokens",),
-        paper_letters={},
         formula=next_token,
     ),
     Bound(
@@ -95,7 +95,6 @@ BOUNDS = (
         kind="order",
         expression="Õ(√(nN))",
         hypotheses=(SEPARATED, "sequences that are permutations of each other ask for permuted labels", BITS),
-        paper_letters={},
         formula=sufficient_seq_to_seq,
     ),
     Bound(
@@ -108,7 +107,6 @@ BOUNDS = (
         kind="order",
         expression="Ω(√(nN / log(nN)))",
         hypotheses=("hardmax attention", "one network shape memorizes every dataset of N sequences of n tokens"),
-        paper_letters={},
         formula=needed_seq_to_seq,
     ),
 )

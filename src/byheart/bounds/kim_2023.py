@@ -39,7 +39,6 @@ BOUNDS = (
             "sequences that are permutations of each other ask for permuted labels (or positions are encoded)",
             "weights have as many bits as they need",
         ),
-        paper_letters={},
         formula=sufficient,
     ),
 )

@@ -22,7 +22,7 @@ dimension one, where everything can be counted; this is the count that the modul
 - Not checked here: that the contexts differ. Zero probabilities are reached only in the limit.
 """
 
-from byheart.bounds.bound import Bound
+from byheart.bounds.bound import Bound, may_differ
 
 
 def needed(examples: int, vocab: int) -> int:
@@ -65,6 +65,7 @@ BOUNDS = (
         ),
         paper_letters=PAPER_LETTERS,
         formula=sufficient,
+        told_by_sizes={"the N contexts differ": may_differ},
     ),
     Bound(
         name="madden-2024-distribution-lower",

@@ -86,5 +86,6 @@ BOUNDS = (
             "e⁽ᵗ⁾": "the query token, beside the sequence",
         },
         formula=sufficient,
+        told_by_sizes={"n < d": lambda length, dim: length < dim},
     ),
 )

@@ -63,7 +63,6 @@ BOUNDS = (
             "the input layer's d weights per unit are left out",
             "weights have as many bits as they need",
         ),
-        paper_letters={},
         formula=sufficient,
     ),
     Bound(
@@ -76,7 +75,6 @@ BOUNDS = (
         kind="order",
         expression="Ω(√N)",
         hypotheses=("one network shape memorizes every labelling of some N points",),
-        paper_letters={},
         formula=needed,
     ),
 )

@@ -62,6 +62,7 @@ BOUNDS = (
         hypotheses=("points have norm at most r and are pairwise at least δ apart", "δ < r", "w ≥ 1"),
         paper_letters=PAPER_LETTERS,
         formula=sufficient,
+        told_by_sizes={"δ < r": lambda radius, separation: separation < radius},
     ),
     Bound(
         name="yang-2026-points-lower",
@@ -75,5 +76,6 @@ BOUNDS = (
         hypotheses=("one network shape memorizes every N points of norm at most r, pairwise at least δ apart", "δ < r"),
         paper_letters=PAPER_LETTERS,
         formula=needed,
+        told_by_sizes={"δ < r": lambda radius, separation: separation < radius},
     ),
 )

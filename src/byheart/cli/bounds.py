@@ -6,7 +6,8 @@ from typing import Any
 from tyro.conf import OmitArgPrefixes
 
 from byheart.bounds import Answer, Bound, Letters, bounds_for
-from byheart.cli.output import DONE, Json, console, number, print_json, table
+from byheart.cli.output import DONE, Json, console, number, print_json, steps, table
+from byheart.cli.own import OwnConstructions
 from byheart.cli.sizes import LetterFlags, SizeFlags
 
 _TITLES = {
@@ -21,21 +22,25 @@ class BoundsCommand:
 
     sizes: OmitArgPrefixes[SizeFlags] = field(default_factory=SizeFlags)
     letters: OmitArgPrefixes[LetterFlags] = field(default_factory=LetterFlags)
+    hypotheses: bool = False
+    """Also print what every bound assumes, and whether it holds, as far as sizes tell."""
+    construction: OwnConstructions = ()
     json: Json = False
 
     def run(self) -> int:
         """Evaluate every bound and every plan."""
-        from byheart.report.planner import crossovers, crossovers_in_words, planned, smaller, smaller_in_words
+        from byheart.constructions.planner import Planner, crossovers_in_words, smaller_in_words
 
-        size, setting = self.sizes.size, self.sizes.setting
-        plans = planned(size, setting, positions=self.sizes.positions)
-        winners = crossovers(size, setting, positions=self.sizes.positions)
-        beaten = smaller(size, setting, positions=self.sizes.positions)
+        size, setting, answers = self.sizes.size, self.sizes.setting, self._answers()
+        with steps("planning", quiet=self.json) as report:
+            planner = Planner(size, setting, self.sizes.positions)
+            plans = planner.at(size.examples)
+            winners, beaten = planner.crossovers(report), planner.smaller()
         if self.json:
             print_json(
                 {
                     "size": asdict(size),
-                    "bounds": [_as_json(bound, answer) for bound, answer in self._answers()],
+                    "bounds": [self._as_json(bound, answer) for bound, answer in answers],
                     "constructions": [asdict(plan) for plan in plans],
                     "crossovers": [asdict(winner) for winner in winners],
                     "smaller_than_interpolate": {name: r and asdict(r) for name, r in beaten.items()},
@@ -43,11 +48,11 @@ class BoundsCommand:
             )
             return DONE
         out = console()
-        self._print_bounds(out)
+        self._print_bounds(out, answers)
         title = "Our constructions: true counts, zeros included, for the hardest task of this size"
         rows = table(title, "construction", ">parameters", ">without embedding", ">depth", ">width")
         for plan in plans:
-            numbers = (plan.parameters, plan.parameters - plan.embedding, plan.depth, plan.width)
+            numbers = (plan.parameters, plan.without_embedding, plan.depth, plan.width)
             rows.add_row(plan.construction, *(number(value) for value in numbers))
         out.print(rows)
         out.print(crossovers_in_words(winners))
@@ -59,18 +64,33 @@ class BoundsCommand:
         known = list(bounds_for(self.sizes.setting))
         if self.sizes.setting == "next-token":
             known += [bound for bound in bounds_for("points") if bound not in known]
-        return [(bound, bound.answer(self.sizes.size, Letters(**asdict(self.letters)))) for bound in known]
+        return [(bound, bound.answer(self.sizes.size, self._letters)) for bound in known]
 
-    def _print_bounds(self, out: Any) -> None:
+    @property
+    def _letters(self) -> Letters:
+        return Letters(**asdict(self.letters))
+
+    def _print_bounds(self, out: Any, answers: list[tuple[Bound, Answer]]) -> None:
         for kind, title in _TITLES.items():
             rows = table(title, "result", "setting", "says", ">value", "")
-            for bound, answer in self._answers():
+            for bound, answer in answers:
                 if bound.kind == kind:
                     says = f"{bound.expression} {'suffice' if bound.side == 'upper' else 'are needed'}"
-                    rows.add_row(bound.paper, bound.setting, says, number(answer.parameters), answer.reason)
+                    failed = [name for name, said in self._verdicts(bound).items() if said == "fails"]
+                    reason = answer.reason or "; ".join(f"false here: {name}" for name in failed)
+                    rows.add_row(bound.paper, bound.setting, says, number(answer.parameters), reason)
+            out.print(rows)
+        if self.hypotheses:
+            title = "Hypotheses; open: neither the sizes nor the letters given can tell"
+            rows = table(title, "result", "side", "hypothesis", "verdict")
+            for bound, _ in answers:
+                for name, said in self._verdicts(bound).items():
+                    rows.add_row(f"{bound.paper}, {bound.setting}", bound.side, name, said)
             out.print(rows)
 
+    def _verdicts(self, bound: Bound) -> dict[str, Any]:
+        return dict(bound.verdicts(self.sizes.size, self._letters))
 
-def _as_json(bound: Bound, answer: Answer) -> dict[str, object]:
-    names = ("name", "paper", "source", "setting", "model", "side", "kind", "expression", "hypotheses")
-    return {**{name: getattr(bound, name) for name in names}, "parameters": answer.parameters, "reason": answer.reason}
+    def _as_json(self, bound: Bound, answer: Answer) -> dict[str, object]:
+        names = ("name", "paper", "source", "setting", "model", "side", "kind", "expression", "paper_letters")
+        return {name: getattr(bound, name) for name in names} | {"hypotheses": self._verdicts(bound), **asdict(answer)}

@@ -1,30 +1,17 @@
 """``byheart build CONSTRUCTION``: a task in, a network folder out."""
 
-from dataclasses import asdict, dataclass
+import types
+from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
 
 from tyro.conf import OmitArgPrefixes, arg, subcommand
 
 from byheart.cli.output import DONE, Json, console, number, print_json, steps, table, with_example
-from byheart.constructions import (
-    CONSTRUCTIONS,
-    Built,
-    dana_2025,
-    folding,
-    interpolate,
-    kajitsuka_sato_2024,
-    kajitsuka_sato_2025,
-    kim_2023,
-    madden_2024,
-    mahdavi_2024,
-    vardi_2022,
-)
+from byheart.cli.own import OwnConstructions
+from byheart.constructions import Built, Construction, build, find, known
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
-
-if TYPE_CHECKING:
-    from byheart.tasks import Task
 
 Settings = TypeVar("Settings")
 
@@ -33,6 +20,7 @@ Settings = TypeVar("Settings")
 class Build(Generic[Settings]):
     """Build a construction's network for a task and save it."""
 
+    entry: ClassVar[Construction]
     task: Path
     """Task file (.npz or .jsonl)."""
     out: Annotated[Path, arg(aliases=["-o"])]
@@ -41,61 +29,66 @@ class Build(Generic[Settings]):
     """The construction's own settings."""
     seed: int = 0
     """Seed of all random choices; the same seed gives the same network."""
+    construction: OwnConstructions = ()
     json: Json = False
 
     def run(self) -> int:
         """Build, save, and print the account."""
-        from byheart import networks
-        from byheart.constructions import build
+        from byheart.certificates.features import impossible
         from byheart.tasks import load
 
-        name = next(c.name for c in CONSTRUCTIONS.values() if c.settings is type(self.settings))
         task = load(self.task)
-        with steps(f"building {name}", quiet=self.json) as report:
+        with steps(f"building {self.entry.name}", quiet=self.json) as report:
             try:
-                built = build(name, task, seed=self.seed, settings=self.settings, report=report)
+                built = build(self.entry, task, seed=self.seed, settings=self.settings, report=report)
             except BeyondCapacity as refusal:
-                raise BadInput(f"{refusal}{_proved(refusal, task)}") from refusal
-            about = {
-                "construction": name,
-                "settings": asdict(self.settings),  # type: ignore[call-overload]
-                "seed": self.seed,
-                "task": task.fingerprint,
-                "chosen": built.chosen,
-            }
-            networks.save(built.network, self.out, about)
+                raise BadInput(f"{refusal}{impossible(refusal.network, task)}") from refusal
+            built.save(self.out)
         if self.json:
-            account = built.account.as_json()
-            print_json({"construction": name, "account": account, "chosen": built.chosen, "seconds": built.seconds})
+            told = {"construction": built.construction, "account": built.account.as_json()}
+            print_json(told | {"chosen": dict(built.chosen), "seconds": built.seconds})
         else:
             _print(built, self.out, self.task)
         return DONE
 
 
+def build_command() -> Any:
+    """The command, with a subcommand for every construction that is registered."""
+    subcommands = tuple(Annotated[_build_of(entry), _about(entry)] for entry in known().values())
+    return make_dataclass(
+        "BuildCommand",
+        [("construction", Annotated[Union[subcommands], arg(name="")])],  # noqa: UP007 (of so many)
+        frozen=True,
+        namespace={"run": lambda self: self.construction.run()},
+    )
+
+
+def _build_of(entry: Construction) -> Any:
+    build_with: Any = Build
+    return types.new_class("Build", (build_with[entry.settings],), exec_body=lambda body: body.update(entry=entry))
+
+
+def _about(entry: Construction) -> Any:
+    example = f"byheart build {entry.name} --task t.npz -o net {entry.flags}".rstrip()
+    summary = f"{entry.summary} ({entry.paper})." if entry.paper else f"{entry.summary}."
+    return subcommand(entry.name, description=with_example(summary, example))
+
+
+def check_name(given: list[str]) -> None:
+    """BadInput, with the nearest name, if the command line asks for a construction that there is not."""
+    if given[:1] == ["build"] and given[1:] and not given[1].startswith("-"):
+        find(given[1])
+
+
 def _print(built: Built, folder: Path, task: Path) -> None:
     """The account, part by part."""
     account = built.account
-    parts: dict[str, list[int]] = {}
-    for item in account.items:
-        row = parts.setdefault(item.name.split(".")[0], [0, 0, 0, 0])
-        row[0] += 1
-        row[1] += item.dense
-        row[2] += item.nonzero
-        row[3] = max(row[3], item.max_bits)
-    rows = table(
-        f"{built.construction}, built in {built.seconds:.1f} s",
-        "part",
-        ">tensors",
-        ">parameters",
-        ">non-zero",
-        ">most bits",
-    )
-    for name, row in parts.items():
-        rows.add_row(name, *(number(value) for value in row))
+    title = f"{built.construction}, built in {built.seconds:.1f} s"
+    rows = table(title, "part", ">tensors", ">parameters", ">non-zero", ">most bits")
+    for name, part in account.parts().items():
+        rows.add_row(name, *map(number, (len(part.items), part.dense, part.nonzero, part.max_bits)))
     rows.add_section()
-    rows.add_row(
-        "all", number(len(account.items)), number(account.dense), number(account.nonzero), number(account.max_bits)
-    )
+    rows.add_row("all", *map(number, (len(account.items), account.dense, account.nonzero, account.max_bits)))
     out = console()
     out.print(rows)
     total = f"{number(account.total_bits)} bits in all, {number(account.free)} different free entries"
@@ -108,54 +101,3 @@ def _print(built: Built, folder: Path, task: Path) -> None:
 
 def _word(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _proved(refusal: BeyondCapacity, task: "Task") -> str:
-    """For real targets over a shared context: the proof that the attention does not matter, as a sentence."""
-    from byheart.certificates.features import prove_out_of_reach
-    from byheart.tasks import QueryTargets
-
-    if not isinstance(task, QueryTargets) or not task.shared:
-        return ""
-    heads, length = len(refusal.network.W_Q), task.size.length
-    if task.size.examples <= heads * (length - 1) + 1:
-        return ""
-    found = prove_out_of_reach(refusal.network, task)
-    return "" if found is None else f". Impossible with this attention: {found}"
-
-
-def _about(name: str, flags: str = "") -> str:
-    return with_example(f"{CONSTRUCTIONS[name].summary}.", f"byheart build {name} --task t.npz -o net{flags}")
-
-
-_KAJITSUKA_SATO = subcommand("kajitsuka-sato-2025", description=_about("kajitsuka-sato-2025"))
-_KAJITSUKA_SATO_2024 = subcommand("kajitsuka-sato-2024", description=_about("kajitsuka-sato-2024", " --scale paper"))
-_KIM = subcommand("kim-2023", description=_about("kim-2023", " --ids hashed"))
-_VARDI = subcommand("vardi-2022", description=_about("vardi-2022", " --bits 53"))
-_INTERPOLATE = subcommand("interpolate", description=_about("interpolate"))
-_FOLDING = subcommand("folding", description=_about("folding"))
-_MAHDAVI = subcommand("mahdavi-2024", description=_about("mahdavi-2024", " --heads 20 --way generic"))
-_DANA = subcommand("dana-2025", description=_about("dana-2025", " --model-dim 10 --heads 20"))
-_MADDEN = subcommand("madden-2024", description=_about("madden-2024"))
-
-
-@dataclass(frozen=True)
-class BuildCommand:
-    """Build a network that has memorized a task."""
-
-    construction: Annotated[
-        Annotated[Build[folding.Settings], _FOLDING]
-        | Annotated[Build[kajitsuka_sato_2025.Settings], _KAJITSUKA_SATO]
-        | Annotated[Build[kim_2023.Settings], _KIM]
-        | Annotated[Build[kajitsuka_sato_2024.Settings], _KAJITSUKA_SATO_2024]
-        | Annotated[Build[vardi_2022.Settings], _VARDI]
-        | Annotated[Build[interpolate.Settings], _INTERPOLATE]
-        | Annotated[Build[mahdavi_2024.Settings], _MAHDAVI]
-        | Annotated[Build[dana_2025.Settings], _DANA]
-        | Annotated[Build[madden_2024.Settings], _MADDEN],
-        arg(name=""),
-    ]
-
-    def run(self) -> int:
-        """Run the chosen construction."""
-        return self.construction.run()

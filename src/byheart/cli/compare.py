@@ -1,10 +1,11 @@
-"""``byheart compare``: all constructions on the same tasks, one table a task, one picture for all."""
+"""``byheart compare``: all constructions on the same tasks, one table per task, one picture for all."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, table
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table
+from byheart.cli.own import OwnConstructions
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
@@ -15,18 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CompareCommand:
-    """Build every construction on the same tasks, certify each, and print one table a task."""
+    """Build every construction on the same tasks, certify each, and print one table per task."""
 
     task: tuple[Path, ...]
     """Task files (.npz or .jsonl), one or more."""
     plot: Path | None = None
-    """Also draw parameters against N, log-log, a panel a task, into this file (.png or .svg)."""
+    """Also draw parameters against N, log-log, one panel per task, into this file (.png or .svg)."""
     plot_constant: Path | None = None
     """Also draw parameters ÷ √(K log₂C), K questions, against N into this file (.png or .svg)."""
     positions: bool = False
     """Networks with positional codes, where order matters."""
     seed: int = 0
     """Seed of all random choices."""
+    construction: OwnConstructions = ()
     json: Json = False
 
     def run(self) -> int:
@@ -46,7 +48,7 @@ class CompareCommand:
                 raise BadInput(f"{path}: pictures are of next-token and seq-to-seq tasks; this is {task.kind}")
         found: list[list[Compared]] = []
         for task in tasks:
-            with status("comparing", quiet=self.json) as report:
+            with steps("comparing", quiet=self.json) as report:
                 found.append(compare(task, seed=self.seed, positions=self.positions, report=report))
         self._draw(tasks, found)
         if self.json:
@@ -86,7 +88,7 @@ class CompareCommand:
 
     def _print(self, path: Path, task: "Task", rows: "list[Compared]") -> None:
         from byheart.constructions.gadgets.demand import setting_of
-        from byheart.report.planner import crossovers, crossovers_in_words, smaller, smaller_in_words
+        from byheart.constructions.planner import Planner, crossovers_in_words, smaller_in_words
 
         size = task.size
         sizes = f"N = {number(size.examples)}, n = {size.length}, C = {size.labels}, vocabulary {number(size.vocab)}"
@@ -104,9 +106,9 @@ class CompareCommand:
             if row.parameters is None:
                 out.print(f"refused: {row.note}", style="dim", markup=False)
         if _planned(task):
-            setting = setting_of(task)
-            out.print(crossovers_in_words(crossovers(size, setting, positions=self.positions)))
-            out.print(smaller_in_words(smaller(size, setting, positions=self.positions)))
+            planner = Planner(size, setting_of(task), self.positions)
+            out.print(crossovers_in_words(planner.crossovers()))
+            out.print(smaller_in_words(planner.smaller()))
 
 
 def _planned(task: "Task") -> bool:

@@ -1,5 +1,6 @@
 """``byheart``: the way in. Parses, runs, and turns errors into one line and an exit code."""
 
+import io
 import os
 import sys
 import traceback
@@ -12,13 +13,14 @@ from tyro.conf import subcommand
 import byheart
 from byheart.cli.approximate import ApproximateCommand
 from byheart.cli.bounds import BoundsCommand
-from byheart.cli.build import BuildCommand
+from byheart.cli.build import build_command, check_name
 from byheart.cli.certify import CertifyCommand
 from byheart.cli.compare import CompareCommand
 from byheart.cli.compile import CompileCommand
 from byheart.cli.edit import EditCommand
 from byheart.cli.lab import LabCommand
 from byheart.cli.output import BAD_INPUT, OUR_MISTAKE, print_json, with_example
+from byheart.cli.own import register_own
 from byheart.cli.recite import ReciteCommand
 from byheart.cli.show import ShowCommand
 from byheart.cli.task import TaskCommand
@@ -33,7 +35,7 @@ _BOUNDS = with_example(
     "byheart bounds --examples 10000 --length 32 --labels 2 --vocab 1000",
 )
 _BUILD = with_example(
-    "Build a network that has memorized a task.",
+    "Build a network that has memorized a task; --construction mine.py adds a construction of your own.",
     "byheart build kajitsuka-sato-2025 --task t.npz -o net",
 )
 _CERTIFY = with_example(
@@ -41,7 +43,7 @@ _CERTIFY = with_example(
     "byheart certify net --task t.npz --controls    or, for texts:  byheart certify book book.txt",
 )
 _COMPARE = with_example(
-    "Build every construction on the same tasks, certify each, and print one table a task.",
+    "Build every construction on the same tasks, certify each, and print one table per task.",
     "byheart compare --task tags.npz labels.npz --plot compare.png",
 )
 _APPROXIMATE = with_example(
@@ -68,19 +70,6 @@ _LAB = with_example(
     "Train small Transformers by the thousand: the papers' experiments, and your own.",
     "byheart lab run dana-2025-1 --scale short    then:  byheart lab show runs/dana-2025-1-short",
 )
-Command = (
-    Annotated[TaskCommand, subcommand("task", description=_TASK)]
-    | Annotated[BoundsCommand, subcommand("bounds", description=_BOUNDS)]
-    | Annotated[BuildCommand, subcommand("build", description=_BUILD)]
-    | Annotated[CertifyCommand, subcommand("certify", description=_CERTIFY)]
-    | Annotated[CompareCommand, subcommand("compare", description=_COMPARE)]
-    | Annotated[ApproximateCommand, subcommand("approximate", description=_APPROXIMATE)]
-    | Annotated[CompileCommand, subcommand("compile", description=_COMPILE)]
-    | Annotated[ReciteCommand, subcommand("recite", description=_RECITE)]
-    | Annotated[EditCommand, subcommand("edit", description=_EDIT)]
-    | Annotated[ShowCommand, subcommand("show", description=_SHOW)]
-    | Annotated[LabCommand, subcommand("lab", description=_LAB)]
-)
 _ABOUT = (
     "Byheart: a dataset in, a Transformer that has memorized it out, with an honest parameter count beside every known "
     "bound, and a certificate that anyone can re-check."
@@ -90,11 +79,14 @@ _ABOUT = (
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 done, 1 not true, 2 bad input, 70 our own mistake."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that has no √ is no reason to stop
     if given == ["--version"]:
         sys.stdout.write(f"byheart {byheart.__version__}\n")
         sys.exit(0)
     try:
-        code = _parse(given).run()
+        code = _parse(given := register_own(given)).run()
         sys.stdout.flush()
     except BadInput as error:
         code = _refuse(str(error), given)
@@ -114,11 +106,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _command() -> Any:
+    """Every command; ``build`` has a subcommand for every construction that is registered by now."""
+    return (
+        Annotated[TaskCommand, subcommand("task", description=_TASK)]
+        | Annotated[BoundsCommand, subcommand("bounds", description=_BOUNDS)]
+        | Annotated[build_command(), subcommand("build", description=_BUILD)]
+        | Annotated[CertifyCommand, subcommand("certify", description=_CERTIFY)]
+        | Annotated[CompareCommand, subcommand("compare", description=_COMPARE)]
+        | Annotated[ApproximateCommand, subcommand("approximate", description=_APPROXIMATE)]
+        | Annotated[CompileCommand, subcommand("compile", description=_COMPILE)]
+        | Annotated[ReciteCommand, subcommand("recite", description=_RECITE)]
+        | Annotated[EditCommand, subcommand("edit", description=_EDIT)]
+        | Annotated[ShowCommand, subcommand("show", description=_SHOW)]
+        | Annotated[LabCommand, subcommand("lab", description=_LAB)]
+    )
+
+
 def _parse(given: list[str]) -> Any:
     """The command; on a bad command line tyro has said why on stderr."""
     config = (tyro.conf.FlagCreatePairsOff,)
+    check_name(given)
     try:
-        return tyro.cli(Command, prog="byheart", description=_ABOUT, args=given, config=config)
+        return tyro.cli(_command(), prog="byheart", description=_ABOUT, args=given, config=config)
     except SystemExit as stop:
         if stop.code == BAD_INPUT and "--json" in given:
             print_json({"error": "the command line is not understood; stderr says why"})

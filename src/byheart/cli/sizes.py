@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from byheart.bounds import Letters
 from byheart.size import Size
 
 
@@ -28,28 +29,17 @@ class SizeFlags:
     @property
     def size(self) -> Size:
         """As the rest of the package knows it."""
-        from byheart.report.planner import check_size
+        from byheart.constructions.planner import check_size
 
         return check_size(Size(self.examples, self.length, self.labels, self.vocab, self.dim))
 
 
 @dataclass(frozen=True)
-class LetterFlags:
-    """What some bounds need beyond the sizes; unlike the bounds' own letters, these are checked when they are used."""
+class LetterFlags(Letters):
+    """What some bounds need beyond the sizes."""
 
-    model_dim: int | None = None
-    """d, where the model chooses it (tokens are ids)."""
-    head_dim: int | None = None
-    """d_h: rows of a head's query and key maps."""
-    value_dim: int | None = None
-    """d_v: rows of a head's value map."""
     bits: int | None = 32
     """b: bits that store one parameter."""
-    radius: float | None = None
-    """r: largest norm of a token."""
-    separation: float | None = None
-    """δ: smallest distance between two different tokens."""
-    depth: int | None = None
-    """L: layers of a feed-forward network."""
-    robustness: float | None = None
-    """ρ: radius that must be right around a point, over half the separation."""
+
+    def __post_init__(self) -> None:
+        """Nothing yet: on the command line letters are checked when they are used."""

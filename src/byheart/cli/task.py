@@ -2,11 +2,12 @@
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg, subcommand
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, table, with_example
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
+from byheart.cli.own import OwnConstructions
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ class Embed:
         from byheart.tasks.embeddings import token_vectors
 
         rng = np.random.default_rng(_seed(self.seed))
-        with status("reading with the sentence model", quiet=self.json):
+        with steps("reading with the sentence model", quiet=self.json):
             found = token_vectors(_texts(self.files), length=self.length, layer=self.layer, examples=self.examples)
         if self.real:
             targets = rng.random(len(found))
@@ -170,9 +171,10 @@ class Show:
         return DONE
 
 
-Theorem: TypeAlias = Literal[
-    "mahdavi-2024", "dana-2025", "madden-2024", "kajitsuka-sato-2025", "kajitsuka-sato-2024", "kim-2023"
-]
+def _theorems(_: object) -> str:
+    from byheart.constructions import known
+
+    return f"(one of {', '.join(name for name, entry in known().items() if entry.hypotheses is not None)})"
 
 
 @dataclass(frozen=True)
@@ -181,12 +183,13 @@ class Check:
 
     file: Positional[Path]
     """Task file (.npz or .jsonl)."""
-    theorem: Theorem | None = None
-    """One theorem: a verdict on each of its hypotheses."""
+    theorem: Annotated[str | None, arg(metavar="NAME", help_behavior_hint=_theorems)] = None
+    """One theorem, by the name of its construction: a verdict on each of its hypotheses."""
     positions: bool = False
     """Judge for networks with positional codes, where order matters."""
     causal: bool = False
     """With --theorem kim-2023: judge for its causal form, where a position sees no later tokens."""
+    construction: OwnConstructions = ()
     json: Json = False
 
     def run(self) -> int:
@@ -195,7 +198,7 @@ class Check:
 
         task = load(self.file)
         if self.theorem is not None:
-            return self._theorem(task)
+            return self._theorem(self.theorem, task)
         if self.causal:
             raise BadInput("--causal is a form of a theorem; expected --theorem kim-2023 beside it")
         apart, twins, clash = separation(task), permuted_twins(task), conflict(task, positions=self.positions)
@@ -220,18 +223,18 @@ class Check:
         console().print(verdicts)
         return DONE if clash is None else NOT_TRUE
 
-    def _theorem(self, task: "Task") -> int:
-        from byheart.tasks.theorems import check_theorem
+    def _theorem(self, theorem: str, task: "Task") -> int:
+        from byheart.constructions import find
 
-        assert self.theorem is not None
-        with status(f"checking the hypotheses of {self.theorem}", quiet=self.json):
-            found = check_theorem(self.theorem, task, positions=self.positions, causal=self.causal)
+        form = {name: True for name in ("positions", "causal") if getattr(self, name)}
+        with steps(f"checking the hypotheses of {theorem}", quiet=self.json):
+            found = find(theorem).check(task, **form)
         failed = any(hypothesis.verdict == "fails" and hypothesis.needed for hypothesis in found)
         if self.json:
-            print_json({"theorem": self.theorem, "fails": failed, "hypotheses": [asdict(row) for row in found]})
+            print_json({"theorem": theorem, "fails": failed, "hypotheses": [asdict(row) for row in found]})
             return NOT_TRUE if failed else DONE
         colours = {"holds": "green", "fails": "red", "undecided": "yellow"}
-        verdicts = table(f"{self.file}: the hypotheses of {self.theorem}", "hypothesis", "verdict", "found")
+        verdicts = table(f"{self.file}: the hypotheses of {theorem}", "hypothesis", "verdict", "found")
         for row in found:
             name = row.name if row.needed else f"(not needed) {row.name}"
             verdicts.add_row(name, f"[{colours[row.verdict]}]{row.verdict}[/]", row.found)

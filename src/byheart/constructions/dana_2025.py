@@ -35,16 +35,19 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.bounds.dana_2025 import almost_lookup, capacity
+from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets.encoder import Encoder, best_encoder, divergence
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.constructions.gadgets.linear import Factored, check_system, factor
-from byheart.constructions.plan import Plan
+from byheart.constructions.plan import Part, Plan
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.networks.softmax.network import attention, embedded
+from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, NextTokenDistribution, Task, conflict
 from byheart.tasks.distinct import distinct
+from byheart.tasks.theorems import Hypothesis, one_answer
 
 Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
@@ -109,13 +112,14 @@ def worst_demand(size: Size) -> Demand:
 def plan(demand: Demand, settings: Settings) -> Plan:
     """Every tensor's shape: d(n + ω + C + 4 d_h H) entries."""
     size, (d, d_h, H) = demand.size, _dimensions(demand, settings)
-    tensors: list[tuple[str, tuple[int, ...]]] = [
-        ("embedding.W_E", (size.vocab, d)),
-        ("positions.W_pos", (size.length, d)),
-    ]
-    tensors += [(f"attention.{name}", (H, d, d_h)) for name in ("W_Q", "W_K", "W_V")]
-    tensors += [("attention.W_O", (H, d_h, d)), ("unembedding.W_U", (d, size.labels))]
-    return Plan(tuple(tensors), depth=3, width=max(d, size.labels))
+    read, write = (H, d, d_h), (H, d_h, d)
+    parts: tuple[Part, ...] = (
+        ("embedding", (("W_E", (size.vocab, d)),)),
+        ("positions", (("W_pos", (size.length, d)),)),
+        ("attention", (("W_Q", read), ("W_K", read), ("W_V", read), ("W_O", write))),
+        ("unembedding", (("W_U", (d, size.labels)),)),
+    )
+    return Plan(parts, depth=3, width=max(d, size.labels))
 
 
 def _dimensions(demand: Demand, settings: Settings) -> tuple[int, int, int]:
@@ -140,8 +144,8 @@ def _dimensions(demand: Demand, settings: Settings) -> tuple[int, int, int]:
     return d, d_h, H
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[SoftmaxNetwork, dict[str, object]]:
-    """The network, and what was chosen; for distributions every term of the bound as well."""
+def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+    """The network; for distributions every term of the bound is among what was chosen."""
     kept = _held(task, settings)
     needs = _demand(task, kept)
     dimensions = _dimensions(needs, settings)
@@ -153,7 +157,20 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Sof
     if asked.encoder is not None:
         assert isinstance(task, NextTokenDistribution)
         chosen |= terms(network, task, asked.encoder, kept).as_json()
-    return network, chosen
+    return Made(network, plan(needs, settings), chosen)
+
+
+def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
+    """What the corollary, and its count, ask of a task."""
+    if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
+        raise BadInput(f"{NAME} speaks of next-token tasks over token ids; the task is {task.kind}")
+    n, last = task.size.length, len(np.unique(task.tokens[:, -1]))
+    enough = f"in {last}; all of H·d_h + d is had up to d = {last}"
+    return [
+        one_answer(task, positions=True, what="context"),
+        Hypothesis.told("at least two tokens in a context", n > 1, f"n = {n}"),
+        Hypothesis.told("contexts end in at least d different tokens", last > 1, enough),
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -409,3 +426,19 @@ def _closed_bound(task: NextTokenDistribution, dim: int) -> float:
     entropies = -(p * np.log(np.where(p > 0, p, 1))).sum(axis=1)
     miss, entropy = float(likelihoods @ (1 - p.max(axis=1))), float(likelihoods @ entropies)
     return almost_lookup(p.shape[1], dim, min(1.0, max(0.0, miss)), max(0.0, entropy))
+
+
+CONSTRUCTION = Construction(
+    name=NAME,
+    paper="Dana, Pydi & Chevaleyre 2025",
+    summary="attention alone, any context length: H·d_h + d associations, or distributions",
+    kind="softmax",
+    settings=Settings,
+    build=build,
+    covers=("next-token",),
+    plan=lambda size, _, settings: plan(worst_demand(size), settings),
+    orders=dict.fromkeys(("next-token", "next-token-distribution"), "O(d(n + ω + N))"),
+    hypotheses=hypotheses,
+    colour="#7f8c1d",
+    flags="--model-dim 10 --heads 20",
+)

@@ -34,24 +34,24 @@ exhibited. :mod:`.gadgets.confused` finds two for any hardmax layer, over tokens
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets import grid, stairs
+from byheart.constructions.gadgets.asking import Asking, asking
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.boltzmann import FEWEST_BITS, Interval, Multiset, NotApartError, apart, boltz
-from byheart.constructions.gadgets.demand import Setting, most_questions, positioned_ids
+from byheart.constructions.gadgets.demand import Setting, most_questions
 from byheart.constructions.gadgets.hypotheses import consistent, labelled
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Part, Plan, plan_of
 from byheart.errors import BadInput
 from byheart.networks.exact import (
     Embedding,
-    ExactNetwork,
     FeedForward,
     HardmaxAttention,
     Layer,
@@ -59,9 +59,11 @@ from byheart.networks.exact import (
     SoftmaxAttention,
     integers,
 )
+from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
 from byheart.tasks.counts import counted
+from byheart.tasks.theorems import Hypothesis, no_token_twice, of_sequences
 
 NAME = "kajitsuka-sato-2024"
 SPAN = 4
@@ -97,15 +99,11 @@ class Demand:
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
-    """A task as questions, sorted by asking token: token [K], multiset [K], label [K], and the first place of each."""
+class _Asked(Asking):
+    """A task's questions, one for every token that asks and multiset that it stands in, sorted by token."""
 
-    task: NextToken | SeqToSeq
-    ids: NDArray[np.int64]
-    token: NDArray[np.int64]
     multisets: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
-    labels: NDArray[np.int64]
-    places: NDArray[np.int64]
+    """Different tokens of the sequence, and how often each occurs [K]."""
 
     def __len__(self) -> int:
         return len(self.token)
@@ -167,13 +165,13 @@ def plan(demand: Demand) -> Plan:
     return plan_of(parts, input_width=dim, extra_depth=1 if size.dim is not None else 2)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
-    """The network that has memorized ``task``, and what was chosen on the way."""
+def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+    """The network that has memorized ``task``."""
     if settings.precision < FEWEST_BITS:
         raise BadInput(f"precision is {settings.precision}; expected at least {FEWEST_BITS} bits")
     checked = consistent(NAME, task, positions=settings.positions)
     asked = _asked(checked, settings.positions)
-    line = _on_a_line(checked, asked.ids, settings.positions, rng)
+    line = _on_a_line(checked, asked.first, settings.positions, rng)
     gamma = _gamma(line, checked.size.length, settings)
     attention: SoftmaxAttention | HardmaxAttention
     if settings.attention == "hardmax":
@@ -192,7 +190,14 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Exa
     labels = [answer.get(interval, 0) for interval in ordered]
     layers = stairs.layers(ordered, labels, line.direction)
     network = network_for(checked, (*line.front, attention, FeedForward(tuple(layers), name="label")))
-    return network, {"questions": len(asked), "id_bits": id_bits}
+    planned = plan(Demand(checked.size, settings.positions, len(asked)))
+    return Made(network, planned, {"questions": len(asked), "id_bits": id_bits})
+
+
+def hypotheses(task: Task, settings: Settings) -> list[Hypothesis]:
+    """Those of all theorems on sequences; and no token twice, which the paper asks for and our proof does not."""
+    common = of_sequences(NAME, task, positions=settings.positions)
+    return common if settings.positions else [*common, no_token_twice(task)]
 
 
 def _softmax(
@@ -280,26 +285,27 @@ def _valued(line: _Line, tokens: NDArray[np.int64], counts: NDArray[np.int64]) -
     return Multiset(tuple(line.values[token] for token in tokens), tuple(counts.tolist()))
 
 
-@lru_cache(maxsize=1)
 def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
-    """Next-token: every sequence asks at its last token. Seq-to-seq: every token asks."""
-    ids = positioned_ids(task, positions)
-    rows, inverse = np.unique(np.sort(ids, axis=1), axis=0, return_inverse=True)
-    asking = ids[:, -1:] if isinstance(task, NextToken) else ids
-    pairs = (asking * len(rows) + inverse.reshape(-1, 1)).ravel()
+    """Sequences that are permutations of each other ask once."""
+    every = asking(task, positions=positions)
+    rows, inverse = np.unique(np.sort(every.ids, axis=1), axis=0, return_inverse=True)
+    pairs = every.token * len(rows) + inverse.ravel()[every.sequence]
     questions, first = np.unique(pairs, return_index=True)
     runs = counted(rows)
     cuts = np.flatnonzero(np.diff(runs.sequence)) + 1
-    pairs_of = list(zip(np.split(runs.token, cuts), np.split(runs.count, cuts), strict=True))
-    multisets = [pairs_of[question % len(rows)] for question in questions]
-    width = asking.shape[1]
-    places = first // width * ids.shape[1] + (ids.shape[1] - 1 if width == 1 else first % width)
-    return _Asked(task, ids, questions // len(rows), multisets, task.labels.ravel()[first], places)
+    multisets = list(zip(np.split(runs.token, cuts), np.split(runs.count, cuts), strict=True))
+    token, sequence, labels, places = (a[first] for a in (every.token, every.sequence, every.labels, every.places))
+    asked_in = [multisets[question % len(rows)] for question in questions]
+    return _Asked(task, every.ids, every.first, token, sequence, labels, places, asked_in)
 
 
-def _on_a_line(task: NextToken | SeqToSeq, ids: NDArray[np.int64], positions: bool, rng: np.random.Generator) -> _Line:
-    """Ids: y = ω + t, embedded, or n(ω + t) + k. Vectors: the direction that keeps tokens farthest apart, of a few."""
-    first = np.unique(ids, return_index=True)[1]
+def _on_a_line(
+    task: NextToken | SeqToSeq, first: NDArray[np.int64], positions: bool, rng: np.random.Generator
+) -> _Line:
+    """Ids: y = ω + t, embedded, or n(ω + t) + k. Vectors: the direction that keeps tokens farthest apart, of a few.
+
+    ``first`` is where every token stands first.
+    """
     n, places = task.size.length, first % task.size.length
     if task.tokens is not None:
         check_table(task)
@@ -393,3 +399,18 @@ def _confused(asked: _Asked, first: int, second: int, Y: int) -> str:
         f"{seen} attended to, and nothing else is seen; asked for label {asked.labels[first]} and "
         f"label {asked.labels[second]}{hint}"
     )
+
+
+CONSTRUCTION = Construction(
+    name=NAME,
+    paper="Kajitsuka & Sato 2024",
+    summary="one layer, one softmax head of rank one, 2nN units",
+    settings=Settings,
+    build=build,
+    covers=("next-token", "seq-to-seq"),
+    plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),
+    orders={"seq-to-seq": "O(d(2nN + d))"},
+    hypotheses=hypotheses,
+    colour="#7a4fb5",
+    flags="--scale paper",
+)

@@ -13,19 +13,18 @@ different tokens are always told apart, at six parameters a bit of the grid.
 Where we differ from the paper: the step function that finds a key's group is one wide layer instead of a narrow deep
 chain (8 instead of about 40 parameters a group), so the width is not constant. The parameters are fewer; their order is
 the same.
+
+>>> from byheart.size import Size
+>>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", Settings())
+>>> plan.dense - plan.embedding
+2641
 """
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from byheart.constructions.gadgets import contextual, lookup
-from byheart.constructions.gadgets.demand import Demand, demand_of
-from byheart.constructions.gadgets.hypotheses import consistent
-from byheart.constructions.gadgets.sizes import Engine, Sizes
-from byheart.constructions.plan import Plan
-from byheart.networks.exact import ExactNetwork
-from byheart.tasks import Task
+from byheart.constructions.gadgets.sizes import Engine
+from byheart.tasks.theorems import of_sequences
 
 NAME = "kajitsuka-sato-2025"
 
@@ -52,25 +51,13 @@ def extraction(bits: int | None) -> Engine:
     )
 
 
-def plan(demand: Demand, settings: Settings) -> Plan:
-    """The network's tensors, before it is built.
-
-    >>> from byheart.constructions.gadgets.demand import worst_demand
-    >>> from byheart.size import Size
-    >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
-    >>> p = plan(worst_demand(size, "next-token"), Settings())
-    >>> p.dense - p.embedding
-    2641
-    """
-    return contextual.plan(Sizes(demand, extraction(settings.bits)))
-
-
-def demand(task: Task, settings: Settings) -> Demand:
-    """What the task demands of the network."""
-    return demand_of(task, positions=settings.positions)
-
-
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
-    """The network that has memorized ``task``, and what was chosen on the way."""
-    checked = consistent(NAME, task, positions=settings.positions)
-    return contextual.build(checked, Sizes(demand(task, settings), extraction(settings.bits)), rng)
+CONSTRUCTION = contextual.construction(
+    lambda settings: extraction(settings.bits),
+    name=NAME,
+    paper="Kajitsuka & Sato 2025",
+    summary="FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq",
+    settings=Settings,
+    orders={"next-token": "Õ(√N)", "seq-to-seq": "Õ(√(nN))"},
+    hypotheses=lambda task, settings: of_sequences(NAME, task, positions=settings.positions),
+    colour="#1f5fa8",
+)

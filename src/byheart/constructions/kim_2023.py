@@ -37,12 +37,12 @@ Hypotheses, checked: finite tokens; one label for what the form cannot tell apar
 """
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets import grid, lookup
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import (
@@ -73,7 +73,6 @@ from byheart.networks.exact import (
     Affine,
     Block,
     Embedding,
-    ExactNetwork,
     FeedForward,
     HardmaxAttention,
     Layer,
@@ -82,9 +81,11 @@ from byheart.networks.exact import (
     UniformAttention,
     integers,
 )
+from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, SeqToSeq, Task, prefixes
 from byheart.tasks.counts import counted
+from byheart.tasks.theorems import of_sequences
 
 NAME = "kim-2023"
 _DRAWS = 300
@@ -177,7 +178,6 @@ class Demand:
         return lookup.design(self.questions, self.size.labels, largest_key(self.label_modulus))
 
 
-@lru_cache(maxsize=1)
 def demand(task: Task, settings: Settings) -> Demand:
     """What the task demands of the network."""
     checked = labelled(NAME, task)
@@ -239,36 +239,21 @@ def plan(demand: Demand) -> Plan:
     return plan_of(parts, input_width=max(width, size.dim or 1), extra_depth=attention + (size.dim is None))
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
-    """The network that has memorized ``task``, and what was chosen on the way."""
+def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+    """The network that has memorized ``task``."""
     checked = consistent(NAME, task, positions=settings.positions, causal=settings.causal)
+    wanted = demand(task, settings)
     for growth in range(_GROWTH):
-        sizes = replace(demand(task, settings), growth=growth)
+        sizes = replace(wanted, growth=growth)
         for _ in range(_READINGS):
-            reader = (
-                _vectors_read(checked, sizes, rng) if checked.vectors is not None else _ids_read(checked, sizes, rng)
-            )
-            found = _keyed(checked, sizes, reader, rng)
-            if found is not None:
-                codes, keys, answers, draws = found
-                layers = _layers(sizes, reader, codes, keys, answers)
-                chosen: dict[str, object] = {
-                    "modulus": codes.Q,
-                    "draws": draws,
-                    "rounds": sizes.rounds,
-                    "growth": growth,
-                }
-                return network_for(checked, layers), chosen
+            reader = _read_tokens(checked, sizes, rng)
+            keyed = _keyed(checked, sizes, reader, rng)
+            if keyed is not None:
+                codes, keys, answers, draws = keyed
+                network = network_for(checked, _layers(sizes, reader, codes, keys, answers))
+                chosen = {"modulus": codes.Q, "draws": draws, "rounds": sizes.rounds, "growth": growth}
+                return Made(network, plan(sizes), chosen)
     raise RuntimeError(f"{NAME}: no draw of codes told the questions apart; please report this task")
-
-
-@dataclass(frozen=True, eq=False)
-class _Reader:
-    """Tokens as numbers [N, n] in [0, T). Ids: ``table`` holds every id's number. Vectors: ``front`` computes it."""
-
-    numbers: NDArray[np.int64]
-    table: NDArray[np.int64] | None
-    front: tuple[Layer, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,24 +280,56 @@ class _Read:
     retired: NDArray[np.bool_]
 
 
-def _ids_read(task: NextToken | SeqToSeq, sizes: Demand, rng: np.random.Generator) -> _Reader:
-    """Ids in random order."""
-    check_table(task)
-    assert task.tokens is not None
-    table = rng.permutation(task.vocab)
-    return _Reader(table[task.tokens], table, ())
+@dataclass(frozen=True, eq=False)
+class _Ids:
+    """Tokens as numbers [N, n] by a ``table`` of all ids, which holds an own code beside each."""
+
+    tokens: NDArray[np.int64]
+    table: NDArray[np.int64]
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        return self.table[self.tokens]
+
+    def own(self, codes: _Codes) -> NDArray[np.int64]:
+        return codes.own[self.tokens]
+
+    def front(self, step: int, start: int, zeros: list[int], codes: _Codes) -> list[Layer]:
+        rows = [[*zeros, step * int(z) + start, int(phi)] for z, phi in zip(self.table, codes.own, strict=True)]
+        return [Embedding(integers(rows))]
 
 
-def _vectors_read(task: NextToken | SeqToSeq, sizes: Demand, rng: np.random.Generator) -> _Reader:
-    """Vectors hashed and folded."""
+@dataclass(frozen=True, eq=False)
+class _Vectors:
+    """Tokens as numbers [N, n] by a hash that layers compute; an own code is slope · number + offset."""
+
+    numbers: NDArray[np.int64]
+    project: Affine
+    folding: list[Affine]
+
+    def own(self, codes: _Codes) -> NDArray[np.int64]:
+        return (multiply(self.numbers % codes.Q, np.array([codes.slope]), codes.Q) + codes.offset) % codes.Q
+
+    def front(self, step: int, start: int, zeros: list[int], codes: _Codes) -> list[Layer]:
+        W, b = [[entry] for entry in (*zeros, step, codes.slope)], [*zeros, start, codes.offset]
+        last = Affine(integers(W), integers(b), role="codes", relu=False)
+        return [FeedForward((self.project,), name="projection"), FeedForward((*self.folding, last), name="token_code")]
+
+
+_Reader: TypeAlias = _Ids | _Vectors
+"""Either knows its tokens' numbers, their own codes modulo Q [N, n], and the layers from a token to both."""
+
+
+def _read_tokens(task: NextToken | SeqToSeq, sizes: Demand, rng: np.random.Generator) -> _Reader:
+    """Ids in random order, or vectors hashed and folded."""
+    if task.tokens is not None:
+        check_table(task)
+        return _Ids(task.tokens, rng.permutation(task.vocab))
     assert task.vectors is not None
     N, n, d = task.vectors.shape
     Q = draw_modulus(sizes.token_modulus, rng)
-    points = grid.from_floats(task.vectors.reshape(-1, d))
-    hashes, project = grid.draw_hash(points, sizes.grid_bits, Q, rng)
-    front = FeedForward((project,), name="projection")
-    folding = fold_layers([1], 0, Q, sizes.token_folds)
-    return _Reader(fold(hashes, Q).reshape(N, n), None, (front, FeedForward(tuple(folding), name="token_code")))
+    hashes, project = grid.draw_hash(grid.from_floats(task.vectors.reshape(-1, d)), sizes.grid_bits, Q, rng)
+    return _Vectors(fold(hashes, Q).reshape(N, n), project, fold_layers([1], 0, Q, sizes.token_folds))
 
 
 def _draw(sizes: Demand, reader: _Reader, rng: np.random.Generator) -> _Codes:
@@ -324,7 +341,7 @@ def _draw(sizes: Demand, reader: _Reader, rng: np.random.Generator) -> _Codes:
         digits = rng.integers(0, Q, size=R).tolist()
     positions = rng.integers(0, Q, size=sizes.size.length) * int(sizes.settings.ordered)
     slope, offset = (int(value) for value in rng.integers(0, Q, size=2))
-    own = rng.integers(0, Q, size=0 if reader.table is None else len(reader.table))
+    own = rng.integers(0, Q, size=len(reader.table) if isinstance(reader, _Ids) else 0)
     marks = rng.integers(0, Q, size=R - 1) * int(sizes.repeats)
     return _Codes(Q, own, slope, offset, positions, digits, marks)
 
@@ -336,7 +353,7 @@ def _keyed(
     read, labels = _read(sizes, reader.numbers), task.labels.ravel()
     for draws in range(1, _DRAWS):
         codes = _draw(sizes, reader, rng)
-        ids = _ids(sizes, reader, codes, read, task)
+        ids = _ids(sizes, reader, codes, read)
         keys = fold(ids[:, -1] if isinstance(task, NextToken) else ids.ravel(), codes.Q)
         chosen = one_answer_each(keys, labels)
         if chosen is not None and len(chosen) <= sizes.questions:
@@ -367,17 +384,12 @@ def _first(sizes: Demand, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     return n * numbers + np.arange(n) - sizes.codes
 
 
-def _ids(sizes: Demand, reader: _Reader, codes: _Codes, read: _Read, task: NextToken | SeqToSeq) -> NDArray[np.int64]:
+def _ids(sizes: Demand, reader: _Reader, codes: _Codes, read: _Read) -> NDArray[np.int64]:
     """The ids behind the rounds [N, n], modulo Q."""
     Q = codes.Q
-    if reader.table is None:
-        own = (multiply(reader.numbers % Q, np.array([codes.slope]), Q) + codes.offset) % Q
-    else:
-        assert task.tokens is not None
-        own = codes.own[task.tokens]
     a = np.array([digit % Q for digit in codes.digits], dtype=np.int64)
     digits = multiply(read.digits % Q, a, Q)
-    ids = own + codes.positions
+    ids = reader.own(codes) + codes.positions
     if sizes.settings.causal:
         # Rounds behind its own position show a token itself, again and again.
         rest = (int(a.sum()) - np.cumsum(a)) % Q
@@ -409,17 +421,7 @@ def _front(sizes: Demand, reader: _Reader, codes: _Codes) -> list[Layer]:
     n, causal = sizes.size.length, sizes.settings.causal
     placed = sizes.settings.positions and not causal
     step, start = (n, -sizes.codes) if placed else (1, 1 if causal else -sizes.codes)
-    zeros = [0, 0] if causal else []
-    if reader.table is not None:
-        rows = [[*zeros, step * int(z) + start, int(phi)] for z, phi in zip(reader.table, codes.own, strict=True)]
-        layers: list[Layer] = [Embedding(integers(rows))]
-    else:
-        W = [[entry] for entry in (*zeros, step, codes.slope)]
-        b = [*zeros, start, codes.offset]
-        project, folding = reader.front
-        assert isinstance(folding, FeedForward)
-        last = Affine(integers(W), integers(b), role="codes", relu=False)
-        layers = [project, FeedForward((*folding.layers, last), name=folding.name)]
+    layers = reader.front(step, start, [0, 0] if causal else [], codes)
     if causal:
         layers.append(Positions(integers([[k + 1, (k + 1) ** 2, 0, int(codes.positions[k])] for k in range(n)])))
     elif placed:
@@ -445,3 +447,19 @@ def _rounds(sizes: Demand, codes: _Codes) -> list[Layer]:
             retire = Block(integers([[1, 0]]), integers([1]), away, role="retire")
             layers.append(Residual((retire,), name=f"retire.{t}"))
     return layers
+
+
+CONSTRUCTION = Construction(
+    name=NAME,
+    paper="Kim, Kim & Mozafari 2023",
+    summary="n rounds of hardmax attention read a sequence into its id: Õ(n + √(nN))",
+    settings=Settings,
+    build=build,
+    covers=("next-token", "seq-to-seq"),
+    plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),
+    orders={"seq-to-seq": "Õ(d + n + √(nN))"},
+    hypotheses=lambda task, s: of_sequences(NAME, task, positions=s.positions, causal=s.causal),
+    colour="#1b8a7a",
+    dash=(0, (8, 3)),
+    flags="--ids hashed",
+)

@@ -25,14 +25,17 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.bounds.madden_2024 import needed
+from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets.linear import check_system
-from byheart.constructions.plan import Plan
+from byheart.constructions.plan import Part, Plan
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.network import attention, embedded
+from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, NextTokenDistribution, Task, conflict
 from byheart.tasks.distinct import distinct
+from byheart.tasks.theorems import Hypothesis, one_answer
 
 Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
@@ -83,14 +86,15 @@ def plan(demand: Demand, settings: Settings) -> Plan:
     """Every tensor's shape."""
     d, d_h = _dimensions(settings)
     size, N = demand.size, demand.contexts
-    tensors: list[tuple[str, tuple[int, ...]]] = [
-        ("embedding.W_E", (size.vocab, d)),
-        ("positions.W_pos", (size.length, d)),
-    ]
-    tensors += [(f"attention.{name}", (1, d, d_h)) for name in ("W_Q", "W_K", "W_V")]
-    tensors += [("attention.W_O", (1, d_h, d)), ("units.W_in", (d, N)), ("units.b_in", (N,))]
-    tensors += [("unembedding.W_U", (N, size.labels))]
-    return Plan(tuple(tensors), depth=4, width=max(d, N, size.labels))
+    read, write = (1, d, d_h), (1, d_h, d)
+    parts: tuple[Part, ...] = (
+        ("embedding", (("W_E", (size.vocab, d)),)),
+        ("positions", (("W_pos", (size.length, d)),)),
+        ("attention", (("W_Q", read), ("W_K", read), ("W_V", read), ("W_O", write))),
+        ("units", (("W_in", (d, N)), ("b_in", (N,)))),
+        ("unembedding", (("W_U", (N, size.labels)),)),
+    )
+    return Plan(parts, depth=4, width=max(d, N, size.labels))
 
 
 def _dimensions(settings: Settings) -> tuple[int, int]:
@@ -113,8 +117,8 @@ def _checked(task: Task) -> NextTokenDistribution | NextToken:
     return task
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[SoftmaxNetwork, dict[str, object]]:
-    """The network, and what was chosen."""
+def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+    """The network that has memorized ``task``."""
     d, d_h = _dimensions(settings)
     checked = _checked(task)
     assert checked.tokens is not None
@@ -135,7 +139,19 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Sof
     chosen["condition"] = float(f"{condition:.3g}")
     if isinstance(checked, NextTokenDistribution):
         chosen["needed_by_any_model"] = needed(len(kept), task.size.labels)
-    return network, chosen
+    return Made(network, plan(Demand(task.size, len(kept)), settings), chosen)
+
+
+def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
+    """What the theorem asks of a task."""
+    if not isinstance(task, NextTokenDistribution) or task.tokens is None:
+        raise BadInput(f"{NAME} speaks of next-token distributions over token ids; the task is {task.kind}")
+    zeros = int((task.probabilities == 0).sum())
+    which = f"{zeros:,} of {task.probabilities.size:,} are 0: approached, not reached" if zeros else "all are"
+    return [
+        one_answer(task, positions=True, what="context"),
+        Hypothesis.told("every probability is positive", not zeros, which),
+    ]
 
 
 def _logits(task: NextTokenDistribution | NextToken, floor: float) -> Floats:
@@ -177,3 +193,18 @@ def _units(numbers: Floats) -> tuple[Floats, Floats]:
     ordered = np.sort(numbers)
     gaps = np.concatenate([[1.0], np.diff(ordered)])
     return ordered - gaps / 2, STEEP / gaps
+
+
+CONSTRUCTION = Construction(
+    name=NAME,
+    paper="Madden, Fox & Thrampoulidis 2024",
+    summary="one decoder layer with N units: any N next-token distributions, ωN parameters",
+    kind="softmax",
+    settings=Settings,
+    build=build,
+    covers=("next-token",),
+    plan=lambda size, _, settings: plan(worst_demand(size), settings),
+    orders={"next-token-distribution": "ωN + 2N + ω + n + 4"},
+    hypotheses=hypotheses,
+    colour="#b5648f",
+)

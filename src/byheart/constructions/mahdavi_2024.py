@@ -28,24 +28,26 @@ subsets that the construction uses are.
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed
+from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets.heads import random_head, saturating_head
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.constructions.gadgets.linear import Factored, check_system, factor, refine
-from byheart.constructions.plan import Plan
+from byheart.constructions.plan import Part, Plan
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.balls import residual
 from byheart.networks.softmax.network import attention
-from byheart.size import Size
+from byheart.progress import Report
 from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task, conflict
 from byheart.tasks.conditions import alike
 from byheart.tasks.ranks import context_ranks, numerical_rank
+from byheart.tasks.theorems import Hypothesis, full_ranks, general_position, independent, one_answer
 
 Floats = npt.NDArray[np.float64]
 NAME = "mahdavi-2024"
@@ -83,12 +85,6 @@ class Sizes:
     """C, or None for real targets, which need no unembedding."""
 
 
-def sizes(task: Task, settings: Settings) -> Sizes:
-    """The sizes of the network for ``task``; BadInput if the settings do not fit it."""
-    different = _different(task)
-    return sizes_for(different.size, settings, shared=different.shared, targets=isinstance(task, QueryTargets))
-
-
 def _different(task: Task) -> QueryTask:
     """The task with every question asked once; BadInput if one has two answers."""
     if not isinstance(task, QueryTask):
@@ -107,21 +103,18 @@ def _different(task: Task) -> QueryTask:
     return QueryLabels(contexts=contexts, queries=task.queries[kept], labels=labels, label_count=task.label_count)
 
 
-def sizes_for(size: Size, settings: Settings, *, shared: bool, targets: bool) -> Sizes:
-    """The same from a task's size alone."""
-    N, n, d = size.examples, size.length, size.dim
+def _sizes(task: QueryTask, settings: Settings) -> Sizes:
+    """The sizes of the network for ``task``; BadInput if the settings do not fit it."""
+    N, n, d = task.size.examples, task.size.length, task.size.dim
     assert d is not None
     d_h = settings.head_dim if settings.head_dim is not None else min(n, d)
     if not 1 <= d_h <= d:
         raise BadInput(f"head_dim is {d_h}; expected 1 ≤ d_h ≤ d = {d}: more than d gains nothing")
-    if settings.way not in get_args(Way):
-        raise BadInput(f"way is {settings.way!r}; expected one of {', '.join(get_args(Way))}")
-    H = settings.heads
-    if H is None:
-        H = _fewest_heads(N, n, d, d_h, settings.way, shared)
+    H = _fewest_heads(N, n, d, d_h, settings.way, task.shared) if settings.heads is None else settings.heads
     if H < 1:
         raise BadInput(f"heads is {H}; expected at least 1")
-    return Sizes(N, n, d, H, d_h, outputs=1 if targets else 2, labels=None if targets else size.labels)
+    targets = isinstance(task, QueryTargets)
+    return Sizes(N, n, d, H, d_h, outputs=1 if targets else 2, labels=None if targets else task.size.labels)
 
 
 def _fewest_heads(N: int, n: int, d: int, d_h: int, way: str, shared: bool) -> int:
@@ -135,17 +128,18 @@ def _fewest_heads(N: int, n: int, d: int, d_h: int, way: str, shared: bool) -> i
 def plan(sizes: Sizes) -> Plan:
     """Every tensor's shape: H(2 d d_h + d k + k²) entries for k outputs, and k·C to read labels."""
     H, d, k = sizes.heads, sizes.dim, sizes.outputs
-    tensors = [("attention.W_Q", (H, d, sizes.head_dim)), ("attention.W_K", (H, d, sizes.head_dim))]
-    tensors += [("attention.W_V", (H, d, k)), ("attention.W_O", (H, k, k))]
-    width = max(d, k)
+    read = (H, d, sizes.head_dim)
+    attention: Part = ("attention", (("W_Q", read), ("W_K", read), ("W_V", (H, d, k)), ("W_O", (H, k, k))))
     if sizes.labels is None:
-        return Plan(tuple(tensors), depth=1, width=width)
-    return Plan((*tensors, ("unembedding.W_U", (k, sizes.labels))), depth=2, width=max(width, sizes.labels))
+        return Plan((attention,), depth=1, width=max(d, k))
+    unembedding: Part = ("unembedding", (("W_U", (k, sizes.labels)),))
+    return Plan((attention, unembedding), depth=2, width=max(d, k, sizes.labels))
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[SoftmaxNetwork, dict[str, object]]:
-    """The network, and what was chosen: rank, condition number and residual."""
-    task, known = _different(task), sizes(task, settings)
+def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+    """The network; rank, condition number and residual are among what was chosen."""
+    task = _different(task)
+    known = _sizes(task, settings)
     _check_task(task, known, settings)
     check_system(NAME, known.examples)
     network, factored = _best_attention(task, known, settings, rng)
@@ -167,7 +161,21 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Sof
         "condition": float(f"{factored.condition:.3g}"),
         "residual": float(f"{missing:.2g}"),
     }
-    return finished if W_U is None else finished.with_tensor("W_U", W_U), chosen
+    return Made(finished if W_U is None else finished.with_tensor("W_U", W_U), plan(known), chosen)
+
+
+def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
+    """What Theorem 1 asks of a task; and general position, which the proofs before it asked for."""
+    if not isinstance(task, QueryTask):
+        raise BadInput(f"{NAME} speaks of contexts with queries; the task is {task.kind}")
+    n, d = task.size.length, task.queries.shape[1]
+    return [
+        one_answer(task, positions=False, what="context with its query"),
+        Hypothesis.told("n < d", n < d, f"n = {n}, d = {d}"),
+        full_ranks(task),
+        independent("every n queries are independent", task.queries, n),
+        general_position(task),
+    ]
 
 
 def _check_task(task: QueryTask, sizes: Sizes, settings: Settings) -> None:
@@ -294,3 +302,17 @@ def _limit(task: QueryTask, sizes: Sizes) -> tuple[int, str]:
     rank = numerical_rank(task.contexts, FIRM).rank
     limit = min(H * rank, feature_rank(H, len(np.unique(task.contexts, axis=0))))
     return limit, f"{limit}: the context's tokens are dependent, of rank {rank}"
+
+
+CONSTRUCTION = Construction(
+    name=NAME,
+    paper="Mahdavi, Liao & Thrampoulidis 2024",
+    summary="one attention layer on contexts with queries: H(min(n, d_h) − 1) + 1 examples",
+    kind="softmax",
+    settings=Settings,
+    build=build,
+    orders=dict.fromkeys(("query-labels", "query-targets"), "O(d²N/n)"),
+    hypotheses=hypotheses,
+    colour="#4f7f9f",
+    flags="--heads 20 --way generic",
+)

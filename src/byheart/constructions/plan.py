@@ -7,33 +7,8 @@ from typing import TypeAlias
 
 from byheart.networks import Account
 
-
-@dataclass(frozen=True)
-class Plan:
-    """The shape of every tensor of a network that a construction is going to build.
-
-    Constructions whose sizes follow from the task's sizes alone plan exactly: ``plan.agrees_with(account)`` holds for
-    the network that they build, and :func:`byheart.build` checks it every time.
-    """
-
-    tensors: tuple[tuple[str, tuple[int, ...]], ...]
-    depth: int
-    width: int
-
-    @property
-    def dense(self) -> int:
-        """Entries of all tensors, zeros included."""
-        return sum(prod(shape) for _, shape in self.tensors)
-
-    @property
-    def embedding(self) -> int:
-        """Entries of token embedding tables."""
-        return sum(prod(shape) for name, shape in self.tensors if name.startswith("embedding"))
-
-    def agrees_with(self, account: Account) -> bool:
-        """Whether the account of a built network has exactly these tensors, this depth and this width."""
-        built = tuple((item.name, item.shape) for item in account.items)
-        return built == self.tensors and (account.depth, account.width) == (self.depth, self.width)
+Named: TypeAlias = tuple[str, tuple[int, ...]]
+"""A tensor's name and its shape."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +22,7 @@ class Shape:
         """Σ (inputs + 1) · outputs."""
         return sum(outputs * (inputs + 1) for _, outputs, inputs in self.layers)
 
-    def tensors(self, name: str) -> Iterable[tuple[str, tuple[int, ...]]]:
+    def tensors(self, name: str) -> Iterable[Named]:
         """The tensors of a feed-forward network of this shape, as the network itself will name them."""
         for index, (role, outputs, inputs) in enumerate(self.layers):
             yield f"{name}.{index}.{role}.W", (outputs, inputs)
@@ -60,7 +35,12 @@ class Blocks:
 
     blocks: tuple[tuple[str, int, int], ...]
 
-    def tensors(self, name: str) -> Iterable[tuple[str, tuple[int, ...]]]:
+    @property
+    def dense(self) -> int:
+        """Σ (2·d_model + 1) · d_ff."""
+        return sum(d_ff * (2 * d_model + 1) for _, d_ff, d_model in self.blocks)
+
+    def tensors(self, name: str) -> Iterable[Named]:
         """The tensors of such a chain, as the network itself will name them."""
         for index, (role, d_ff, d_model) in enumerate(self.blocks):
             yield f"{name}.{index}.{role}.W_in", (d_ff, d_model)
@@ -68,23 +48,61 @@ class Blocks:
             yield f"{name}.{index}.{role}.W_out", (d_model, d_ff)
 
 
-Part: TypeAlias = tuple[str, Shape | Blocks | tuple[tuple[str, tuple[int, ...]], ...]]
+Part: TypeAlias = tuple[str, Shape | Blocks | tuple[Named, ...]]
 """A layer's name with its shape: that of a feed-forward network or of blocks, or the named shapes of its tensors."""
 
 
+@dataclass(frozen=True)
+class Plan:
+    """The shape of every tensor of a network that a construction is going to build, part by part.
+
+    Constructions whose sizes follow from the task's sizes alone plan exactly: ``plan.agrees_with(account)`` holds for
+    the network that they build, and :func:`byheart.build` checks it every time.
+    """
+
+    parts: tuple[Part, ...]
+    depth: int
+    width: int
+
+    @property
+    def tensors(self) -> tuple[Named, ...]:
+        """Every tensor. Networks may have millions, so all that is counted below is counted without naming them."""
+        found: list[Named] = []
+        for name, part in self.parts:
+            found += (
+                [(f"{name}.{key}", shape) for key, shape in part] if isinstance(part, tuple) else part.tensors(name)
+            )
+        return tuple(found)
+
+    @property
+    def dense(self) -> int:
+        """Entries of all tensors, zeros included."""
+        return sum(_dense(part) for part in self.parts)
+
+    @property
+    def embedding(self) -> int:
+        """Entries of token embedding tables."""
+        return sum(_dense(part) for part in self.parts if part[0].startswith("embedding"))
+
+    def agrees_with(self, account: Account) -> bool:
+        """Whether the account of a built network has exactly these tensors, this depth and this width."""
+        built = tuple((item.name, item.shape) for item in account.items)
+        return built == self.tensors and (account.depth, account.width) == (self.depth, self.width)
+
+
+def _dense(part: Part) -> int:
+    shape = part[1]
+    return sum(prod(sizes) for _, sizes in shape) if isinstance(shape, tuple) else shape.dense
+
+
 def plan_of(parts: Iterable[Part], *, input_width: int, extra_depth: int) -> Plan:
-    """Put the parts of a network together: feed-forward shapes, and other layers as their named tensors."""
-    tensors: list[tuple[str, tuple[int, ...]]] = []
-    depth, width = extra_depth, input_width
-    for name, part in parts:
+    """Put the parts of a network together; ``extra_depth`` is that of layers that are neither Shape nor Blocks."""
+    parts, depth, width = tuple(parts), extra_depth, input_width
+    for _, part in parts:
         if isinstance(part, Shape):
-            tensors.extend(part.tensors(name))
             depth += len(part.layers)
             width = max(width, *(outputs for _, outputs, _ in part.layers))
         elif isinstance(part, Blocks):
-            tensors.extend(part.tensors(name))
             depth += 2 * len(part.blocks)
             width = max(width, *(d_ff for _, d_ff, _ in part.blocks))
-        else:
-            tensors.extend((f"{name}.{key}", shape) for key, shape in part)
-    return Plan(tuple(tensors), depth, width)
+    return Plan(parts, depth, width)

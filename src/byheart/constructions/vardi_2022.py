@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets import grid, lookup
+from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS
 from byheart.constructions.gadgets.grid import Grid
 from byheart.constructions.gadgets.hashing import (
@@ -32,7 +34,8 @@ from byheart.constructions.gadgets.keys import filled_up, one_answer_each
 from byheart.constructions.gadgets.tokens import TRIES
 from byheart.constructions.plan import Part, Plan, Shape, plan_of
 from byheart.errors import BadInput
-from byheart.networks.exact import Affine, ExactNetwork, FeedForward, Flatten, Layer, integers
+from byheart.networks.exact import Affine, FeedForward, Flatten, Layer, integers
+from byheart.progress import Report
 from byheart.size import Size
 from byheart.tasks import NextToken, Task
 
@@ -134,8 +137,8 @@ def plan(demand: Demand) -> Plan:
     return plan_of(parts, input_width=demand.coordinates, extra_depth=0)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
-    """The network that has memorized ``task``, and what was chosen on the way."""
+def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+    """The network that has memorized ``task``."""
     checked = consistent(NAME, task, positions=True)
     if not isinstance(checked, NextToken):
         raise BadInput(f"{NAME} memorizes points: one label a sequence; the task asks for one a token ({task.kind})")
@@ -146,14 +149,8 @@ def build(task: Task, settings: Settings, rng: np.random.Generator) -> tuple[Exa
     keys, answers = filled_up(keys[pick], checked.labels[pick], checked.size.examples)
     layers = [*before, *sizes.lookup.layers(keys, integers(answers))]
     flatten: list[Layer] = [Flatten()] if checked.size.length > 1 else []
-    network = ExactNetwork(
-        (*flatten, FeedForward(tuple(layers), name="label")),
-        inputs="vectors" if sizes.signed else "tokens",
-        outputs="last",
-        length=checked.size.length,
-        dim=checked.size.dim or 1,
-    )
-    return network, chosen
+    network = network_for(checked, (*flatten, FeedForward(tuple(layers), name="label")))
+    return Made(network, plan(sizes), chosen)
 
 
 def _grid(task: Task) -> Grid:
@@ -180,3 +177,18 @@ def _hash(
             project = Affine(integers([points.weights(v)]), integers([offset + a]), role="hash")
             return [project, *fold_layers([1], 0, Q, sizes.folds)], keys, {"modulus": Q, "draws": draws}
     raise RuntimeError(f"{TRIES} draws did not tell {len(labels)} points apart; please report this task")
+
+
+CONSTRUCTION = Construction(
+    name=NAME,
+    paper="Vardi, Yehudai & Shamir 2022",
+    summary="a ReLU network without attention on the whole sequence as one point: Õ(√N)",
+    settings=Settings,
+    build=build,
+    covers=("next-token",),
+    plan=lambda size, _, settings: plan(worst_demand(size, settings)),
+    orders={"next-token": "Õ(√N)"},
+    colour="#d1781f",
+    dash=(0, (4, 2)),
+    flags="--bits 53",
+)

@@ -15,7 +15,7 @@ import numpy as np
 from byheart.approximation import Approximation, Measured
 from byheart.approximation.functions import Floats
 from byheart.approximation.measure import outputs
-from byheart.report.style import COLOURS, FAINT, INK, QUIET, canvas, plain
+from byheart.report.style import FAINT, INK, QUIET, canvas, colours, plain
 
 Found: TypeAlias = Sequence[tuple[Approximation, Measured]]
 COLOUR = "#1f5fa8"
@@ -69,7 +69,7 @@ def _spread(many: int) -> list[int]:
 
 def _draw_slices(part: Any, found: Found) -> None:
     """Side by side: the function, and what the network of each ε makes of it."""
-    target, colour = found[0][0].target, COLOURS.get(_by(found), COLOUR)
+    target, colour = found[0][0].target, colours().get(_by(found), COLOUR)
     points = slice_points(found[0][0].network.length, found[0][0].network.dim)
     xs, wanted = points[:, 0, 0], target(points)[:, 0]
     for index, axes in enumerate(part.subplots(1, len(found), sharey=True, squeeze=False)[0]):
@@ -106,7 +106,7 @@ def _draw_errors(axes: Any, found: Found) -> None:
     axes.plot(ends, ends, color=FAINT, linewidth=1.4, linestyle=(0, (5, 3)))
     named = _apart(epsilons)
     for result, measured in found:
-        shade = COLOURS.get(_by(found), COLOUR) if result.close(measured) else "#b3123f"
+        shade = colours().get(_by(found), COLOUR) if result.close(measured) else "#b3123f"
         bars = [[measured.error - measured.low], [measured.high - measured.error]]
         place = (result.epsilon, measured.error)
         axes.errorbar([result.epsilon], [measured.error], yerr=bars, fmt="o", color=shade, markersize=5, capsize=4)
@@ -138,7 +138,7 @@ def _beside() -> dict[str, Any]:
 def _draw_parameters(axes: Any, found: Found) -> None:
     """Parameters against ε, and the questions of the grid, which is what they memorize."""
     epsilons = [result.epsilon for result, _ in found]
-    colour = COLOURS.get(_by(found), COLOUR)
+    colour = colours().get(_by(found), COLOUR)
     parameters = [result.account.dense for result, _ in found]
     questions = [result.certificate.checked for result, _ in found]
     axes.plot(epsilons, questions, "o-", color=FAINT, markersize=4, linewidth=1.4)

@@ -1,16 +1,17 @@
-"""Every construction on one task: built, counted, saved, reloaded, certified; one row each."""
+"""Every construction on one task: built, counted, saved, reloaded, certified; one row each.
+
+The one place in this room that does work of its own, by the same calls as the commands ``build`` and ``certify``.
+"""
 
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from byheart import networks
-from byheart.bounds import BOUNDS
 from byheart.certificates import certify
-from byheart.constructions import CONSTRUCTIONS, build
+from byheart.constructions import Construction, build, known
 from byheart.errors import BadInput
+from byheart.progress import Report
 from byheart.tasks import Task
 
 
@@ -35,55 +36,34 @@ class Compared:
     note: str = ""
 
 
-def compare(
-    task: Task, *, seed: int = 0, positions: bool = False, report: Callable[[str], None] | None = None
-) -> list[Compared]:
-    """Build every construction for ``task``; smallest first, refusals last. ``report`` hears what is being done."""
+def compare(task: Task, *, seed: int = 0, positions: bool = False, report: Report | None = None) -> list[Compared]:
+    """Build every construction for ``task``; smallest first, refusals last."""
     rows = []
-    for name in CONSTRUCTIONS:
+    for done, construction in enumerate(known().values()):
         if report is not None:
-            report(name)
+            report(done, len(known()), construction.name)
         try:
-            rows.append(_one(name, task, seed, positions))
+            rows.append(_one(construction, task, seed, positions))
         except (BadInput, RuntimeError) as refusal:
-            rows.append(Compared(name, published(name, task.kind), note=str(refusal)))
+            rows.append(Compared(construction.name, _published(construction, task), note=str(refusal)))
     return sorted(rows, key=lambda row: (row.parameters is None, (row.parameters or 0) - (row.embedding or 0)))
 
 
-_IN_SHORT = {
-    "interpolate": "naive: 3 a label",
-    "folding": "ours",
-    "vardi-2022": "Õ(√N)",
-    "dana-2025": "O(d(n + ω + N))",
-}
-"""What is nobody's theorem, and orders whose expression is long (:mod:`byheart.bounds` has them in full)."""
+def _published(construction: Construction, task: Task) -> str:
+    return construction.orders.get(task.kind, "–")
 
 
-def published(construction: str, setting: str) -> str:
-    """What the paper of a construction says about a setting: the order, or "–" if it says nothing.
-
-    >>> published("kim-2023", "seq-to-seq"), published("kim-2023", "next-token"), published("folding", "next-token")
-    ('Õ(d + n + √(nN))', '–', 'ours')
-    """
-    if construction in _IN_SHORT:
-        return _IN_SHORT[construction]
-    said = (
-        b.expression for b in BOUNDS if b.name.startswith(construction) and (b.side, b.setting) == ("upper", setting)
-    )
-    return next(said, "–")
-
-
-def _one(name: str, task: Task, seed: int, positions: bool) -> Compared:
-    built = build(name, task, seed=seed, settings=CONSTRUCTIONS[name].settings_with(positions=positions))
+def _one(construction: Construction, task: Task, seed: int, positions: bool) -> Compared:
+    built = build(construction, task, seed=seed, settings=construction.settings_with(positions=positions))
     with tempfile.TemporaryDirectory() as folder:
-        networks.save(built.network, Path(folder) / "network")
+        built.save(Path(folder) / "network")
         start = time.perf_counter()
         certificate = certify(Path(folder) / "network", task)
         seconds = time.perf_counter() - start
     account = built.account
     return Compared(
-        construction=name,
-        published=published(name, task.kind),
+        construction=built.construction,
+        published=_published(construction, task),
         parameters=account.dense,
         embedding=account.embedding,
         nonzero=account.nonzero,

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from byheart.bounds.counting import bits_needed
+from byheart.bounds.kajitsuka_sato_2025 import needed_seq_to_seq, next_token
 from byheart.constructions.gadgets.demand import Setting
-from byheart.report.compare import published
-from byheart.report.planner import planned
-from byheart.report.style import COLOURS, DASHES, FAINT, INK, QUIET, canvas
+from byheart.constructions.planner import planned
+from byheart.constructions.registry import known
+from byheart.report.style import FAINT, INK, QUIET, canvas, colours
 from byheart.size import Size
 
 _GAP = 0.048
@@ -82,14 +84,9 @@ def draw_parameters(panels: list[Panel], path: Path) -> None:
     """
     picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
     for axes, panel in zip(all_axes, panels, strict=True):
-        lines = [*_constructions(panel), *_lower_bounds(panel)]
-        for line in lines:
-            axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
         _draw_built(axes, panel)
-        axes.set(xscale="log", yscale="log", ylim=(1, None), xlim=(panel.examples[0], panel.examples[-1]))
+        _draw_lines(axes, panel, [*_constructions(panel), *_lower_bounds(panel)], (1, None))
         _smallest_band(axes, panel)
-        name_lines(axes, lines)
-        axes.set_xlabel("N, sequences memorized", color=INK)
         axes.set_ylabel("parameters, without embedding table", color=INK)
         axes.set_title(f"Parameters that memorize N sequences: {panel.title}", fontsize=9.5, color=INK, loc="left")
         if panel.built:
@@ -98,15 +95,24 @@ def draw_parameters(panels: list[Panel], path: Path) -> None:
     picture.savefig(path)
 
 
+def _draw_lines(axes: Any, panel: Panel, lines: list[Line], limits: tuple[float, float | None]) -> None:
+    """Curves over N, both axes logarithmic, with their names at the right; ``limits`` are those of the vertical one."""
+    for line in lines:
+        axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
+    axes.set(xscale="log", yscale="log", ylim=limits, xlim=(panel.examples[0], panel.examples[-1]))
+    axes.set_xlabel("N, sequences memorized", color=INK)
+    name_lines(axes, lines)
+
+
 def _draw_built(axes: Any, panel: Panel) -> None:
     """Dots for what was built, with the numbers of the smallest and of the largest."""
     ordered = sorted(panel.built, key=lambda point: point.parameters)
     for point in ordered:
-        colour = COLOURS.get(point.construction, INK)
+        colour = colours().get(point.construction, INK)
         axes.plot(point.examples, point.parameters, "o", color=colour, ms=7, markeredgecolor="white", zorder=5)
     for point, side in zip((ordered[:1] + ordered[1:][-1:]), (-1, 1), strict=False):
         place = {"xytext": (0, 9 * side), "textcoords": "offset points", "ha": "center", "va": "center"}
-        colour = COLOURS.get(point.construction, INK)
+        colour = colours().get(point.construction, INK)
         axes.annotate(f"{point.parameters:,}", (point.examples, point.parameters), color=colour, fontsize=8, **place)
 
 
@@ -119,7 +125,7 @@ def _smallest_band(axes: Any, panel: Panel) -> None:
         if i + 1 < len(best) and best[i + 1] == name:
             continue
         left, right = edges[begin], edges[i + 1]
-        axes.axvspan(left, right, ymax=0.035, color=COLOURS.get(name, INK), linewidth=0)
+        axes.axvspan(left, right, ymax=0.035, color=colours().get(name, INK), linewidth=0)
         if math.log(right / left) > 0.2 * whole:
             place = {"transform": axes.get_xaxis_transform(), "ha": "center", "va": "center"}
             axes.text(math.sqrt(left * right), 0.016, f"smallest: {name}", color="white", fontsize=8, **place)
@@ -139,11 +145,7 @@ def draw_constants(panels: list[Panel], path: Path) -> None:
         lines = [line for line in lines if line.ys[-1] < _FAR]
         lines.append(Line("2√3: folding, N → ∞, full load", xs, [2 * math.sqrt(3)] * len(xs), FAINT, (0, (5, 3)), 1.4))
         lines.append(Line("Ω(1) needed, constant unknown", xs, [1.0] * len(xs), FAINT, (0, (1, 1.5)), 1.6))
-        for line in lines:
-            axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
-        axes.set(xscale="log", yscale="log", ylim=(0.8, _FAR), xlim=(xs[0], xs[-1]))
-        name_lines(axes, lines)
-        axes.set_xlabel("N, sequences memorized", color=INK)
+        _draw_lines(axes, panel, lines, (0.8, _FAR))
         root = "√(N log₂C)" if panel.setting == "next-token" else "√(nN log₂C)"
         axes.set_ylabel(f"parameters ÷ {root}", color=INK)
         axes.set_title(f"The constant: {panel.title}", fontsize=9.5, color=INK, loc="left")
@@ -155,8 +157,8 @@ def _constructions(panel: Panel) -> list[Line]:
     for name in sorted({point.construction for point in panel.points}):
         chosen = [point for point in panel.points if point.construction == name]
         xs, ys = [point.examples for point in chosen], [float(point.parameters) for point in chosen]
-        note = published(name, panel.setting).strip("–")
-        lines.append(Line(name, xs, ys, COLOURS.get(name, INK), DASHES.get(name, "-"), note=note))
+        entry = known()[name]
+        lines.append(Line(name, xs, ys, entry.colour, entry.dash or "-", note=entry.orders.get(panel.setting, "")))
     return lines
 
 
@@ -165,10 +167,10 @@ def _lower_bounds(panel: Panel) -> list[Line]:
     size, examples = panel.size, panel.examples
     questions = [N * (size.length if panel.setting == "seq-to-seq" else 1) for N in examples]
     if panel.setting == "seq-to-seq":
-        order, name = [math.sqrt(q / max(1.0, math.log(q))) for q in questions], "Ω(√(nN/log nN)), slope only"
+        order, name = [needed_seq_to_seq(N, size.length) for N in examples], "Ω(√(nN/log nN)), slope only"
     else:
-        order, name = [math.sqrt(q) for q in questions], "Ω(√N) needed, slope only"
-    counting = [q * math.log2(max(2, size.labels)) / 32 for q in questions]
+        order, name = [next_token(N) for N in examples], "Ω(√N) needed, slope only"
+    counting = [bits_needed(q, max(2, size.labels)) / 32 for q in questions]
     return [
         Line(name, examples, order, FAINT, (0, (1, 1.5)), 1.6),
         Line("needed if a weight had 32 bits", examples, counting, FAINT, (0, (5, 3)), 1.4),

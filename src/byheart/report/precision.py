@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from byheart.report.figures import Line, name_lines
-from byheart.report.style import COLOURS, FAINT, INK, canvas
+from byheart.report.style import FAINT, INK, canvas, colours
 
 _NAMES = {
     ("paper", "hard"): "paper's scale, hard sequences",
@@ -14,7 +14,7 @@ _NAMES = {
     ("gentle", "hard"): "gentle (ours), hard sequences",
     ("gentle", "random"): "gentle (ours), random ones",
 }
-_COLOURS = {"paper": COLOURS["kajitsuka-sato-2024"], "gentle": COLOURS["folding"]}
+_COLOURS = {"paper": colours()["kajitsuka-sato-2024"], "gentle": colours()["folding"]}
 
 
 @dataclass(frozen=True)

@@ -3,23 +3,17 @@
 from pathlib import Path
 from typing import Any
 
+from byheart.constructions import known
 from byheart.errors import BadInput, missing
 
-COLOURS = {
-    "interpolate": "#8c8c8c",
-    "vardi-2022": "#d1781f",
-    "kajitsuka-sato-2025": "#1f5fa8",
-    "folding": "#b3123f",
-    "kim-2023": "#1b8a7a",
-    "kajitsuka-sato-2024": "#7a4fb5",
-    "dana-2025": "#7f8c1d",
-    "madden-2024": "#b5648f",
-}
-DASHES: dict[str, Any] = {"vardi-2022": (0, (4, 2)), "kim-2023": (0, (8, 3))}
-"""Curves that may lie on another one are dashed, so that both are seen."""
 INK = "#222222"
 FAINT = "#b5b5b5"
 QUIET = "#757575"
+
+
+def colours() -> dict[str, str]:
+    """The colour of every construction, by its name."""
+    return {construction.name: construction.colour for construction in known().values()}
 
 
 def canvas(

@@ -2,11 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.constructions.construction import Construction, Made
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
 from byheart.constructions.folding.features import (
     Gates,
@@ -16,10 +16,11 @@ from byheart.constructions.folding.features import (
     draw_gates,
     draw_positions,
 )
-from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, OWN, Front, draw_codes
+from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, Front, draw_codes
 from byheart.constructions.folding.layers import label_layers
+from byheart.constructions.gadgets.asking import Asking, asking
 from byheart.constructions.gadgets.assemble import network_for
-from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, Setting, grid_bits, most_questions, positioned_ids
+from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, Setting, grid_bits, most_questions
 from byheart.constructions.gadgets.hypotheses import consistent, labelled
 from byheart.constructions.gadgets.keys import one_answer_each
 from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
@@ -64,39 +65,19 @@ class Demand:
         return design(self.questions, bits, reach, self.front.dims, first_folds=folds, growth=growth)
 
 
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """A task as questions: which token asks [K], which sequence it stands in [K], the label [K], and tokens [N, n]."""
-
-    task: Task
-    ids: NDArray[np.int64]
-    asking: NDArray[np.int64]
-    sequence: NDArray[np.int64]
-    labels: NDArray[np.int64]
-    first: NDArray[np.int64]
-    own: int
-
-    def hashes(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
-        """u = own code + WEIGHT · Σ codes for every question [K, D]."""
-        total = np.zeros((len(self.ids), codes.shape[1]), dtype=np.int64)
-        for position in range(self.ids.shape[1]):
-            total += codes[self.ids[:, position]]
-        total[:, : self.own] = 0
-        return codes[self.asking] + WEIGHT * total[self.sequence]
-
-
-@lru_cache(maxsize=1)
 def demand(task: Task, settings: Settings) -> Demand:
     """Count what ``task`` demands; the level is found by trying, from a generator of its own."""
-    checked, asked = labelled(NAME, task), _asked(labelled(NAME, task), settings.positions)
-    bits = grid_bits(task)
-    questions, spread = len(asked.asking), _spread(asked.ids)
-    rng = np.random.default_rng(0)
+    return _demand(asking(labelled(NAME, task), positions=settings.positions), settings)
+
+
+def _demand(asked: Asking, settings: Settings) -> Demand:
+    task, rng = asked.task, np.random.default_rng(0)
+    bits, spread = grid_bits(task), _spread(asked.ids)
     for level in HASH_LEVELS if task.vectors is not None else LEVELS:
-        front = Front(checked.size, settings.positions, isinstance(task, SeqToSeq), level, bits)
-        dim = front.dims[0]
-        if any(_distinct(asked, draw_codes(front, task, asked.first, dim, rng)[0]) is not None for _ in range(4)):
-            return Demand(front, questions, spread)
+        front = Front(task.size, settings.positions, isinstance(task, SeqToSeq), level, bits)
+        codes = (draw_codes(front, task, asked.first, front.dims[0], rng)[0] for _ in range(4))
+        if any(_distinct(asked, _hashes(asked, drawn, front.own)) is not None for drawn in codes):
+            return Demand(front, len(asked.places), spread)
     raise BadInput(f"{NAME}: no codes tell the questions of this task apart; is it consistent?")
 
 
@@ -133,14 +114,13 @@ def plan(demand: Demand, growth: int = 0) -> Plan:
     return plan_of(parts, input_width=max(D, demand.front.size.dim or 1), extra_depth=2 if embedded else 1)
 
 
-def build(
-    task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None
-) -> tuple[ExactNetwork, dict[str, object]]:
-    """The network that has memorized ``task``, and what was chosen on the way."""
+def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+    """The network that has memorized ``task``."""
     from byheart.constructions.folding.words import solve
 
     checked = consistent(NAME, task, positions=settings.positions)
-    wanted, asked = demand(task, settings), _asked(checked, settings.positions)
+    asked = asking(checked, positions=settings.positions)
+    wanted = _demand(asked, settings)
     for growth in range(_GROWTH):
         sizes = wanted.sizes(growth)
         for failures in range(_FAILURES):
@@ -152,7 +132,8 @@ def build(
             network = _assemble(
                 checked, drawn, label_layers(sizes, (drawn.centre, drawn.halvings), drawn.gates, drawn.positions, words)
             )
-            return network, {"growth": growth, "failures": failures, **_account(sizes, len(drawn.questions.label))}
+            chosen = {"growth": growth, "failures": failures, **_account(sizes, len(drawn.questions.label))}
+            return Made(network, plan(wanted, growth), chosen)
     raise RuntimeError(f"{NAME}: {_GROWTH * _FAILURES} draws were not solvable; please report this task")
 
 
@@ -179,14 +160,15 @@ class _Drawn:
     own: int
 
 
-def _draw(front: Front, asked: _Asked, sizes: Sizes, rng: np.random.Generator) -> _Drawn:
+def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -> _Drawn:
     """Codes that tell the questions apart, gates and position hash within the planned limits."""
     for _ in range(_DRAWS):
         codes, layers = draw_codes(front, asked.task, asked.first, sizes.dim, rng)
-        chosen = _distinct(asked, codes)
+        hashes = _hashes(asked, codes, front.own)
+        chosen = _distinct(asked, hashes)
         if chosen is None:
             continue
-        raw = asked.hashes(codes)[chosen]
+        raw = hashes[chosen]
         centre = np.sort(raw, axis=0)[len(raw) // 2]
         halvings = _common_halvings(raw - centre)
         u = (raw - centre) >> halvings
@@ -194,11 +176,11 @@ def _draw(front: Front, asked: _Asked, sizes: Sizes, rng: np.random.Generator) -
             continue
         gates = draw_gates(u, sizes, rng)
         opened, largest = gates.open(u)
-        found = draw_positions(u, sizes, rng, limit=sizes.words - slack(sizes.bits, sizes.words))
-        if largest <= sizes.gate_limit and found is not None:
-            positions, shifts = found
+        placed = draw_positions(u, sizes, rng, limit=sizes.words - slack(sizes.bits, sizes.words))
+        if largest <= sizes.gate_limit and placed is not None:
+            positions, shifts = placed
             questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
-            return _Drawn(layers, centre, halvings, gates, positions, questions, asked.own)
+            return _Drawn(layers, centre, halvings, gates, positions, questions, front.own)
     raise RuntimeError(f"{NAME}: {_DRAWS} draws of codes and gates left the planned ranges; please report this task")
 
 
@@ -219,32 +201,40 @@ def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> 
     return network_for(task, (*drawn.front, attention, *label))
 
 
-def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
-    """Next-token: every sequence asks at its last token. Seq-to-seq: every different token of every sequence asks."""
-    ids = positioned_ids(task, positions)
-    first = np.unique(ids, return_index=True)[1].astype(np.int64)
-    N, n = ids.shape
-    if isinstance(task, NextToken):
-        return _Asked(task, ids, ids[:, -1], np.arange(N), task.labels, first, 0)
-    pairs = (ids + len(first) * np.arange(N)[:, None]).ravel()
-    places = np.unique(pairs, return_index=True)[1]
-    return _Asked(task, ids, ids.ravel()[places], places // n, task.labels.ravel()[places], first, OWN)
+def _hashes(asked: Asking, codes: NDArray[np.int64], own: int) -> NDArray[np.int64]:
+    """u = own code + WEIGHT · Σ codes for every question [K, D]; in the first ``own`` columns the own code alone."""
+    total = np.zeros((len(asked.ids), codes.shape[1]), dtype=np.int64)
+    for position in range(asked.ids.shape[1]):
+        total += codes[asked.ids[:, position]]
+    total[:, :own] = 0
+    hashes: NDArray[np.int64] = codes[asked.token] + WEIGHT * total[asked.sequence]
+    return hashes
 
 
 def _spread(ids: NDArray[np.int64]) -> int:
     """The largest |WEIGHT·counts + own|² over the questions, or a little more."""
-    found = counted(ids)
-    sequence, count = found.sequence, found.count
-    squares = np.bincount(sequence, weights=count.astype(np.float64) ** 2)
-    return int(WEIGHT**2 * squares.max() + 2 * WEIGHT * count.max() + 1)
+    counts = counted(ids)
+    squares = np.bincount(counts.sequence, weights=counts.count.astype(np.float64) ** 2)
+    return int(WEIGHT**2 * squares.max() + 2 * WEIGHT * counts.count.max() + 1)
 
 
-def _distinct(asked: _Asked, codes: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def _distinct(asked: Asking, u: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """Indices of the questions with different u, or None if two with equal u have different labels.
 
     Rows are compared through a linear hash modulo 2⁶⁴: equal rows have equal hashes, and different rows with equal
     hashes would only cost another draw.
     """
-    u = asked.hashes(codes)
     mix = np.random.default_rng(1).integers(-(1 << 62), 1 << 62, size=u.shape[1])
     return one_answer_each(u @ mix, asked.labels)
+
+
+CONSTRUCTION = Construction(
+    name=NAME,
+    summary="no keys, only labels: about 3.5·√(N log₂C) parameters (ours; the smallest)",
+    settings=Settings,
+    build=build,
+    covers=("next-token", "seq-to-seq"),
+    plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),
+    orders=dict.fromkeys(("next-token", "seq-to-seq"), "ours"),
+    colour="#b3123f",
+)

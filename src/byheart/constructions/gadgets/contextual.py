@@ -16,16 +16,39 @@
 The stream is one integer wide all the way. Everything is exact; only the number of draws is random.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
+from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets.assemble import network_for
+from byheart.constructions.gadgets.demand import demand_of, worst_demand
 from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, fold_shapes
+from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.keys import filled_up, one_answer_each
-from byheart.constructions.gadgets.sizes import Sizes
+from byheart.constructions.gadgets.sizes import Engine, Sizes
 from byheart.constructions.gadgets.tokens import TRIES, EmbeddedTokens, coded_tokens
 from byheart.constructions.plan import Part, Plan, Shape, plan_of
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, Layer, UniformAttention, integers
-from byheart.tasks import NextToken, SeqToSeq
+from byheart.progress import Report
+from byheart.tasks import NextToken, SeqToSeq, Task
+
+
+def construction(engine: Callable[[Any], Engine], *, name: str, **entry: Any) -> Construction:
+    """The construction of such networks whose keys become labels by the engine that the settings call for."""
+
+    def made(task: Task, settings: Any, rng: np.random.Generator, report: Report | None = None) -> Made:
+        checked = consistent(name, task, positions=settings.positions)
+        return build(checked, Sizes(demand_of(task, positions=settings.positions), engine(settings)), rng)
+
+    return Construction(
+        name=name,
+        build=made,
+        plan=lambda size, setting, s: plan(Sizes(worst_demand(size, setting, positions=s.positions), engine(s))),
+        covers=("next-token", "seq-to-seq"),
+        **entry,
+    )
 
 
 def plan(sizes: Sizes) -> Plan:
@@ -45,8 +68,8 @@ def plan(sizes: Sizes) -> Plan:
     return plan_of(parts, input_width=size.dim or 1, extra_depth=1 if size.dim is not None else 2)
 
 
-def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) -> tuple[ExactNetwork, dict[str, object]]:
-    """The network that has memorized ``task``, and what was chosen on the way."""
+def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) -> Made:
+    """The network that has memorized ``task``."""
     front = coded_tokens(task, sizes, rng) if sizes.demand.coded else EmbeddedTokens(task)
     labels = task.labels.ravel()
     for draws in range(1, TRIES):
@@ -60,7 +83,8 @@ def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) ->
         if chosen is not None:
             keys, answers = filled_up(keys[chosen], labels[chosen], sizes.demand.questions)
             layers = [*fold_layers([1], 0, Q, sizes.label_folds), *sizes.label_stage.layers(keys, integers(answers))]
-            return _assemble(task, front.layers(codes), layers), {"modulus": Q, "draws": draws, **front.chosen}
+            network = _assemble(task, front.layers(codes), layers)
+            return Made(network, plan(sizes), {"modulus": Q, "draws": draws, **front.chosen})
     raise RuntimeError(f"{TRIES} draws of codes did not tell {len(labels)} questions apart; please report this task")
 
 

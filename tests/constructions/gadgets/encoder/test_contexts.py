@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from byheart.constructions.gadgets.encoder import best_encoder, divergence, lower_bound, sweep
+from byheart.constructions.gadgets.encoder import best_encoder, divergence, lower_bound
 from byheart.errors import BadInput
 
 from .small import plain_divergence, random_task, rng
@@ -41,7 +41,5 @@ def test_divergence_of_the_smallest_probability() -> None:
 def test_refusals(probabilities: list[object], weights: list[float], dim: int, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         best_encoder(probabilities, weights, dim, rng=rng())
-    with pytest.raises(BadInput, match=message):
-        sweep(probabilities, weights, [2, dim], rng=rng())
     with pytest.raises(BadInput, match=message):
         lower_bound(probabilities, weights, dim)

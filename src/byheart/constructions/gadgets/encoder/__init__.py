@@ -32,6 +32,6 @@ last ρ costs is in ``encodings_gap``. Few dimensions and many zeros are hard: s
 from byheart.constructions.gadgets.encoder.contexts import divergence
 from byheart.constructions.gadgets.encoder.judge import Encoder, judged
 from byheart.constructions.gadgets.encoder.lower import lower_bound
-from byheart.constructions.gadgets.encoder.search import best_encoder, sweep
+from byheart.constructions.gadgets.encoder.search import best_encoder
 
-__all__ = ["Encoder", "best_encoder", "divergence", "judged", "lower_bound", "sweep"]
+__all__ = ["Encoder", "best_encoder", "divergence", "judged", "lower_bound"]

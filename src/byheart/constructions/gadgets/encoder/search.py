@@ -1,11 +1,9 @@
 """The best encoder found: closed forms, starts, and the best of where they end."""
 
-from collections.abc import Iterable
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from byheart.constructions.gadgets.encoder.contexts import FLOOR, Contexts, divergence, log_probabilities, log_softmax
+from byheart.constructions.gadgets.encoder.contexts import FLOOR, Contexts, divergence, log_probabilities
 from byheart.constructions.gadgets.encoder.descent import descend
 from byheart.constructions.gadgets.encoder.judge import Encoder, balanced
 from byheart.constructions.gadgets.encoder.point import Point, encode, plane
@@ -47,61 +45,15 @@ def best_encoder(
     (0.185496, True)
     """
     contexts = Contexts.checked(probabilities, weights)
-    _check_settings([dim], restarts)
-    return _best(contexts, dim, [], rng, restarts, report)
-
-
-def sweep(
-    probabilities: ArrayLike,
-    weights: ArrayLike,
-    dims: Iterable[int],
-    *,
-    rng: np.random.Generator,
-    restarts: int = 4,
-    report: Report | None = None,
-) -> dict[int, Encoder]:
-    """The best encoders found for several dimensions, smallest first; no larger one is worse than a smaller one.
-
-    Each also starts from its smaller neighbour, widened by the directions of steepest descent. ``report`` is called
-    with (dimensions done, dimensions in all).
-
-    >>> P = np.random.default_rng(0).dirichlet(np.ones(4), size=6)
-    >>> encoders = sweep(P, np.full(6, 1 / 6), [0, 1, 2, 3], rng=np.random.default_rng(0))
-    >>> [round(encoder.divergence, 3) for encoder in encoders.values()]
-    [0.367, 0.163, 0.041, 0.0]
-    """
-    contexts, wanted = Contexts.checked(probabilities, weights), sorted(set(dims))
-    _check_settings(wanted, restarts)
-    encoders: dict[int, Encoder] = {}
-    last: Encoder | None = None
-    for done, dim in enumerate(wanted, 1):
-        warm = [] if last is None else [_widened(contexts, last, dim)]
-        encoder = _best(contexts, dim, warm, rng, restarts, None)
-        if last is not None and encoder.divergence > last.divergence:
-            encoder = balanced(contexts, last.logits, dim, tuple(sorted([last.divergence, *encoder.reached])))
-        encoders[dim] = last = encoder
-        if report is not None:
-            report(done, len(wanted))
-    return encoders
-
-
-def _check_settings(dims: list[int], restarts: int) -> None:
-    if dims and min(dims) < 0:
-        raise BadInput(f"dim is {min(dims)}; expected at least 0")
-    if restarts < 0:
-        raise BadInput(f"restarts is {restarts}; expected at least 0")
-
-
-def _best(
-    contexts: Contexts, dim: int, warm: list[Floats], rng: np.random.Generator, restarts: int, report: Report | None
-) -> Encoder:
-    """The best end of all starts: the warm planes [ω, d], the SVD's, random ones."""
+    for name, value in (("dim", dim), ("restarts", restarts)):
+        if value < 0:
+            raise BadInput(f"{name} is {value}; expected at least 0")
     closed = _closed_form(contexts, dim)
     if closed is not None:
         return balanced(contexts, closed, dim)
-    last, ways = RIDGES[-1:], [RIDGES] if contexts.P.min() < TINY else [RIDGES, RIDGES[-1:]]
+    ways = [RIDGES] if contexts.P.min() < TINY else [RIDGES, RIDGES[-1:]]
     svd = _svd_plane(contexts, dim)
-    starts = [*((W, last) for W in warm), *((svd, way) for way in ways)]
+    starts = [(svd, way) for way in ways]
     starts += [(plane(rng.standard_normal(svd.shape)), ways[k % len(ways)]) for k in range(restarts)]
     ends = []
     for done, (W, ridges) in enumerate(starts, 1):
@@ -143,12 +95,3 @@ def _closed_form(contexts: Contexts, dim: int) -> Floats | None:
 def _svd_plane(contexts: Contexts, dim: int) -> Floats:
     logs = log_probabilities(contexts.P, START_FLOOR) * np.sqrt(contexts.pi)[:, None]
     return plane(np.linalg.svd(logs, full_matrices=False)[2][:dim].T)
-
-
-def _widened(contexts: Contexts, encoder: Encoder, dim: int) -> Floats:
-    """A plane of dimension ``dim`` around that of the encoder: the top singular vectors of its residual are added."""
-    residual = np.exp(log_softmax(encoder.logits[contexts.asked])) - contexts.P
-    _, _, V = np.linalg.svd(residual * np.sqrt(contexts.pi)[:, None])
-    inside = plane(encoder.W_U.T) if encoder.dim else np.zeros((contexts.P.shape[1], 0))
-    outside = V.T - V.T.mean(axis=0) - inside @ (inside.T @ V.T)
-    return plane(np.hstack([inside, outside[:, : dim - encoder.dim]]))

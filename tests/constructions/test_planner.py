@@ -5,16 +5,8 @@ from dataclasses import replace
 import pytest
 
 from byheart.constructions import CONSTRUCTIONS
+from byheart.constructions.planner import Crossover, Planner, Range, check_size, planned, smaller_in_words
 from byheart.errors import BadInput
-from byheart.report.planner import (
-    Crossover,
-    Range,
-    check_size,
-    crossovers,
-    planned,
-    smaller,
-    smaller_in_words,
-)
 from byheart.size import Size
 
 from ..exact import EXACT
@@ -44,7 +36,7 @@ def test_smallest_first_and_only_what_covers_the_setting(setting: str) -> None:
     rows = planned(Size(1000, 8, 10, 200), setting)
     compared = [row.parameters - row.embedding for row in rows]
     assert compared == sorted(compared)
-    assert {row.construction for row in rows} == {c.name for c in CONSTRUCTIONS.values() if setting in c.settings_for}
+    assert {row.construction for row in rows} == {c.name for c in CONSTRUCTIONS.values() if setting in c.covers}
 
 
 def test_what_does_not_read_vectors_is_left_out() -> None:
@@ -60,7 +52,7 @@ def test_what_does_not_read_vectors_is_left_out() -> None:
 @pytest.mark.parametrize("positions", [False, True])
 def test_crossovers_are_where_they_are_said_to_be(size: Size, setting: str, positions: bool) -> None:
     """At the crossover the winner is smallest, one example before it the winner before."""
-    found = crossovers(size, setting, positions=positions)
+    found = Planner(size, setting, positions).crossovers()
     assert found[0].examples == 1
     assert [c.examples for c in found] == sorted({c.examples for c in found})
     before: Crossover | None = None
@@ -80,14 +72,21 @@ def test_crossovers_are_where_they_are_said_to_be(size: Size, setting: str, posi
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 def test_interpolation_loses_in_the_end(size: Size) -> None:
     """3N against Õ(√N): someone else is smallest at a billion examples, and by far."""
-    assert crossovers(size, "next-token")[-1].construction != "interpolate"
+    assert Planner(size, "next-token").crossovers()[-1].construction != "interpolate"
     at_the_end = parameters(size, 10**9, "next-token")
     smallest = min(at_the_end.values())
     assert 10**5 < smallest < at_the_end["interpolate"] / 100
 
 
+def test_progress_is_told() -> None:
+    heard: list[tuple[int, int]] = []
+    planner = Planner(SIZES["plain"], "next-token", largest=50)
+    planner.crossovers(lambda done, total, note="", /: heard.append((done, total)))
+    assert heard == [(i, len(planner.grid)) for i in range(1, len(planner.grid))]
+
+
 def test_crossovers_stop_where_they_are_told_to() -> None:
-    assert all(c.examples <= 50 for c in crossovers(SIZES["plain"], "next-token", largest=50))
+    assert all(c.examples <= 50 for c in Planner(SIZES["plain"], "next-token", largest=50).crossovers())
 
 
 @pytest.mark.parametrize("name", ["examples", "length", "labels", "vocab", "dim"])
@@ -107,7 +106,7 @@ def test_where_a_construction_beats_the_baseline(setting: str, dim: int | None) 
         rows = {row.construction: row for row in planned(replace(size, examples=examples), setting)}
         return rows[name].without_embedding < rows["interpolate"].without_embedding
 
-    found = smaller(size, setting, largest=largest)
+    found = Planner(size, setting, largest=largest).smaller()
     assert set(found) == {row.construction for row in planned(size, setting)} - {"interpolate"}
     told = {name: where for name, where in found.items() if where is not None}
     assert set(told) >= {"folding", "kim-2023", "kajitsuka-sato-2025"}

@@ -106,7 +106,8 @@ def test_rounds_by_hand() -> None:
     task = NextToken(tokens=[[0, 2, 1], [2, 2, 0]], labels=[1, 0])
     own, marks = np.array([5, 7, 11]), np.array([20, 12])
     draws = Script(np.array([0, 1, 2]), 131, np.zeros(3, int), np.array([0, 0]), own, marks)
-    network, chosen = kim_2023.build(task, Settings(), draws)  # type: ignore[arg-type]
+    made = kim_2023.build(task, Settings(), draws)  # type: ignore[arg-type]
+    network, chosen = made.network, made.chosen
     assert draws.draws == []
     assert chosen == {"modulus": 131, "draws": 1, "rounds": 3, "growth": 0}
     kinds = [Embedding, *[HardmaxAttention, Residual] * 2, HardmaxAttention, UniformAttention, FeedForward]
@@ -141,7 +142,7 @@ def test_nothing_is_marked_where_nothing_repeats() -> None:
     task = NextToken(tokens=[[0, 2, 1], [2, 1, 3]], labels=[1, 0])
     own, marks = np.array([5, 7, 11, 13]), np.array([20, 12])
     draws = Script(np.arange(4), 131, np.zeros(3, int), np.array([0, 0]), own, marks)
-    network, _ = kim_2023.build(task, Settings(), draws)  # type: ignore[arg-type]
+    network = kim_2023.build(task, Settings(), draws).network  # type: ignore[arg-type]
     kinds = [Embedding, *[HardmaxAttention, Residual] * 2, HardmaxAttention, FeedForward]
     assert [type(layer) for layer in network.layers] == kinds
     behind = np.array(stream(network, 6, task.inputs))[:, :, 1]
@@ -160,7 +161,7 @@ def test_causal_rounds_by_hand() -> None:
     task = SeqToSeq(tokens=[[1, 0, 1]], labels=[[2, 0, 1]])
     own, marks = np.array([5, 7]), np.array([41, 43])  # nothing is retired, and so not marked
     draws = Script(np.array([0, 1]), 131, np.array([10, 20, 30]), np.array([0, 0]), own, marks)
-    network, _ = kim_2023.build(task, Settings(causal=True), draws)  # type: ignore[arg-type]
+    network = kim_2023.build(task, Settings(causal=True), draws).network  # type: ignore[arg-type]
     assert draws.draws == []
     assert [type(layer) for layer in network.layers] == [
         Embedding,
@@ -524,7 +525,7 @@ def test_planned_by_size(data: st.DataObject, form: str, ids: Any) -> None:
     task, chosen = relabelled(drawn, FORMS[form], rng), Settings(**FORMS[form], ids=ids)
     built = build("kim-2023", task, settings=chosen)
     if built.chosen["growth"] == 0:
-        worst = CONSTRUCTIONS["kim-2023"].plan_size(task.size, task.kind, chosen)
+        worst = CONSTRUCTIONS["kim-2023"].plan(task.size, task.kind, chosen)
         assert built.account.dense <= worst.dense
 
 
@@ -536,7 +537,7 @@ def test_planned_by_size_where_one_token_is_repeated() -> None:
     rows = np.array(list(combinations(range(16), 5)))[:: 4368 // 7][:7].copy()
     rows[3, 1] = rows[3, 0]
     task = SeqToSeq(tokens=rows, labels=np.zeros((7, 5), int), label_count=2, vocab=16)
-    worst = CONSTRUCTIONS["kim-2023"].plan_size(task.size, task.kind, Settings())
+    worst = CONSTRUCTIONS["kim-2023"].plan(task.size, task.kind, Settings())
     assert build("kim-2023", task).account.dense <= worst.dense
     by_size = kim_2023.worst_demand(task.size, "seq-to-seq", Settings())
     assert (kim_2023.demand(task, Settings()).questions, by_size.questions) == (34, 35)

@@ -1,0 +1,116 @@
+"""What a construction is: one module, one value ``CONSTRUCTION``, and the whole package knows it.
+
+``byheart build``, ``bounds``, ``compare``, ``task check``, their help texts and pictures read nothing else.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from byheart.constructions.gadgets.demand import Setting
+from byheart.constructions.plan import Plan
+from byheart.errors import BadInput
+from byheart.networks import Network
+from byheart.progress import Report
+from byheart.size import Size
+from byheart.tasks import Task
+from byheart.tasks.theorems import Hypothesis
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """What a construction hands back: the network, the plan that it followed, and what was chosen on the way."""
+
+    network: Network
+    plan: Plan
+    """Worked out before the network was built, from the counted demand of the task alone."""
+    chosen: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NoSettings:
+    """Nothing is left open."""
+
+
+def _no_plan(size: Size, setting: Setting, _: object) -> Plan:
+    raise BadInput(f"no plan for {setting} tasks of {size.examples} examples")
+
+
+@dataclass(frozen=True, eq=False)  # a construction is equal to itself only: functions have no other equality
+class Construction:
+    """A construction as the rest of the package sees it."""
+
+    name: str
+    """What it is called everywhere: "kim-2023"."""
+    summary: str
+    """One line for help texts, without a full stop."""
+    build: Callable[[Task, Any, np.random.Generator, Report | None], Made]
+    """Task, settings, randomness and whom to tell → network; BadInput for tasks outside the hypotheses."""
+    paper: str = ""
+    """Authors and year; empty for what is nobody's theorem."""
+    kind: Literal["exact", "softmax"] = "exact"
+    """Which kind of network it builds."""
+    settings: type[Any] = NoSettings
+    """A frozen dataclass with a default for every field; the command line's flags are its fields."""
+    covers: tuple[Setting, ...] = ()
+    """The settings of the theory of which it memorizes tasks of any size."""
+    plan: Callable[[Size, Setting, Any], Plan] = _no_plan
+    """The plan for the hardest task of a size, in a setting that it covers; BadInput for sizes that it is not for."""
+    orders: Mapping[str, str] = field(default_factory=dict)
+    """By kind of task, what is published (or said) of the number of parameters, for people."""
+    hypotheses: Callable[[Task, Any], list[Hypothesis]] | None = None
+    """Task and settings → the theorem's hypotheses, each with a verdict; None if there is no theorem to check."""
+    colour: str = "#222222"
+    """In pictures."""
+    dash: tuple[int, tuple[int, ...]] | None = None
+    """Of its curve in pictures, where it may lie on another; None: solid."""
+    flags: str = ""
+    """Flags for the example in its help text."""
+
+    def __post_init__(self) -> None:
+        known = fields(self.settings) if is_dataclass(self.settings) else None
+        if known is None or any(one.default is MISSING is one.default_factory for one in known):
+            raise BadInput(f"{self.name}: expected settings to be a dataclass with a default for every field")
+
+    def settings_with(self, *, positions: bool) -> Any:
+        """Default settings, with or without positions where the construction leaves that open."""
+        chosen = {"positions": positions} if "positions" in self.settings.__dataclass_fields__ else {}
+        return self.settings(**chosen)
+
+    def check(self, task: Task, **given: object) -> list[Hypothesis]:
+        """The hypotheses of its theorem on ``task``, in the form that the settings name.
+
+        >>> from byheart.constructions import find
+        >>> from byheart.tasks import NextToken
+        >>> task = NextToken(tokens=[[0, 1], [1, 0], [2, 2]], labels=[0, 1, 1])
+        >>> for hypothesis in find("dana-2025").check(task):
+        ...     print(f"{hypothesis.verdict}: {hypothesis.name}: {hypothesis.found}")
+        holds: one answer to every context: no two equal contexts ask for different answers
+        holds: at least two tokens in a context: n = 2
+        holds: contexts end in at least d different tokens: in 3; all of H·d_h + d is had up to d = 3
+        """
+        settings = settings_from(self.settings, self.name, None, given)
+        if self.hypotheses is None:
+            raise BadInput(f"{self.name} has no hypotheses beyond those that its build checks")
+        return self.hypotheses(task, settings)
+
+
+def settings_from(kind: type[Any], name: str, settings: object, given: Mapping[str, object]) -> Any:
+    """The settings of ``name``, given all together or one by one; BadInput for unknown ones, and for wrong words."""
+    if settings is not None and given:
+        raise BadInput(f"settings are given twice: as a whole, and {', '.join(given)}; expected one of the two")
+    names = [known.name for known in fields(kind)]
+    if unknown := [key for key in given if key not in names]:
+        has = f"; it has {', '.join(names)}" if names else ""
+        raise BadInput(f"{name} has no setting called {unknown[0]!r}{has}")
+    chosen = kind(**given) if settings is None else settings
+    if not isinstance(chosen, kind):
+        wanted = f"{kind.__module__}.{kind.__qualname__}"
+        raise BadInput(f"{name}: expected settings of type {wanted}; got {type(settings).__name__}")
+    for key, hint in get_type_hints(kind).items():
+        value = getattr(chosen, key)
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            raise BadInput(f"{key} is {value!r}; expected one of {', '.join(map(str, get_args(hint)))}")
+    return chosen

@@ -1,0 +1,43 @@
+"""Which token asks in which sequence: a labelled task as its different questions, one by one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.gadgets.demand import positioned_ids
+from byheart.tasks import NextToken, SeqToSeq
+
+
+@dataclass(frozen=True, eq=False)
+class Asking:
+    """K questions of a task with T different tokens (tokens at places, with positions), numbered from 0.
+
+    ``ids`` [N, n] are its tokens, and ``first`` [T] is where each of them stands first. A question is the ``token`` [K]
+    that asks, the ``sequence`` [K] where it stands, the label that it asks for [K], and the place where it does [K]. A
+    place is n · sequence + position.
+    """
+
+    task: NextToken | SeqToSeq
+    ids: NDArray[np.int64]
+    first: NDArray[np.int64]
+    token: NDArray[np.int64]
+    sequence: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    places: NDArray[np.int64]
+
+
+def asking(task: NextToken | SeqToSeq, *, positions: bool) -> Asking:
+    """Next-token: every sequence asks at its last token. Seq-to-seq: every different token of every sequence asks.
+
+    >>> asked = asking(SeqToSeq(tokens=[[5, 2, 5]], labels=[[1, 0, 1]]), positions=False)
+    >>> asked.token.tolist(), asked.places.tolist(), asked.labels.tolist()
+    ([0, 1], [0, 1], [1, 0])
+    """
+    ids = positioned_ids(task, positions)
+    N, n = ids.shape
+    first = np.unique(ids, return_index=True)[1]
+    if isinstance(task, NextToken):
+        return Asking(task, ids, first, ids[:, -1], np.arange(N), task.labels, np.arange(n - 1, N * n, n))
+    places = np.unique(ids + len(first) * np.arange(N)[:, None], return_index=True)[1]
+    return Asking(task, ids, first, ids.ravel()[places], places // n, task.labels.ravel()[places], places)

@@ -1,0 +1,185 @@
+"""How many parameters every construction takes at given sizes, and which one is smallest from where on.
+
+The counts are *true*: each is the plan of a network that ``byheart build`` would build for the hardest task of that
+size.
+"""
+
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
+
+from byheart.constructions.gadgets.demand import Setting
+from byheart.constructions.registry import known
+from byheart.errors import BadInput
+from byheart.progress import Report
+from byheart.size import Size
+
+LARGEST = 10**7
+"""Up to this N it is looked for who is smallest."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One construction at one size: parameters, zeros included; the embedding table among them; depth and width."""
+
+    construction: str
+    parameters: int
+    embedding: int
+    depth: int
+    width: int
+
+    @property
+    def without_embedding(self) -> int:
+        """Parameters but for the embedding table."""
+        return self.parameters - self.embedding
+
+
+@dataclass(frozen=True)
+class Crossover:
+    """From ``examples`` on, ``construction`` is the smallest."""
+
+    examples: int
+    construction: str
+
+
+@dataclass(frozen=True)
+class Range:
+    """From ``first`` to ``last`` examples; ``last`` is None where nothing speaks of an end."""
+
+    first: int
+    last: int | None
+
+
+def planned(size: Size, setting: Setting, *, positions: bool = False) -> list[Planned]:
+    """All constructions that cover ``setting``, at their default settings, smallest first.
+
+    Smallest without the embedding table, which is a cost of the vocabulary and not of what is memorized.
+
+    >>> size = Size(examples=10_000, length=32, labels=2, vocab=1000)
+    >>> [p.construction for p in planned(size, "next-token")][:5]
+    ['folding', 'kajitsuka-sato-2025', 'vardi-2022', 'kim-2023', 'interpolate']
+    """
+    rows = []
+    for construction in known().values():
+        if setting in construction.covers:
+            try:
+                plan = construction.plan(size, setting, construction.settings_with(positions=positions))
+            except BadInput:  # the construction is for other sizes
+                continue
+            rows.append(Planned(construction.name, plan.dense, plan.embedding, plan.depth, plan.width))
+    return sorted(rows, key=lambda row: row.without_embedding)
+
+
+@dataclass(frozen=True, eq=False)
+class Planner:
+    """All constructions for N examples, whatever N; the other sizes (``size`` without its N) are fixed."""
+
+    size: Size
+    setting: Setting
+    positions: bool = False
+    largest: int = LARGEST
+    rows: dict[int, list[Planned]] = field(default_factory=dict, repr=False)
+    """What was planned so far, by N."""
+
+    def at(self, examples: int) -> list[Planned]:
+        """Smallest first."""
+        if examples not in self.rows:
+            size = replace(self.size, examples=examples)
+            self.rows[examples] = planned(size, self.setting, positions=self.positions)
+        return self.rows[examples]
+
+    @property
+    def grid(self) -> list[int]:
+        """Twelve sizes per decade, up to the largest, and that."""
+        powers = (round(10 ** (k / 12)) for k in range(12 * len(str(self.largest))))
+        return sorted({N for N in powers if self.largest >= N} | {self.largest})
+
+    def crossovers(self, report: Report | None = None) -> list[Crossover]:
+        """Which construction is smallest from which N on.
+
+        Found on the grid and then by bisection, so a construction that is smallest only between two neighbours of the
+        grid is not seen.
+        """
+        grid = self.grid
+        winners = [Crossover(grid[0], self.at(grid[0])[0].construction)]
+        for done, (before, after) in enumerate(pairwise(grid), start=1):
+            if report is not None:
+                report(done, len(grid))
+            winner = self.at(after)[0].construction
+            if winner != winners[-1].construction:
+                reigning, low, high = winners[-1].construction, before, after
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    low, high = (middle, high) if self.at(middle)[0].construction == reigning else (low, middle)
+                winners.append(Crossover(high, winner))
+        return winners
+
+    def smaller(self, than: str = "interpolate") -> dict[str, Range | None]:
+        """For which N every construction is smaller than ``than``: the last such range; None: never.
+
+        Without embedding tables, on the grid, and then by bisection.
+
+        >>> planner = Planner(Size(examples=1, length=8, labels=10, vocab=64), "seq-to-seq", largest=1000)
+        >>> where = planner.smaller()
+        >>> where["folding"], where["kajitsuka-sato-2024"]
+        (Range(first=17, last=None), None)
+        """
+        names = [row.construction for row in self.at(self.largest) if row.construction != than]
+        return {name: self._range(name, than) for name in names}
+
+    def _range(self, name: str, than: str) -> Range | None:
+        grid = self.grid
+        won = [self._wins(name, than, examples) for examples in grid]
+        if not any(won):
+            return None
+        end = max(i for i, win in enumerate(won) if win)
+        begin = max((i + 1 for i in range(end) if not won[i]), default=0)
+        first = self._edge(name, than, grid[begin - 1], grid[begin]) if begin else grid[0]
+        return Range(first, None if end == len(grid) - 1 else self._edge(name, than, grid[end], grid[end + 1]) - 1)
+
+    def _wins(self, name: str, than: str, examples: int) -> bool:
+        rows = {row.construction: row.without_embedding for row in self.at(examples)}
+        return name in rows and rows[name] < rows[than]
+
+    def _edge(self, name: str, than: str, low: int, high: int) -> int:
+        """Where winning changes between two sizes: the first that is like ``high``."""
+        after = self._wins(name, than, high)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if self._wins(name, than, middle) == after else (middle, high)
+        return high
+
+
+def crossovers_in_words(winners: list[Crossover]) -> str:
+    """The crossovers as one sentence.
+
+    >>> crossovers_in_words([Crossover(1, "interpolate"), Crossover(700, "vardi-2022")])
+    'Smallest without embedding table, other sizes fixed: from N = 1 on interpolate, from N = 700 on vardi-2022.'
+    """
+    says = ", ".join(f"from N = {winner.examples:,} on {winner.construction}" for winner in winners)
+    return f"Smallest without embedding table, other sizes fixed: {says}."
+
+
+def smaller_in_words(where: dict[str, Range | None], than: str = "interpolate") -> str:
+    """What :meth:`Planner.smaller` says, as a sentence.
+
+    >>> smaller_in_words({"folding": Range(17, None), "kajitsuka-sato-2024": Range(1, 40), "dana-2025": None})
+    'Smaller than interpolate: kajitsuka-sato-2024 up to N = 40, folding from N = 17 on; never dana-2025.'
+    """
+    some = sorted((r.first, r.last or 0, name) for name, r in where.items() if r is not None)
+    never = ", ".join(name for name, r in where.items() if r is None)
+    says = ", ".join(f"{name} {_range(first, last)}" for first, last, name in some)
+    return f"Smaller than {than}: " + "; ".join(part for part in (says, f"never {never}" * bool(never)) if part) + "."
+
+
+def _range(first: int, last: int) -> str:
+    if not last:
+        return f"from N = {first:,} on"
+    return f"up to N = {last:,}" if first == 1 else f"from N = {first:,} to {last:,}"
+
+
+def check_size(size: Size) -> Size:
+    """Refuse sizes that no task can have."""
+    for name, value in asdict(size).items():
+        if value is not None and value < 1:
+            raise BadInput(f"{name} is {value}; expected at least 1")
+    return size

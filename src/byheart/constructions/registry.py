@@ -1,0 +1,100 @@
+"""Which constructions there are: the built-in ones, those of installed packages, and those in a user's own files.
+
+A package offers its constructions through the entry point group ``byheart.constructions``, each entry naming a
+:class:`~byheart.constructions.construction.Construction`. A file is executed when the user names it, and only then:
+nothing in a network's folder leads to code.
+"""
+
+import difflib
+import sys
+import warnings
+from functools import cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+from byheart.constructions.construction import Construction
+from byheart.errors import BadInput
+
+BUILT_IN = (
+    "interpolate",
+    "vardi_2022",
+    "kajitsuka_sato_2025",
+    "kim_2023",
+    "kajitsuka_sato_2024",
+    "folding",
+    "mahdavi_2024",
+    "dana_2025",
+    "madden_2024",
+)
+"""The modules beside this one; each defines ``CONSTRUCTION``."""
+GROUP = "byheart.constructions"
+_BUILT_IN: tuple[Construction, ...] = tuple(
+    import_module(f"byheart.constructions.{module}").CONSTRUCTION for module in BUILT_IN
+)
+CONSTRUCTIONS: dict[str, Construction] = {construction.name: construction for construction in _BUILT_IN}
+"""All that are registered by now, by name; :func:`known` looks for those of installed packages first."""
+
+
+def register(construction: Construction) -> None:
+    """Make a construction known everywhere under its name, which an earlier one loses; that of no built-in one."""
+    if any(built_in.name == construction.name for built_in in _BUILT_IN):
+        raise BadInput(f"a construction called {construction.name!r} is built in; expected another name")
+    CONSTRUCTIONS[construction.name] = construction
+
+
+def known() -> dict[str, Construction]:
+    """All constructions by name, those of installed packages among them."""
+    _register_installed()
+    return CONSTRUCTIONS
+
+
+def find(construction: str | Path | Construction) -> Construction:
+    """A construction by its name or out of a user's file; BadInput suggests the nearest name.
+
+    >>> find("foldng")
+    Traceback (most recent call last):
+    byheart.errors.BadInput: no construction is called 'foldng'; did you mean 'folding'?
+    """
+    if isinstance(construction, Construction):
+        return construction
+    if isinstance(construction, Path) or construction.endswith(".py"):
+        return from_file(Path(construction))
+    if construction not in known():
+        nearest = difflib.get_close_matches(construction, CONSTRUCTIONS, n=1)
+        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(CONSTRUCTIONS)}"
+        raise BadInput(f"no construction is called {construction!r}; {hint}")
+    return CONSTRUCTIONS[construction]
+
+
+def from_file(path: Path) -> Construction:
+    """Execute a user's file and return its ``CONSTRUCTION``."""
+    if not path.is_file():
+        raise BadInput(f"{path}: no such file; expected Python that defines CONSTRUCTION")
+    name = f"byheart construction {path.resolve()}"
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise BadInput(f"{path}: expected a Python file, its name ending in .py")
+    module = sys.modules[name] = module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise BadInput(f"{path}: it failed: {type(error).__name__}: {error}") from error
+    return _checked(getattr(module, "CONSTRUCTION", None), f"{path}: its CONSTRUCTION")
+
+
+@cache
+def _register_installed() -> None:
+    """Those of installed packages, once; one that does not load is told about and left out."""
+    for entry in entry_points(group=GROUP):
+        try:
+            register(_checked(entry.load(), f"entry point {entry.name}"))
+        except Exception as error:
+            warnings.warn(f"the construction {entry.value} was not loaded: {error}", RuntimeWarning, stacklevel=2)
+
+
+def _checked(value: object, what: str) -> Construction:
+    if not isinstance(value, Construction):
+        raise BadInput(f"{what} is {type(value).__name__}; expected a byheart.constructions.Construction")
+    return value
