@@ -186,6 +186,15 @@ def test_layouts(layout: str, tmp_path: Path) -> None:
     assert networks.load(tmp_path / "net").about["settings"]["layout"] == layout
 
 
+def test_settings_one_by_one() -> None:
+    whole = compile(HAMLET, settings=Settings("float64", 60))
+    assert compile(HAMLET, precision="float64", words=60).network.fingerprint == whole.network.fingerprint
+    with pytest.raises(BadInput, match="settings are given twice"):
+        compile(HAMLET, settings=Settings(), words=31)
+    with pytest.raises(BadInput, match=r"reciting has no setting called .size.; it has precision, words, layout"):
+        compile(HAMLET, size=3)
+
+
 def test_progress() -> None:
     heard: list[tuple[int, int]] = []
     compile(HAMLET, report=lambda done, total: heard.append((done, total)))
@@ -195,9 +204,9 @@ def test_progress() -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="tokenizer is 'words'; expected bytes or bpe"):
         compile(HAMLET, tokenizer="words")
-    with pytest.raises(BadInput, match="layout is 'round'; expected rectangular or uniform"):
+    with pytest.raises(BadInput, match="layout is 'round'; expected one of rectangular, uniform"):
         compile(HAMLET, settings=Settings(layout="round"))
-    with pytest.raises(BadInput, match="precision is 'float16'; expected float32, float64, bfloat16"):
+    with pytest.raises(BadInput, match="precision is 'float16'; expected one of float32, float64, bfloat16"):
         compile(HAMLET, settings=Settings("float16"))
     with pytest.raises(BadInput, match="got int; expected a task such as"):
         compile(42)

@@ -77,7 +77,7 @@ def compile_rectangular(
     ``files`` are a tokenizer's; ``report`` hears of bit planes.
     """
     began = time.perf_counter()
-    _check(contexts, settings)
+    _check(contexts)
     plain = WORDS[settings.precision][0]
     word = plain if settings.words is None else settings.words
     code = make_code(contexts.labels, contexts.label_count, plain)
@@ -124,9 +124,7 @@ def compile_with(
     return Built(NAME, recipe.settings, network, time.perf_counter() - began, recipe.draw[0], contexts, chosen)
 
 
-def _check(contexts: Contexts, settings: Settings) -> None:
-    if settings.precision not in WORDS:
-        raise BadInput(f"precision is {settings.precision!r}; expected {', '.join(WORDS)}")
+def _check(contexts: Contexts) -> None:
     if not len(contexts):
         raise BadInput("there is no question to answer; expected at least one")
     longest = int(np.diff(contexts.starts).max())
