@@ -11,12 +11,10 @@ pytest.importorskip("transformers")
 
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from byheart.constructions.reciting.compile import Settings, compile_contexts
+from byheart import networks
+from byheart.constructions.reciting import Settings, compile
 from byheart.errors import BadInput
 from byheart.hf import ByheartConfig, ByheartForCausalLM
-from byheart.networks.transformer import store
-from byheart.tasks.contexts import text_contexts
-from byheart.tasks.texts import Text
 from byheart.tasks.tokenizers import Bytes
 
 LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz ,.\né"))
@@ -24,12 +22,9 @@ LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz ,.\né"))
 
 @pytest.fixture(scope="module", params=["float32", "float64"])
 def folder(request, tmp_path_factory):
-    texts = [Text(str(number), Bytes().encode(text.encode())) for number, text in enumerate(written())]
-    contexts = text_contexts(texts, vocab=Bytes.vocab, end=Bytes.end)
-    compiled = compile_contexts(contexts, Settings(request.param))
     place = tmp_path_factory.mktemp("hf") / "network"
-    about = {"end": Bytes.end, "prompts": contexts.prompts}
-    store.save(place, compiled.spec, compiled.tensors, about, also=Bytes().save)
+    texts = {str(number): text for number, text in enumerate(written())}
+    compile(texts, settings=Settings(request.param)).save(place)
     return place
 
 
@@ -63,7 +58,7 @@ def test_padding_on_the_left_counts_as_missing(model):
 
 
 def test_logits(folder, model):
-    module = store.load(folder).module
+    module = networks.load(folder).module
     tokens = torch.tensor([list(written()[0].encode())[:30]])
     with torch.no_grad():
         logits = module(tokens)
@@ -76,7 +71,7 @@ def test_logits(folder, model):
 
 
 def test_tensors_keep_their_format(folder, model):
-    stored = store.load(folder).module.state_dict()
+    stored = networks.load(folder).module.state_dict()
     for loaded in (model, AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)):
         found = loaded.state_dict()
         assert set(found) == set(stored)
@@ -91,9 +86,9 @@ def test_all_weights_are_loaded(folder):
 
 def test_there_and_back(folder, model, tmp_path):
     model.save_pretrained(tmp_path / "again")
-    before, after = store.load(folder), store.load(tmp_path / "again")
+    before, after = networks.load(folder), networks.load(tmp_path / "again")
     assert (before.spec, before.about) == (after.spec, after.about)
-    assert store.fingerprint(before.spec, before.module) == store.fingerprint(after.spec, after.module)
+    assert before.fingerprint == after.fingerprint
 
 
 def test_what_it_refuses(model):
@@ -110,4 +105,4 @@ def test_what_it_refuses(model):
 def test_without_transformers():
     script = "import sys; sys.modules['transformers'] = None; import byheart.hf"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert found.stderr.splitlines()[-1].endswith("install it with: pip install 'byheart[hf]'")
+    assert found.stderr.splitlines()[-1].endswith("install it, or Byheart with its extra hf")

@@ -110,7 +110,7 @@ def test_without_the_package(there: ModuleType | None, monkeypatch: pytest.Monke
     for name in [name for name in sys.modules if name.split(".")[0] == "transformer_lens"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "transformer_lens", there)
-    with pytest.raises(BadInput, match=r"needs TransformerLens 4 \(.*pip install 'byheart\[lens\]'"):
+    with pytest.raises(BadInput, match=r"byheart\.lens needs transformer-lens 4, which is not installed"):
         to_transformer_lens(small())
 
 

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from byheart import networks
 from byheart.approximation import find, measure
-from byheart.networks import count, kinds
-from byheart.networks.exact import ExactNetwork, store
+from byheart.networks import count
+from byheart.networks.exact import ExactNetwork
 
 Run = Callable[..., Any]
 APPROXIMATE = ("approximate", "--samples", 2000, "--construction", "kajitsuka-sato-2025", "--function")
@@ -53,11 +54,11 @@ def test_the_finest_network_is_saved(work: Path, run: Run) -> None:
     said = run(*APPROXIMATE, "rank", "--length", 2, "--epsilon", 0.1, 0.3, "-o", "net", "--seed", 4)
     assert said.code == 0
     assert "saved the last in net" in said.out
-    network = kinds.load(work / "net")
+    network = networks.load(work / "net")
     assert isinstance(network, ExactNetwork)
     assert f"{count(network).dense:,}" in said.out
     assert measure(network, find("rank"), samples=1000).high < 0.1
-    about = store.about(work / "net")
+    about = network.about
     assert (about["function"], about["approximates"]["epsilon"], about["seed"]) == ("rank", 0.1, 4)
     shown = run("show", "net")
     assert shown.code == 0
@@ -109,7 +110,7 @@ BAD = {
     "samples is 1; expected at least 2": ("rank", "--samples", 1),
     "picture.gif: expected a picture's name": ("rank", "--plot", "picture.gif"),
     "no/picture.png: its folder does not exist": ("rank", "--plot", "no/picture.png"),
-    "t.npz: exists and holds no exact network": ("rank", "--out", "t.npz"),
+    "t.npz: exists and is no network that Byheart wrote": ("rank", "--out", "t.npz"),
     "'dana-2025' does not memorize one label for every token": ("rank", "--construction", "dana-2025"),
     "sequences; expected at most 200,000": ("rank", "--epsilon", 0.001),
 }

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ import numpy as np
 import pytest
 import torch
 
+from byheart import networks
 from byheart.cli.recite import unescaped
-from byheart.networks.transformer import store
 from byheart.networks.transformer.module import Transformer
 from byheart.tasks import NextToken, load, random_next_token, random_seq_to_seq, save
 
@@ -32,6 +33,7 @@ KEYS = {
     "bits_per_parameter",
     "bits_per_parameter_padded",
     "errors",
+    "load",
     "seconds",
 }
 
@@ -100,7 +102,7 @@ def test_compile_json(here: Path, run: Run) -> None:
     assert found["labels"] == 257
     assert found["window"] == 8
     assert found["errors"] == 0
-    shapes = store.load(here / "net").spec.shapes().values()
+    shapes = networks.load(here / "net").spec.shapes().values()
     assert found["parameters"] == sum(int(np.prod(shape)) for shape in shapes)
     assert found["parameters_padded"] > found["parameters"]
     assert found["bits_per_parameter"] == found["bits"] / found["parameters"]
@@ -138,7 +140,7 @@ def test_compile_a_task(here: Path, run: Run) -> None:
 def test_compile_options(here: Path, run: Run, options: tuple[str, ...]) -> None:
     found = run("compile", "hamlet.txt", "-o", "net", *options, "--json").json
     assert found["errors"] == 0
-    loaded = store.load(here / "net")
+    loaded = networks.load(here / "net")
     recipe = loaded.about["recipe"]
     given = dict(zip(options[::2], options[1::2], strict=True))
     assert recipe["settings"]["precision"] == given.get("--precision", "float32")
@@ -204,7 +206,7 @@ def test_files_that_cannot_be_read(here: Path, run: Run, everything: Everything,
         (("hamlet.txt", "--words", "24", "--precision", "float64"), "words of 24 bits do not fit float64"),
         (("hamlet.txt", "hamlet.txt"), "hamlet.txt: given 2 times; expected each file once"),
         (("hamlet.txt", "begins.txt"), "begins.txt is the beginning of hamlet.txt"),
-        (("--task", "s.npz"), "s.npz: is a seq-to-seq task; expected next-token"),
+        (("--task", "s.npz"), "the task is seq-to-seq; expected next-token"),
         (("--task", "v.npz"), "the task's tokens are vectors; expected token ids"),
         (("--task", "missing.npz"), "missing.npz: "),
         (("--task", "hamlet.txt"), "hamlet.txt"),
@@ -233,8 +235,20 @@ def test_a_folder_with_other_things(here: Path, run: Run, everything: Everything
     (here / "net" / "thesis.tex").write_text("the only copy")
     before = everything(here)
     complaint = run("compile", "hamlet.txt", "-o", "net").complaint
-    assert "net: exists and holds no float Transformer; choose another name or remove it" in complaint
+    assert "net: exists and is no network that Byheart wrote; choose another name or remove it" in complaint
     assert "hamlet.txt" in run("compile", "macbeth.txt", "-o", "hamlet.txt").complaint
+    assert everything(here) == before
+
+
+def test_the_llama_of_a_stranger(here: Path, run: Run, everything: Everything) -> None:
+    """No command writes over it."""
+    (here / "theirs").mkdir()
+    (here / "theirs" / "config.json").write_text(json.dumps({"model_type": "llama", "hidden_size": 8}))
+    assert run("compile", "hamlet.txt", "-o", "net").code == 0
+    before = everything(here)
+    for command in (("compile", "hamlet.txt"), ("edit", "net", "--set", "nobler=s")):
+        complaint = run(*command, "-o", "theirs").complaint
+        assert "theirs: exists and is no network that Byheart wrote" in complaint
     assert everything(here) == before
 
 
@@ -334,7 +348,10 @@ def test_tasks_are_not_recited(facts: Path, run: Run) -> None:
 
 
 def test_an_exact_network_is_not_recited(network: Path, run: Run) -> None:
-    assert "this is an exact network" in run("recite", "net").complaint
+    assert "net: knows answers to a task, not texts; expected a network that was comp" in run("recite", "net").complaint
+    assert "the network has no tokenizer" in run("recite", "net", "--tokens", 3).complaint
+    assert run("recite", "net", "--tokens", 3, "--all-to", "said").code == 2
+    assert not Path("said").exists()
 
 
 @pytest.mark.parametrize(
@@ -417,19 +434,33 @@ def test_controls(here: Path, run: Run) -> None:
     assert run("compile", "long.txt", "-o", "net").code == 0
     said = run("certify", "net", "long.txt", "--controls", "--json")
     assert said.code == 0
-    names = {"shuffled labels", "shuffled words", "words off by one", "swapped tokens"}
-    assert {lie["name"] for lie in said.json["controls"]} == names
+    assert [lie["name"] for lie in said.json["controls"]] == ["shuffled answers", "perturbed weight"]
     assert all(lie["found"] for lie in said.json["controls"])
     said = run("certify", "net", "long.txt", "--controls")
-    assert said.out.count("found out") == 4
+    assert "control, shuffled answers: found (" in said.out
+    assert "control, perturbed weight: found (flipped " in said.out
+    again = run("certify", "net", "long.txt", "--controls", "--seed", 1, "--json").json["controls"]
+    assert [lie["found"] for lie in again] == [True, True]
+
+
+def test_controls_of_answers_that_are_all_alike(here: Path, run: Run) -> None:
+    """Nothing need show, and nothing is claimed to have been found."""
+    save(NextToken(tokens=[[0], [1], [2]], labels=[0, 0, 0]), "alike.npz")
+    assert run("compile", "--task", "alike.npz", "-o", "net").code == 0
+    said = run("certify", "net", "--task", "alike.npz", "--controls", "--json")
+    assert said.code == 0
+    assert said.json["controls"][0]["found"] is None
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((), "expected the files that the network was compiled from, or --task"),
+        ((), "expected either text files or --task FILE"),
+        (("hamlet.txt", "--task", "t.npz"), "expected either text files or --task FILE"),
         (("missing.txt",), "missing.txt: No such file or directory"),
-        (("hamlet.txt", "--threads", "0"), "--threads is 0; expected at least 1"),
+        (("hamlet.txt", "--threads", "2"), "threads is an option for an exact network; this is a float Transformer"),
+        (("hamlet.txt", "--evaluator", "flint"), "evaluator is an option for an exact network; this is a float"),
+        (("hamlet.txt", "--tolerance", "1"), "tolerance is an option for a softmax network; this is a float"),
     ],
 )
 def test_certify_refuses(one: Path, run: Run, arguments: tuple[str, ...], complaint: str) -> None:
@@ -439,45 +470,45 @@ def test_certify_refuses(one: Path, run: Run, arguments: tuple[str, ...], compla
 
 
 def test_certify_needs_the_task(facts: Path, run: Run) -> None:
-    assert "net: was compiled from a task; give it with --task" in run("certify", "net", "hamlet.txt").complaint
+    complaint = run("certify", "net", "hamlet.txt").complaint
+    assert "got texts, and the network has no tokenizer: it was made from a task; expected that task" in complaint
 
 
 def test_a_task_with_unknown_tokens(facts: Path, run: Run) -> None:
     """The network knows 30 tokens."""
     save(NextToken(tokens=[[0, 1, 30]], labels=[0]), "unknown.npz")
-    assert "30" in run("certify", "net", "--task", "unknown.npz").complaint
+    complaint = run("certify", "net", "--task", "unknown.npz").complaint
+    assert "token 30 is asked about; the network knows 0 to 29" in complaint
 
 
 def test_an_exact_network_has_no_texts(network: Path, run: Run) -> None:
     Path("hamlet.txt").write_bytes(HAMLET)
     complaint = run("certify", "net", "hamlet.txt").complaint
-    assert "net: is an exact network; expected --task FILE and no texts" in complaint
+    assert "got texts; expected a task: --task FILE" in complaint
 
 
 # ── edit ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_edit(one: Path, run: Run) -> None:
-    old = store.load(one)
+    old = networks.load(one)
     said = run("edit", "net", "--set", "nobler=s", "--json")
     assert said.code == 0
     found = said.json
-    assert set(found) == {"was", "is", "before", "after", "same_front", "words_changed"}
-    assert (found["was"], found["is"], found["same_front"]) == (ord(" "), ord("s"), True)
+    assert set(found) == {"was", "is", "before", "after", "words_changed"}
+    assert (found["was"], found["is"]) == (ord(" "), ord("s"))
     assert found["before"]["certified"]
     assert found["after"]["certified"]
     assert found["before"]["weights"] != found["after"]["weights"]
-    new = store.load(one)
-    assert 0 < found["words_changed"] <= old.about["recipe"]["sizes"]["columns"] * 6 * 100
-    different = [
-        name
-        for name, tensor in old.module.state_dict().items()
-        if not torch.equal(tensor, new.module.state_dict()[name])
-    ]
-    assert different == ["table.W_out"]
+    new = networks.load(one)
+    counts = {name: int((tensor != new.weights[name]).sum()) for name, tensor in old.weights.items()}
+    assert {name: count for name, count in counts.items() if count} == {"table.W_out": found["words_changed"]}
     assert run("recite", "net", "--prompt", "tis nobler", "--tokens", 1).out == "tis noblers"
     assert run("recite", "net", "--tokens", 60).out.encode()[:59] == HAMLET[:59]
-    assert run("certify", "net", "hamlet.txt").code == 0, "the edit is known to the folder"
+    said = run("certify", "net", "hamlet.txt", "--json")
+    assert said.code == 0, "the edit is known to the folder"
+    assert said.json["found"] == "1 answer differs from what was given: the network was edited"
+    assert said.json == found["after"] | {"seconds": pytest.approx(0, abs=60)}
 
 
 def test_edit_elsewhere(one: Path, here: Path, run: Run, everything: Everything) -> None:
@@ -486,7 +517,8 @@ def test_edit_elsewhere(one: Path, here: Path, run: Run, everything: Everything)
     assert said.code == 0
     assert "before: 85 of 85 answers right" in said.out
     assert "was 32, is 115;" in said.out
-    assert "after: certified, 85 of 85 answers right" in said.out
+    assert " words changed, nothing else" in said.out
+    assert "after: certified: 85 of 85 answers right" in said.out
     assert everything(one) == before
     assert run("certify", "other", "hamlet.txt").code == 0
 
@@ -494,9 +526,9 @@ def test_edit_elsewhere(one: Path, here: Path, run: Run, everything: Everything)
 @pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
 def test_how_many_words_change(here: Path, run: Run, precision: str) -> None:
     assert run("compile", "hamlet.txt", "-o", "net", "--precision", precision).code == 0
-    tensor = dict(store.load(here / "net").module.named_parameters())["table.W_out"]
+    tensor = networks.load(here / "net").weights["table.W_out"]
     found = run("edit", "net", "--set", "nobler=s", "--json").json
-    changed = dict(store.load(here / "net").module.named_parameters())["table.W_out"] != tensor
+    changed = networks.load(here / "net").weights["table.W_out"] != tensor
     assert found["words_changed"] == int(changed.sum())
 
 
@@ -508,7 +540,7 @@ def test_edit_twice(one: Path, run: Run) -> None:
     assert run("recite", "net", "--prompt", "the mind", "--tokens", 1).out == "the minde"
     assert run("recite", "net", "--prompt", "tis nobler", "--tokens", 1).out == "tis noblers"
     assert run("edit", "net", "--set", "nobler=\\x20", "--files", "hamlet.txt").code == 0
-    edits = store.load(one).about["edits"]
+    edits = networks.load(one).about["edits"]
     assert [edit["label"] for edit in edits] == [ord("e"), ord(" ")]
     assert run("certify", "net", "hamlet.txt").code == 0
 
@@ -524,14 +556,14 @@ def test_edit_a_new_token(one: Path, run: Run) -> None:
 def test_edit_a_task(facts: Path, run: Run) -> None:
     task = load("t.npz")
     context, label = ",".join(map(str, task.tokens[3])), (int(task.labels[3]) + 1) % 4
-    assert "give it with --task" in run("edit", "net", "--set", f"{context}={label}").complaint
+    assert "or --task FILE" in run("edit", "net", "--set", f"{context}={label}").complaint
     found = run("edit", "net", "--set", f"{context}={label}", "--task", "t.npz", "--json").json
     assert (found["was"], found["is"]) == (int(task.labels[3]), label)
     assert run("certify", "net", "--task", "t.npz").code == 0
     changed = task.labels.copy()
     changed[3] = label
     tokens = torch.tensor(task.tokens)
-    assert store.load(facts).module(tokens)[:, -1].argmax(dim=1).tolist() == changed.tolist()
+    assert networks.load(facts).module(tokens)[:, -1].argmax(dim=1).tolist() == changed.tolist()
 
 
 @pytest.mark.parametrize(
@@ -550,6 +582,16 @@ def test_edit_refuses(one: Path, run: Run, everything: Everything, change: str, 
     before = everything(one)
     assert complaint in run("edit", "net", "--set", change).complaint
     assert everything(one) == before
+
+
+@pytest.mark.parametrize("texts", [3, [3], [{"name": "hamlet.txt"}]])
+def test_texts_that_are_none(one: Path, run: Run, texts: object) -> None:
+    """config.json may say anything of them."""
+    config = json.loads((one / "config.json").read_text())
+    config["about"]["texts"] = texts
+    (one / "config.json").write_text(json.dumps(config))
+    for command in (("recite", "net"), ("edit", "net", "--set", "nobler=s")):
+        assert "config.json: about.texts is no list of texts" in run(*command).complaint
 
 
 def test_edit_with_an_equals_sign(one: Path, run: Run) -> None:
@@ -591,6 +633,13 @@ def test_an_edited_network_stops(here: Path, run: Run, monkeypatch: pytest.Monke
         assert said.code == 0 or said.complaint
 
 
+def test_networks_that_cannot_be_edited(network: Path, run: Run, everything: Everything) -> None:
+    before = everything(network)
+    complaint = run("edit", "net", "--set", "1=2").complaint
+    assert "net: is an exact network; expected a float Transformer, as `byheart compile` makes it in the" in complaint
+    assert everything(network) == before
+
+
 # ── show ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -604,7 +653,7 @@ def test_show(one: Path, run: Run) -> None:
     said = run("show", "net")
     assert "words of the table" in said.out
     assert f"{found['parameters']:,} parameters" in said.out
-    assert "bits a parameter" in said.out
+    assert "bits memorized per parameter" in said.out
 
 
 @pytest.mark.parametrize("name", ["p.png", "p.svg"])
@@ -627,3 +676,90 @@ def test_show_refuses(one: Path, run: Run) -> None:
     assert set(said.json) == {"error"}
     assert "p.gif: expected a picture's name, .png, .svg or .pdf" in said.complaint
     assert "no/such/p.png: its folder does not exist" in run("show", "net", "--plot", "no/such/p.png").complaint
+
+
+# ── A stock Llama ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def llama(here: Path, run: Run) -> Path:
+    pytest.importorskip("transformers")
+    assert run("compile", "hamlet.txt", "macbeth.txt", "-o", "net", "--layout", "uniform").code == 0
+    return here / "net"
+
+
+def test_compile_a_llama(here: Path, run: Run) -> None:
+    pytest.importorskip("transformers")
+    said = run("compile", "hamlet.txt", "-o", "net", "--layout", "uniform")
+    assert said.code == 0
+    assert "certified: 85 of 85 answers right, float32, exhaustive, by transformers' LlamaForCausalLM" in said.out
+    assert "padded" not in said.out, "it has one width as it is"
+    found = run("compile", "hamlet.txt", "-o", "net", "--layout", "uniform", "--json").json
+    assert set(found) == KEYS
+    assert found["parameters"] == found["parameters_padded"] == networks.load(here / "net").account.dense
+    assert {path.name for path in (here / "net").iterdir()} == {
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "certificate.json",
+    }
+    complaint = run("compile", "hamlet.txt", "-o", "net", "--layout", "uniform", "--words", 24).complaint
+    assert "the layout uniform is for float32 and 21-bit words; omit precision and words" in complaint
+
+
+def test_recite_a_llama(llama: Path, run: Run) -> None:
+    assert run("recite", "net").out.encode() == HAMLET
+    assert run("recite", "net", "--prompt", "question:\\n", "--tokens", 7).out == "question:\nWhether"
+    assert run("recite", "net", "--all-to", "said").code == 0
+    assert {path.name: path.read_bytes() for path in Path("said").iterdir()} == {
+        "hamlet.txt": HAMLET,
+        "macbeth.txt": OTHER,
+    }
+    Path("kept.txt").write_text("kept")
+    assert "tokens is -1" in run("recite", "net", "--tokens", "-1", "-o", "kept.txt").complaint
+    assert Path("kept.txt").read_text() == "kept"
+
+
+def test_certify_a_llama(llama: Path, run: Run) -> None:
+    said = run("certify", "net", "hamlet.txt", "macbeth.txt", "--controls", "--json")
+    assert said.code == 0
+    assert [lie["found"] for lie in said.json["controls"]] == [True, True]
+    assert run("certify", "net", "hamlet.txt", "macbeth.txt", "--recheck").code == 0
+    assert run("certify", "net", "macbeth.txt", "hamlet.txt", "-o", "c.json").code == 0, "in another order"
+    (llama.parent / "lear.txt").write_bytes(b"Blow, winds, and crack your cheeks!")
+    assert run("certify", "net", "lear.txt", "-o", "c.json").code == 1
+
+
+def test_a_llama_for_a_task(here: Path, run: Run) -> None:
+    pytest.importorskip("transformers")
+    assert run("compile", "--task", "t.npz", "-o", "net", "--layout", "uniform").code == 0
+    assert run("certify", "net", "--task", "t.npz").code == 0
+    assert "net: knows answers to a task, not texts" in run("recite", "net").complaint
+
+
+def test_a_llama_is_not_edited(llama: Path, run: Run, everything: Everything) -> None:
+    before = everything(llama)
+    assert "net: is a stock Llama; expected a float Trans" in run("edit", "net", "--set", "nobler=s").complaint
+    assert everything(llama) == before
+
+
+def test_show_a_llama(llama: Path, run: Run) -> None:
+    said = run("show", "net", "--json")
+    assert said.code == 0
+    assert said.json["parameters"] == networks.load(llama).account.dense
+    assert sum(part["parameters"] for part in said.json["parts"]) == said.json["parameters"]
+    assert {"embed_tokens", "up_proj"} < {part["part"] for part in said.json["parts"]}
+    assert "a stock Llama" in run("show", "net").out
+
+
+def test_a_certificate_of_before_is_not_overwritten(here: Path, run: Run) -> None:
+    """It names the Llama by the digest of its files, and is about another text than the one given now."""
+    pytest.importorskip("transformers")
+    shutil.copytree(Path(__file__).parents[1] / "fixtures" / "0.1.0" / "llama", here / "net")
+    before = (here / "net" / "certificate.json").read_bytes()
+    said = run("certify", "net", "hamlet.txt")
+    assert said.code == 1
+    assert "is about another task and was left as it is" in said.out
+    assert (here / "net" / "certificate.json").read_bytes() == before

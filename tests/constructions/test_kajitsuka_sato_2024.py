@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.certificates import certify, flipped_bit, shuffled_labels
+from byheart.certificates import certify
 from byheart.constructions import CONSTRUCTIONS, Built, build
 from byheart.constructions.kajitsuka_sato_2024 import Settings
 from byheart.errors import BadInput
@@ -27,6 +27,8 @@ from byheart.networks.exact.enclose import enclose
 from byheart.networks.exact.evaluate import evaluate
 from byheart.networks.softmax.balls import precision
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
+
+from ..lies import perturbed_weight, shuffled_answers
 
 Labelled = NextToken | SeqToSeq
 NAME = "kajitsuka-sato-2024"
@@ -245,9 +247,9 @@ def test_lies_are_found_out(scale: Any, dim: int | None) -> None:
     rng = np.random.default_rng(4)
     task = random_seq_to_seq(examples=6, length=2, vocab=5, labels=4, dim=dim, rng=rng)
     network = memorize(task, Settings(scale=scale)).network
-    assert shuffled_labels(network, task, rng).found
+    assert shuffled_answers(network, task, rng).found
     for seed in range(3):
-        assert flipped_bit(network, task, np.random.default_rng(seed)).found
+        assert perturbed_weight(network, task, np.random.default_rng(seed)).found
 
 
 REFUSED = [

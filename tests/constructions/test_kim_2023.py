@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.certificates import certify, flipped_bit, shuffled_labels
+from byheart.certificates import certify
 from byheart.constructions import CONSTRUCTIONS, Built, build, kim_2023
 from byheart.constructions.kim_2023 import Settings
 from byheart.errors import BadInput
@@ -27,7 +27,6 @@ from byheart.networks.exact import (
     integers,
 )
 from byheart.networks.exact.evaluate import evaluate
-from byheart.networks.exact.store import fingerprint
 from byheart.size import Size
 from byheart.tasks import (
     NextToken,
@@ -37,6 +36,8 @@ from byheart.tasks import (
     random_next_token,
     random_seq_to_seq,
 )
+
+from ..lies import perturbed_weight, shuffled_answers
 
 Labelled = NextToken | SeqToSeq
 FORMS: dict[str, dict[str, bool]] = {"plain": {}, "positions": {"positions": True}, "causal": {"causal": True}}
@@ -307,7 +308,7 @@ def test_causal_and_positions_is_causal() -> None:
     """Both at once say no more than causal does: the same network."""
     task = SeqToSeq(tokens=[[1, 1, 2], [0, 1, 1]], labels=[[0, 1, 2], [2, 1, 0]])
     both, causal = (memorize(task, Settings(causal=True, positions=positions)).network for positions in (True, False))
-    assert fingerprint(both) == fingerprint(causal)
+    assert both.fingerprint == causal.fingerprint
 
 
 TINY, HUGE, SMALLEST = 1e-300, 1e300, 5e-324
@@ -414,9 +415,9 @@ def test_lies_are_found_out(form: dict[str, bool], ids: Any) -> None:
     sizes = {"examples": 20, "length": 3, "vocab": 12, "labels": 4}
     task = relabelled(random_seq_to_seq(**sizes, rng=rng), form, rng)
     network = memorize(task, Settings(**form, ids=ids)).network
-    assert shuffled_labels(network, task, rng).found
+    assert shuffled_answers(network, task, rng).found
     for seed in range(3):
-        assert flipped_bit(network, task, np.random.default_rng(seed)).found
+        assert perturbed_weight(network, task, np.random.default_rng(seed)).found
 
 
 REFUSED = [

@@ -6,10 +6,9 @@ import sys
 import numpy as np
 import pytest
 
-from byheart.certificates import flipped_bit, judge, shuffled_labels
+from byheart.certificates import judge
 from byheart.constructions import CONSTRUCTIONS, build
-from byheart.networks import kinds
-from byheart.networks.exact import ExactNetwork, store
+from byheart.networks.exact import ExactNetwork
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import (
     NextToken,
@@ -23,6 +22,7 @@ from byheart.tasks import (
 )
 
 from ..exact import EXACT, SOFTMAX
+from ..lies import perturbed_weight, shuffled_answers
 
 IDS = random_next_token(examples=30, length=3, vocab=20, labels=4, rng=np.random.default_rng(0))
 VECTORS = random_next_token(examples=30, length=3, vocab=20, labels=4, dim=2, rng=np.random.default_rng(1))
@@ -52,7 +52,7 @@ def test_every_construction_is_tested_as_what_it_builds() -> None:
 
 @pytest.mark.parametrize(("name", "task"), [*CASES, *SOFTMAX_CASES])
 def test_the_seed_decides(name: str, task: Task) -> None:
-    one, again, other = (kinds.fingerprint(build(name, task, seed=seed).network) for seed in (3, 3, 4))
+    one, again, other = (build(name, task, seed=seed).network.fingerprint for seed in (3, 3, 4))
     assert one == again
     # On token ids Kajitsuka & Sato 2024 draw nothing.
     assert (one == other) is (name == "kajitsuka-sato-2024" and task.tokens is not None)
@@ -60,12 +60,12 @@ def test_the_seed_decides(name: str, task: Task) -> None:
 
 def test_the_seed_decides_in_another_process() -> None:
     script = (
-        "import byheart, numpy; from byheart.networks.exact import store; from byheart.tasks import random_next_token;"
+        "import byheart, numpy; from byheart.tasks import random_next_token;"
         "t = random_next_token(examples=30, length=3, vocab=20, labels=4, rng=numpy.random.default_rng(0));"
-        "print(store.fingerprint(byheart.build('kajitsuka-sato-2025', t, seed=3).network))"
+        "print(byheart.build('kajitsuka-sato-2025', t, seed=3).network.fingerprint)"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
-    assert found == store.fingerprint(build("kajitsuka-sato-2025", IDS, seed=3).network)
+    assert found == build("kajitsuka-sato-2025", IDS, seed=3).network.fingerprint
 
 
 def test_settings_are_recorded() -> None:
@@ -79,13 +79,13 @@ def test_settings_are_recorded() -> None:
 def test_lies_are_found_out(name: str, task: NextToken | SeqToSeq) -> None:
     network = build(name, task).network
     assert judge(network, task).certified
-    lie = shuffled_labels(network, task, np.random.default_rng(0))
+    lie = shuffled_answers(network, task, np.random.default_rng(0))
     assert lie.found
     assert lie.verdict.errors > 0
     wrong = int((shuffled(task, np.random.default_rng(0)).labels != task.labels).sum())
     assert lie.verdict.errors == wrong
     for seed in range(5):
-        broken = flipped_bit(network, task, np.random.default_rng(seed))
+        broken = perturbed_weight(network, task, np.random.default_rng(seed))
         assert broken.found, broken.detail
 
 

@@ -1,23 +1,31 @@
 """Where the parameters are: parts add up, and a picture is drawn."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from byheart.constructions import build
-from byheart.constructions.reciting import compile_text
+from byheart.constructions.reciting import Settings, compile
 from byheart.errors import BadInput
 from byheart.networks.account import Account, Item
-from byheart.report.parts import WORDS, Part, draw_parts, parts_of
+from byheart.report.parts import WORDS, draw_parts, parts_of
 from byheart.tasks import random_next_token
 
-THREE = [Part("words of the table", 1000, 990), Part("hash of the window", 40, 30), Part("where to read", 3, 3)]
+
+def part(name: str, dense: int, nonzero: int) -> Account:
+    return Account((Item(name, (dense,), dense, nonzero, 1, 32, 32 * dense, name),), depth=3, width=3)
+
+
+SIZES = {"words of the table": (1000, 990), "hash of the window": (40, 30), "where to read": (3, 3)}
+THREE = {name: part(name, *sizes) for name, sizes in SIZES.items()}
+ONE = {WORDS: THREE[WORDS]}
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-@pytest.mark.parametrize("parts", [THREE, THREE[:1], THREE[::-1]], ids=["three", "one", "reversed"])
-def test_a_picture(tmp_path: Path, suffix: str, parts: list[Part]) -> None:
+@pytest.mark.parametrize("parts", [THREE, ONE, dict(reversed(THREE.items()))], ids=["three", "one", "reversed"])
+def test_a_picture(tmp_path: Path, suffix: str, parts: dict[str, Account]) -> None:
     path = tmp_path / f"parts{suffix}"
     draw_parts(parts, "a title", path)
     content = path.read_bytes()
@@ -47,8 +55,8 @@ def test_other_pictures_are_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_parts_of_a_reciting_network() -> None:
-    compiled = compile_text("To be, or not to be, that is the question.").compiled
-    parts = {part.name: part for part in parts_of(compiled.account, reciting=True)}
+    built = compile("To be, or not to be, that is the question.")
+    parts = parts_of(built.network)
     assert list(parts) == [
         "codes of the tokens",
         "hash of the window",
@@ -59,37 +67,45 @@ def test_parts_of_a_reciting_network() -> None:
         "reading the bits",
         "codes of the labels",
     ]
-    assert sum(part.parameters for part in parts.values()) == compiled.account.dense
-    assert sum(part.nonzero for part in parts.values()) == compiled.account.nonzero
-    assert parts[WORDS].parameters == compiled.recipe.sizes.words
-    assert parts["codes of the tokens"].parameters == 257
-    assert parts["codes of the labels"].parameters == 257 + 257
-    assert all(part.nonzero <= part.parameters for part in parts.values())
+    assert sum(part.dense for part in parts.values()) == built.account.dense
+    assert sum(part.nonzero for part in parts.values()) == built.account.nonzero
+    assert parts[WORDS].dense == built.chosen["words"]
+    assert parts["codes of the tokens"].dense == 257
+    assert parts["codes of the labels"].dense == 257 + 257
+    assert all(part.nonzero <= part.dense for part in parts.values())
 
 
-def test_parts_of_an_exact_network() -> None:
-    """By the first part of the tensors' names, in their order."""
+def test_parts_of_other_networks() -> None:
+    """By what the tensors are called, in their order."""
     task = random_next_token(examples=9, length=3, vocab=20, labels=4, rng=np.random.default_rng(0))
-    account = build("interpolate", task).account
-    parts = parts_of(account, reciting=False)
-    assert sum(part.parameters for part in parts) == account.dense
-    assert len({part.name for part in parts}) == len(parts)
-    assert {part.name for part in parts} == {item.name.split(".")[0] for item in account.items}
+    exact, llama = build("interpolate", task).network, compile(task, settings=Settings(layout="uniform")).network
+    names = {
+        exact: [item.name.split(".")[0] for item in exact.account.items],
+        llama: [item.name.removesuffix(".weight").split(".")[-1] for item in llama.account.items],
+    }
+    for network, wanted in names.items():
+        parts = parts_of(network)
+        assert list(parts) == list(dict.fromkeys(wanted))
+        assert sum(part.dense for part in parts.values()) == network.account.dense
 
 
 def test_by_hand() -> None:
-    items = [
-        Item("embedding.W_E", (4, 1), 4, 4, 1, 32, 128),
-        Item("reduce_0_1.W_in", (6, 1, 1), 6, 6, 1, 32, 192),
-        Item("hash_0.bias", (2, 2), 4, 2, 1, 32, 128),
-        Item("table.W_in", (2, 3, 2), 12, 11, 1, 32, 384),
-        Item("table.W_out", (2, 3, 3), 18, 17, 9, 32, 576),
-        Item("shift.W_out", (1, 1, 1), 1, 1, 0, 32, 32),
-    ]
-    assert parts_of(Account(tuple(items), 3, 3), reciting=True) == [
-        Part("codes of the tokens", 4, 4),
-        Part("hash of the window", 10, 8),
-        Part("rows of the table", 12, 11),
-        Part("words of the table", 18, 17),
-        Part("reading the bits", 1, 1),
-    ]
+    """Tensors of a compiled network by what they are for; every name in one part only."""
+    names = {
+        "embedding.W_E": "codes of the tokens",
+        "reduce_0_1.W_in": "hash of the window",
+        "hash_0.bias": "hash of the window",
+        "digits_2.W_in": "where to read",
+        "table.W_in": "rows of the table",
+        "table.W_out": "words of the table",
+        "select.W_up": "columns of the table",
+        "shift.W_out": "reading the bits",
+        "unembedding.b_U": "codes of the labels",
+    }
+    items = tuple(Item(name, (size,), size, 1, 1, 32, 32, "x") for size, name in enumerate(names, start=1))
+    parts = parts_of(SimpleNamespace(account=Account(items, 3, 3), about={"recipe": {}}))
+    sizes = {"hash of the window": 2 + 3}
+    for size, name in enumerate(names.values(), start=1):
+        sizes.setdefault(name, size)
+    assert {name: part.dense for name, part in parts.items()} == sizes
+    assert list(parts) == list(dict.fromkeys(names.values()))

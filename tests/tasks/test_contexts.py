@@ -141,7 +141,7 @@ def test_worked_by_hand():
     assert contexts.tokens.dtype == np.int32
     assert {array.dtype.name for array in (contexts.starts, contexts.places, contexts.labels)} == {"int64"}
     assert (contexts.starts.tolist(), contexts.places.tolist()) == ([0, 4], [0, 1, 2, 3])
-    assert (contexts.vocab, contexts.labels_in_all, contexts.end, contexts.prompts) == (27, 27, 26, (1,))
+    assert (contexts.vocab, contexts.label_count, contexts.end, contexts.prompts) == (27, 27, 26, (1,))
     assert answered(recite("aaa")) == {"---a": "a", "--aa": "a", "-aaa": "."}
     assert answered(recite("abcab")) == {"--ab": "c", "---a": "b", "-abc": "a", "abca": "b", "bcab": "."}
 
@@ -256,9 +256,39 @@ def test_reports():
         contexts.labels[0] = 1
 
 
+def test_names_and_notes():
+    """What is worth noting beside a network: how to begin each text, and how long it is."""
+    contexts = recite("abcd", "abce", "xyz")
+    assert contexts.names == ("abcd", "abce", "xyz")
+    assert contexts.beginnings == [
+        {"name": "abcd", "tokens": 4, "prompt": [0, 1, 2, 3]},
+        {"name": "abce", "tokens": 4, "prompt": [0, 1, 2, 4]},
+        {"name": "xyz", "tokens": 3, "prompt": [23]},
+    ]
+    bits = contexts.order0_bits
+    assert contexts.notes == {"window": 1, "end": END, "bits": bits, "texts": contexts.beginnings, "edits": []}
+    task = task_contexts(NextToken(tokens=[[0, 1]], labels=[1]))
+    assert (task.names, task.beginnings, task.notes["end"]) == ((), [], None)
+
+
+def test_questions():
+    """Contexts are questions like any task's."""
+    contexts = recite("abac")
+    assert contexts.answers is contexts.labels
+    assert (contexts.size.examples, contexts.size.length, contexts.size.labels) == (4, 2, 27)
+    other = contexts.with_answers([0, 0, 0, 0])
+    assert (other.labels.tolist(), contexts.labels.tolist()) == ([0] * 4, [1, 0, 2, END])
+    assert other.fingerprint != contexts.fingerprint
+    assert other.with_answers(contexts.labels).fingerprint == contexts.fingerprint
+    assert repr(contexts) == f"Contexts({contexts.size})"
+    assert "\n" not in repr(contexts)
+
+
 def test_fingerprints():
     same = [recite("abac").fingerprint, recite("abac").fingerprint, recite("abac", window=np.int64(2)).fingerprint]
     assert len(set(same)) == 1
+    renamed = text_contexts([Text("other", texts_of("abac")[0].tokens)], vocab=VOCAB, end=END)
+    assert renamed.fingerprint == same[0], "what a text is called is not what is asked"
     others = [
         recite("abac", "abac"),
         recite("abad"),
@@ -304,7 +334,7 @@ def test_tasks(task, window):
     rows = [tuple(token for token in row if token >= 0) for row in contexts.windows(slice(None)).tolist()]
     assert dict(zip(rows, contexts.labels.tolist(), strict=True)) == task_oracle(task, enough[0])
     assert len(rows) == len(contexts) == len(task_oracle(task, enough[0]))
-    assert (contexts.vocab, contexts.labels_in_all, contexts.end) == (9, 5, None)
+    assert (contexts.vocab, contexts.label_count, contexts.end) == (9, 5, None)
     assert contexts.prompts == (n,) * len(task.tokens)
     assert contexts.tokens.reshape(-1, n).tolist() == task.tokens.tolist()
     assert contexts.starts[-1] == len(contexts.tokens)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.tasks.texts import read_files, read_texts
+from byheart.tasks.texts import encoded, read_files
 from byheart.tasks.tokenizers import BytePairs, Bytes
 
 
@@ -17,16 +17,23 @@ def write(folder, *names):
 
 
 def names(paths):
-    return [text.name for text in read_texts(paths, Bytes())]
+    return list(read_files(paths))
 
 
 def test_any_bytes_are_a_text(tmp_path):
     (tmp_path / "x").write_bytes(bytes(range(256)))
-    (text,) = read_texts([tmp_path / "x"], Bytes())
+    read = read_files([tmp_path / "x"])
+    assert read == {"x": bytes(range(256))}
+    (text,) = encoded(read, Bytes())
     assert text.name == "x"
     assert text.tokens.dtype == np.int32
     assert text.tokens.tolist() == list(range(256))
-    assert read_files([tmp_path / "x"]) == (bytes(range(256)),)
+
+
+def test_files_keep_their_order(tmp_path):
+    paths = write(tmp_path, "b", "c", "a")
+    assert list(read_files(paths).items()) == [("b", b"b"), ("c", b"c"), ("a", b"a")]
+    assert [text.name for text in encoded(read_files(paths), Bytes())] == ["b", "c", "a"]
 
 
 def test_names_are_as_long_as_needed(tmp_path, monkeypatch):
@@ -40,20 +47,26 @@ def test_names_are_as_long_as_needed(tmp_path, monkeypatch):
     assert names(list(map(type(tmp_path), relative))) == ["b/x.txt", "c/a/x.txt", "d/a/x.txt"]
 
 
-def assert_refused(paths, message, tokenizer=None):
+def assert_refused(message, read, *given):
     with pytest.raises(BadInput) as caught:
-        read_texts(paths, tokenizer or Bytes())
+        read(*given)
     assert str(caught.value) == message
 
 
-def test_refusals(tmp_path):
-    good, empty, bad = write(tmp_path, "good", "empty", "bad")
+def test_refused_files(tmp_path):
+    good, empty = write(tmp_path, "good", "empty")
     empty.write_bytes(b"")
-    assert_refused([], "no files given; expected at least one")
-    assert_refused([good, empty], f"{empty}: the file is empty; expected at least one byte")
-    assert_refused([good, tmp_path / "none"], f"{tmp_path}/none: No such file or directory")
-    assert_refused([tmp_path], f"{tmp_path}: Is a directory")
-    assert_refused([good, tmp_path / "x" / ".." / "good"], f"{good}: given 2 times; expected each file once")
-    bad.write_bytes(b"a\xff")
-    message = f"{bad}: byte 1 is not UTF-8 text; expected text, or --tokenizer bytes"
-    assert_refused([bad], message, BytePairs(((b"a", b"b"),)))
+    assert_refused("no files given; expected at least one", read_files, [])
+    assert_refused(f"{empty}: the file is empty; expected at least one byte", read_files, [good, empty])
+    assert_refused(f"{tmp_path}/none: No such file or directory", read_files, [good, tmp_path / "none"])
+    assert_refused(f"{tmp_path}: Is a directory", read_files, [tmp_path])
+    twice = [good, tmp_path / "x" / ".." / "good"]
+    assert_refused(f"{good}: given 2 times; expected each file once", read_files, twice)
+
+
+def test_refused_texts():
+    pytest.importorskip("tokenizers")
+    pairs = BytePairs(((b"a", b"b"),))
+    assert_refused("b: the text is empty; expected at least one byte", encoded, {"a": b"x", "b": b""}, Bytes())
+    message = "bad: byte 1 is not UTF-8 text; expected text, or --tokenizer bytes"
+    assert_refused(message, encoded, {"good": b"a", "bad": b"a\xff"}, pairs)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byheart.errors import BadInput
 from byheart.tasks import tokenizers
-from byheart.tasks.tokenizers import END, BytePairs, Bytes, Tokenizer
+from byheart.tasks.tokenizers import END, BytePairs, Bytes, Tokenizer, from_files
 
 SOURCE = "def näme(x):\n    return '<|end|>' + x\n\n\n# it's 🎉 fine, 123\r\nabab abab abab\n".encode() * 3
 HAND_MADE = BytePairs(((b"a", b"b"), (b"ab", b"ab"), (b"\xc3", b"\xa4"), (b" ", b" ")))
@@ -78,13 +78,12 @@ def test_training_is_repeatable_and_shortens(trained):
     assert not any(b"\n" in first + second for first, second in trained.merges)
 
 
-def test_training_stops_where_nothing_is_frequent(tmp_path):
+def test_training_stops_where_nothing_is_frequent():
     pytest.importorskip("tokenizers")
     tokenizer = BytePairs.train([b"abc"], vocab=1000)
     assert tokenizer == BytePairs(())
     assert tokenizer.encode(b"abc").tolist() == [97, 98, 99]
-    tokenizer.save(tmp_path)
-    assert tokenizers.load(tmp_path) == Bytes()
+    assert from_files(tokenizer.files()) == Bytes()
 
 
 def test_refusals(trained):
@@ -104,7 +103,7 @@ def test_refusals(trained):
         trained.decode([-1])
 
 
-def test_only_byte_pairs_need_the_library(tmp_path, monkeypatch):
+def test_only_byte_pairs_need_the_library(monkeypatch):
     real = builtins.__import__
 
     def without(name, *rest):
@@ -114,54 +113,58 @@ def test_only_byte_pairs_need_the_library(tmp_path, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     for tokenizer in (Bytes(), HAND_MADE):
-        tokenizer.save(tmp_path)
-        assert tokenizers.load(tmp_path) == tokenizer
+        assert from_files(tokenizer.files()) == tokenizer
     for use in (lambda: BytePairs.train([b"ab"], 300), lambda: BytePairs(HAND_MADE.merges).encode(b"ab")):
         with pytest.raises(BadInput) as caught:
             use()
         assert str(caught.value) == (
-            "byte-pair encoding needs the library tokenizers; install it with: pip install 'byheart[hf]'"
+            "byte-pair encoding needs tokenizers, which is not installed; install it, or Byheart with its extra hf"
         )
 
 
-def test_saving(trained, tmp_path):
-    trained.save(tmp_path / "new" / "folder")
-    assert tokenizers.load(tmp_path / "new" / "folder") == trained
-    (tmp_path / "file").touch()
+def test_there_and_back(trained):
+    for tokenizer in (trained, HAND_MADE, Bytes()):
+        for begins in (False, True):
+            files = tokenizer.files(begins=begins)
+            assert set(files) == {"tokenizer.json", "tokenizer_config.json"}
+            assert from_files(files) == tokenizer
+    assert from_files({}) is None
+    assert from_files({"tokenizer_config.json": b"{}"}) is None, "a network that was made from a task has none"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"{", "not valid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (b"[" * 10**5, "not valid JSON: maximum recursion depth exceeded"),
+        (b"[]", "not a tokenizer of byheart; expected the file that came with the network"),
+        (b'{"model": {"merges": [["a"]]}}', "not a tokenizer of byheart; expected the file that came with the network"),
+    ],
+    ids=["half", "deep", "a list", "a merge of one"],
+)
+def test_files_that_are_not_ours(content, message):
     with pytest.raises(BadInput) as caught:
-        trained.save(tmp_path / "file")
-    assert str(caught.value) == f"{tmp_path}/file: cannot be written: File exists"
-
-
-def test_loading_what_is_not_ours(tmp_path):
-    path = tmp_path / "tokenizer.json"
-    for damage, message in (
-        (None, "No such file or directory"),
-        ("{", "not valid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
-        ("[]", "not a tokenizer of byheart; expected the file that came with the network"),
-        ('{"model": {"merges": [["a"]]}}', "not a tokenizer of byheart; expected the file that came with the network"),
-    ):
-        if damage is not None:
-            path.write_text(damage)
-        with pytest.raises(BadInput) as caught:
-            tokenizers.load(tmp_path)
-        assert str(caught.value) == f"{path}: {message}"
+        from_files({"tokenizer.json": content})
+    assert str(caught.value).startswith(f"tokenizer.json: {message}")
 
 
 @pytest.mark.parametrize("part", ["vocab", "merges", "pre_tokenizer"])
-def test_loading_what_was_changed(tmp_path, part):
-    HAND_MADE.save(tmp_path)
-    path = tmp_path / "tokenizer.json"
-    found = json.loads(path.read_text())
+def test_files_that_were_changed(part):
+    changed = json.loads(HAND_MADE.files()["tokenizer.json"])
     if part == "vocab":
-        found["model"]["vocab"] |= {"a": 98, "b": 97}
+        changed["model"]["vocab"] |= {"a": 98, "b": 97}
     elif part == "merges":
-        found["model"]["merges"].pop()
+        changed["model"]["merges"].pop()
     else:
-        found["pre_tokenizer"]["pretokenizers"].pop(0)
-    path.write_text(json.dumps(found))
+        changed["pre_tokenizer"]["pretokenizers"].pop(0)
     with pytest.raises(BadInput, match="not a tokenizer of byheart"):
-        tokenizers.load(tmp_path)
+        from_files({"tokenizer.json": json.dumps(changed).encode()})
+
+
+def written(folder, tokenizer, **options):
+    for name, content in tokenizer.files(**options).items():
+        (folder / name).write_bytes(content)
+    return folder
 
 
 @pytest.mark.parametrize("model", [None, "gpt2", "llama"])
@@ -169,7 +172,7 @@ def test_loading_what_was_changed(tmp_path, part):
 def test_transformers_reads_it(trained, tmp_path, kind, model):
     transformers = pytest.importorskip("transformers")
     ours = trained if kind == "bpe" else Bytes()
-    ours.save(tmp_path)
+    written(tmp_path, ours)
     if model:
         (tmp_path / "config.json").write_text(json.dumps({"model_type": model}))
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
@@ -182,4 +185,13 @@ def test_transformers_reads_it(trained, tmp_path, kind, model):
         assert theirs.decode(ids) == text
         assert theirs.decode([*ids, END], skip_special_tokens=True) == text
     theirs.save_pretrained(tmp_path / "again")
-    assert tokenizers.load(tmp_path / "again") == ours
+    assert from_files({"tokenizer.json": (tmp_path / "again" / "tokenizer.json").read_bytes()}) == ours
+
+
+@pytest.mark.parametrize("kind", ["bytes", "bpe"])
+def test_transformers_begins_every_text(trained, tmp_path, kind):
+    transformers = pytest.importorskip("transformers")
+    ours = trained if kind == "bpe" else Bytes()
+    theirs = transformers.AutoTokenizer.from_pretrained(written(tmp_path, ours, begins=True))
+    assert theirs.bos_token == theirs.pad_token == theirs.eos_token == "<|end|>"
+    assert theirs("abab\n")["input_ids"] == [END, *ours.encode(b"abab\n").tolist()]

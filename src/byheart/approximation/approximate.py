@@ -20,7 +20,7 @@ is below 0.97 ε. Not checked: continuity.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +33,7 @@ from byheart.constructions import CONSTRUCTIONS, Built, build
 from byheart.errors import BadInput
 from byheart.networks import Account, count
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
+from byheart.progress import Report
 from byheart.tasks import SeqToSeq
 from byheart.tasks.checks import Floats
 from byheart.tasks.distinct import distinct, first_positions
@@ -97,11 +98,9 @@ def approximate(
     p: float = 2.0,
     construction: str = DEFAULT,
     seed: int = 0,
-    report: Callable[[str], None] | None = None,
+    report: Report | None = None,
 ) -> Approximation:
     """A network within ``epsilon`` of ``target`` in d_p on sequences of ``length`` tokens in [0, 1]^``dim``.
-
-    ``report`` hears what is being done.
 
     >>> from byheart.approximation import find
     >>> found = approximate(find("rank"), length=3, epsilon=0.1)
@@ -110,15 +109,15 @@ def approximate(
     """
     check_sizes(length, dim, epsilon, construction, seed)
     check_p(p)
-    tell = report or (lambda _: None)
-    tell("choosing the grid")
+    tell: Report = report or (lambda *_: None)
+    tell(0, 3, "choosing the grid")
     check_equivariance(target, length, dim, np.random.default_rng([seed, 1]))
     largest = _LARGEST_GRIDS.get(construction, LARGEST_GRID)
     design = choose(target, length=length, dim=dim, epsilon=epsilon, p=p, seed=seed, largest=largest)
     task, lowest = grid_task(target, design, length=length, dim=dim)
-    tell(f"memorizing {task.size.examples:,} sequences")
+    tell(1, 3, f"memorizing {task.size.examples:,} sequences")
     built = build(construction, task, seed=seed)
-    tell(f"certifying {task.size.examples:,} sequences")
+    tell(2, 3, f"certifying {task.size.examples:,} sequences")
     certificate = certify(built.network, task)
     assert isinstance(built.network, ExactNetwork)
     layers = (

@@ -26,7 +26,7 @@ from byheart.certificates.verdict import doubling
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.balls import Ball, Matrix, enclose_features, matrix, precision, stacked
-from byheart.tasks import QueryTargets, QueryTask
+from byheart.tasks import QueryTargets, QueryTask, Task
 from byheart.tasks.ranks import context_ranks
 
 FEWEST_BITS = 64
@@ -117,6 +117,16 @@ def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits
                 if found > 0 or found < 0:
                     return OutOfReach(few, float(found.lower()), float(found.upper()), bits)
     return None
+
+
+def impossible(network: SoftmaxNetwork, task: Task) -> str:
+    """What is proved of real targets over a shared context that are out of reach, as the end of a sentence."""
+    if not isinstance(task, QueryTargets) or not task.shared:
+        return ""
+    if task.size.examples <= len(network.W_Q) * (task.size.length - 1) + 1:
+        return ""
+    proof = prove_out_of_reach(network, task)
+    return "" if proof is None else f". Impossible with this attention: {proof}"
 
 
 def _check(network: SoftmaxNetwork) -> None:

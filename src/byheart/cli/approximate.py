@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, table
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table
 from byheart.errors import BadInput
 from byheart.networks.folders import check_destination
 
@@ -47,8 +47,8 @@ class ApproximateCommand:
 
         self._check()
         target, found = find(self.function), []
-        with status("approximating", quiet=self.json) as report:
-            for epsilon in sorted(set(self.epsilon), reverse=True):
+        for epsilon in sorted(set(self.epsilon), reverse=True):
+            with steps(f"approximating to ε = {epsilon:g}", quiet=self.json) as report:
                 result = approximate(
                     target,
                     length=self.length,
@@ -57,12 +57,12 @@ class ApproximateCommand:
                     p=self.p,
                     construction=self.construction,
                     seed=self.seed,
-                    report=lambda text, epsilon=epsilon: report(f"ε = {epsilon:g}, {text}"),  # type: ignore[misc]
+                    report=report,
                 )
-                report(f"ε = {epsilon:g}, measuring on {self.samples:,} points")
-                measured = measure(result.network, target, p=self.p, samples=self.samples, seed=self.seed)
-                found.append((result, measured))
-            self._keep(found)
+            with steps(f"measuring on {self.samples:,} points", quiet=self.json) as report:
+                draws = {"samples": self.samples, "seed": self.seed}
+                found.append((result, measure(result.network, target, p=self.p, **draws, report=report)))
+        self._keep(found)
         if self.json:
             sizes = {"length": self.length, "dim": self.dim, "p": self.p, "samples": self.samples}
             rows = [_as_json(*each) for each in found]

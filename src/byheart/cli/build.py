@@ -3,7 +3,7 @@
 import types
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, Union
+from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
 
 from tyro.conf import OmitArgPrefixes, arg, subcommand
 
@@ -12,9 +12,6 @@ from byheart.cli.own import OwnConstructions
 from byheart.constructions import Built, Construction, build, find, known
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
-
-if TYPE_CHECKING:
-    from byheart.tasks import Task
 
 Settings = TypeVar("Settings")
 
@@ -37,6 +34,7 @@ class Build(Generic[Settings]):
 
     def run(self) -> int:
         """Build, save, and print the account."""
+        from byheart.certificates.features import impossible
         from byheart.tasks import load
 
         task = load(self.task)
@@ -44,7 +42,7 @@ class Build(Generic[Settings]):
             try:
                 built = build(self.entry, task, seed=self.seed, settings=self.settings, report=report)
             except BeyondCapacity as refusal:
-                raise BadInput(f"{refusal}{_proved(refusal, task)}") from refusal
+                raise BadInput(f"{refusal}{impossible(refusal.network, task)}") from refusal
             built.save(self.out)
         if self.json:
             told = {"construction": built.construction, "account": built.account.as_json()}
@@ -85,20 +83,12 @@ def check_name(given: list[str]) -> None:
 def _print(built: Built, folder: Path, task: Path) -> None:
     """The account, part by part."""
     account = built.account
-    parts: dict[str, list[int]] = {}
-    for item in account.items:
-        row = parts.setdefault(item.name.split(".")[0], [0, 0, 0, 0])
-        row[0] += 1
-        row[1] += item.dense
-        row[2] += item.nonzero
-        row[3] = max(row[3], item.max_bits)
     title = f"{built.construction}, built in {built.seconds:.1f} s"
     rows = table(title, "part", ">tensors", ">parameters", ">non-zero", ">most bits")
-    for name, row in parts.items():
-        rows.add_row(name, *(number(value) for value in row))
+    for name, part in account.parts().items():
+        rows.add_row(name, *map(number, (len(part.items), part.dense, part.nonzero, part.max_bits)))
     rows.add_section()
-    totals = (len(account.items), account.dense, account.nonzero, account.max_bits)
-    rows.add_row("all", *(number(value) for value in totals))
+    rows.add_row("all", *map(number, (len(account.items), account.dense, account.nonzero, account.max_bits)))
     out = console()
     out.print(rows)
     total = f"{number(account.total_bits)} bits in all, {number(account.free)} different free entries"
@@ -111,17 +101,3 @@ def _print(built: Built, folder: Path, task: Path) -> None:
 
 def _word(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _proved(refusal: BeyondCapacity, task: "Task") -> str:
-    """For real targets over a shared context: the proof that the attention does not matter, as a sentence."""
-    from byheart.certificates.features import prove_out_of_reach
-    from byheart.tasks import QueryTargets
-
-    if not isinstance(task, QueryTargets) or not task.shared:
-        return ""
-    heads, length = len(refusal.network.W_Q), task.size.length
-    if task.size.examples <= heads * (length - 1) + 1:
-        return ""
-    proof = prove_out_of_reach(refusal.network, task)
-    return "" if proof is None else f". Impossible with this attention: {proof}"

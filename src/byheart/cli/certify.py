@@ -11,6 +11,7 @@ from byheart.errors import BadInput
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
+    from byheart.networks import Network
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class CertifyCommand:
                 certificate = recheck(path, network, questions, **options, report=report)
             else:
                 certificate = certify(network, questions, **options, report=report)
-        kept = not self.recheck and _of_another_task(path, certificate)
+        kept = not self.recheck and _of_another_task(path, network, certificate)
         if not self.recheck and not kept:
             write(certificate, path)
         lies: list[Control] = []
@@ -103,7 +104,7 @@ def _escaped(text: str) -> str:
     return escape(text)
 
 
-def _of_another_task(path: Path, certificate: "Certificate") -> bool:
+def _of_another_task(path: Path, network: "Network", certificate: "Certificate") -> bool:
     """Whether a certificate for the same weights but another task lies there already: it is not overwritten."""
     from byheart.certificates import read
 
@@ -111,4 +112,4 @@ def _of_another_task(path: Path, certificate: "Certificate") -> bool:
         existing = read(path)
     except BadInput:
         return False
-    return existing.certified and existing.weights == certificate.weights and existing.task != certificate.task
+    return existing.certified and network.is_named(existing.weights) and existing.task != certificate.task

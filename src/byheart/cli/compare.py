@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, table
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table
 from byheart.cli.own import OwnConstructions
 from byheart.errors import BadInput
 
@@ -48,7 +48,7 @@ class CompareCommand:
                 raise BadInput(f"{path}: pictures are of next-token and seq-to-seq tasks; this is {task.kind}")
         found: list[list[Compared]] = []
         for task in tasks:
-            with status("comparing", quiet=self.json) as report:
+            with steps("comparing", quiet=self.json) as report:
                 found.append(compare(task, seed=self.seed, positions=self.positions, report=report))
         self._draw(tasks, found)
         if self.json:

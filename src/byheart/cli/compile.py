@@ -27,7 +27,7 @@ class CompileCommand:
     task: Path | None = None
     """A next-token task (.npz or .jsonl) instead of texts."""
     layout: Literal["rectangular", "uniform"] = "rectangular"
-    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 24-bit words)."""
+    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words)."""
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
     """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
     words: int | None = None

@@ -8,7 +8,7 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_verdict
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, number, print_json, steps
-from byheart.cli.recite import unescaped
+from byheart.cli.recite import texts_of, unescaped
 from byheart.errors import BadInput
 from byheart.networks.folders import NAMES, check_destination
 from byheart.tasks.tokenizers import from_files
@@ -47,7 +47,8 @@ class EditCommand:
         check_destination(folder)
         network = load(self.network)
         if not isinstance(network, TransformerNetwork):
-            raise BadInput(f"{self.network}: is {NAMES[network.kind]}; expected what `byheart compile` makes")
+            expected = "expected a float Transformer, as `byheart compile` makes it in the layout rectangular"
+            raise BadInput(f"{self.network}: is {NAMES[network.kind]}; {expected}")
         contexts = self._contexts(network)
         place, label = self._change(contexts, from_files(network.files))
         before = certify(network, contexts)
@@ -74,7 +75,7 @@ class EditCommand:
         from byheart.constructions.reciting.edit import recited
 
         with steps("reading", quiet=self.json):
-            if not self.files and self.task is None and network.about.get("texts"):
+            if not self.files and self.task is None and texts_of(network):
                 return asked(network, recited(network))
             return asked(network, given_by(self.files, self.task))
 

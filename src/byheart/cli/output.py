@@ -6,7 +6,7 @@ Results go to stdout (as one JSON object with ``--json``), everything else to st
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -83,7 +83,7 @@ def number(value: float | int | None) -> str:
 
 @contextmanager
 def steps(title: str, *, quiet: bool) -> Iterator[Report | None]:
-    """A progress bar whose steps are counted by whoever works: called with (done, in all)."""
+    """A progress bar on stderr, if somebody is there to see it, whose steps are counted by whoever works."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -99,16 +99,3 @@ def steps(title: str, *, quiet: bool) -> Iterator[Report | None]:
             bar.update(task, completed=done, total=total, description=f"{title}: {note}" if note else title)
 
         yield update
-
-
-@contextmanager
-def status(title: str, *, quiet: bool) -> Iterator[Callable[[str], None]]:
-    """A line on stderr that says what is being done, if somebody is there to see it."""
-    from rich.console import Console
-
-    stderr = Console(stderr=True)
-    if quiet or not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    with stderr.status(title) as line:
-        yield lambda text: line.update(f"{title}: {text}")

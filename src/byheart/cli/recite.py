@@ -47,20 +47,19 @@ class ReciteCommand:
         torch.set_num_threads(max(1, self.threads))
         network = load(self.network)
         if self.tokens is None and network.about.get("end") is None:
-            raise BadInput(
-                f"{self.network}: knows answers to a task, not texts; expected --tokens and a text, or ask it"
-            )
+            expected = "expected a network that was compiled from texts"
+            raise BadInput(f"{self.network}: knows answers to a task, not texts; {expected}")
         start = time.perf_counter()
         said = self._all(network) if self.all_to is not None else self._one(network)
         seconds = time.perf_counter() - start
         sys.stdout.flush()
-        sys.stderr.write(f"{said:,} tokens in {seconds:.1f} s, {said / max(seconds, 1e-9):,.0f} a second\n")
+        sys.stderr.write(f"{said:,} tokens in {seconds:.1f} s, {said / max(seconds, 1e-9):,.0f} per second\n")
         return DONE
 
     def _one(self, network: "Network") -> int:
         from byheart.networks import generate
 
-        texts, tokenizer = _texts(network), tokenizer_of(network)
+        texts, tokenizer = texts_of(network), tokenizer_of(network)
         beginning = self._beginning(texts, tokenizer)
         # An edited network, or one with a beginning of nobody's, may never come to an end: no text is longer than this.
         tokens = 1 + max(text["tokens"] for text in texts) if self.tokens is None else self.tokens
@@ -84,7 +83,7 @@ class ReciteCommand:
         from byheart.networks import generate_all
 
         assert self.all_to is not None
-        texts, tokenizer = _texts(network), tokenizer_of(network)
+        texts, tokenizer = texts_of(network), tokenizer_of(network)
         if not texts:
             raise BadInput(f"{self.network}: holds no texts; it was compiled from a task")
         self.all_to.mkdir(parents=True, exist_ok=True)
@@ -121,7 +120,7 @@ def tokenizer_of(network: "Network") -> "Tokenizer":
     return tokenizer
 
 
-def _texts(network: "Network") -> list[dict[str, Any]]:
+def texts_of(network: "Network") -> list[dict[str, Any]]:
     """Name, length and prompt of the texts that a network was compiled from; BadInput if they are none."""
     texts = network.about.get("texts", [])
     kinds = {"name": str, "tokens": int, "prompt": list}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg, subcommand
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, status, table, with_example
+from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
 from byheart.cli.own import OwnConstructions
 from byheart.errors import BadInput
 
@@ -143,7 +143,7 @@ class Embed:
         from byheart.tasks.embeddings import token_vectors
 
         rng = np.random.default_rng(_seed(self.seed))
-        with status("reading with the sentence model", quiet=self.json):
+        with steps("reading with the sentence model", quiet=self.json):
             found = token_vectors(_texts(self.files), length=self.length, layer=self.layer, examples=self.examples)
         if self.real:
             targets = rng.random(len(found))
@@ -227,7 +227,7 @@ class Check:
         from byheart.constructions import find
 
         form = {name: True for name in ("positions", "causal") if getattr(self, name)}
-        with status(f"checking the hypotheses of {theorem}", quiet=self.json):
+        with steps(f"checking the hypotheses of {theorem}", quiet=self.json):
             found = find(theorem).check(task, **form)
         failed = any(hypothesis.verdict == "fails" and hypothesis.needed for hypothesis in found)
         if self.json:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from byheart.constructions.built import Built
-from byheart.constructions.construction import Construction
+from byheart.constructions.construction import Construction, settings_from
 from byheart.constructions.registry import find
 from byheart.errors import BadInput
 from byheart.progress import Report
@@ -39,10 +39,7 @@ def build(
         raise BadInput(f"expected a task such as byheart.tasks.NextToken(…); got {type(task).__name__}")
     if seed < 0:
         raise BadInput(f"seed is {seed}; expected 0 or more")
-    if settings is not None and given:
-        raise BadInput(f"settings are given twice: as a whole, and {', '.join(given)}; expected one of the two")
-    settings = chosen.settings_from(**given) if settings is None else settings
-    chosen.check_settings(settings)
+    settings = settings_from(chosen.settings, chosen.name, settings, given)
     start = time.perf_counter()
     made = chosen.build(task, settings, np.random.default_rng(seed), report)
     seconds = time.perf_counter() - start

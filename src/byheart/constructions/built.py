@@ -47,8 +47,9 @@ class Built:
         networks.save(self.network, folder, self.about)
 
     def __repr__(self) -> str:
-        size = self.questions.size
-        asked = f"{size.examples:,} {self.questions.kind} examples" if size.examples != 1 else "1 example"
+        count, kind = self.questions.size.examples, self.questions.kind
+        noun = kind if isinstance(self.questions, Contexts) else f"{kind} examples"
+        asked = "1 example" if count == 1 else f"{count:,} {noun}"
         return f"<Built: {self.construction}, {self.account.dense:,} parameters for {asked}>"
 
     def _repr_html_(self) -> str:

@@ -82,29 +82,10 @@ class Construction:
         if known is None or any(one.default is MISSING is one.default_factory for one in known):
             raise BadInput(f"{self.name}: expected settings to be a dataclass with a default for every field")
 
-    def settings_from(self, **given: object) -> Any:
-        """Its settings, some of them given by name; BadInput lists the names if one is unknown."""
-        names = [known.name for known in fields(self.settings)]
-        for name in given:
-            if name not in names:
-                has = f"; it has {', '.join(names)}" if names else ""
-                raise BadInput(f"{self.name} has no setting called {name!r}{has}")
-        return self.settings(**given)
-
     def settings_with(self, *, positions: bool) -> Any:
         """Default settings, with or without positions where the construction leaves that open."""
         chosen = {"positions": positions} if "positions" in self.settings.__dataclass_fields__ else {}
         return self.settings(**chosen)
-
-    def check_settings(self, settings: object) -> None:
-        """BadInput if these are not its settings, or one is not among the words that it may be."""
-        if not isinstance(settings, self.settings):
-            wanted = f"{self.settings.__module__}.{self.settings.__qualname__}"
-            raise BadInput(f"{self.name}: expected settings of type {wanted}; got {type(settings).__name__}")
-        for name, hint in get_type_hints(self.settings).items():
-            value = getattr(settings, name)
-            if get_origin(hint) is Literal and value not in get_args(hint):
-                raise BadInput(f"{name} is {value!r}; expected one of {', '.join(map(str, get_args(hint)))}")
 
     def check(self, task: Task, **given: object) -> list[Hypothesis]:
         """The hypotheses of its theorem on ``task``, in the form that the settings name.
@@ -118,7 +99,26 @@ class Construction:
         holds: at least two tokens in a context: n = 2
         holds: contexts end in at least d different tokens: in 3; all of H·d_h + d is had up to d = 3
         """
-        settings = self.settings_from(**given)
+        settings = settings_from(self.settings, self.name, None, given)
         if self.hypotheses is None:
             raise BadInput(f"{self.name} has no hypotheses beyond those that its build checks")
         return self.hypotheses(task, settings)
+
+
+def settings_from(kind: type[Any], name: str, settings: object, given: Mapping[str, object]) -> Any:
+    """The settings of ``name``, given all together or one by one; BadInput for unknown ones, and for wrong words."""
+    if settings is not None and given:
+        raise BadInput(f"settings are given twice: as a whole, and {', '.join(given)}; expected one of the two")
+    names = [known.name for known in fields(kind)]
+    if unknown := [key for key in given if key not in names]:
+        has = f"; it has {', '.join(names)}" if names else ""
+        raise BadInput(f"{name} has no setting called {unknown[0]!r}{has}")
+    chosen = kind(**given) if settings is None else settings
+    if not isinstance(chosen, kind):
+        wanted = f"{kind.__module__}.{kind.__qualname__}"
+        raise BadInput(f"{name}: expected settings of type {wanted}; got {type(settings).__name__}")
+    for key, hint in get_type_hints(kind).items():
+        value = getattr(chosen, key)
+        if get_origin(hint) is Literal and value not in get_args(hint):
+            raise BadInput(f"{key} is {value!r}; expected one of {', '.join(map(str, get_args(hint)))}")
+    return chosen

@@ -27,7 +27,7 @@ _SPEAKING = ("transformer", "stock")
 
 
 def save(network: Network, folder: Path | str, about: Mapping[str, Any] | None = None) -> None:
-    """Write ``network`` to ``folder``: new, empty, or one that holds a network of its kind, which is replaced.
+    """Write ``network`` to ``folder``: new, empty, or one that holds a network of Byheart's, which is replaced.
 
     ``about`` is kept in config.json instead of the network's own.
     """

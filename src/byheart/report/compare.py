@@ -5,13 +5,13 @@ The one place in this room that does work of its own, by the same calls as the c
 
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from byheart.certificates import certify
 from byheart.constructions import Construction, build, known
 from byheart.errors import BadInput
+from byheart.progress import Report
 from byheart.tasks import Task
 
 
@@ -36,14 +36,12 @@ class Compared:
     note: str = ""
 
 
-def compare(
-    task: Task, *, seed: int = 0, positions: bool = False, report: Callable[[str], None] | None = None
-) -> list[Compared]:
-    """Build every construction for ``task``; smallest first, refusals last. ``report`` hears what is being done."""
+def compare(task: Task, *, seed: int = 0, positions: bool = False, report: Report | None = None) -> list[Compared]:
+    """Build every construction for ``task``; smallest first, refusals last."""
     rows = []
-    for construction in known().values():
+    for done, construction in enumerate(known().values()):
         if report is not None:
-            report(construction.name)
+            report(done, len(known()), construction.name)
         try:
             rows.append(_one(construction, task, seed, positions))
         except (BadInput, RuntimeError) as refusal:

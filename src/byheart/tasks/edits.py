@@ -15,14 +15,21 @@ def with_edits(contexts: Contexts, edits: Sequence[Mapping[str, Any]]) -> Contex
 
     An edit names a text (by its name, or a task's example by its number), a token in it, and the label that follows.
     """
-    names, changes = contexts.names, {}
+    if not isinstance(edits, list | tuple) or not all(map(_is_edit, edits)):
+        raise BadInput("config.json: about.edits is no list of edits; expected text, token and label of each")
+    changes, lengths = {}, np.diff(contexts.starts)
     for edit in edits:
         text, token = edit["text"], edit["token"]
-        number = (names.index(text) if text in names else -1) if isinstance(text, str) else text
-        if not 0 <= number < len(contexts.starts) - 1 or token >= contexts.starts[number + 1] - contexts.starts[number]:
+        number = contexts.names.index(text) if text in contexts.names else text
+        if not isinstance(number, int) or not 0 <= number < len(lengths) or not 0 <= token < lengths[number]:
             raise BadInput(f"the network was edited at token {token} of {text!r}, which is not in what was given")
         changes[question_at(contexts, int(contexts.starts[number]) + token)] = edit["label"]
     return replace(with_labels(contexts, changes), edited=len(changes))
+
+
+def _is_edit(edit: object) -> bool:
+    kinds = {"text": str | int, "token": int, "label": int}
+    return isinstance(edit, Mapping) and all(isinstance(edit.get(name), kind) for name, kind in kinds.items())
 
 
 def with_labels(contexts: Contexts, changes: Mapping[int, int]) -> Contexts:

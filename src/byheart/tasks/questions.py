@@ -35,7 +35,7 @@ def read_given(given: Given) -> Questions | Texts:
     if isinstance(given, str | bytes):
         given = {"text": given}
     if isinstance(given, Mapping):
-        return {name: text.encode() if isinstance(text, str) else bytes(text) for name, text in given.items()}
+        return {name: _bytes(name, text) for name, text in given.items()}
     paths = [given] if isinstance(given, Path) else given
     if not isinstance(paths, list | tuple) or not all(isinstance(path, Path) for path in paths):
         expected = "a task such as byheart.tasks.NextToken(tokens, labels), a text, or paths"
@@ -43,11 +43,17 @@ def read_given(given: Given) -> Questions | Texts:
     return read_files(paths)
 
 
+def _bytes(name: str, text: str | bytes) -> bytes:
+    if not isinstance(text, str | bytes):
+        raise BadInput(f"{name} is {type(text).__name__}; expected a text: str or bytes")
+    return text.encode() if isinstance(text, str) else text
+
+
 def task_of(given: Given) -> Task:
     """The task that was given; BadInput if it is something else."""
     questions = read_given(given)
     if not isinstance(questions, Task):
-        raise BadInput("got texts; expected a task, such as byheart.tasks.NextToken(tokens, labels)")
+        raise BadInput("got texts; expected a task: --task FILE, or byheart.tasks.NextToken(tokens, labels)")
     return questions
 
 

@@ -148,3 +148,21 @@ def test_threads_change_nothing() -> None:
     network = build("kajitsuka-sato-2025", task).network
     assert judge(network, task, threads=1).certified
     assert judge(network, task, threads=2).certified
+
+
+def test_options_are_checked() -> None:
+    task = NextToken(tokens=[[0]], labels=[0])
+    with pytest.raises(BadInput, match="threads is 0; expected at least 1"):
+        judge(line(1, 0), task, threads=0)
+    with pytest.raises(BadInput, match="evaluator is 'abacus'; expected limbs or flint"):
+        judge(line(1, 0), task, evaluator="abacus")
+    with pytest.raises(BadInput, match="threads is an option of the evaluator limbs; flint has one"):
+        judge(line(1, 0), task, evaluator="flint", threads=2)
+
+
+def test_one_number_is_one_answer() -> None:
+    """A stream that is two wide has no answer: its first coordinate is not taken for one."""
+    chain = FeedForward((Affine(integers([[1], [5]]), integers([0, 0])),))
+    network = ExactNetwork((chain,), inputs="tokens", outputs="last", length=1)
+    with pytest.raises(BadInput, match="the network gives 2 numbers for a label; expected one"):
+        judge(network, NextToken(tokens=[[0], [1]], labels=[0, 1]))

@@ -9,16 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.certificates import flipped_bit, judge, shuffled_labels
+from byheart.certificates import judge
 from byheart.constructions import CONSTRUCTIONS, Built, build
 from byheart.constructions.construction import Reading as Settings
 from byheart.constructions.folding import demand, plan, worst_demand
 from byheart.constructions.gadgets.asking import asking
 from byheart.errors import BadInput
 from byheart.networks import count
-from byheart.networks.exact import integers, store
+from byheart.networks.exact import integers
 from byheart.size import Size
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
+
+from ...lies import perturbed_weight, shuffled_answers
 
 FOLDING = CONSTRUCTIONS["folding"]
 # BUG (fronts.py, codes of vectors; words.py, _RETRIES): with short sequences of vectors the parities of u take few
@@ -286,9 +288,7 @@ SMALL = {
 @pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize("task", SMALL.values(), ids=SMALL)
 def test_the_seed_decides(task: NextToken | SeqToSeq, positions: bool) -> None:
-    one, again, other = (
-        store.fingerprint(memorize(task, positions=positions, seed=seed).network) for seed in (3, 3, 4)
-    )
+    one, again, other = (memorize(task, positions=positions, seed=seed).network.fingerprint for seed in (3, 3, 4))
     assert one == again
     assert one != other
 
@@ -312,7 +312,7 @@ def test_shuffled_labels_are_near_chance() -> None:
     task = random_next_token(examples=1000, length=16, vocab=64, labels=2, rng=np.random.default_rng(5))
     network = memorize(task).network
     for seed in range(3):
-        lie = shuffled_labels(network, task, np.random.default_rng(seed))
+        lie = shuffled_answers(network, task, np.random.default_rng(seed))
         assert lie.found
         assert 400 <= lie.verdict.errors <= 600
 
@@ -330,7 +330,7 @@ def test_questions_that_were_not_asked_are_answered_at_random() -> None:
 def test_flipped_bits_are_found(task: NextToken | SeqToSeq) -> None:
     network = memorize(task).network
     for seed in range(5):
-        broken = flipped_bit(network, task, np.random.default_rng(seed))
+        broken = perturbed_weight(network, task, np.random.default_rng(seed))
         assert broken.found, broken.detail
 
 

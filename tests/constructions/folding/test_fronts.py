@@ -84,7 +84,7 @@ def test_parts_are_the_layers_shapes(kind: str, positions: bool, dim: int | None
     front, _, layers = drawn(task, positions, 8, 7, seed=2)
     planned = []
     for name, part in front.parts(7):
-        shapes = [(f"{name}.{key}", shape) for key, shape in part] if isinstance(part, tuple) else part.tensors(name)
+        shapes = [(f"{name}.{key}", shape) for key, shape in (part if isinstance(part, tuple) else part.tensors())]
         planned.extend(shapes)
     network = ExactNetwork(
         tuple(layers), inputs="vectors" if dim else "tokens", outputs="every", length=5, dim=dim or 1

@@ -1,295 +1,228 @@
-"""Compiled networks, saved and reloaded, answer every question, with the same bits however they are asked."""
+"""Texts are recited from their first tokens to their end, byte for byte."""
 
-import itertools
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from safetensors import safe_open
 
-from byheart.constructions.reciting import Compiled, Recipe, Settings, compile_contexts, compile_task
-from byheart.constructions.reciting.compile import compile_with
+from byheart import certify, networks
+from byheart.constructions.built import Built
+from byheart.constructions.reciting import Settings, compile
 from byheart.constructions.reciting.sizes import WORDS
 from byheart.errors import BadInput
-from byheart.networks.transformer import store
-from byheart.networks.transformer.evaluate import answers
-from byheart.tasks import NextToken, random_next_token
-from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
-from byheart.tasks.texts import Text
+from byheart.networks import generate, generate_all
+from byheart.networks.stock.network import StockNetwork
+from byheart.tasks import NextToken, random_seq_to_seq, save
+from byheart.tasks.tokenizers import from_files
 
+HAMLET = "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n"
 FORMATS = [(precision, word) for precision, words in WORDS.items() for word in words]
-NAMES = [f"{precision}-{word}" for precision, word in FORMATS]
 
 
-def task_of(examples: int, length: int, vocab: int, labels: int, shape: str = "uniform", seed: int = 0) -> NextToken:
-    rng = np.random.default_rng([seed, examples, length])
-    return random_next_token(examples=examples, length=length, vocab=vocab, labels=labels, shape=shape, rng=rng)
-
-
-def windows(contexts: Contexts) -> tuple[torch.Tensor, torch.Tensor]:
-    """All contexts as tokens and mask."""
-    rows = torch.from_numpy(contexts.windows(slice(None)).astype(np.int64))
-    return rows.clamp(min=0), rows >= 0
-
-
-@torch.no_grad()
-def all_logits(module: torch.nn.Module, contexts: Contexts) -> torch.Tensor:
-    tokens, mask = windows(contexts)
-    logits: torch.Tensor = module(tokens, last=1, mask=mask)
-    return logits[:, 0]
-
-
-def check(compiled: Compiled, folder: Path) -> torch.Tensor:
-    """Saved, reloaded, asked: all answers right, and the logits the same in float64. The logits."""
-    contexts = compiled.contexts
-    store.save(folder, compiled.spec, compiled.tensors, compiled.about())
-    module = store.load(folder).module
-    found = answers(module, contexts.tokens, contexts.starts, contexts.places)
-    assert np.flatnonzero(found.labels != contexts.labels).tolist() == []
-    assert (found.margins > 0).all()
-    logits = all_logits(module, contexts)
-    assert np.array_equal(logits.argmax(dim=1).numpy(), contexts.labels)
-    assert torch.equal(logits.double(), all_logits(store.load(folder).module.double(), contexts))
-    assert torch.equal(logits, logits.round())
-    assert logits.abs().max() < 2**24
-    assert 0 < compiled.load <= 1
-    with safe_open(folder / "model.safetensors", framework="pt") as file:
-        entries = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118 - it is no dict
-    assert compiled.account.dense == entries
-    assert compiled.spec.padded > entries
-    return logits
-
-
-# ── Random tasks ────────────────────────────────────────────────────────────────────────────────────────────────────
+def recited(built: Built, folder: Path) -> dict[str, bytes]:
+    """All texts, from the saved folder alone: each by itself and all side by side."""
+    built.save(folder)
+    network = networks.load(folder)
+    tokenizer = from_files(network.files)
+    assert tokenizer is not None
+    assert certify(network, built.questions).certified
+    texts, end = network.about["texts"], network.about["end"]
+    prompts, lengths = [text["prompt"] for text in texts], [text["tokens"] for text in texts]
+    together = generate_all(network, prompts, end=end, tokens=lengths)
+    said = {}
+    for text, spoken in zip(texts, together, strict=True):
+        alone = list(generate(network, text["prompt"], end=end, tokens=text["tokens"] + 1))
+        assert alone == [*spoken, end]
+        assert len(text["prompt"]) + len(spoken) == text["tokens"]
+        said[text["name"]] = tokenizer.decode([*text["prompt"], *spoken])
+    return said
 
 
 @pytest.mark.parametrize(
-    "sizes",
+    "text",
     [
-        (1, 1, 2, 1, "uniform"),
-        (1, 5, 7, 300, "uniform"),
-        (2, 1, 2, 2, "uniform"),
-        (13, 12, 2, 3, "uniform"),
-        (300, 3, 2000, 10, "skewed"),
-        (300, 9, 40, 256, "neighbours"),
+        b"x",
+        b"\x00",
+        b"ab",
+        b"aa",
+        "Füße, naïve – 日本語 🙂\n".encode() * 2,
+        bytes(range(256)),
+        np.random.default_rng(0).bytes(1000),
+        HAMLET.encode(),
+        b"\n" * 70,
     ],
-    ids=str,
+    ids=["one", "zero", "two", "twice", "unicode", "all bytes", "binary", "hamlet", "newlines"],
 )
-@pytest.mark.parametrize("form", FORMATS, ids=NAMES)
-def test_small_tasks(sizes: tuple[int, int, int, int, str], form: tuple[str, int], tmp_path: Path) -> None:
-    check(compile_task(task_of(*sizes), settings=Settings(*form)).compiled, tmp_path / "net")
-
-
-@pytest.mark.parametrize(
-    "sizes",
-    [(3000, 2, 2000, 2, "uniform"), (3000, 8, 64, 300, "skewed"), (2500, 12, 30, 5000, "neighbours")],
-    ids=str,
-)
-@pytest.mark.parametrize("precision", ["float32", "float64"])
-def test_thousands_of_questions(sizes: tuple[int, int, int, int, str], precision: str, tmp_path: Path) -> None:
-    check(compile_task(task_of(*sizes), settings=Settings(precision)).compiled, tmp_path / "net")
+def test_one_text(text: bytes, tmp_path: Path) -> None:
+    built = compile(text)
+    assert recited(built, tmp_path / "net") == {"text": text}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("examples", [1, 3, 100, 3000])
-@pytest.mark.parametrize("labels", [1, 3, 10, 300])
-@pytest.mark.parametrize(("length", "vocab"), [(1, 3000), (2, 200), (5, 60), (12, 20)])
-def test_many_tasks(examples: int, labels: int, length: int, vocab: int, tmp_path: Path) -> None:
-    shapes = itertools.cycle(["uniform", "skewed", "neighbours"])
-    for number, (form, shape) in enumerate(zip(FORMATS, shapes, strict=False)):
-        small = length == 1 or examples * 2 > vocab
-        task = task_of(examples, length, vocab, labels, "uniform" if small else shape, seed=number)
-        if form[0] == "bfloat16" and labels > 256:
-            continue
-        check(compile_task(task, settings=Settings(*form), seed=number).compiled, tmp_path / str(number))
+def test_a_thousand_times_the_same(tmp_path: Path) -> None:
+    """The window must reach from the end to the beginning."""
+    built = compile("a" * 1000)
+    assert built.questions.window == 1024
+    assert recited(built, tmp_path / "net") == {"text": b"a" * 1000}
 
 
-@pytest.mark.parametrize("word", WORDS["bfloat16"])
-@pytest.mark.parametrize("labels", [300, 5000])
-def test_more_labels_than_a_bfloat16_word_says(word: int, labels: int, tmp_path: Path) -> None:
-    """Code words longer than the words of the table: right, or refused; never a network that is wrong."""
-    task = task_of(1000, 3, 60, labels)
-    try:
-        compiled = compile_task(task, settings=Settings("bfloat16", word)).compiled
-    except BadInput as error:
-        assert "labels" in str(error)  # noqa: PT017 - either is right
-    else:
-        check(compiled, tmp_path / "net")
+def test_several_texts(tmp_path: Path) -> None:
+    """Some begin alike; their prompts say how far."""
+    texts = {"one": HAMLET, "two": "To be frank: no.", "three": b"\xff\xfe\x00", "four": "To b..", "five": "x"}
+    built = compile(texts)
+    data = {name: text if isinstance(text, bytes) else text.encode() for name, text in texts.items()}
+    assert recited(built, tmp_path / "net") == data
+    prompts = {text["name"]: bytes(text["prompt"]) for text in built.network.about["texts"]}
+    assert prompts == {"one": b"To be,", "two": b"To be ", "three": b"\xff", "four": b"To b.", "five": b"x"}
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=NAMES)
-def test_skewed_labels(form: tuple[str, int], tmp_path: Path) -> None:
-    """Frequencies that halve from label to label: code words of up to 9 bits and more."""
-    labels = np.minimum(np.random.default_rng(0).geometric(0.5, 600) - 1, 11)
-    task = NextToken(tokens=np.arange(600)[:, None], labels=labels)
-    check(compile_task(task, settings=Settings(*form)).compiled, tmp_path / "net")
+def test_equal_texts(tmp_path: Path) -> None:
+    assert recited(compile({"a": "same", "b": "same"}), tmp_path / "net") == {"a": b"same", "b": b"same"}
 
 
-@pytest.mark.parametrize("form", FORMATS, ids=NAMES)
-def test_bits_a_parameter(form: tuple[str, int]) -> None:
-    """Nearly all bits of the table are used, and nearly all parameters are words."""
-    task = task_of(4000, 4, 64, 2)
-    compiled = compile_task(task, settings=Settings(*form)).compiled
-    assert compiled.bits == pytest.approx(4000, rel=0.01)
-    words = compiled.tensors["table.W_out"]
-    assert words.size == compiled.recipe.sizes.words
-    if form[0] != "float64":
-        assert compiled.load > 0.5
+@pytest.mark.parametrize("form", FORMATS, ids=str)
+def test_every_format(form: tuple[str, int], tmp_path: Path) -> None:
+    text = (HAMLET * 3).replace("be", "bee", 3).encode()
+    assert recited(compile(text, settings=Settings(*form)), tmp_path / "net") == {"text": text}
 
 
-# ── The same bits ───────────────────────────────────────────────────────────────────────────────────────────────────
+@pytest.mark.slow
+@pytest.mark.parametrize("form", FORMATS, ids=str)
+def test_a_long_text_in_every_format(form: tuple[str, int], tmp_path: Path) -> None:
+    """Letters as in English: code words of up to 13 bits."""
+    import this
+
+    rng = np.random.default_rng(0)
+    words = "".join(this.d.get(letter, letter) for letter in this.s).split()
+    text = " ".join(rng.choice(words, 1500)).encode() + bytes(range(128))
+    assert recited(compile(text, settings=Settings(*form)), tmp_path / "net") == {"text": text}
 
 
-@contextmanager
-def threads(count: int) -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
+def test_byte_pairs(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    text = HAMLET + "To be, and to be, and not to be – naïve.\n"
+    built = compile({"a": text, "b": HAMLET.upper()}, tokenizer="bpe", vocab=300)
+    assert 257 < built.network.spec.vocab <= 300
+    assert len(built.questions) < len(text) + len(HAMLET)
+    assert recited(built, tmp_path / "net") == {"a": text.encode(), "b": HAMLET.upper().encode()}
 
 
-@pytest.mark.parametrize("form", [("float32", 24), ("float32", 31), ("bfloat16", 8)], ids=str)
-def test_bit_for_bit(form: tuple[str, int], tmp_path: Path) -> None:
-    """Batches of 1, of 512, of all, shuffled, with one thread and two."""
-    compiled = compile_task(task_of(700, 4, 50, 200), settings=Settings(*form)).compiled
-    logits = check(compiled, tmp_path / "net")
-    module = compiled.module()
-    tokens, mask = windows(compiled.contexts)
-    order = torch.from_numpy(np.random.default_rng(0).permutation(len(tokens)))
-    with torch.no_grad():
-        for count in (1, 2):
-            with threads(count):
-                for size in (1, 512, len(tokens)):
-                    some = order[:60] if size == 1 else order
-                    parts = [module(tokens[part], last=1, mask=mask[part])[:, 0] for part in some.split(size)]
-                    assert torch.equal(torch.cat(parts), logits[some])
+def test_byte_pairs_of_no_text() -> None:
+    pytest.importorskip("tokenizers")
+    with pytest.raises(BadInput, match="not UTF-8 text; expected text, or --tokenizer bytes"):
+        compile(b"\xff\xff", tokenizer="bpe")
 
 
-def test_the_same_seed_gives_the_same_tensors() -> None:
-    task = task_of(300, 4, 50, 20)
-    one, same, other = (compile_task(task, seed=seed).compiled for seed in (3, 3, 4))
-    assert one.recipe == same.recipe
-    assert all(np.array_equal(one.tensors[name], same.tensors[name]) for name in one.tensors)
-    assert store.fingerprint(one.spec, one.tensors) == store.fingerprint(same.spec, same.tensors)
-    assert not np.array_equal(one.tensors["embedding.W_E"], other.tensors["embedding.W_E"])
+def test_files(tmp_path: Path) -> None:
+    paths = [tmp_path / "a" / "same.txt", tmp_path / "b" / "same.txt"]
+    for number, path in enumerate(paths):
+        path.parent.mkdir()
+        path.write_bytes(f"{number}: {HAMLET}".encode())
+    built = compile(paths)
+    assert built.questions.names == ("a/same.txt", "b/same.txt")
+    said = recited(built, tmp_path / "net")
+    assert said == {name: path.read_bytes() for name, path in zip(built.questions.names, paths, strict=True)}
 
 
-def test_a_recipe_is_all_that_is_needed() -> None:
-    """config.json's recipe and the questions give the network again."""
-    compiled = compile_task(task_of(300, 4, 50, 20, "skewed"), settings=Settings("float32", 31)).compiled
-    recipe = Recipe.from_json(compiled.about()["recipe"])
-    assert recipe == compiled.recipe
-    again = compile_with(recipe, compiled.contexts)
-    assert all(np.array_equal(again.tensors[name], compiled.tensors[name]) for name in compiled.tensors)
+def test_a_window_of_ones_own(tmp_path: Path) -> None:
+    built = compile(HAMLET, window=64)
+    assert built.network.spec.window == 64
+    assert recited(built, tmp_path / "net") == {"text": HAMLET.encode()}
+    with pytest.raises(BadInput, match="agree on the last 2 tokens"):
+        compile(HAMLET, window=2)
 
 
-@pytest.mark.parametrize("broken", [{}, {"settings": {}}, {"settings": {"size": 3}, "sizes": {}}])
-def test_no_recipe(broken: dict[str, object]) -> None:
-    with pytest.raises(BadInput, match=r"config\.json has no recipe of a compiled network"):
-        Recipe.from_json(broken)
+def test_empty_texts() -> None:
+    with pytest.raises(BadInput, match="b: the text is empty; expected at least one byte"):
+        compile({"a": "x", "b": ""})
+    with pytest.raises(BadInput, match="expected at least one"):
+        compile({})
 
 
-# ── By hand ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+def test_a_text_that_begins_another() -> None:
+    with pytest.raises(BadInput, match="a is the beginning of b"):
+        compile({"a": "To be", "b": "To be, or not"})
 
 
-def test_three_questions_by_hand(tmp_path: Path) -> None:
-    """Three questions of two tokens, ω = 3, C = 3: code words of 1, 2 and 2 bits; the least table."""
+# ── Ways in ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_is_a_text_or_a_task(tmp_path: Path) -> None:
+    (tmp_path / "hamlet.txt").write_text(HAMLET, encoding="utf-8")
     task = NextToken(tokens=[[0, 1], [1, 0], [1, 1]], labels=[2, 0, 1])
-    compiled = compile_task(task).compiled
-    check(compiled, tmp_path / "net")
-    shapes = {name: tensor.shape for name, tensor in compiled.tensors.items()}
-    assert shapes["embedding.W_E"] == (2, 1)
-    assert shapes["unembedding.W_U"] == (3, 1)
-    assert shapes["unembedding.b_U"] == (3,)
-    # Two heads of one dimension, one for each token; six sums: start, rows, three pairs of columns, offset.
-    for name in ("W_Q", "W_K", "W_V"):
-        assert shapes[f"hash_0.{name}"] == (2, 1)
-    assert shapes["hash_0.W_O"] == (6, 2)
-    assert shapes["hash_0.bias"] == (2, 2)
-    # Two halves of seven rows, each of three lanes of four words.
-    assert shapes["table.W_in"] == (2, 7, 2)
-    assert shapes["table.b_in"] == (2, 7)
-    assert shapes["table.W_out"] == (2, 12, 7)
-    # Six lanes of four columns, read by number and square.
-    assert shapes["select.W_gate"] == (6, 4, 2)
-    assert shapes["select.b_gate"] == shapes["select.W_up"] == (6, 4)
-    assert shapes["select.W_out"] == (6, 1, 4)
-    # Nine products: two rows, six columns, one scale.
-    assert shapes["squares.W_gate"] == shapes["squares.W_up"] == shapes["squares.W_out"] == (9, 1, 1)
-    # The first two bits of y: thresholds ¼, ½, ¾ and one that is always on; into y and Y.
-    assert shapes["bits_0.W_in"] == (1, 4, 1)
-    assert shapes["bits_0.W_out"] == (1, 2, 4)
-    assert compiled.account.dense == sum(int(np.prod(shape)) for shape in shapes.values())
-    assert compiled.load == (1 + 2 + 2) / (168 * 24)
-    assert compiled.bits == pytest.approx(3 * np.log2(3))
-    # Plain words: even lanes from 0 on, odd lanes below 0, all of them integers of 24 bits.
-    words = compiled.tensors["table.W_out"].reshape(2, 3, 4, 7)
-    lanes = np.concatenate(list(words))
-    assert (lanes[::2] >= 0).all()
-    assert (lanes[1::2] < 0).all()
-    assert np.array_equal(lanes, np.round(lanes))
-    assert np.abs(lanes).max() <= 2**24
+    save(task, tmp_path / "t.npz")
+    assert recited(compile(tmp_path / "hamlet.txt"), tmp_path / "net") == {"hamlet.txt": HAMLET.encode()}
+    built = compile(tmp_path / "t.npz")
+    assert built.network.fingerprint == compile(task).network.fingerprint
+    assert built.network.files == {}
+    assert certify(built, task).certified
 
 
-def test_one_question() -> None:
-    compiled = compile_task(NextToken(tokens=[[0]], labels=[0])).compiled
-    assert compiled.contexts.window == 1
-    assert compiled.bits == 0
-    assert compiled.module()(torch.tensor([[0]])).argmax().item() == 0
+def test_contexts_are_compiled_as_they_are(tmp_path: Path) -> None:
+    """Without a tokenizer: the network answers, but nobody can read it."""
+    whole = compile(HAMLET)
+    built = compile(whole.questions)
+    assert built.network.fingerprint == whole.network.fingerprint
+    assert built.network.files == {}
 
 
-# ── Refusals ────────────────────────────────────────────────────────────────────────────────────────────────────────
+def test_certified_by_the_text_itself() -> None:
+    built = compile({"one": HAMLET, "two": "No."})
+    assert certify(built, {"one": HAMLET, "two": b"No."}).certified
+    assert certify(built.network, {"one": HAMLET}).certified, "one of its texts"
+    found = certify(built, {"one": HAMLET.replace("nobler", "mobler")})
+    assert (found.certified, found.counterexample is not None) == (False, True)
 
 
-def test_nothing_to_answer() -> None:
-    empty = np.zeros(0, dtype=np.int64)
-    contexts = Contexts(np.zeros(2, np.int32), np.array([0, 2]), empty, empty, 1, 2, 2, (1,), None)
-    with pytest.raises(BadInput, match="there is no question to answer; expected at least one"):
-        compile_contexts(contexts)
+@pytest.mark.parametrize("layout", ["rectangular", "uniform"])
+def test_layouts(layout: str, tmp_path: Path) -> None:
+    """The same questions, the same answers, another kind of network."""
+    if layout == "uniform":
+        pytest.importorskip("transformers")
+    built = compile({"a": "abracadabra", "b": "abba"}, settings=Settings(layout=layout))
+    assert isinstance(built.network, StockNetwork) == (layout == "uniform")
+    assert recited(built, tmp_path / "net") == {"a": b"abracadabra", "b": b"abba"}
+    assert networks.load(tmp_path / "net").about["settings"]["layout"] == layout
 
 
-@pytest.mark.parametrize("window", [9, 12, 15, 17, 100])
-def test_windows_that_no_layers_have(window: int) -> None:
-    tokens = np.random.default_rng(0).integers(0, 50, 200).astype(np.int32)
-    contexts = text_contexts([Text("t", tokens)], vocab=51, end=50, window=window)
-    with pytest.raises(BadInput, match=f"the window is {window}; expected at most 8 or a power of two, such as"):
-        compile_contexts(contexts)
-    short = text_contexts([Text("t", tokens[:window])], vocab=51, end=50, window=window)
-    assert compile_contexts(short).spec.window == window, "there is nothing before the window to be seen"
+def test_settings_one_by_one() -> None:
+    whole = compile(HAMLET, settings=Settings("float64", 60))
+    assert compile(HAMLET, precision="float64", words=60).network.fingerprint == whole.network.fingerprint
+    with pytest.raises(BadInput, match="settings are given twice"):
+        compile(HAMLET, settings=Settings(), words=31)
+    with pytest.raises(BadInput, match=r"reciting has no setting called .size.; it has precision, words, layout"):
+        compile(HAMLET, size=3)
 
 
-@pytest.mark.parametrize(
-    ("precision", "words"), [("float32", 53), ("float32", 8), ("float64", 24), ("bfloat16", 24), ("float32", -1)]
-)
-def test_words_that_do_not_fit(precision: str, words: int) -> None:
-    with pytest.raises(BadInput, match=f"words of {words} bits do not fit {precision}; expected"):
-        compile_task(task_of(3, 2, 5, 3), settings=Settings(precision, words))
+def test_progress() -> None:
+    heard: list[tuple[int, int]] = []
+    compile(HAMLET, report=lambda done, total: heard.append((done, total)))
+    assert heard[-1] == (24, 24)
 
 
-def test_zero_words() -> None:
-    with pytest.raises(BadInput, match="words of 0 bits do not fit float32"):
-        compile_task(task_of(3, 2, 5, 3), settings=Settings("float32", 0))
+def test_what_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="tokenizer is 'words'; expected bytes or bpe"):
+        compile(HAMLET, tokenizer="words")
+    with pytest.raises(BadInput, match="layout is 'round'; expected one of rectangular, uniform"):
+        compile(HAMLET, settings=Settings(layout="round"))
+    with pytest.raises(BadInput, match="precision is 'float16'; expected one of float32, float64, bfloat16"):
+        compile(HAMLET, settings=Settings("float16"))
+    with pytest.raises(BadInput, match="got int; expected a task such as"):
+        compile(42)
+    with pytest.raises(BadInput, match="the task is seq-to-seq; expected next-token"):
+        compile(random_seq_to_seq(examples=3, length=2, vocab=9, labels=2, rng=np.random.default_rng(0)))
+    with pytest.raises(BadInput, match=r"none\.txt: No such file or directory"):
+        compile([tmp_path / "none.txt"])
 
 
-def test_packed_words_and_thousands_of_labels() -> None:
-    task = task_of(4500, 3, 100, 5000)
-    with pytest.raises(BadInput, match="words of 31 bits do not go with 5000 labels; expected --words 24"):
-        compile_task(task, settings=Settings("float32", 31))
-
-
-def test_vectors() -> None:
-    task = random_next_token(examples=3, length=2, vocab=9, labels=2, dim=2, rng=np.random.default_rng(0))
-    with pytest.raises(BadInput, match="the task's tokens are vectors; expected token ids"):
-        compile_task(task)
-
-
-def test_two_answers() -> None:
-    with pytest.raises(BadInput, match="example 0 and example 2 are equal, but ask for label 0 and label 1"):
-        compile_task(NextToken(tokens=[[0, 1], [2, 2], [0, 1]], labels=[0, 0, 1]))
-    with pytest.raises(BadInput, match="agree on the last 1 tokens"):
-        compile_contexts(task_contexts(NextToken(tokens=[[0, 1], [2, 1]], labels=[0, 1]), 1))
+@pytest.mark.parametrize("given", ["a path", "a list"])
+def test_files_that_are_too_large_are_not_read(given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """300 MB, all of them holes, and a machine with 8 GiB."""
+    path = tmp_path / "large.txt"
+    path.touch()
+    os.truncate(path, 300 * 10**6)
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 2**21, "SC_PAGE_SIZE": 2**12}.__getitem__)
+    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    with pytest.raises(BadInput, match="286 MiB of text would take about 335 GiB of memory to compile; this machine"):
+        compile(path if given == "a path" else [path])

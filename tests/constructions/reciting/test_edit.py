@@ -1,134 +1,164 @@
 """One memory changed: that answer, and no other; the front stays, bit for bit."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
-from byheart.certificates.floats import certify_transformer, judge_transformer
 
-from byheart.constructions.reciting import Recital, Settings, compile_task, compile_text, edit
-from byheart.constructions.reciting.edit import places_of, question_at
+from byheart import certify, networks
+from byheart.constructions.built import Built
+from byheart.constructions.reciting import Settings, compile, edit
+from byheart.constructions.reciting.edit import Edited, recited
 from byheart.constructions.reciting.sizes import WORDS
 from byheart.constructions.reciting.table import TABLE
 from byheart.errors import BadInput
-from byheart.tasks import NextToken, random_next_token
+from byheart.networks.transformer.evaluate import answers
+from byheart.tasks import random_next_token
 
 TEXT = "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n"
 FORMATS = [(precision, word) for precision, words in WORDS.items() for word in words]
 
 
 @pytest.fixture(scope="module")
-def recital() -> Recital:
-    return compile_text(TEXT)
+def built() -> Built:
+    return compile(TEXT)
 
 
-def answered(compiled: object) -> np.ndarray:
-    return judge_transformer(compiled.module(), compiled.contexts).found.labels  # type: ignore[attr-defined]
+def changed(built: Built, place: int, label: int) -> Edited:
+    return edit(built.network, built.questions, place, label)
+
+
+def answered(built: Built) -> np.ndarray:
+    asked = built.questions
+    return answers(built.network.module, asked.tokens, asked.starts, asked.places).labels
+
+
+def different(one: Built, other: Built) -> dict[str, int]:
+    """Which tensors differ, and in how many entries."""
+    tensors = dict(other.network.tensors())
+    counts = {name: int((tensor != tensors[name]).sum()) for name, tensor in one.network.tensors()}
+    return {name: count for name, count in counts.items() if count}
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=str)
 def test_one_answer_changes(form: tuple[str, int]) -> None:
-    recital = compile_text(TEXT, settings=Settings(*form))
-    contexts = recital.compiled.contexts
+    built = compile(TEXT, settings=Settings(*form))
     place, label = TEXT.index("question") + 3, ord("n")
-    edited = edit(recital.about(), contexts, place, label)
-    before, after = answered(recital.compiled), answered(edited.compiled)
+    edited = changed(built, place, label)
+    before, after = answered(built), answered(edited.built)
     assert np.flatnonzero(before != after).tolist() == [edited.question]
-    assert contexts.places[edited.question] == place
+    assert built.questions.places[edited.question] == place
     assert (edited.was, int(before[edited.question]), int(after[edited.question])) == (ord("t"), ord("t"), label)
-    assert edited.same_front
-    assert edited.compiled.spec == recital.compiled.spec
-    different = [
-        name
-        for name, tensor in edited.compiled.tensors.items()
-        if not np.array_equal(tensor, recital.compiled.tensors[name])
-    ]
-    assert different == [TABLE]
+    assert edited.built.network.spec == built.network.spec
+    assert different(built, edited.built) == {TABLE: edited.words_changed}
+    assert 0 < edited.words_changed < built.chosen["words"]
 
 
-def test_certificates_before_and_after(recital: Recital) -> None:
-    contexts = recital.compiled.contexts
-    edited = edit(recital.about(), contexts, 10, ord("b"))
-    old, new = recital.compiled.module(), edited.compiled.module()
-    assert certify_transformer(old, contexts).certified
-    assert certify_transformer(new, edited.compiled.contexts).certified
-    for module, questions in ((new, contexts), (old, edited.compiled.contexts)):
-        lie = certify_transformer(module, questions)
+def test_certificates_before_and_after(built: Built) -> None:
+    edited = changed(built, 10, ord("b"))
+    assert certify(built, built.questions).certified
+    assert certify(edited.built, edited.built.questions).certified
+    for one, other in ((edited.built, built), (built, edited.built)):
+        lie = certify(one, other.questions)
         assert not lie.certified
         assert lie.errors == 1
         assert lie.counterexample is not None
         assert lie.counterexample.example == edited.question == 10
-    assert contexts.labels[10] == ord("o"), "the questions of before are what they were"
+    assert built.questions.labels[10] == ord("o"), "the questions of before are what they were"
 
 
-def test_an_answer_that_stays(recital: Recital) -> None:
+def test_the_text_and_the_edits_are_what_it_answers(built: Built, tmp_path: Path) -> None:
+    """The folder knows of its edits: whoever has the text can certify it, and is told."""
+    edited = changed(built, 10, ord("b"))
+    edited.built.save(tmp_path / "net")
+    network = networks.load(tmp_path / "net")
+    assert network.about["edits"] == [{"text": "text", "token": 10, "label": ord("b"), "was": ord("o")}]
+    found = certify(network, TEXT)
+    assert found.certified
+    assert found.task == edited.built.questions.fingerprint
+    assert found.found == "1 answer differs from what was given: the network was edited"
+    assert certify(network, edited.built.questions).found == found.found
+    assert network.files == built.network.files
+
+
+def test_edited_again(built: Built) -> None:
+    """Of two edits at one place the later one counts; others stay."""
+    first = changed(built, 10, ord("b")).built
+    second = changed(first, 20, ord("e")).built
+    third = changed(second, 10, ord("h")).built
+    edits = third.network.about["edits"]
+    assert [(change["token"], change["label"], change["was"]) for change in edits] == [
+        (20, ord("e"), int(built.questions.labels[20])),
+        (10, ord("h"), ord("b")),
+    ]
+    found = certify(third, TEXT)
+    assert found.certified
+    assert found.found == "2 answers differ from what was given: the network was edited"
+    assert np.flatnonzero(answered(built) != answered(third)).tolist() == [10, 20]
+
+
+def test_an_answer_that_stays(built: Built) -> None:
     """The answer that it has already: the very same network."""
-    edited = edit(recital.about(), recital.compiled.contexts, 10, ord("o"))
-    assert edited.same_front
-    for name, tensor in recital.compiled.tensors.items():
-        assert np.array_equal(tensor, edited.compiled.tensors[name])
+    edited = changed(built, 10, ord("o"))
+    assert edited.words_changed == 0
+    assert edited.built.network.fingerprint == built.network.fingerprint
 
 
 @pytest.mark.slow
-def test_every_answer(recital: Recital) -> None:
-    contexts = recital.compiled.contexts
-    before = answered(recital.compiled)
+def test_every_answer(built: Built) -> None:
+    before = answered(built)
     for place in range(0, len(TEXT), 3):
-        edited = edit(recital.about(), contexts, place, ord("q"))
-        changed = np.flatnonzero(before != answered(edited.compiled)).tolist()
-        assert changed == ([] if before[edited.question] == ord("q") else [edited.question])
+        edited = changed(built, place, ord("q"))
+        others = np.flatnonzero(before != answered(edited.built)).tolist()
+        assert others == ([] if before[edited.question] == ord("q") else [edited.question])
 
 
-def test_a_label_that_no_answer_was(recital: Recital) -> None:
+def test_a_label_that_no_answer_was(built: Built) -> None:
     """It has no code word, so that the network is compiled anew; still only one answer is another."""
-    edited = edit(recital.about(), recital.compiled.contexts, 5, ord("Z"))
-    assert not edited.same_front
-    after = answered(edited.compiled)
-    assert np.flatnonzero(answered(recital.compiled) != after).tolist() == [edited.question]
+    edited = changed(built, 5, ord("Z"))
+    assert edited.words_changed is None
+    after = answered(edited.built)
+    assert np.flatnonzero(answered(built) != after).tolist() == [edited.question]
     assert after[edited.question] == ord("Z")
-    assert certify_transformer(edited.compiled.module(), edited.compiled.contexts).certified
+    assert certify(edited.built, TEXT).certified
+    assert edited.built.network.files == built.network.files
 
 
 def test_tasks() -> None:
     task = random_next_token(examples=400, length=3, vocab=40, labels=8, rng=np.random.default_rng(0))
-    compiled = compile_task(task, window=3).compiled
+    built = compile(task, window=3)
     place = 3 * 77 + 2
     wanted = (int(task.labels[77]) + 1) % 8
-    edited = edit(compiled.about(), compiled.contexts, place, wanted)
-    changed = np.flatnonzero(answered(compiled) != answered(edited.compiled))
-    assert changed.tolist() == [edited.question]
-    assert compiled.contexts.places[edited.question] == place
-
-
-def test_questions_that_occur_more_than_once() -> None:
-    """A context that comes again is the question that was asked first."""
-    recital = compile_text("abcdabcdabce")
-    contexts = recital.compiled.contexts
-    assert contexts.window == 8
-    assert [question_at(contexts, place) for place in range(12)] == list(range(12))
-    short = compile_text("abababab!").compiled.contexts
-    task = compile_task(NextToken(tokens=[[0, 1], [2, 1], [3, 3]], labels=[4, 4, 0])).compiled.contexts
-    assert task.window == 1
-    assert [question_at(task, place) for place in (1, 3, 5)] == [0, 0, 1]
-    assert question_at(short, 8) == len(short) - 1
+    edited = changed(built, place, wanted)
+    assert np.flatnonzero(answered(built) != answered(edited.built)).tolist() == [edited.question]
+    assert built.questions.places[edited.question] == place
+    assert edited.built.network.about["edits"] == [
+        {"text": 77, "token": 2, "label": wanted, "was": int(task.labels[77])}
+    ]
+    assert certify(edited.built, task).certified
 
 
 def test_nothing_is_asked_there() -> None:
-    recital = compile_text({"a": "To be", "b": "To do"})
-    contexts = recital.compiled.contexts
-    with pytest.raises(
-        BadInput, match="nothing is asked at token 2; it belongs to a beginning that several texts share"
-    ):
-        edit(recital.about(), contexts, 2, ord("x"))
+    with pytest.raises(BadInput, match="nothing is asked at token 2; it belongs to a beginning that several texts"):
+        changed(compile({"a": "To be", "b": "To do"}), 2, ord("x"))
 
 
 @pytest.mark.parametrize("label", [-1, 257, 10**6])
-def test_no_such_label(recital: Recital, label: int) -> None:
+def test_no_such_label(built: Built, label: int) -> None:
     with pytest.raises(BadInput, match=f"the new answer is {label}; expected 0 to 256"):
-        edit(recital.about(), recital.compiled.contexts, 3, label)
+        changed(built, 3, label)
 
 
-def test_places() -> None:
-    contexts = compile_text({"a": "abcab", "b": "xbcx"}).compiled.contexts
-    assert places_of(contexts, [ord("b"), ord("c")]) == [2, 7]
-    assert places_of(contexts, [ord("a"), ord("b")]) == [1, 4]
-    assert places_of(contexts, [ord("b"), ord("x")]) == [], "not across the end of a text"
-    assert places_of(contexts, [ord("x")] * 40) == []
+def test_a_network_without_a_recipe(built: Built) -> None:
+    with pytest.raises(BadInput, match=r"config\.json has no recipe of a compiled network"):
+        edit(replace(built.network, about={}), built.questions, 3, ord("x"))
+
+
+def test_what_the_network_says_of_itself() -> None:
+    """Its own texts, as it recites them, are the questions that it was compiled from."""
+    built = compile({"a": TEXT, "b": "To do"})
+    assert recited(built.network).fingerprint == built.questions.fingerprint
+    assert recited(built.network).names == ("a", "b")
+    with pytest.raises(BadInput, match="the network was edited before, so it cannot recite its texts"):
+        recited(changed(built, 10, ord("b")).built.network)

@@ -12,7 +12,7 @@ from byheart.constructions.reciting.sizes import WORDS, Sizes, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.networks.transformer import Attention, Spec
 from byheart.networks.transformer.module import Transformer
-from byheart.networks.transformer.store import as_module
+from byheart.networks.transformer.network import from_arrays
 
 Window = list[int | None]
 
@@ -22,7 +22,7 @@ def sizes_for(word: int = 24, precision: str = "float32", questions: int = 20_00
     return plan(make_code(labels_of_all, labels), precision=precision, word=word)
 
 
-class Built:
+class Alone:
     """A front alone, as a network."""
 
     def __init__(self, sizes: Sizes, vocab: int, window: int, seed: int = 0, precision: str = "float32") -> None:
@@ -34,7 +34,7 @@ class Built:
         self.tensors = wiring.tensors
         embeds, layers = tuple(range(sizes.code_features)), tuple(wiring.sublayers)
         self.spec = Spec(vocab, 1, window, wiring.stream, precision, embeds, (0,), layers)
-        self.module: Transformer = as_module(self.spec, {name: self.tensors[name] for name in self.spec.shapes()})
+        self.module: Transformer = from_arrays(self.spec, self.tensors).module
 
     @property
     def layers(self) -> list[tuple[int, int, list[list[list[int]]]]]:
@@ -113,11 +113,11 @@ def random_windows(rng: np.random.Generator, count: int, length: int, vocab: int
     return windows
 
 
-def check(built: Built, count: int, seed: int = 0) -> None:
+def check(alone: Alone, count: int, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
-    windows = random_windows(rng, count, built.window, built.vocab)
-    found = built.found(windows)
-    assert found.tolist() == [built.expected(window) for window in windows]
+    windows = random_windows(rng, count, alone.window, alone.vocab)
+    found = alone.found(windows)
+    assert found.tolist() == [alone.expected(window) for window in windows]
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 8, 16, 64])
@@ -125,24 +125,24 @@ def check(built: Built, count: int, seed: int = 0) -> None:
 def test_windows(window: int, form: tuple[str, int]) -> None:
     precision, word = form
     sizes = sizes_for(word, precision, labels=200)
-    check(Built(sizes, 257, window, seed=window, precision=precision), count=24)
+    check(Alone(sizes, 257, window, seed=window, precision=precision), count=24)
 
 
 @pytest.mark.parametrize("window", [512, pytest.param(1024, marks=pytest.mark.slow)])
 def test_long_windows(window: int) -> None:
-    check(Built(sizes_for(), 257, window), count=6)
+    check(Alone(sizes_for(), 257, window), count=6)
 
 
 @pytest.mark.parametrize("vocab", [1, 2, 3, 2000, 60_000, 600_000])
 @pytest.mark.parametrize("features", [1, 2])
 def test_vocabularies(vocab: int, features: int) -> None:
-    built = Built(replace(sizes_for(), code_features=features), vocab, 8)
-    codes = built.tensors["embedding.W_E"]
+    alone = Alone(replace(sizes_for(), code_features=features), vocab, 8)
+    codes = alone.tensors["embedding.W_E"]
     assert codes.shape == (vocab, features)
     assert codes.min() >= 1, "a token must differ from a missing one"
     if vocab <= 2000:
         assert all(len(np.unique(column)) == vocab for column in codes.T)
-    check(built, count=24)
+    check(alone, count=24)
 
 
 @pytest.mark.parametrize("questions", [1, 100, 2_000_000])
@@ -156,16 +156,16 @@ def test_tables_of_all_sizes(questions: int, precision: str) -> None:
     )
     for word in WORDS[precision]:
         sizes = plan(few, precision=precision, word=word)
-        built = Built(sizes, 257, 16, precision="float64" if precision == "float64" else "float32")
-        check(built, count=16)
+        alone = Alone(sizes, 257, 16, precision="float64" if precision == "float64" else "float32")
+        check(alone, count=16)
 
 
 @pytest.mark.parametrize(("vocab", "window"), [(2, 1), (257, 1), (257, 64), (2000, 8), (60_000, 512), (600_000, 8)])
 def test_no_sum_reaches_the_limit(vocab: int, window: int) -> None:
     """Whatever the tokens: every weight times the largest that its input can be."""
-    built = Built(sizes_for(31), vocab, window)
-    largest = built.tensors["embedding.W_E"].max(axis=0).tolist()
-    for _, _, mix in built.layers:
+    alone = Alone(sizes_for(31), vocab, window)
+    largest = alone.tensors["embedding.W_E"].max(axis=0).tolist()
+    for _, _, mix in alone.layers:
         worst = [sum(w * x for row in rows for w, x in zip(row, largest, strict=True)) for rows in mix]
         assert max(worst) < LIMIT
         largest = [STATE - 1] * len(mix)
@@ -173,7 +173,7 @@ def test_no_sum_reaches_the_limit(vocab: int, window: int) -> None:
 
 def test_order_and_every_token_matter() -> None:
     """512 tokens: each of them, and their order, change the places."""
-    built = Built(sizes_for(), 257, 512)
+    alone = Alone(sizes_for(), 257, 512)
     rng = np.random.default_rng(0)
     window: Window = rng.integers(0, 257, 512).tolist()
     others = [window]
@@ -183,16 +183,16 @@ def test_order_and_every_token_matter() -> None:
         others.append(other)
     others.append([*window[:-2], window[-1], window[-2]])
     others.append([None, *window[1:]])
-    assert len(np.unique(built.found(others), axis=0)) == len(others)
+    assert len(np.unique(alone.found(others), axis=0)) == len(others)
 
 
 def test_what_lies_before_the_window_does_not_matter() -> None:
-    built = Built(sizes_for(), 257, 16)
+    alone = Alone(sizes_for(), 257, 16)
     rng = np.random.default_rng(0)
     window: Window = rng.integers(0, 257, 16).tolist()
     longer: list[Window] = [[*rng.integers(0, 257, 9).tolist(), *window] for _ in range(4)]
-    assert len(np.unique(built.found(longer), axis=0)) == 1
-    assert np.array_equal(built.found(longer)[0], built.found([window])[0])
+    assert len(np.unique(alone.found(longer), axis=0)) == 1
+    assert np.array_equal(alone.found(longer)[0], alone.found([window])[0])
 
 
 @pytest.mark.parametrize(
@@ -200,15 +200,15 @@ def test_what_lies_before_the_window_does_not_matter() -> None:
 )
 def test_how_far_it_sees(window: int, sight: int) -> None:
     assert sees(window) == sight
-    assert Built(sizes_for(), 5, window).module.sees == sight
+    assert Alone(sizes_for(), 5, window).module.sees == sight
 
 
 def test_places_are_spread_evenly() -> None:
     """Each row and column gets its share: no value occurs twice as often as it should."""
-    built = Built(sizes_for(), 257, 8)
-    found = built.found(np.random.default_rng(0).integers(0, 257, (20_000, 8)).tolist()).astype(np.int64)
+    alone = Alone(sizes_for(), 257, 8)
+    found = alone.found(np.random.default_rng(0).integers(0, 257, (20_000, 8)).tolist()).astype(np.int64)
     for column in found[:, 2:8].T:
-        times = np.bincount(column, minlength=built.sizes.columns + 1)
-        assert len(times) == built.sizes.columns + 1
+        times = np.bincount(column, minlength=alone.sizes.columns + 1)
+        assert len(times) == alone.sizes.columns + 1
         assert times.min() > 0.7 * times.mean()
         assert times.max() < 1.4 * times.mean()

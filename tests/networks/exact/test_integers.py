@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.networks.exact import bits, integers
+from byheart.networks.account import item
+from byheart.networks.exact import integers
 
 
 def test_integers_of_any_size_and_origin_become_python_ints():
@@ -49,6 +50,6 @@ def test_ragged_rows_are_refused():
 @given(st.integers(-(2**80), 2**80))
 def test_bits_hold_the_magnitude_and_a_sign(value):
     """k bits in sign and magnitude hold -(2^(k-1) - 1) to 2^(k-1) - 1, and no fewer bits do."""
-    k = bits(value)
+    k = item("W", integers([value]), None, "part").max_bits
     assert abs(value) <= 2 ** (k - 1) - 1
     assert k == 1 or abs(value) > 2 ** (k - 2) - 1

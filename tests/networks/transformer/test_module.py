@@ -9,7 +9,8 @@ import torch
 from byheart.errors import BadInput
 from byheart.networks.transformer import Attention, Spec
 from byheart.networks.transformer.evaluate import answers
-from byheart.networks.transformer.store import as_module
+from byheart.networks.transformer.module import Transformer
+from byheart.networks.transformer.network import from_arrays
 
 from .small import drawn, evaluated, hand_built
 
@@ -23,12 +24,12 @@ def two_threads():
 
 
 def network(seed=0, precision="float64"):
-    return as_module(*drawn(np.random.default_rng(seed), precision)).requires_grad_(False)
+    return from_arrays(*drawn(np.random.default_rng(seed), precision)).module.requires_grad_(False)
 
 
 def test_by_hand():
     """x = 1, 4, 2 gives 1, 4 + 10, 2 + 40 with the tokens before; less 10, and 0 at least: 0, 4, 32."""
-    logits = as_module(*hand_built())(torch.tensor([[0, 2, 1]]))
+    logits = from_arrays(*hand_built()).module(torch.tensor([[0, 2, 1]]))
     assert logits.tolist() == [[[0, 5], [4, 1], [32, -27]]]
 
 
@@ -39,9 +40,9 @@ def test_attention_by_hand():
     tensors = {name: np.zeros(shape, np.float32) for name, shape in spec.shapes().items()}
     tensors |= {name: np.ones((1, 1), np.float32) for name in ("mean.W_V", "mean.W_O", "unembedding.W_U")}
     tensors["embedding.W_E"] = np.array([[1], [2], [4]], np.float32)
-    assert as_module(spec, tensors)(torch.tensor([[0, 2, 1]])).flatten().tolist() == [0.5, 2.5, 3]
+    assert from_arrays(spec, tensors).module(torch.tensor([[0, 2, 1]])).flatten().tolist() == [0.5, 2.5, 3]
     tensors["mean.W_Q"] = tensors["mean.W_K"] = np.ones((1, 1), np.float32)
-    last = as_module(spec, tensors)(torch.tensor([[2, 1]]))[0, 1, 0]
+    last = from_arrays(spec, tensors).module(torch.tensor([[2, 1]]))[0, 1, 0]
     weights = np.exp([2 * 2, 2 * 4])
     assert last.item() == pytest.approx(weights @ [2, 4] / weights.sum())
 
@@ -51,7 +52,7 @@ def test_all_kinds_of_sublayers(seed):
     spec, tensors = drawn(np.random.default_rng(seed))
     tokens = np.random.default_rng(seed).integers(0, spec.vocab, 12)
     with torch.inference_mode():
-        found = as_module(spec, tensors)(torch.as_tensor(tokens)[None])[0].numpy()
+        found = from_arrays(spec, tensors).module(torch.as_tensor(tokens)[None])[0].numpy()
     assert found.any()
     assert found.tolist() == evaluated(spec, tensors, tokens).tolist()
 
@@ -111,7 +112,7 @@ def test_modes_that_round_factors_are_off_while_it_runs():
     words = np.random.default_rng(0).integers(2**23, 2**24, (300, 300)).astype(np.float32)
     eye = np.eye(300, dtype=np.float32)
     tensors = {"embedding.W_E": eye, "unembedding.W_U": words.T, "unembedding.b_U": np.zeros(300, np.float32)}
-    module, tokens = as_module(spec, tensors), torch.arange(300)[None]
+    module, tokens = from_arrays(spec, tensors).module, torch.arange(300)[None]
     with torch.no_grad():
         for precision in ("highest", "high", "medium"):
             torch.set_float32_matmul_precision(precision)
@@ -127,7 +128,7 @@ def test_modes_that_round_factors_are_off_while_it_runs():
 
 def test_gradients():
     spec, tensors = drawn(np.random.default_rng(0))
-    module = as_module(spec, tensors)
+    module = from_arrays(spec, tensors).module
     tokens = torch.as_tensor(np.random.default_rng(0).integers(0, spec.vocab, (8, 9)))
     logits = module(tokens)
     with torch.no_grad():
@@ -141,17 +142,22 @@ def test_gradients():
 
 def test_a_gradient_is_a_slope():
     spec, tensors = hand_built("float64")
-    module = as_module(spec, tensors)
+    module = from_arrays(spec, tensors).module
     module(torch.tensor([[0, 2, 1]]))[0, 2, 0].backward()  # x_t + 10·x_{t−1} − 10
     assert module.embedding.W_E.grad.flatten().tolist() == [0, 1, 10]
 
 
 def test_tensors_that_do_not_fit():
     spec, tensors = hand_built()
-    with pytest.raises(BadInput, match=r"\['less.b_in'\] are missing or unknown"):
-        as_module(spec, {name: tensor for name, tensor in tensors.items() if name != "less.b_in"})
+    given = {name: torch.from_numpy(tensor) for name, tensor in tensors.items()}
+    for changed in (
+        {name: tensor for name, tensor in given.items() if name != "less.b_in"},
+        given | {"x": torch.zeros(1)},
+    ):
+        with pytest.raises(BadInput, match=r"\['(less.b_in|x)'\] are missing or unknown"):
+            Transformer(spec).load(changed)
     with pytest.raises(BadInput, match=r"less.b_in is torch.float64 \[1, 1\]; expected torch.float32 \[1, 1\]"):
-        as_module(spec, tensors | {"less.b_in": np.zeros((1, 1))})
+        Transformer(spec).load(given | {"less.b_in": torch.zeros(1, 1, dtype=torch.float64)})
 
 
 @pytest.mark.parametrize("portion", [1, 7, 64, 10**4])

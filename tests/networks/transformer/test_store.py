@@ -2,17 +2,16 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from byheart import networks
 from byheart.errors import BadInput
-from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
-from byheart.networks.exact import store as exact
-from byheart.networks.folders import kind_of
-from byheart.networks.transformer import store
+from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 
 from .small import drawn, hand_built
 
@@ -21,7 +20,7 @@ ABOUT = {"end": 2, "texts": ["né.txt"], "prompts": [1]}
 
 @pytest.fixture
 def folder(tmp_path):
-    store.save(tmp_path / "network", *hand_built(), ABOUT)
+    networks.save(from_arrays(*hand_built(), about=ABOUT), tmp_path / "network")
     return tmp_path / "network"
 
 
@@ -30,25 +29,18 @@ def test_a_network_comes_back_as_it_was(tmp_path, precision):
     spec, tensors = drawn(np.random.default_rng(0), "float64" if precision == "float64" else "float32")
     if precision == "bfloat16":
         spec = replace(spec, bfloat16=("wide.W_out", "alone.W_out"))
-    store.save(tmp_path / "a" / "network", spec, tensors, ABOUT)
-    loaded = store.load(tmp_path / "a" / "network")
-    assert (loaded.spec, loaded.about) == (spec, ABOUT)
+    files = {"tokenizer.json": b"{}"}
+    network = from_arrays(spec, tensors, about=ABOUT, files=files)
+    networks.save(network, tmp_path / "a" / "network")
+    loaded = networks.load(tmp_path / "a" / "network")
+    assert isinstance(loaded, TransformerNetwork)
+    assert (loaded.spec, loaded.about, loaded.files) == (spec, ABOUT, files)
+    assert loaded.fingerprint == network.fingerprint
     assert not loaded.module.training
     for name, tensor in loaded.module.state_dict().items():
         assert tensor.dtype == (torch.bfloat16 if name in spec.bfloat16 else getattr(torch, spec.precision))
         assert tensor.double().tolist() == tensors[name].tolist()
     assert {path.name for path in (tmp_path / "a").iterdir()} == {"network"}
-    assert store.fingerprint(spec, tensors) == store.fingerprint(spec, loaded.module)
-
-
-def test_fingerprints():
-    spec, tensors = hand_built()
-    prints = [store.fingerprint(spec, tensors), store.fingerprint(replace(spec, window=3), tensors)]
-    for name, tensor in tensors.items():
-        prints.append(store.fingerprint(spec, tensors | {name: tensor + 1}))
-    prints.append(store.fingerprint(*hand_built("float64")))
-    assert len(set(prints)) == len(prints)
-    assert all(len(found) == 64 for found in prints)
 
 
 def test_what_hugging_face_wants(folder):
@@ -60,50 +52,61 @@ def test_what_hugging_face_wants(folder):
 
 
 def test_without_an_end(tmp_path):
-    store.save(tmp_path / "network", *hand_built(), {})
+    networks.save(from_arrays(*hand_built()), tmp_path / "network")
     assert "eos_token_id" not in json.loads((tmp_path / "network" / "config.json").read_text())
 
 
+def test_what_is_noted_instead(folder):
+    networks.save(networks.load(folder), folder, {"note": "é"})
+    assert networks.load(folder).about == {"note": "é"}
+
+
 def test_a_network_takes_the_place_of_another(folder):
-    store.save(folder, *drawn(np.random.default_rng(0)), {})
-    assert store.load(folder).spec.vocab == 11
+    networks.save(from_arrays(*drawn(np.random.default_rng(0))), folder)
+    assert networks.load(folder).spec.vocab == 11
     assert [path.name for path in folder.parent.iterdir()] == ["network"]
 
 
-def test_more_files_come_with_it(folder):
-    store.save(folder, *hand_built(), ABOUT, also=lambda new: (new / "tokenizer.json").write_text("{}") and None)
-    assert (folder / "tokenizer.json").read_text() == "{}"
-
-
-def test_the_old_one_stays_if_writing_fails(folder):
-    def fail(new):
+def test_the_old_one_stays_if_writing_fails(folder, monkeypatch):
+    def fail(*_):
         raise KeyboardInterrupt
 
+    network = from_arrays(*drawn(np.random.default_rng(0)), files={"tokenizer.json": b"{}"})
+    monkeypatch.setattr(Path, "write_bytes", fail)
     with pytest.raises(KeyboardInterrupt):
-        store.save(folder, *drawn(np.random.default_rng(0)), {}, also=fail)
-    assert store.load(folder).spec.vocab == 3
+        networks.save(network, folder)
+    assert networks.load(folder).spec.vocab == 3
     assert [path.name for path in folder.parent.iterdir()] == ["network"]
 
 
 def test_foreign_folders_stay(tmp_path):
+    network = from_arrays(*hand_built())
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("words")
     for place in (tmp_path / "mine", tmp_path / "mine" / "thesis.txt"):
-        with pytest.raises(BadInput, match="holds no float Transformer; choose another name or remove it"):
-            store.save(place, *hand_built(), {})
+        with pytest.raises(BadInput, match="exists and is no network that Byheart wrote; choose another name or rem"):
+            networks.save(network, place)
     with pytest.raises(BadInput, match="cannot be written"):
-        store.save(tmp_path / "mine" / "thesis.txt" / "network", *hand_built(), {})
+        networks.save(network, tmp_path / "mine" / "thesis.txt" / "network")
     assert (tmp_path / "mine" / "thesis.txt").read_text() == "words"
 
 
 def test_what_cannot_be_loaded_is_not_written(tmp_path):
-    spec, tensors = hand_built()
-    with pytest.raises(BadInput, match="missing or unknown"):
-        store.save(tmp_path / "network", spec, {"embedding.W_E": tensors["embedding.W_E"]}, {})
-    short = replace(spec, bfloat16=("less.b_in",))
-    with pytest.raises(BadInput, match=r"less\.b_in has entries that bfloat16 cannot hold"):
-        store.save(tmp_path / "network", short, tensors | {"less.b_in": np.array([[257]], np.float32)}, {})
+    network = from_arrays(*hand_built())
+    for weights in ({"x": torch.zeros(1)}, {"less.b_in": torch.zeros(1, 1).half()}):
+        with pytest.raises(BadInput, match=r"missing or unknown|expected torch\.float32"):
+            networks.save(replace(network, weights={**network.weights, **weights}), tmp_path / "network")
     assert not list(tmp_path.iterdir())
+
+
+def test_tensors_need_not_be_contiguous(folder):
+    network = networks.load(folder)
+    turned = replace(
+        network, weights={**network.weights, "previous.W_O": torch.tensor([[1.0, 5.0], [10.0, 5.0]]).T[:1]}
+    )
+    assert turned.fingerprint == network.fingerprint
+    networks.save(turned, folder)
+    assert networks.load(folder).fingerprint == network.fingerprint
 
 
 def cut(path, size):
@@ -134,15 +137,27 @@ def change_tensors(folder, change):
 
 DAMAGES = {
     "no config": (lambda f: (f / "config.json").unlink(), "config.json: no such file"),
-    "no weights": (lambda f: (f / "model.safetensors").unlink(), "model.safetensors: cannot be read"),
-    "half a config": (lambda f: cut(f / "config.json", 100), "config.json: not valid JSON"),
-    "no text": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe\xfd"), "config.json: not valid JSON"),
-    "a list": (lambda f: (f / "config.json").write_text("[]"), "this is something else"),
-    "another model": (lambda f: change_config(f, model_type="gpt2"), "this is something else"),
-    "half the weights": (lambda f: cut(f / "model.safetensors", -5), "model.safetensors: cannot be read"),
-    "half a header": (lambda f: cut(f / "model.safetensors", 100), "model.safetensors: cannot be read"),
-    "no weights in it": (lambda f: cut(f / "model.safetensors", 0), "model.safetensors: cannot be read"),
-    "spec is a list": (lambda f: change_config(f, spec=[]), "config.json: .* does not describe"),
+    "no weights": (
+        lambda f: (f / "model.safetensors").unlink(),
+        "model.safetensors cannot be read .*; the folder is incomplete",
+    ),
+    "half a config": (lambda f: cut(f / "config.json", 100), "config.json: cannot be read"),
+    "no text": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe\xfd"), "config.json: cannot be read"),
+    "a list": (lambda f: (f / "config.json").write_text("[]"), "config.json: list; expected a network"),
+    "another model": (lambda f: change_config(f, model_type="gpt2"), "config.json: format 'gpt2'; expected a network"),
+    "half the weights": (
+        lambda f: cut(f / "model.safetensors", -5),
+        "model.safetensors cannot be read .*; the folder is incomplete",
+    ),
+    "half a header": (
+        lambda f: cut(f / "model.safetensors", 100),
+        "model.safetensors cannot be read .*; the folder is incomplete",
+    ),
+    "no weights in it": (
+        lambda f: cut(f / "model.safetensors", 0),
+        "model.safetensors cannot be read .*; the folder is incomplete",
+    ),
+    "spec is a list": (lambda f: change_config(f, spec=[]), "config.json does not describe"),
     "about is a list": (lambda f: change_config(f, about=[]), "about is"),
     "unknown key": (lambda f: change_spec(f, colour=1), "unknown keys"),
     "precision": (lambda f: change_spec(f, precision="int8"), "precision is 'int8'; expected one of float32, float64"),
@@ -156,11 +171,15 @@ DAMAGES = {
     "a tensor too many": (lambda f: change_tensors(f, lambda t: t.update(x=torch.zeros(1))), r"\['x'\] are missing"),
     "a shape": (
         lambda f: change_tensors(f, lambda t: t.update({"less.b_in": torch.zeros(2, 1)})),
-        r"model.safetensors: less.b_in is \[2, 1\]; config.json describes \[1, 1\]",
+        r"network: less.b_in is \[2, 1\]; config.json describes \[1, 1\]",
+    ),
+    "not finite": (
+        lambda f: change_tensors(f, lambda t: t.update({"less.b_in": torch.full((1, 1), torch.nan)})),
+        "network: less.b_in has entries that are not finite",
     ),
     "a format": (
         lambda f: change_tensors(f, lambda t: t.update({"less.b_in": torch.zeros(1, 1).half()})),
-        r"model.safetensors: less.b_in is torch.float16 \[1, 1\]; expected torch.float32 \[1, 1\]",
+        r"network: less.b_in is torch.float16 \[1, 1\]; expected torch.float32 \[1, 1\]",
     ),
 }
 
@@ -170,21 +189,6 @@ def test_damage(folder, damage):
     do, message = DAMAGES[damage]
     do(folder)
     with pytest.raises(BadInput, match=message) as caught:
-        store.load(folder)
+        networks.load(folder)
     assert str(folder) in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_exact_networks_are_something_else(tmp_path, folder):
-    network = ExactNetwork((FeedForward((Affine(integers([[1]]), integers([0])),)),), "tokens", "last", 1)
-    exact.save(network, tmp_path / "exact")
-    assert kind_of(tmp_path / "exact") == "exact"
-    assert kind_of(folder) == "float"
-    assert kind_of(tmp_path) is None
-    assert kind_of(tmp_path / "nowhere") is None
-    with pytest.raises(BadInput, match=r"expected a float Transformer .*; this is an exact network"):
-        store.load(tmp_path / "exact")
-    with pytest.raises(BadInput, match="holds no float Transformer"):
-        store.save(tmp_path / "exact", *hand_built(), {})
-    with pytest.raises(BadInput, match="holds no exact network"):
-        exact.save(network, folder)

@@ -1,14 +1,14 @@
 """The way in: a task, texts or files; read, made into contexts, compiled in one of the layouts."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from byheart.constructions.built import Built
-from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, Settings, compile_rectangular
+from byheart.constructions.construction import settings_from
+from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, NAME, Settings, compile_rectangular
 from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.tasks import Questions
@@ -27,10 +27,12 @@ def compile(
     window: int | None = None,
     seed: int = 0,
     report: Report | None = None,
+    **given: Any,
 ) -> Built:
     """A float Transformer that recites texts, each from its first tokens on, or answers a next-token task.
 
     ``questions``: a task; a text, or several by name; paths. ``tokenizer`` and ``vocab`` (for "bpe") are for texts.
+    Settings are given one by one (``layout="uniform"``) or all together.
     ``window`` None: the smallest power of two at which no context asks for two answers. Files that would not fit into
     the machine's memory are refused before they are read.
 
@@ -38,29 +40,22 @@ def compile(
     >>> built.network.window, built.questions.size.examples
     (8, 42)
     """
-    settings = settings or Settings()
+    settings = settings_from(Settings, NAME, settings, given)
     if tokenizer not in ("bytes", "bpe"):
         raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe")
     _check_memory([questions] if isinstance(questions, Path) else questions, tokenizer)
-    given = read_given(questions)
+    read = read_given(questions)
     chosen = None
-    if not isinstance(given, Questions):
-        chosen = BytePairs.train(tuple(given.values()), vocab) if tokenizer == "bpe" else Bytes()
-    contexts = contexts_of(given, tokenizer=chosen, window=window)
+    if not isinstance(read, Questions):
+        chosen = BytePairs.train(tuple(read.values()), vocab) if tokenizer == "bpe" else Bytes()
+    contexts = contexts_of(read, tokenizer=chosen, window=window)
     stock = settings.layout == "uniform"
     files = {} if chosen is None else chosen.files(begins=stock)
-    return _layout(settings.layout)(contexts, settings, seed=seed, files=files, report=report)
-
-
-def _layout(name: str) -> Callable[..., Built]:
-    """Questions to a network, in the layout of this name."""
-    if name == "rectangular":
-        return compile_rectangular
-    if name == "uniform":
+    if stock:
         from byheart.constructions.reciting.uniform.llama import compile_uniform
 
-        return compile_uniform
-    raise BadInput(f"layout is {name!r}; expected rectangular or uniform")
+        return compile_uniform(contexts, settings, seed=seed, files=files, report=report)
+    return compile_rectangular(contexts, settings, seed=seed, files=files, report=report)
 
 
 def _check_memory(questions: Given, tokenizer: TokenizerName) -> None:

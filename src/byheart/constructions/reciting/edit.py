@@ -43,15 +43,15 @@ def edit(
     if not 0 <= label < contexts.label_count:
         raise BadInput(f"the new answer is {label}; expected 0 to {contexts.label_count - 1}")
     question = question_at(contexts, place)
-    changed = with_labels(contexts, {question: label})
+    was, edits = int(contexts.labels[question]), _edits(network, contexts, question, label)
+    changed = replace(with_labels(contexts, {question: label}), edited=len(edits))
     recipe = Recipe.from_json(network.about.get("recipe", {}))
-    was = int(contexts.labels[question])
     built = _solved_again(recipe, changed, network, report) if recipe.lengths[label] >= 0 else None
     words = None if built is None else _words_changed(network, built)
     if built is None:
         seed = recipe.draw[0]
         built = compile_rectangular(changed, recipe.settings, seed=seed, files=network.files, report=report)
-    about = {**network.about, **built.network.about, "edits": _edits(network, contexts, place, label, was)}
+    about = {**network.about, **built.network.about, "edits": edits}
     return Edited(replace(built, network=replace(built.network, about=about)), question, was, words)
 
 
@@ -89,8 +89,9 @@ def _words_changed(network: "TransformerNetwork", built: Built) -> int:
     return sum(int(np.sum(old != new[name])) for name, old in network.tensors())
 
 
-def _edits(network: "TransformerNetwork", contexts: Contexts, place: int, label: int, was: int) -> list[dict[str, Any]]:
-    """All changes so far, this one last; of two at one place the later one counts."""
+def _edits(network: "TransformerNetwork", contexts: Contexts, question: int, label: int) -> list[dict[str, Any]]:
+    """All changes so far, this one last; of two to one question the later one counts."""
+    place, was = int(contexts.places[question]), int(contexts.labels[question])
     number = int(np.searchsorted(contexts.starts, place, side="right")) - 1
     where = {
         "text": contexts.names[number] if contexts.names else number,

@@ -35,7 +35,7 @@ class Settings:
     """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16). The larger one puts data
     into sign and exponent too. Default: the smaller one."""
     layout: Literal["rectangular", "uniform"] = "rectangular"
-    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 24-bit words)."""
+    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words)."""
 
 
 @dataclass(frozen=True)

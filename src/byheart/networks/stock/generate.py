@@ -5,14 +5,19 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from byheart.networks.stock.network import StockNetwork
+from byheart.networks.transformer.generate import checked
 
 
-@torch.inference_mode()
 def generate(
     network: StockNetwork, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None, guess: int = 0
 ) -> Iterator[int]:
     """What follows ``prompt``: each time the token with the largest logit. ``guess`` makes no difference here."""
-    given = [*([] if network.first is None else [network.first]), *prompt]
+    given = checked(prompt, network.config["vocab_size"], tokens)
+    return _generate(network, [*([] if network.first is None else [network.first]), *given], tokens, end)
+
+
+@torch.inference_mode()
+def _generate(network: StockNetwork, given: list[int], tokens: int | None, end: int | None) -> Iterator[int]:
     past, said = None, 0
     while tokens is None or said < tokens:
         step = network.model(torch.tensor([given]), past_key_values=past, use_cache=True)

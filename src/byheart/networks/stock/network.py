@@ -33,6 +33,8 @@ class StockNetwork(Network):
             size = self.config.get(name)
             if type(size) is not int or size < 1:
                 raise BadInput(f"config.json: {name} is {size!r}; expected a whole number from 1 on")
+        if self.first is not None and (type(self.first) is not int or not 0 <= self.first < self.config["vocab_size"]):
+            raise BadInput(f"config.json: bos_token_id is {self.first!r}; expected null or a token")
         for name, tensor in self.weights.items():
             if not np.isfinite(tensor).all():
                 raise BadInput(f"{name} has entries that are not finite")
@@ -50,11 +52,29 @@ class StockNetwork(Network):
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
             config: Any = LlamaConfig.from_dict({**self.config, "attn_implementation": "eager"})
+            self._check_shapes(LlamaForCausalLM, config)
             state = {name: torch.from_numpy(np.ascontiguousarray(tensor)) for name, tensor in self.weights.items()}
             model: Any = LlamaForCausalLM.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
-        except (OSError, TypeError, ValueError, RuntimeError) as error:
-            raise BadInput(f"transformers cannot make a Llama of it ({error})") from error
+        except BadInput:
+            raise
+        except Exception as error:  # a configuration may hold anything, and transformers may stumble anywhere
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise BadInput(f"transformers cannot make a Llama of it ({reason})") from error
         return model.eval()
+
+    def _check_shapes(self, model: Any, config: Any) -> None:
+        """BadInput unless the tensors are those of the model: what is missing, transformers would draw at random."""
+        import torch
+
+        with torch.device("meta"):
+            shapes = {name: tuple(tensor.shape) for name, tensor in model(config).state_dict().items()}
+        if config.tie_word_embeddings:
+            del shapes["lm_head.weight"]
+        given = {name: tensor.shape for name, tensor in self.weights.items()}
+        if given != shapes:
+            odd = sorted(name for name in {*given, *shapes} if given.get(name) != shapes.get(name))
+            expected = "expected those that config.json describes"
+            raise BadInput(f"tensors {odd[:3]} are missing, unknown or of another shape; {expected}")
 
     @property
     def first(self) -> int | None:

@@ -5,8 +5,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from byheart.errors import BadInput
 from byheart.networks.folders import CONFIG, WEIGHTS, read_weights
 from byheart.networks.stock.network import StockNetwork
 
@@ -21,12 +23,17 @@ def write(network: StockNetwork, folder: Path) -> None:
     end = network.config.get("eos_token_id")
     generation = {"bos_token_id": network.first, "eos_token_id": end, "pad_token_id": end, "do_sample": False}
     (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
-    save_file(dict(network.weights), folder / WEIGHTS, metadata={"format": "pt"})
+    # safetensors would write the memory of an array as it lies there
+    weights = {name: np.ascontiguousarray(tensor) for name, tensor in network.weights.items()}
+    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
 
 
 def read(config: dict[str, Any], folder: Path, **beside: Any) -> StockNetwork:
     """The Llama that ``config`` describes, with the weights in ``folder``."""
-    weights = read_weights(folder, load_file)
+    try:
+        weights = read_weights(folder, load_file)
+    except TypeError as error:  # numpy has no bfloat16
+        raise BadInput(f"{WEIGHTS} has tensors that numpy cannot hold ({error}); expected float32") from error
     digest = hashlib.sha256((folder / CONFIG).read_bytes() + (folder / WEIGHTS).read_bytes()).hexdigest()
     own = {name: value for name, value in config.items() if name != "about"}
     return StockNetwork(own, weights, digest, **beside)

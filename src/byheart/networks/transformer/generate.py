@@ -39,9 +39,7 @@ def generate(
     >>> list(generate(network, [0], tokens=4)), list(generate(network, [0], end=2))
     ([1, 2, 0, 1], [1, 2])
     """
-    if tokens is not None and tokens < 0:
-        raise BadInput(f"tokens is {tokens}; expected 0 or more")
-    return _generate(network.module, _checked(prompt, network.spec.vocab), tokens, end, guess)
+    return _generate(network.module, checked(prompt, network.spec.vocab, tokens), tokens, end, guess)
 
 
 def _generate(module: Transformer, prompt: list[int], tokens: int | None, end: int | None, guess: int) -> Iterator[int]:
@@ -94,7 +92,10 @@ class _Memory:
         return [] if place is None else self.said[place : place + count]
 
 
-def _checked(prompt: Sequence[int], vocab: int) -> list[int]:
+def checked(prompt: Sequence[int], vocab: int, tokens: int | None = None) -> list[int]:
+    """The prompt as numbers; BadInput if it is none, or if a negative number of ``tokens`` is to follow."""
+    if tokens is not None and tokens < 0:
+        raise BadInput(f"tokens is {tokens}; expected 0 or more")
     try:
         numbers = [operator.index(token) for token in prompt]
     except TypeError as error:
@@ -121,7 +122,7 @@ def generate_all(
     padded = torch.zeros(len(prompts), longest, dtype=torch.long)
     given = torch.zeros(len(prompts), longest)
     for row, prompt in enumerate(prompts):
-        padded[row, longest - len(prompt) :] = torch.tensor(_checked(prompt, module.spec.vocab))
+        padded[row, longest - len(prompt) :] = torch.tensor(checked(prompt, module.spec.vocab))
         given[row, longest - len(prompt) :] = 1
     speaking = torch.arange(len(prompts))
     stream, cache = module.mix(padded.to(module.device), None, given.to(module.device))

@@ -27,7 +27,8 @@ def config(network: TransformerNetwork) -> dict[str, Any]:
 
 def write(network: TransformerNetwork, folder: Path) -> None:
     """Write the weights into ``folder``, every tensor in its own format."""
-    save_file(dict(network.weights), folder / WEIGHTS, metadata={"format": "pt"})  # transformers asks for this mark
+    weights = {name: weight.contiguous() for name, weight in network.weights.items()}
+    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})  # transformers asks for this mark
 
 
 def read(config: dict[str, Any], folder: Path, **beside: Any) -> TransformerNetwork:

@@ -1,4 +1,4 @@
-"""The network's logits without transformers: Llama's own operations, in Llama's own order. Imports torch."""
+"""A Llama's logits without transformers: its own operations, in its own order."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,10 +7,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, linear, scaled_dot_product_attention, silu
 
+from byheart.networks.stock.network import StockNetwork
+
 
 @torch.no_grad()
-def logits(config: Mapping[str, Any], tensors: Mapping[str, Tensor], tokens: Tensor) -> Tensor:
+def logits(network: StockNetwork, tokens: Tensor) -> Tensor:
     """[B, vocab]: what follows the last of ``tokens`` [B, T]."""
+    config = network.config
+    tensors = {name: torch.tensor(tensor) for name, tensor in network.tensors()}
     weight = tensors["model.embed_tokens.weight"]
     stream = embedding(tokens, weight)
     turn = _turn(config, tokens.shape[1], weight.device)

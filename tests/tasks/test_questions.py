@@ -1,0 +1,116 @@
+"""What users may give, and what becomes of it: questions, or a sentence that says what was expected."""
+
+import re
+
+import numpy as np
+import pytest
+
+from byheart.errors import BadInput
+from byheart.tasks import NextToken, SeqToSeq, save
+from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
+from byheart.tasks.questions import contexts_of, read_given, task_of
+from byheart.tasks.texts import Text
+from byheart.tasks.tokenizers import BytePairs, Bytes
+
+TASK = NextToken(tokens=[[0, 1, 2], [1, 1, 2], [1, 2, 2]], labels=[3, 3, 0])
+SEQUENCES = SeqToSeq(tokens=[[0, 1], [1, 1]], labels=[[0, 1], [1, 1]])
+WRONG = [42, None, 1.5, {1, 2}, np.zeros(3), [1, 2], ["a.txt"], ("a", "b"), object(), range(3)]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    save(TASK, tmp_path / "t.npz")
+    save(TASK, tmp_path / "t.jsonl")
+    (tmp_path / "a.txt").write_bytes(b"To be\xff")
+    (tmp_path / "b.txt").write_bytes(b"or not")
+    return tmp_path
+
+
+def test_questions_stay_what_they_are():
+    contexts = task_contexts(TASK)
+    for questions in (TASK, SEQUENCES, contexts):
+        assert read_given(questions) is questions
+    assert contexts_of(contexts, window=1) is contexts
+
+
+@pytest.mark.parametrize("name", ["t.npz", "t.jsonl"])
+def test_a_file_with_a_task(folder, name):
+    assert read_given(folder / name) == TASK
+    assert task_of(folder / name) == TASK
+    assert contexts_of(folder / name).fingerprint == task_contexts(TASK).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("given", "texts"),
+    [
+        ("naïve", {"text": "naïve".encode()}),
+        (b"\xff\x00", {"text": b"\xff\x00"}),
+        ({"one": "é", "two": b"\xff"}, {"one": b"\xc3\xa9", "two": b"\xff"}),
+        ("t.npz", {"text": b"t.npz"}),
+    ],
+    ids=["str", "bytes", "mapping", "a str is never a path"],
+)
+def test_texts(given, texts):
+    read = read_given(given)
+    assert read == texts
+    assert list(read) == list(texts)
+
+
+def test_files_with_texts(folder):
+    assert read_given(folder / "a.txt") == {"a.txt": b"To be\xff"}
+    both = {"b.txt": b"or not", "a.txt": b"To be\xff"}
+    for given in ([folder / "b.txt", folder / "a.txt"], (folder / "b.txt", folder / "a.txt")):
+        assert list(read_given(given).items()) == list(both.items())
+    assert list(read_given([folder / "t.npz"])) == ["t.npz"], "in a list, every file is a text"
+
+
+@pytest.mark.parametrize("given", WRONG, ids=lambda given: type(given).__name__)
+def test_other_things_are_refused_in_a_sentence(given):
+    kind = re.escape(type(given).__name__)
+    for read in (read_given, task_of, contexts_of):
+        with pytest.raises(BadInput, match=rf"^got {kind}; expected a task such as .*, a text, or paths$"):
+            read(given)
+
+
+def test_mappings_of_other_things():
+    with pytest.raises(BadInput, match=r"^b is int; expected a text: str or bytes$"):
+        read_given({"a": "x", "b": 3})
+
+
+@pytest.mark.parametrize("given", [[], ()])
+def test_no_files(given):
+    with pytest.raises(BadInput, match="no files given; expected at least one"):
+        read_given(given)
+
+
+def test_contexts_of_texts():
+    texts = [Text("one", Bytes().encode(b"To be")), Text("two", Bytes().encode(b"or not"))]
+    wanted = text_contexts(texts, vocab=257, end=256)
+    found = contexts_of({"one": "To be", "two": b"or not"}, tokenizer=Bytes())
+    assert isinstance(found, Contexts)
+    assert (found.fingerprint, found.names) == (wanted.fingerprint, ("one", "two"))
+    assert contexts_of("To be", tokenizer=Bytes(), window=4).window == 4
+
+
+def test_contexts_of_byte_pairs():
+    pytest.importorskip("tokenizers")
+    found = contexts_of("ababab", tokenizer=BytePairs(((b"a", b"b"),)))
+    assert (found.vocab, found.tokens.tolist()) == (258, [257, 257, 257])
+
+
+def test_contexts_of_a_task():
+    assert contexts_of(TASK).window == 2
+    assert contexts_of(TASK, window=3).window == 3
+    assert contexts_of(TASK, tokenizer=Bytes()).fingerprint == task_contexts(TASK).fingerprint
+
+
+def test_what_does_not_go_together(folder):
+    with pytest.raises(BadInput, match=r"^the task is seq-to-seq; expected next-token$"):
+        contexts_of(SEQUENCES)
+    with pytest.raises(BadInput, match="got texts, and the network has no tokenizer: it was made from a task; exp"):
+        contexts_of("To be")
+    for given in ("To be", folder / "a.txt", task_contexts(TASK)):
+        with pytest.raises(BadInput, match=r"^got texts; expected a task: --task FILE, or byheart\.tasks"):
+            task_of(given)
+    with pytest.raises(BadInput, match="none"):
+        read_given(folder / "none.npz")
