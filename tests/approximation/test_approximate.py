@@ -137,11 +137,11 @@ def test_rounding_does_not_part_equal_tokens() -> None:
         ({"seed": -1}, "seed is -1; expected 0 or more"),
         (
             {"construction": "nothing"},
-            "'nothing' does not memorize one label for every token of vectors; expected interp",
+            "'nothing' does not memorize one label per token of vectors; expected interp",
         ),
         ({"construction": "vardi-2022"}, "'vardi-2022' does not memorize"),
         ({"epsilon": 0.001}, "sequences; expected at most 200,000; one step coarser the measured error is 0."),
-        ({"length": 12, "dim": 12, "epsilon": 0.1}, "contrast: epsilon 0.1 takes 2 cells a coordinate or more, which"),
+        ({"length": 12, "dim": 12, "epsilon": 0.1}, "contrast: epsilon 0.1 takes 2 cells per coordinate or more"),
     ],
     ids=str,
 )

@@ -71,7 +71,7 @@ def test_refused_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: st
 @pytest.mark.parametrize(
     ("function", "says"),
     [
-        (lambda x: x, "gives shape (4, 3, 2) on points (4, 3, 2); expected (4, 3), one number for every token"),
+        (lambda x: x, "gives shape (4, 3, 2) on points (4, 3, 2); expected (4, 3), one number per token"),
         (lambda x: 7.0, "gives shape () on points"),
         (lambda x: x[:, :, 5], "raised IndexError"),
         (lambda x: "words", "raised ValueError"),

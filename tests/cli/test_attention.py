@@ -158,7 +158,7 @@ def test_hypotheses(queries: Path, run: Run) -> None:
     complaint = run("build", "mahdavi-2024", "--task", "twice.npz", "-o", "net").complaint
     assert "asked for target" in complaint  # with one context, two targets of one query contradict each other
     assert (
-        "speaks of contexts with queries; the task is next-token"
+        "is about contexts with queries; the task is next-token"
         in run("task", "check", "t.npz", "--theorem", "mahdavi-2024").complaint
     )
 

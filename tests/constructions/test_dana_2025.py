@@ -276,9 +276,7 @@ def test_tasks_of_other_kinds_are_refused() -> None:
 
 
 def test_more_than_five_thousand_contexts_are_refused() -> None:
-    with pytest.raises(
-        BadInput, match=r"solves a dense system with a row an example; got 5001, expected at most 5000$"
-    ):
+    with pytest.raises(BadInput, match=r"solves a dense system, one row per example; got 5001, expected at most 5000$"):
         built(drawn(5001, 8, 20, 20))
 
 

@@ -251,9 +251,7 @@ def test_tasks_of_other_kinds_are_refused() -> None:
 def test_more_than_five_thousand_contexts_are_refused() -> None:
     rng = np.random.default_rng(0)
     task = NextTokenDistribution(tokens=contexts(5001, 9, 5, rng), probabilities=rng.dirichlet(np.ones(5), 5001))
-    with pytest.raises(
-        BadInput, match=r"solves a dense system with a row an example; got 5001, expected at most 5000$"
-    ):
+    with pytest.raises(BadInput, match=r"solves a dense system, one row per example; got 5001, expected at most 5000$"):
         built(task)
 
 

@@ -434,9 +434,7 @@ def test_sequences_without_queries_are_refused(way: str) -> None:
 def test_more_than_five_thousand_examples_are_refused_at_once(way: str, shared: bool) -> None:
     task = drawn(5001, 4, 8, None, shared)
     start = time.perf_counter()
-    with pytest.raises(
-        BadInput, match=r"solves a dense system with a row an example; got 5001, expected at most 5000$"
-    ):
+    with pytest.raises(BadInput, match=r"solves a dense system, one row per example; got 5001, expected at most 5000$"):
         built(task, way=way)
     assert time.perf_counter() - start < 2
 

@@ -104,7 +104,7 @@ def test_conflicts_are_named_by_softmax_constructions(name: str) -> None:
 
 
 def test_seq_to_seq_is_not_for_points() -> None:
-    with pytest.raises(BadInput, match=r"vardi-2022 memorizes points: .* one a token \(seq-to-seq\)"):
+    with pytest.raises(BadInput, match=r"vardi-2022 memorizes points, .* one per token \(seq-to-seq\)"):
         build("vardi-2022", SeqToSeq(tokens=[[0, 1]], labels=[[0, 1]]))
     assert CONSTRUCTIONS["vardi-2022"].covers == ("next-token",)
 

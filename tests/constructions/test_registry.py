@@ -184,8 +184,8 @@ def test_names_of_built_in_ones_are_taken() -> None:
     [
         ("", "its CONSTRUCTION is NoneType; expected a byheart.constructions.Construction"),
         ("CONSTRUCTION = 3", "its CONSTRUCTION is int; expected"),
-        ("1 / 0", "it failed: ZeroDivisionError: division by zero"),
-        ("CONSTRUCTION =", "it failed: SyntaxError: "),
+        ("1 / 0", "running it failed: ZeroDivisionError: division by zero"),
+        ("CONSTRUCTION =", "running it failed: SyntaxError: "),
     ],
 )
 def test_files_that_define_none(tmp_path: Path, text: str, message: str) -> None:

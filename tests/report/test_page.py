@@ -129,5 +129,5 @@ def test_refusals(tmp_path: Path) -> None:
         write_page(tmp_path / "p.txt", "")
     with pytest.raises(BadInput, match="folder does not exist"):
         write_page(tmp_path / "missing" / "p.html", "")
-    with pytest.raises(BadInput, match="is no SVG"):
+    with pytest.raises(BadInput, match="is not an SVG"):
         page("t", {}, pictures=[Picture("nothing", "")])

@@ -139,7 +139,7 @@ def test_what_the_picture_says(tmp_path: Path) -> None:
     draw_saturation(made(2, 1200), "", tmp_path / "heads.svg")
     content = (tmp_path / "heads.svg").read_text(encoding="utf-8")
     assert content.count("<!-- 600 -->") >= 2
-    assert "<!-- example (many to a column, colours averaged) -->" in content
+    assert "<!-- example (many per column, colours averaged) -->" in content
     assert "0.500" not in content
 
 

@@ -105,7 +105,7 @@ OTHERS: dict[str, Task] = {
 
 @pytest.mark.parametrize("theorem", [name for name, known in CONSTRUCTIONS.items() if known.hypotheses is not None])
 def test_tasks_of_another_kind_are_refused(theorem: str) -> None:
-    with pytest.raises(BadInput, match=rf"{theorem} speaks of .*; the task is {OTHERS[theorem].kind}"):
+    with pytest.raises(BadInput, match=rf"{theorem} is about .*; the task is {OTHERS[theorem].kind}"):
         find(theorem).check(OTHERS[theorem])
 
 

@@ -3,12 +3,12 @@
 **Theorem.** FFN · one attention layer · FFN approximates every continuous permutation-equivariant f on [0, 1]^{n×d} in
 the distance d_p(f, g) = (∫ Σ_k |f(X)_k − g(X)_k|^p dX)^{1/p}, 1 ≤ p < ∞: quantise, and memorize the grid.
 
-**Letters.** g cells a coordinate, M multisets of n of the g^d cells, ρ = 2^−k ramps, 2^−s the step between levels.
+**Letters.** g cells per coordinate, M multisets of n of the g^d cells, ρ = 2^−k ramps, 2^−s the step between levels.
 
 1. *Quantise* (:mod:`byheart.approximation.quantise`): each coordinate becomes its cell number.
-2. *The grid task*: all M multisets of cells, one label for every token, the level of f at the cells' centres.
-3. *Memorize* it with any construction for vectors and one label a token; by default the softmax attention layer of the
-   same paper. The grid is certified: on all M sequences every answer is right.
+2. *The grid task*: all M multisets of cells, one label per token, the level of f at the cells' centres.
+3. *Memorize* it with any construction for vectors and one label per token; by default the softmax attention layer of
+   the same paper. The grid is certified: on all M sequences every answer is right.
 4. *Value*: clip the level to those that occur, and scale it: (lowest + level) / 2^s.
 
 What is proved, and what measured. Off the ramps the network is the staircase of f by construction. On the ramps a
@@ -43,7 +43,7 @@ LARGEST_GRID = 200_000
 """Sequences; fewer where a construction's network has units for every question, and takes minutes to certify."""
 _LARGEST_GRIDS = {DEFAULT: 10_000, "interpolate": 20_000}
 RAMP_BITS = 8
-"""At least so many: cell numbers below 2^19 on ramps over 2^−40-fine points then fit floats."""
+"""At least this many: cell numbers below 2^19 on ramps over 2^−40-fine points then fit floats."""
 _LARGEST_INPUT = 256
 _SAMPLES = 20_000
 _ROOM = 0.97
@@ -54,10 +54,10 @@ _ROUNDING_SHARE = 1 / 4
 
 @dataclass(frozen=True)
 class Design:
-    """What is chosen before anything is built, and what it rests on."""
+    """What is chosen before anything is built, and what that is based on."""
 
     cells: int
-    """g, cells a coordinate."""
+    """g, cells per coordinate."""
     step_bits: int
     """s: levels are multiples of 2^−s."""
     ramp_bits: int
@@ -103,8 +103,8 @@ def approximate(
     """A network within ``epsilon`` of ``target`` in d_p on sequences of ``length`` tokens in [0, 1]^``dim``.
 
     >>> from byheart.approximation import find
-    >>> found = approximate(find("rank"), length=3, epsilon=0.1)
-    >>> found.design.cells, found.task.size.examples, found.account.dense, found.certificate.certified
+    >>> made = approximate(find("rank"), length=3, epsilon=0.1)
+    >>> made.design.cells, made.task.size.examples, made.account.dense, made.certificate.certified
     (5, 35, 481, True)
     """
     check_sizes(length, dim, epsilon, construction, seed)
@@ -153,13 +153,10 @@ def choose(
         if expected.high + ramps <= _ROOM * epsilon:
             return Design(cells, s, k, ramps, expected)
     reached = "" if expected is None else f"; one step coarser the measured error is {expected.error:.3g}"
-    hint = (
-        ""
-        if largest == LARGEST_GRID
-        else f", or a construction that goes further (kajitsuka-sato-2025: {LARGEST_GRID:,})"
-    )
+    further = f", or a construction that goes further (kajitsuka-sato-2025: {LARGEST_GRID:,})"
+    hint = "" if largest == LARGEST_GRID else further
     raise BadInput(
-        f"{target.name}: epsilon {epsilon:g} takes {cells} cells a coordinate or more, which makes "
+        f"{target.name}: epsilon {epsilon:g} takes {cells} cells per coordinate or more, which makes "
         f"{grid_size(cells, length, dim):,} sequences; expected at most {largest:,}{reached}; "
         f"use a larger epsilon, a smaller length or a smaller dim{hint}"
     )
@@ -183,16 +180,14 @@ def check_sizes(length: int, dim: int, epsilon: float, construction: str, seed: 
         if value < 1:
             raise BadInput(f"{name} is {value}; expected 1 or more")
     if length * dim > _LARGEST_INPUT:
-        raise BadInput(f"length × dim is {length * dim}; expected at most {_LARGEST_INPUT} numbers a sequence")
+        raise BadInput(f"length × dim is {length * dim}; expected at most {_LARGEST_INPUT} numbers per sequence")
     if not 1e-100 <= epsilon <= 1e100:
         raise BadInput(f"epsilon is {epsilon}; expected a positive number, the largest distance allowed")
     if seed < 0:
         raise BadInput(f"seed is {seed}; expected 0 or more")
     able = [name for name, known in CONSTRUCTIONS.items() if "seq-to-seq" in known.covers]
     if construction not in able:
-        raise BadInput(
-            f"{construction!r} does not memorize one label for every token of vectors; expected {', '.join(able)}"
-        )
+        raise BadInput(f"{construction!r} does not memorize one label per token of vectors; expected {', '.join(able)}")
 
 
 def _candidates() -> Iterator[int]:

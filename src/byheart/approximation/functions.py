@@ -1,6 +1,6 @@
-"""What is approximated: functions of a sequence that answer one number for every token, and move with the tokens.
+"""What is approximated: functions of a sequence that give one number per token, and move with the tokens.
 
-A function takes float64 [S, n, d], S sequences of n tokens in [0, 1]^d, and gives float64 [S, n]: one output a token,
+A function takes float64 [S, n, d], S sequences of n tokens in [0, 1]^d, and gives float64 [S, n]: one output per token,
 d' = 1. (The theorem has any d'; d' functions, approximated one by one, are the same thing.) There are a few examples by
 name, and :func:`find` also takes a function of the user's own, ``path/to/file.py:function``. A :class:`Target` holds a
 function to what is expected of it: shapes, finite numbers, and, on random points, permutation-equivariance. Continuity,
@@ -117,17 +117,13 @@ class Target:
             given = f"float64 {list(points.shape)}"
             raise BadInput(f"{self.name}: raised {type(error).__name__} ({error}) on an array of {given}") from error
         if values.shape != expected:
-            raise BadInput(
-                f"{self.name}: gives shape {values.shape} on points {points.shape}; expected {expected}, "
-                "one number for every token"
-            )
+            gives = f"{self.name}: gives shape {values.shape} on points {points.shape}"
+            raise BadInput(f"{gives}; expected {expected}, one number per token")
         wrong = np.argwhere(~(np.abs(values) <= _LARGEST))
         if len(wrong):
             example, token = wrong[0]
-            raise BadInput(
-                f"{self.name}: gives {values[example, token]} for token {token} of {_words(points[example])}; "
-                f"expected numbers, of size at most {_LARGEST:g}, everywhere in [0, 1]"
-            )
+            gives = f"{self.name}: gives {values[example, token]} for token {token} of {_words(points[example])}"
+            raise BadInput(f"{gives}; expected numbers, of size at most {_LARGEST:g}, everywhere in [0, 1]")
         return values
 
 
@@ -148,9 +144,8 @@ give your own as path/to/file.py:function
     path, colon, own = name.rpartition(":")
     if not colon:
         known = ", ".join(FUNCTIONS)
-        raise BadInput(
-            f"no function is called {name!r}; there are {known}, or give your own as path/to/file.py:function"
-        )
+        hint = f"there are {known}, or give your own as path/to/file.py:function"
+        raise BadInput(f"no function is called {name!r}; {hint}")
     return Target(name, _load(Path(path), own))
 
 

@@ -45,7 +45,7 @@ def check_p(p: float) -> None:
 def check_samples(samples: int) -> None:
     """BadInput for fewer points than a mean and its error take."""
     if samples < 2:
-        raise BadInput(f"samples is {samples}; expected at least 2 random points, better thousands")
+        raise BadInput(f"samples is {samples}; expected at least 2 random points, preferably thousands")
 
 
 def random_points(samples: int, length: int, dim: int, rng: np.random.Generator) -> Floats:

@@ -1,6 +1,6 @@
 """The grid: cells of [0, 1]^d, the feed-forward layer that finds a token's cell, and all sequences of cells.
 
-**Letters.** g cells a coordinate, ρ = 2^−k the ramps' share of a cell's width. Coordinate x has the cell number
+**Letters.** g cells per coordinate, ρ = 2^−k the ramps' share of a cell's width. Coordinate x has the cell number
 g + ⌊g·x⌋, a positive integer from g to 2g − 1 (x = 1 belongs to the last cell).
 
 **The layer.** With y = 2^k·g·x, two ReLUs at each inner boundary j = 1 … g − 1 make one step,
@@ -8,7 +8,7 @@ g + ⌊g·x⌋, a positive integer from g to 2g − 1 (x = 1 belongs to the last
     relu(y − 2^k·j + 1) − relu(y − 2^k·j)  =  0 for g·x ≤ j − ρ,  1 for g·x ≥ j,  a ramp between.
 
 The ramp lies *below* the boundary, so that the boundary itself, which ⌊·⌋ counts to the upper cell, is right. All
-weights are integers. The layer is exact everywhere but on the ramps, which are a share below ρ of [0, 1] in every
+weights are integers. The layer is exact everywhere except on the ramps, which are a share below ρ of [0, 1] in every
 coordinate; beyond [0, 1] it answers the first and the last cell.
 """
 
@@ -43,9 +43,8 @@ def quantise(cells: int, dim: int, ramp_bits: int) -> FeedForward:
             biases[row], biases[row + 1] = 1 - (j << ramp_bits), -(j << ramp_bits)
             sums[axis, row], sums[axis, row + 1] = 1, -1
     ramps = Affine(integers(slopes), integers(biases), role="ramps")
-    return FeedForward(
-        (ramps, Affine(integers(sums), integers([cells] * dim), relu=False, role="cell")), name="quantise"
-    )
+    cell = Affine(integers(sums), integers([cells] * dim), relu=False, role="cell")
+    return FeedForward((ramps, cell), name="quantise")
 
 
 def numbers(points: Floats, cells: int) -> Floats:
@@ -57,13 +56,13 @@ def numbers(points: Floats, cells: int) -> Floats:
     return cells + np.minimum(np.floor(points * cells), cells - 1.0)
 
 
-def centres(found: Floats, cells: int) -> Floats:
+def centres(numbers: Floats, cells: int) -> Floats:
     """The centres of the cells with these numbers.
 
     >>> centres(np.array([4.0, 7.0]), 4).tolist()
     [0.125, 0.875]
     """
-    return (found - cells + 0.5) / cells
+    return (numbers - cells + 0.5) / cells
 
 
 def grid_size(cells: int, length: int, dim: int) -> int:

@@ -24,7 +24,7 @@ Side = Literal["upper", "lower"]
 Kind = Literal["proved", "order", "fitted", "measured"]
 Verdict = Literal["holds", "fails", "open"]
 Condition: TypeAlias = Callable[..., bool | None]
-"""What sizes and letters tell of a hypothesis: true, false, or None where they do not tell."""
+"""Whether sizes and letters make a hypothesis true or false; None where they do not decide."""
 
 
 def _check_positive(fields: Mapping[str, float | None]) -> None:
@@ -35,7 +35,7 @@ def _check_positive(fields: Mapping[str, float | None]) -> None:
 
 @dataclass(frozen=True)
 class Letters:
-    """What some bounds need beyond the sizes of the task. All are optional: a bound says which one it misses.
+    """What some bounds need beyond the sizes of the task. All are optional: a bound says which one it lacks.
 
     >>> Letters(radius=1.0, separation=0.1).separation
     0.1
@@ -89,7 +89,7 @@ class Bound:
     The names of the formula's arguments are the fields of :class:`~byheart.size.Size` and :class:`Letters` that it
     needs; an argument with a default is a choice that the theorem leaves open. The formula raises
     :class:`~byheart.errors.BadInput` for sizes outside the theorem's hypotheses, as far as it needs them. What sizes
-    tell of every hypothesis :meth:`verdicts` says; the data (ranks, separation, distinctness) are not looked at here.
+    say about each hypothesis :meth:`verdicts` answers; the data (ranks, separation, distinctness) are not seen here.
 
     =============  =================================================================================================
     field          meaning
@@ -105,7 +105,7 @@ class Bound:
     hypotheses     what has to be true
     formula        the same formula for programs
     paper_letters  from the paper's letters to ours, where they differ or need a word
-    told_by_sizes  those hypotheses of which sizes and letters tell something, and what
+    told_by_sizes  conditions on sizes and letters that decide some of the hypotheses
     =============  =================================================================================================
 
     >>> import math
@@ -156,7 +156,7 @@ class Bound:
             return Answer(None, f"outside: {outside}")
 
     def verdicts(self, size: Size, letters: Letters = NO_LETTERS) -> dict[str, Verdict]:
-        """Every hypothesis: it holds, it fails, or it is open: neither sizes nor the letters given can tell."""
+        """Every hypothesis: it holds, it fails, or it is open: the sizes and the letters given do not decide."""
         given = _given(size, letters)
 
         def verdict(condition: Condition | None) -> Verdict:
@@ -188,7 +188,7 @@ def _needs(function: Callable[..., object]) -> tuple[str, ...]:
 
 
 def _call(function: Callable[..., Any], given: dict[str, Any]) -> Any:
-    """With the arguments that it has a name for."""
+    """The function's value at those of the given numbers that it has arguments for."""
     return function(**{name: given[name] for name in inspect.signature(function).parameters if name in given})
 
 

@@ -45,7 +45,7 @@ def sufficient_seq_to_seq(examples: int, length: int) -> float:
 
 
 def needed_seq_to_seq(examples: int, length: int) -> float:
-    """√(nN / log(nN)), the inside of Ω(·); the logarithm is not let below 1, where the order says nothing.
+    """√(nN / log(nN)), the inside of Ω(·); the logarithm is taken as at least 1: below, the order says nothing.
 
     >>> round(needed_seq_to_seq(examples=10_000, length=4), 2)
     61.44

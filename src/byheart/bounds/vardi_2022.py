@@ -27,7 +27,7 @@ def spread(examples: int, dim: int, radius: float, separation: float) -> float:
 
 
 def sufficient(examples: int, labels: int, dim: int, radius: float, separation: float) -> float:
-    """√(N log N) + √(N/log N) · log max(R, C), the inside of O(·); log N is not let below 1, for N < 3.
+    """√(N log N) + √(N/log N) · log max(R, C), the inside of O(·); log N is taken as at least 1, for N < 3.
 
     >>> round(sufficient(examples=100, labels=10, dim=4, radius=1.0, separation=0.1), 1)
     91.7

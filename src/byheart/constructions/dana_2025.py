@@ -156,7 +156,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
 def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
     """What the corollary, and its count, ask of a task."""
     if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
-        raise BadInput(f"{NAME} speaks of next-token tasks over token ids; the task is {task.kind}")
+        raise BadInput(f"{NAME} is about next-token tasks over token ids; the task is {task.kind}")
     n, last = task.size.length, len(np.unique(task.tokens[:, -1]))
     enough = f"in {last}; all of H·d_h + d is had up to d = {last}"
     return [

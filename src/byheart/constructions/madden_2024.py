@@ -55,7 +55,7 @@ class Settings:
     head_dim: int | None = None
     """d_h ≤ d; None: d."""
     floor: float = 1e-12
-    """What zero probabilities are asked for as; at most 1e-3."""
+    """What replaces zero probabilities; at most 1e-3."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
 def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
     """What the theorem asks of a task."""
     if not isinstance(task, NextTokenDistribution) or task.tokens is None:
-        raise BadInput(f"{NAME} speaks of next-token distributions over token ids; the task is {task.kind}")
+        raise BadInput(f"{NAME} is about next-token distributions over token ids; the task is {task.kind}")
     zeros = int((task.probabilities == 0).sum())
     which = f"{zeros:,} of {task.probabilities.size:,} are 0: approached, not reached" if zeros else "all are"
     return [

@@ -63,7 +63,7 @@ class Settings:
     """How many heads of which dimension, and how their attention is chosen."""
 
     heads: int | None = None
-    """H; None: the fewest that the way promises to be enough."""
+    """H; None: the fewest heads that are sure to be enough."""
     head_dim: int | None = None
     """d_h; None: n, beyond which the theorem gains nothing (at most d)."""
     way: Way = "saturated"
@@ -160,7 +160,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
 def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
     """What Theorem 1 asks of a task; and general position, which the proofs before it asked for."""
     if not isinstance(task, QueryTask):
-        raise BadInput(f"{NAME} speaks of contexts with queries; the task is {task.kind}")
+        raise BadInput(f"{NAME} is about contexts with queries; the task is {task.kind}")
     n, d = task.size.length, task.queries.shape[1]
     return [
         one_answer(task, positions=False, what="context with its query"),

@@ -34,11 +34,11 @@ _BUILT_IN: tuple[Construction, ...] = tuple(
     import_module(f"byheart.constructions.{module}").CONSTRUCTION for module in BUILT_IN
 )
 CONSTRUCTIONS: dict[str, Construction] = {construction.name: construction for construction in _BUILT_IN}
-"""All that are registered by now, by name; :func:`known` looks for those of installed packages first."""
+"""All that are registered so far, by name; :func:`known` first adds those of installed packages."""
 
 
 def register(construction: Construction) -> None:
-    """Make a construction known everywhere under its name, which an earlier one loses; that of no built-in one."""
+    """Make a construction known everywhere under its name, in place of an earlier one; built-in names are refused."""
     if any(built_in.name == construction.name for built_in in _BUILT_IN):
         raise BadInput(f"a construction called {construction.name!r} is built in; expected another name")
     CONSTRUCTIONS[construction.name] = construction
@@ -80,13 +80,13 @@ def from_file(path: Path) -> Construction:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise BadInput(f"{path}: it failed: {type(error).__name__}: {error}") from error
+        raise BadInput(f"{path}: running it failed: {type(error).__name__}: {error}") from error
     return _checked(getattr(module, "CONSTRUCTION", None), f"{path}: its CONSTRUCTION")
 
 
 @cache
 def _register_installed() -> None:
-    """Those of installed packages, once; one that does not load is told about and left out."""
+    """Those of installed packages, once; one that does not load is skipped with a warning."""
     for entry in entry_points(group=GROUP):
         try:
             register(_checked(entry.load(), f"entry point {entry.name}"))

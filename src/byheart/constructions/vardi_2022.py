@@ -34,7 +34,7 @@ NAME = "vardi-2022"
 
 @dataclass(frozen=True)
 class Settings:
-    """What the network may be at most."""
+    """Limits on the network."""
 
     depth: int | None = None
     """At most this many layers (default: as many as make it smallest)."""
@@ -132,7 +132,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     checked = consistent(NAME, task, positions=True)
     if not isinstance(checked, NextToken):
         raise BadInput(
-            f"{NAME} memorizes points: one label per sequence; the task asks for one per token ({task.kind})"
+            f"{NAME} memorizes points, one label per sequence; the task asks for one per token ({task.kind})"
         )
     sizes, points = demand(task, settings), _grid(task)
     before, keys, chosen = _hash(sizes, points, checked.labels, rng)

@@ -1,6 +1,6 @@
 """A function and the Transformers that approximate it, as one picture.
 
-Above, one slice for each ε (at most four of them): the first token's output while its first coordinate runs through
+Above, one slice per ε (at most four of them): the first token's output while its first coordinate runs through
 [0, 1] and everything else stands still, f in grey and the network's own outputs in colour. Below, the measured distance
 against ε with its 95 % interval and the line that it must stay below, and the parameters against ε beside the number of
 questions on the grid.
@@ -17,7 +17,7 @@ from byheart.approximation.measure import outputs
 from byheart.report.style import FAINT, INK, QUIET, canvas, colours, plain
 from byheart.tasks.checks import Floats
 
-Found: TypeAlias = Sequence[tuple[Approximation, Measured]]
+Results: TypeAlias = Sequence[tuple[Approximation, Measured]]
 COLOUR = "#1f5fa8"
 _SLICES = 4
 _FINE = 1 << 9
@@ -38,28 +38,29 @@ def slice_points(length: int, dim: int) -> Floats:
     return points
 
 
-def draw_approximations(found: Found, path: Path) -> None:
+def draw_approximations(results: Results, path: Path) -> None:
     """Slices, errors and parameters of networks that approximate one function, into ``path``."""
     picture, (axes,) = canvas(path, width=9.2, height=6.0)
     axes.remove()
     picture.get_layout_engine().set(hspace=0.02, wspace=0.06, h_pad=0.05, w_pad=0.06)
     above, below = picture.subfigures(2, 1, height_ratios=[1, 1.05])
-    _draw_slices(above, [found[i] for i in _spread(len(found))])
+    _draw_slices(above, [results[i] for i in _spread(len(results))])
     left, right = below.subplots(1, 2)
     for axes in (left, right):
         plain(axes)
-    _draw_errors(left, found)
-    _draw_parameters(right, found)
-    first = found[0][0]
+    _draw_errors(left, results)
+    _draw_parameters(right, results)
+    first = results[0][0]
     name = Path(first.target.name).name.replace("$", r"\$")
     domain = rf"$[0, 1]^{{{first.network.length}\times{first.network.dim}}}$"
-    title = f"{name} on {domain}, approximated in $d_{{{first.p:g}}}$; the grid memorized by {_by(found)}"
+    title = f"{name} on {domain}, approximated in $d_{{{first.p:g}}}$; the grid memorized by {first.built.construction}"
     picture.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
     picture.savefig(path)
 
 
-def _by(found: Found) -> str:
-    return found[0][0].built.construction
+def _colour(results: Results) -> str:
+    """The colour of the construction that memorized the grid."""
+    return colours().get(results[0][0].built.construction, COLOUR)
 
 
 def _spread(many: int) -> list[int]:
@@ -67,13 +68,13 @@ def _spread(many: int) -> list[int]:
     return sorted({round(i) for i in np.linspace(0, many - 1, min(many, _SLICES))})
 
 
-def _draw_slices(part: Any, found: Found) -> None:
+def _draw_slices(part: Any, results: Results) -> None:
     """Side by side: the function, and what the network of each ε makes of it."""
-    target, colour = found[0][0].target, colours().get(_by(found), COLOUR)
-    points = slice_points(found[0][0].network.length, found[0][0].network.dim)
-    xs, wanted = points[:, 0, 0], target(points)[:, 0]
-    for index, axes in enumerate(part.subplots(1, len(found), sharey=True, squeeze=False)[0]):
-        result, _ = found[index]
+    first, colour = results[0][0], _colour(results)
+    points = slice_points(first.network.length, first.network.dim)
+    xs, wanted = points[:, 0, 0], first.target(points)[:, 0]
+    for index, axes in enumerate(part.subplots(1, len(results), sharey=True, squeeze=False)[0]):
+        result, _ = results[index]
         got = outputs(result.network, points)[0][:, 0]
         plain(axes)
         axes.fill_between(xs, wanted, got, color=colour, alpha=0.13, linewidth=0)
@@ -99,20 +100,20 @@ def _moving(points: Floats) -> str:
     return f"x₁, the others {others}" if points.shape[1] * points.shape[2] <= 4 else "x₁, the others fixed"
 
 
-def _draw_errors(axes: Any, found: Found) -> None:
+def _draw_errors(axes: Any, results: Results) -> None:
     """Measured distance against ε, below the line where they are equal."""
-    epsilons = [result.epsilon for result, _ in found]
+    epsilons = [result.epsilon for result, _ in results]
     ends = np.array([min(epsilons) / 1.35, max(epsilons) * 1.35])
     axes.plot(ends, ends, color=FAINT, linewidth=1.4, linestyle=(0, (5, 3)))
     named = _apart(epsilons)
-    for result, measured in found:
-        shade = colours().get(_by(found), COLOUR) if result.close(measured) else "#b3123f"
+    for result, measured in results:
+        shade = _colour(results) if result.close(measured) else "#b3123f"
         bars = [[measured.error - measured.low], [measured.high - measured.error]]
         place = (result.epsilon, measured.error)
         axes.errorbar([result.epsilon], [measured.error], yerr=bars, fmt="o", color=shade, markersize=5, capsize=4)
         if result.epsilon in named:
             axes.annotate(f"{measured.error:.3g}", place, xytext=(8, -3), va="top", **(_beside() | {"color": shade}))
-    lowest = max(ends[0] / 30, min(ends[0], *(measured.error for _, measured in found)))  # a distance may be 0
+    lowest = max(ends[0] / 30, min(ends[0], *(measured.error for _, measured in results)))  # a distance may be 0
     axes.set(xscale="log", yscale="log", xlim=(ends[0], ends[1] * 1.15), ylim=(lowest / 1.2, ends[1] * 1.25))
     _ticks(axes, epsilons)
     axes.set_yticks(axes.get_xticks())
@@ -135,12 +136,12 @@ def _beside() -> dict[str, Any]:
     return {"textcoords": "offset points", "fontsize": 8.5, "color": QUIET}
 
 
-def _draw_parameters(axes: Any, found: Found) -> None:
+def _draw_parameters(axes: Any, results: Results) -> None:
     """Parameters against ε, and the questions of the grid, which is what they memorize."""
-    epsilons = [result.epsilon for result, _ in found]
-    colour = colours().get(_by(found), COLOUR)
-    parameters = [result.account.dense for result, _ in found]
-    questions = [result.certificate.checked for result, _ in found]
+    epsilons = [result.epsilon for result, _ in results]
+    colour = _colour(results)
+    parameters = [result.account.dense for result, _ in results]
+    questions = [result.certificate.checked for result, _ in results]
     axes.plot(epsilons, questions, "o-", color=FAINT, markersize=4, linewidth=1.4)
     axes.plot(epsilons, parameters, "o-", color=colour, markersize=5, linewidth=1.8)
     above = {"xytext": (3, 5), "ha": "left", "va": "bottom"} | _beside() | {"color": colour}

@@ -1,4 +1,4 @@
-"""Bits a parameter: what compiled and trained networks hold, beside what a format could hold at most."""
+"""Bits per parameter: what compiled and trained networks hold, beside what a format could hold at most."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ _COLOURS = {"compiled": "#b3123f", "stock": "#1f5fa8", "trained": "#8c8c8c", "qu
 
 @dataclass(frozen=True)
 class Bar:
-    """One network: what to call it, its bits a parameter, and whether we compiled, trained or only quote it."""
+    """One network: what to call it, its bits per parameter, and whether we compiled it, trained it or only quote it."""
 
     name: str
     bits: float

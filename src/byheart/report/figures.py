@@ -1,4 +1,4 @@
-"""Pictures from tables: one function a figure."""
+"""Pictures from tables: one function per figure."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from byheart.size import Size
 _GAP = 0.048
 """Height of a name, as a part of the axes."""
 _FAR = 400.0
-"""Constants beyond this are of another order; their curves are left out."""
+"""Constants beyond this are of another order; their curves are omitted."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Line:
     style: Any = "-"
     width: float = 2.0
     note: str = ""
-    """Said in grey behind the name."""
+    """Shown in grey after the name."""
 
 
 def parameter_table(size: Size, setting: Setting, *, positions: bool = False, largest: int = 10**6) -> list[Point]:
-    """The plans of all constructions, N from 10 (or the task's own, if that is less) to ``largest``, eight a decade."""
+    """The plans of all constructions, N from 10 (1 for smaller tasks) to ``largest``, eight per decade."""
     points = []
     first = 8 if size.examples >= 10 else 0
     for k in range(first, 8 * len(str(largest)) + 1):
@@ -77,9 +77,9 @@ class Panel:
 
 
 def draw_parameters(panels: list[Panel], path: Path) -> None:
-    """Parameters against N, both logarithmic, one panel a task: every construction, and the lower bounds.
+    """Parameters against N, both logarithmic, one panel per task: every construction, and the lower bounds.
 
-    Behind a construction's name stands what its paper says; dots are networks that were built and certified; the band
+    After a construction's name stands what its paper says; dots are networks that were built and certified; the band
     at the bottom says which construction is smallest.
     """
     picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
@@ -137,12 +137,10 @@ def draw_constants(panels: list[Panel], path: Path) -> None:
     picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
     for axes, panel in zip(all_axes, panels, strict=True):
         unit = math.log2(max(2, panel.size.labels)) * (panel.size.length if panel.setting == "seq-to-seq" else 1)
-        lines = [
-            replace(line, ys=[y / math.sqrt(x * unit) for x, y in zip(line.xs, line.ys, strict=True)])
-            for line in _constructions(panel)
-        ]
-        xs = panel.examples
-        lines = [line for line in lines if line.ys[-1] < _FAR]
+        xs, lines = panel.examples, []
+        for line in _constructions(panel):
+            ys = [y / math.sqrt(x * unit) for x, y in zip(line.xs, line.ys, strict=True)]
+            lines += [replace(line, ys=ys)] if ys[-1] < _FAR else []
         lines.append(Line("2√3: folding, N → ∞, full load", xs, [2 * math.sqrt(3)] * len(xs), FAINT, (0, (5, 3)), 1.4))
         lines.append(Line("Ω(1) needed, constant unknown", xs, [1.0] * len(xs), FAINT, (0, (1, 1.5)), 1.6))
         _draw_lines(axes, panel, lines, (0.8, _FAR))
@@ -178,7 +176,7 @@ def _lower_bounds(panel: Panel) -> list[Line]:
 
 
 def name_lines(axes: Any, lines: list[Line]) -> None:
-    """Names at the right ends of the lines, moved apart where they would overlap, and tied to them where moved far."""
+    """Names at the right ends of the lines, moved apart where they would overlap, and connected where moved far."""
     low, high = (math.log10(limit) for limit in axes.get_ylim())
     ordered = sorted(lines, key=lambda line: line.ys[-1])
     ends = [(math.log10(line.ys[-1]) - low) / (high - low) for line in ordered]

@@ -16,7 +16,7 @@ from typing import Any
 from byheart.errors import BadInput, missing
 
 MOST_ROWS = 400
-"""Of a table; the others are counted. All of them are in the run's own files."""
+"""That a table shows; the others are counted. All of them are in the run's own files."""
 
 _STYLE = """
 :root { color-scheme: light dark; --ink: #222; --quiet: #666; --paper: #fff; --line: #ddd; --head: #f5f5f5; }
@@ -41,7 +41,7 @@ td.n { text-align: right; }
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of plain values under a heading; columns are those of all rows, in the order in which they come up."""
+    """Rows of plain values under a heading; columns are those of all rows, in the order of first appearance."""
 
     title: str
     rows: Sequence[Mapping[str, Any]]
@@ -56,7 +56,7 @@ class Picture:
 
 
 def picture_of(draw: Callable[[Path], None], caption: str) -> Picture:
-    """What a drawing function draws, as an SVG with text in it that is the same each time."""
+    """What a drawing function draws, as an SVG whose text is text; the same drawing gives the same SVG."""
     try:
         from matplotlib import rc_context
     except ImportError as error:
@@ -92,7 +92,7 @@ def page(
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page, to a name that says what it is."""
+    """Write a page to a file whose name ends in .html."""
     if path.suffix not in (".html", ".htm"):
         raise BadInput(f"{path}: expected the name of a page, .html")
     if not path.parent.is_dir():
@@ -139,9 +139,9 @@ def inline(svg: str, prefix: str, label: str) -> str:
     """
     start = svg.find("<svg")
     if start < 0:
-        raise BadInput("the picture is no SVG; expected one, to put it into the page")
-    found = re.sub(r"<metadata>.*?</metadata>\s*", "", svg[start:].strip(), flags=re.DOTALL)
-    found = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", found)
-    found = re.sub(r'\bid="', f'id="{prefix}', found)
-    found = re.sub(r'(?:xlink:)?href="#', f'href="#{prefix}', found).replace("url(#", f"url(#{prefix}")
-    return found.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+        raise BadInput("the picture is not an SVG; expected one to embed in the page")
+    element = re.sub(r"<metadata>.*?</metadata>\s*", "", svg[start:].strip(), flags=re.DOTALL)
+    element = re.sub(r'\sxmlns(:\w+)?="[^"]*"', "", element)
+    element = re.sub(r'\bid="', f'id="{prefix}', element)
+    element = re.sub(r'(?:xlink:)?href="#', f'href="#{prefix}', element).replace("url(#", f"url(#{prefix}")
+    return element.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)

@@ -42,7 +42,7 @@ def _part(name: str) -> str:
 
 
 def draw_parts(parts: Mapping[str, Account], title: str, path: Path) -> None:
-    """One bar for the whole network, in proportion, and below it everything but the largest part, magnified."""
+    """One bar for the whole network, in proportion, and below it all parts except the largest, magnified."""
     sizes = sorted(((part.dense, name) for name, part in parts.items()), reverse=True)
     (largest, largest_name), *rest = sizes
     total = sum(size for size, _ in sizes)

@@ -19,11 +19,11 @@ _COLOURS = {"paper": colours()["kajitsuka-sato-2024"], "gentle": colours()["fold
 
 @dataclass(frozen=True)
 class Needed:
-    """So many bits tell the context ids apart, at one scale of the scores, for one kind of sequences."""
+    """How many bits tell the context ids apart, at one scale of the scores, for one kind of sequences."""
 
     scale: Literal["paper", "gentle"]
     sequences: Literal["random", "hard"]
-    """Random ones, or such as differ only in the token with the smallest score."""
+    """Random ones, or sequences that differ only in the token with the smallest score."""
     length: int
     vocab: int
     bits: int

@@ -34,11 +34,11 @@ RAMP = ("#4a0519", "#b3123f", "#f0884a", "#fbd28f")
 """From weights that are spread out to one that is nearly saturated."""
 SATURATED_END: dict[str, Any] = {"extend": "max", "extendrect": True, "extendfrac": 0.2}
 NAMED = 40
-"""Up to so many heads each has its number written beside it."""
+"""With at most this many heads, each has its number written beside it."""
 FINE = 1000
-"""Up to so many examples each has a column of its own."""
+"""With at most this many examples, each has a column of its own."""
 WRITTEN = 8
-"""Up to so many heads, and examples, the weights themselves are written into the map."""
+"""With at most this many heads, and examples, the weights themselves are written into the map."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +87,12 @@ def saturation_of(network: Network, inputs: Inputs, *, threshold: float = THRESH
     >>> one = np.ones((1, 1, 1))
     >>> network = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
     >>> context, queries = np.array([[[0.0], [1.0]]] * 2), np.array([[np.log(3)], [-9.0]])
-    >>> found = saturation_of(network, (context, queries))
-    >>> found.largest.round(4).tolist(), found.token.tolist(), found.held.tolist()
+    >>> seen = saturation_of(network, (context, queries))
+    >>> seen.largest.round(4).tolist(), seen.token.tolist(), seen.held.tolist()
     ([[0.75, 0.9999]], [[1, 0]], [1])
     """
     if not isinstance(network, SoftmaxNetwork):
-        raise BadInput(f"heads are shown of a softmax network; this is {NAMES[network.kind]}")
+        raise BadInput(f"only softmax networks have heads to show; this is {NAMES[network.kind]}")
     if not 0 < threshold < 1:
         raise BadInput(f"threshold is {threshold}; expected 0 < threshold < 1, a weight (the paper's: {THRESHOLD})")
     sequences, queries = inputs
@@ -139,7 +139,7 @@ def _range(counts: Ids, name: str) -> str:
 
 
 def draw_saturation(saturation: Saturation, title: str, path: Path) -> None:
-    """A map of heads × examples, strong colour where a head holds an example; beside it how many each holds."""
+    """A map of heads × examples, strong colour where a head holds an example; beside it, how many each holds."""
     H, N = saturation.largest.shape
     width, rows = (8.4 if N > 24 else 6.6), min(max(0.17 * H, 0.3 * min(H, 3) + 0.1), 4.4)
     picture, (axes,) = canvas(path, width=width, height=rows + 2.2)
@@ -174,17 +174,19 @@ def _draw_map(picture: Any, axes: Any, saturation: Saturation) -> None:
     if N <= NAMED:
         axes.vlines(np.arange(1, N) - 0.5, -0.5, H - 0.5, color="white", linewidth=1)
     if max(H, N) <= WRITTEN:
-        _write_weights(axes, saturation, low + 0.6 * (high - low))
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=24 if N <= 24 else 10, integer=True, min_n_ticks=1))
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=24 if H <= 24 else 10, integer=True, min_n_ticks=1))
+        for (head, example), weight in np.ndenumerate(saturation.largest):
+            look = {"fontsize": 8, "color": INK if weight > low + 0.6 * (high - low) else "white"}
+            axes.text(example, head, f"{weight:.3f}", ha="center", va="center", **look)
+    for axis, many in ((axes.xaxis, N), (axes.yaxis, H)):
+        axis.set_major_locator(MaxNLocator(nbins=24 if many <= 24 else 10, integer=True, min_n_ticks=1))
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.set_xlabel("example" if N <= FINE else "example (many to a column, colours averaged)", color=INK, fontsize=9)
+    axes.set_xlabel("example" if N <= FINE else "example (many per column, colours averaged)", color=INK, fontsize=9)
     axes.set_ylabel("head", color=INK, fontsize=9)
     _draw_scale(picture.colorbar(scale, ax=axes, location="bottom", aspect=45, shrink=0.8, pad=0.03, **SATURATED_END))
 
 
 def _coloured(saturation: Saturation, scale: Any) -> Floats:
-    """RGBA colours [H, columns, 4]: a column an example, or, of more than FINE examples, averages over neighbours."""
+    """RGBA colours [H, columns, 4]: one column per example or, beyond FINE examples, averages over neighbours."""
     H, N = saturation.largest.shape
     starts = np.arange(N) if N <= FINE else np.linspace(0, N, FINE, endpoint=False).astype(np.int64)
     each = np.diff(starts, append=N)[:, None]
@@ -203,23 +205,9 @@ def _draw_scale(bar: Any) -> None:
     bar.outline.set_visible(False)
     bar.ax.tick_params(colors=INK, labelsize=8, length=2)
     middle = 1 + SATURATED_END["extendfrac"] / 2
-    bar.ax.text(
-        middle, 0.45, "saturated", transform=bar.ax.transAxes, ha="center", va="center", fontsize=7.5, color=INK
-    )
+    place = {"transform": bar.ax.transAxes, "ha": "center", "va": "center"}
+    bar.ax.text(middle, 0.45, "saturated", fontsize=7.5, color=INK, **place)
     bar.set_label("largest weight that the head gives to a token", color=INK, fontsize=8.5)
-
-
-def _write_weights(axes: Any, saturation: Saturation, dark: float) -> None:
-    for (head, example), weight in np.ndenumerate(saturation.largest):
-        axes.text(
-            example,
-            head,
-            f"{weight:.3f}",
-            ha="center",
-            va="center",
-            fontsize=8,
-            color=INK if weight > dark else "white",
-        )
 
 
 def _draw_holders(axes: Any, holders: Ids) -> None:

@@ -28,7 +28,7 @@ def canvas(
 
 
 def check_picture(path: Path) -> None:
-    """BadInput if no picture can be drawn into ``path``; worth asking before the work, too."""
+    """BadInput if no picture can be written to ``path``; worth checking before long work."""
     if path.suffix not in (".png", ".svg", ".pdf"):
         raise BadInput(f"{path}: expected a picture's name, .png, .svg or .pdf")
     if not path.parent.is_dir():
@@ -41,10 +41,10 @@ def _panels(width: float, height: float, rows: int, columns: int) -> tuple[Any, 
 
     picture = Figure(figsize=(width, height), dpi=160, layout="constrained")
     FigureCanvasAgg(picture)
-    found = list(picture.subplots(rows, columns, squeeze=False).ravel())
-    for axes in found:
+    panels = list(picture.subplots(rows, columns, squeeze=False).ravel())
+    for axes in panels:
         plain(axes)
-    return picture, found
+    return picture, panels
 
 
 def plain(axes: Any) -> None:

@@ -46,11 +46,11 @@ class Conflict:
     asked: tuple[str, str]
     """The two answers in words."""
     positions: bool
-    """Whether the order of the tokens told the two places apart, had it differed."""
+    """Whether the network knows positions, so that another order of the tokens would tell the two places apart."""
     queries: bool = False
-    """Whether there are queries beside the sequences, which are equal too."""
+    """Whether there are queries beside the sequences; they are equal too."""
     causal: bool = False
-    """Whether only the tokens up to a place were looked at."""
+    """Whether only the tokens up to each place were compared."""
 
     def __str__(self) -> str:
         first, second = (
@@ -111,7 +111,7 @@ def prefixes(task: Task) -> Ids:
 
 
 def causal_conflict(task: SeqToSeq) -> Conflict | None:
-    """The first place that asks for another label than an earlier one with the same tokens up to there.
+    """The first place whose label differs from that of an earlier place with the same tokens up to it.
 
     >>> from byheart.tasks import SeqToSeq
     >>> print(causal_conflict(SeqToSeq(tokens=[[0, 1], [0, 2]], labels=[[1, 0], [2, 0]])))
@@ -130,7 +130,7 @@ def causal_conflict(task: SeqToSeq) -> Conflict | None:
 
 
 def conflict(task: Task, *, positions: bool) -> Conflict | None:
-    """The first place that asks for another answer than an earlier place that looks the same; ``None`` if none does.
+    """The first place whose answer differs from that of an earlier place that looks the same; ``None`` if none does.
 
     With ``positions``, examples look the same if they are equal, without, if they are permutations of each other. In a
     sequence-to-sequence task it is the tokens that are compared: with ``positions``, at the same position of equal

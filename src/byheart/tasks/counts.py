@@ -9,7 +9,7 @@ from byheart.tasks.checks import Ids
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """The different (sequence, token) pairs, sequence by sequence, tokens increasing; what is asked for is computed."""
+    """The different (sequence, token) pairs, sequence by sequence, tokens increasing; computed on demand."""
 
     arranged: Ids
     """int64 [N, n]: every sequence sorted, so that equal tokens are next to each other."""

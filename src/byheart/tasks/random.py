@@ -1,4 +1,4 @@
-"""Random tasks: the ones that worst-case capacity is measured on.
+"""Random tasks: those on which worst-case capacity is measured.
 
 Every generated task can be memorized by a permutation-equivariant network: no two sequences are permutations of each
 other, and equal tokens of one sequence ask for equal labels. The shape "every" is the exception: all ω^n sequences, for
@@ -53,7 +53,7 @@ def random_seq_to_seq(
     shape: Shape = "uniform",
     rng: np.random.Generator,
 ) -> SeqToSeq:
-    """As :func:`random_next_token`, with a label for each token; equal tokens of one sequence get equal labels.
+    """As :func:`random_next_token`, with one label per token; equal tokens of one sequence get equal labels.
 
     >>> rng = np.random.default_rng(0)
     >>> random_seq_to_seq(examples=100, length=4, vocab=50, labels=10, shape="neighbours", rng=rng)

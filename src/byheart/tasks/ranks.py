@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SAFETY = 8
 """How many times larger than max(shape)·2⁻⁵² the default tolerance of a numerical rank is."""
 TOLERANCES = tuple(10.0**-power for power in range(2, 15))
-"""The tolerances at which a numerical rank is looked at again."""
+"""The other tolerances at which a numerical rank is reported."""
 UNDERFLOW = 2.0**-1000
 """More than what a sum of products of numbers below 2⁷⁰ loses to underflow, whatever its length."""
 
@@ -108,7 +108,7 @@ def numerical_rank(matrix: npt.ArrayLike, tolerance: float | None = None) -> Num
     if tolerance is None:
         tolerance = max(array.shape) * _EPSILON * SAFETY
     elif not 0 <= tolerance < 1:
-        raise BadInput(f"tolerance is {tolerance}; expected 0 or more and below 1, for it is relative")
+        raise BadInput(f"tolerance is {tolerance}; expected 0 or more and below 1, because it is relative")
     values = np.linalg.svd(np.ldexp(array, -math.frexp(np.abs(array).max())[1]), compute_uv=False)
     if values[0] == 0:
         return NumericalRank(0, tolerance, None, None, tuple((other, 0) for other in TOLERANCES))

@@ -15,7 +15,7 @@ __all__ = ["NextToken", "NextTokenDistribution", "SeqToSeq", "Task", "shuffled"]
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class _Labelled(Task):
-    """A task whose answers are labels; one for each example, or one for each token."""
+    """A task whose answers are labels: one per example, or one per token."""
 
     answers_name = "labels"
     labels: Ids
@@ -44,7 +44,7 @@ class _Labelled(Task):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class NextToken(_Labelled):
-    """One label for each sequence: ``labels`` is int64 [N], in [0, ``label_count``).
+    """One label per sequence: ``labels`` is int64 [N], in [0, ``label_count``).
 
     >>> task = NextToken([[0, 1, 2], [2, 2, 0]], [1, 0], label_count=10, vocab=200)
     >>> task
@@ -62,7 +62,7 @@ class NextToken(_Labelled):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class SeqToSeq(_Labelled):
-    """One label for each token: ``labels`` is int64 [N, n], in [0, ``label_count``).
+    """One label per token: ``labels`` is int64 [N, n], in [0, ``label_count``).
 
     >>> SeqToSeq(vectors=[[[0.5, 1.0], [0.0, 2.0]]], labels=[[0, 1]])
     SeqToSeq(Size(examples=1, length=2, labels=2, vocab=2, dim=2))
@@ -77,7 +77,7 @@ class NextTokenDistribution(Task):
     """A distribution over the next token for each sequence: ``probabilities`` is float64 [N, C].
 
     Where tokens are ids the distributions are over them, C = ω. Where they are vectors, C is free. ``weights`` says how
-    likely each sequence is itself; without, all are equally likely.
+    likely each sequence itself is; without them, all are equally likely.
 
     >>> NextTokenDistribution(tokens=[[0, 1]], probabilities=[[0.25, 0.75, 0.0]])
     NextTokenDistribution(Size(examples=1, length=2, labels=3, vocab=3, dim=None))

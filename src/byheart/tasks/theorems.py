@@ -78,7 +78,7 @@ def of_sequences(theorem: str, task: Task, *, positions: bool = False, causal: b
     For networks with ``positions``, or for ``causal`` ones, which see no later tokens.
     """
     if not isinstance(task, NextToken | SeqToSeq):
-        raise BadInput(f"{theorem} speaks of next-token and seq-to-seq tasks; the task is {task.kind}")
+        raise BadInput(f"{theorem} is about next-token and seq-to-seq tasks; the task is {task.kind}")
     twins = permuted_twins(task)
     what = str(twins or "no two sequences are permutations of each other")
     common = [

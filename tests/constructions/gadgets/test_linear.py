@@ -158,6 +158,6 @@ def test_refining_stops_where_the_residual_no_longer_halves() -> None:
 
 def test_systems_of_hours_are_refused() -> None:
     check_system("any", MOST)
-    message = "any solves a dense system with a row an example; got 5001, expected at most 5000"
+    message = "any solves a dense system, one row per example; got 5001, expected at most 5000"
     with pytest.raises(BadInput, match=f"^{re.escape(message)}$"):
         check_system("any", MOST + 1)

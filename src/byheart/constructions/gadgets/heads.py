@@ -80,7 +80,7 @@ def _duals(queries: Floats, held: Ids) -> Floats:
 
 
 def _orthogonal(queries: Floats, held: Ids, others: Ids, rng: np.random.Generator) -> Floats:
-    """u orthogonal to the held queries, and as far as can be had from orthogonal to all others."""
+    """u orthogonal to the held queries, and as far as possible from orthogonal to all others."""
     dim = queries.shape[1]
     basis = np.linalg.qr(queries[held].T)[0] if len(held) else np.zeros((dim, 0))
     drawn = rng.standard_normal((DRAWS, dim))

@@ -23,9 +23,7 @@ STEPS = 4
 def check_system(name: str, examples: int) -> None:
     """Refuse systems that would take hours to solve."""
     if examples > MOST:
-        raise BadInput(
-            f"{name} solves a dense system with one row per example; got {examples}, expected at most {MOST}"
-        )
+        raise BadInput(f"{name} solves a dense system, one row per example; got {examples}, expected at most {MOST}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +50,7 @@ class Factored:
         return float(self.singular[0] / self.singular[-1]) if len(self.singular) else float("inf")
 
     def solve(self, wanted: Floats) -> Floats:
-        """The least V [F, k] with Φ V = ``wanted`` [N, k], as well as that can be."""
+        """The V [F, k] of least norm with Φ V = ``wanted`` [N, k], as nearly as possible."""
         return self.right.T @ ((self.left.T @ wanted) / self.singular[:, None])
 
     def invisible(self, values: Floats) -> Floats:

@@ -25,7 +25,7 @@ TRIES = 20_000
 
 
 def check_table(task: Task) -> None:
-    """Refuse vocabularies for which no embedding table can be made."""
+    """Refuse vocabularies that are too large for an embedding table."""
     if task.vocab > LARGEST_TABLE:
         raise BadInput(f"vocab is {task.vocab}; an embedding table can have {LARGEST_TABLE} rows at most")
 

@@ -24,7 +24,7 @@ _ELIMINATION = 500_000_000
 """About how many multiplications modulo a prime to spend on bases, and on null vectors."""
 _BASES = 16
 _DOUBTS = 1000
-"""How many subsets to decide in exact arithmetic before giving up to go through all of them."""
+"""How many subsets to decide in exact arithmetic before giving up on going through all of them."""
 _AT_ONCE = 2**21
 
 
@@ -163,7 +163,7 @@ def _size_within(budget: int, known: Kruskal, wanted: int | None) -> int | None:
 
 
 def _by_all_subsets(known: Kruskal, circuits: Circuits, size: int) -> tuple[Kruskal, bool]:
-    """What going through all subsets of one size says, and whether it was given up, for too many were in doubt."""
+    """What going through all subsets of one size says, and whether it gave up, because too many were in doubt."""
     doubts = 0
     for subsets in _batches(combinations(range(known.vectors), size), size * circuits.vectors.shape[1]):
         doubtful = np.flatnonzero(~surely_full(circuits.vectors[subsets]))

@@ -22,7 +22,7 @@ class Contexts:
 
     @classmethod
     def checked(cls, probabilities: ArrayLike, weights: ArrayLike) -> "Contexts":
-        """Refuses what are no distributions; sums that are 1 only about become 1."""
+        """Refuse rows that are not distributions; sums that are only nearly 1 become 1."""
         P = distributions("probabilities", probabilities, ("N", "C"))
         pi = distribution("weights", weights, len(P))
         return cls(P / P.sum(axis=1, keepdims=True), pi / pi.sum())
