@@ -14,7 +14,7 @@ the distance d_p(f, g) = (∫ Σ_k |f(X)_k − g(X)_k|^p dX)^{1/p}, 1 ≤ p < �
 What is proved, and what measured. Off the ramps the network is the staircase of f by construction. On the ramps a
 memorizing network may answer anything, so step 4 clips it (7 parameters in all): if f and the network are never further
 apart than ``spread``, the ramps cost at most spread·(n·n·d·ρ)^{1/p}; k is chosen so that this is at most ε/1000.
-How far f is from its staircase, and ``spread``, are *measured* on random points, for f is a black box. g is the
+How far f is from its staircase, and ``spread``, are *measured* on random points, as f is a black box. g is the
 smallest number of cells (of 1, 2, …, 64, then about every 64th more) whose measured error, with three standard errors,
 is below 0.97 ε. Not checked: continuity.
 """
@@ -212,7 +212,6 @@ def _value(labels: int, lowest: int, step_bits: int) -> FeedForward:
     """Level ↦ (lowest + the level, clipped to 0 … labels − 1) / 2^s."""
     clip = Affine(integers([[1], [1]]), integers([0, 1 - labels]), role="clip")
     scale = 1 << max(0, -step_bits)
-    value = Affine(
-        integers([[scale, -scale]]), integers([scale * lowest]), shift=max(0, step_bits), relu=False, role="scale"
-    )
+    W, b = integers([[scale, -scale]]), integers([scale * lowest])
+    value = Affine(W, b, shift=max(0, step_bits), relu=False, role="scale")
     return FeedForward((clip, value), name="value")

@@ -23,7 +23,7 @@ Z95 = 1.96
 _FINE = 2**40
 _LARGEST_P = 100.0
 _FEWEST_BITS, _MOST_BITS, _SMALL = 256, 1 << 15, 2.0**-40
-"""Softmax is enclosed with so many bits at first and at last, until all radii are so small."""
+"""Bits with which softmax is enclosed, at first and at most, and how small all radii have to be."""
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ Statement: let points with different labels be at least 2ε apart, and let the n
 ρ⁴)). Ω((ρ² min(N, d) + 1)d + min((1 − ρ²)^−½, √d) √N) are needed.
 
 - Letters: their ρ = μ/ε_D is our robustness; their ε_D is half of our separation, so μ is the radius of the balls.
-- Order only, on both sides; the breakpoints have constants too, left out like all others.
+- Order only, on both sides; the breakpoints have constants too, omitted like all others.
 - The ends are those of the abstract: no dearer than plain memorization for small ρ, growing with ρ, at most Nd². What
   lies between, and the lower bound, is quoted and was not compared with the final text of the paper: read it before
   relying on an exponent.
-- Not checked here: the separation. The input layer's d weights per unit are left out of the upper bound.
+- Not checked here: the separation. The input layer's d weights per unit are not counted in the upper bound.
 """
 
 import math
@@ -59,7 +59,7 @@ BOUNDS = (
         hypotheses=(
             "points with different labels are at least the separation apart",
             "right on balls of radius ρ · separation/2, 0 < ρ < 1",
-            "the input layer's d weights per unit are left out",
+            "the input layer's d weights per unit are not counted",
         ),
         formula=sufficient,
     ),

@@ -58,7 +58,7 @@ BOUNDS = (
         expression="O(√(N log N) + √(N/log N) · log max(R, C)), R = 10rN²√(πd)/δ",
         hypotheses=(
             "points have norm at most r and are pairwise at least δ apart",
-            "the input layer's d weights per unit are left out",
+            "the input layer's d weights per unit are not counted",
             "weights have as many bits as they need",
         ),
         formula=sufficient,

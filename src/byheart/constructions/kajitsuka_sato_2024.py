@@ -302,9 +302,8 @@ def _on_a_line(task: NextToken | SeqToSeq, first: Ids, positions: bool, rng: np.
         return _Line((1,), tuple(values.tolist()), 0, front)
     assert task.vectors is not None
     points = grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])[first])
-    X = [
-        [int(m) << int(p) for m, p in zip(*row, strict=True)] for row in zip(points.mantissa, points.place, strict=True)
-    ]
+    rows = zip(points.mantissa, points.place, strict=True)
+    X = [[int(m) << int(p) for m, p in zip(*row, strict=True)] for row in rows]
     drawn = [_directed(X, places, points.exponent, n if positions else 0, rng, b) for b in range(4, 4 + _DIRECTIONS)]
     different = [line for line in drawn if len(set(line.values)) == len(line.values)]
     if not different:
@@ -318,7 +317,7 @@ def _on_a_line(task: NextToken | SeqToSeq, first: Ids, positions: bool, rng: np.
 
 
 def _directed(X: list[list[int]], places: Ids, exponent: int, n: int, rng: np.random.Generator, bits: int) -> _Line:
-    """A random direction of so many bits; with positions (n > 0) these move tokens by more than all others differ."""
+    """A random direction of ``bits`` bits; with positions (n > 0) these move tokens by more than all others differ."""
     d = len(X[0])
     v = [1] if d == 1 else [int(entry) for entry in rng.integers(1 << (bits - 1), 1 << bits, size=d)]
     values = [sum(a * x for a, x in zip(v, row, strict=True)) for row in X]
@@ -357,7 +356,7 @@ _HINT = "Raise --precision, or use --scale gentle, or move tokens apart (and awa
 
 
 def _too_close(places: tuple[str, str], settings: Settings, scores: Fraction) -> str:
-    """Why two places cannot be told apart, at a token whose ``scores`` span so much."""
+    """Why two places cannot be told apart, at a token whose scores have the span ``scores``."""
     if scores == 0:
         return (
             f"{NAME}: {places[0]} and {places[1]} ask for different labels at a token that lies at 0, which sees no "

@@ -32,7 +32,7 @@ NAME = "kajitsuka-sato-2025"
 
 @dataclass(frozen=True)
 class Settings(Reading):
-    """How the network reads a sequence, and the longest weight."""
+    """How the network reads a sequence, and how many bits a weight may have."""
 
     bits: int | None = None
     """At most this many bits in any weight, sign included (default: as many as make it smallest)."""
@@ -43,8 +43,8 @@ def extraction(bits: int | None) -> Engine:
     limits = lookup.Limits(bits=bits)
     return Engine(
         label_stage=lambda keys, labels, largest: lookup.design(keys, labels, largest, limits=limits),
-        token_stage=lambda keys, labels, largest, own_bits: lookup.design(
-            keys, labels, largest, own_bits=own_bits, limits=limits
+        token_stage=lambda keys, labels, largest, own: lookup.design(
+            keys, labels, largest, own_bits=own, limits=limits
         ),
         fold_labels=True,
     )

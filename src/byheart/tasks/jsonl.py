@@ -155,7 +155,7 @@ def _likely_kind(example: Object) -> str:
 
 
 def _check_examples(numbered: list[tuple[int, Object]], keys: tuple[str, ...], path: Path) -> None:
-    """Refuse examples without just these keys, or whose lists of numbers under a key differ in shape."""
+    """Refuse examples that do not have exactly these keys, or whose numbers under a key differ in shape."""
     expected: dict[str, tuple[int, ...]] = {}
     for number, example in numbered:
         with _at(f"{path}:{number}"):

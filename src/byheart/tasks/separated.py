@@ -55,7 +55,7 @@ def separation(task: Task) -> Separation:
     r = _largest_norm(points, slack)
     if len(points) == 1:
         return Separation(r, math.inf, None)
-    # Imported here, for numba takes a second to import and most of the package does without.
+    # Imported here, because numba takes a second to import and most of the package does without.
     from byheart.tasks.closest_pair import closest_pair
 
     i, j, square, exponent = closest_pair(points)

@@ -129,7 +129,7 @@ def slack(bits: int, words: int) -> int:
 def design(questions: int, bits: int, reach: int, dims: range, *, first_folds: int = 5, growth: int = 0) -> Sizes:
     """The cheapest sizes for ``questions`` keys; each ``growth`` makes the words a fifth more.
 
-    Who has to grow has questions that look alike (on a line, say): then thresholds go out to the edges as well.
+    Growth is needed where questions look alike (on a line, say): then thresholds go out to the edges as well.
 
     All numbers of digits up to four hundred are tried; of more, four hundred, and then those around the best.
     """

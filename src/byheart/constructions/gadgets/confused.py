@@ -4,7 +4,7 @@ What a hardmax layer tells a token of its sequence is one average, of the tokens
 tokens at equal distances on a line, and sequences of three or more. Along the line scores are affine. If they are not
 constant, the token at one end wins, and the others may be anything; if they are, the average is the mean, and {1, 4}
 and {2, 3} have the same. So whatever the weights, two sequences are confused: the same token asks, the streams behind
-the layer are the same, and they hold different tokens. Here two are looked for, over any tokens; elsewhere than on a
+the layer are the same, and they hold different tokens. Here two are looked for, over any tokens; off a
 line there need not be any (means tell sequences of affinely independent tokens apart: Kajitsuka & Sato 2025).
 """
 

@@ -1,4 +1,4 @@
-"""What a construction demands of a task, checked before it starts: it refuses with the hypothesis and the example."""
+"""What a construction demands of a task, checked before it starts; refusals name the hypothesis and the example."""
 
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork

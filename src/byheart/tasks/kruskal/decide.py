@@ -197,6 +197,6 @@ def _by_samples(known: Kruskal, circuits: Circuits, size: int, samples: int) -> 
 
 
 def _batches(subsets: Iterator[tuple[int, ...]] | Iterator[list[int]], entries: int) -> Iterator[Ids]:
-    """The subsets, as many at once [B, k] as fit into memory at so many ``entries`` each."""
+    """The subsets in batches [B, k], as many at once as fit into memory at ``entries`` numbers each."""
     while batch := list(islice(subsets, max(1, _AT_ONCE // entries))):
         yield np.array(batch, np.int64)

@@ -1,4 +1,4 @@
-"""The best encoder found: closed forms, starts, and the best of where they end."""
+"""The search for the best encoder: closed forms, starts, and the best of where they end."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,7 @@ def best_encoder(
     restarts: int = 8,
     report: Report | None = None,
 ) -> Encoder:
-    """The best encoder of dimension ``dim`` found, for probabilities [N, ω] and weights [N].
+    """The best encoder of dimension ``dim`` that was reached, for probabilities [N, ω] and weights [N].
 
     Two starts are at the truncated SVD of the weighted, centred log-probabilities: through all ρ from 10⁻³ down, and
     with the last at once. ``restarts`` more are at random planes, in turn one way and the other. (With probabilities
