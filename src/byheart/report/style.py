@@ -22,9 +22,16 @@ def canvas(
     """A figure for ``path`` with its panels, row by row; BadInput if it cannot be drawn there."""
     check_picture(path)
     try:
-        return _panels(width, height, rows, columns)
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
     except ImportError as error:
         raise BadInput(missing("matplotlib", "drawing", "plots")) from error
+    picture = Figure(figsize=(width, height), dpi=160, layout="constrained")
+    FigureCanvasAgg(picture)
+    panels = list(picture.subplots(rows, columns, squeeze=False).ravel())
+    for axes in panels:
+        plain(axes)
+    return picture, panels
 
 
 def check_picture(path: Path) -> None:
@@ -33,18 +40,6 @@ def check_picture(path: Path) -> None:
         raise BadInput(f"{path}: expected a picture's name, .png, .svg or .pdf")
     if not path.parent.is_dir():
         raise BadInput(f"{path}: its folder does not exist; expected one to draw into")
-
-
-def _panels(width: float, height: float, rows: int, columns: int) -> tuple[Any, list[Any]]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    picture = Figure(figsize=(width, height), dpi=160, layout="constrained")
-    FigureCanvasAgg(picture)
-    panels = list(picture.subplots(rows, columns, squeeze=False).ravel())
-    for axes in panels:
-        plain(axes)
-    return picture, panels
 
 
 def plain(axes: Any) -> None:

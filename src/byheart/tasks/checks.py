@@ -9,6 +9,7 @@ import numpy.typing as npt
 from byheart.errors import BadInput
 
 Ids = npt.NDArray[np.int64]
+"""Ids, and whatever else is counted or hashed in machine integers."""
 Floats = npt.NDArray[np.float64]
 
 LARGEST_COUNT = 2**63 - 1

@@ -15,7 +15,7 @@ that has to be right: the sums are taken of the functionals as they came out and
 
 With Σ_j ⟨y_i, b_j⟩² bounded from below as in Welch's inequality, a bound on the largest |⟨y_i, b_j⟩| alone never gives
 more than 1 + √(d(N - 1)/(N - d)): 9 for 621 vectors in 64 dimensions, 41 for 500 in 384. Random ones reach 4 and 29.
-Between that and d only few or special vectors are decided; of the rest the answer says that it is open.
+Between that and d only few or special vectors are decided; for the rest the answer says that it is open.
 """
 
 from typing import NamedTuple
@@ -41,7 +41,7 @@ class Frame(NamedTuple):
     scales: Floats
     """[N]: what to scale them by further."""
     basis: Floats
-    """[N, r]: what then comes of them under the map ``back``, about; its columns are orthonormal."""
+    """[N, r]: about what the map ``back`` then makes of them; its columns are orthonormal."""
     back: Floats
     """[d, r]."""
 
