@@ -85,6 +85,7 @@ def test_least_squares_by_hand() -> None:
     assert law.noise == pytest.approx((1 / 6) ** 0.5)
     assert law["b"].high - law["b"].value == pytest.approx(12.7062 * (1 / 12) ** 0.5, rel=1e-5)
     assert law.aicc is None
+    assert compare([0, 1, 2], [0, 1, 1], ("linear",)).weights == {}
     assert law.lack_of_fit is None
     # Without x = 0 the line through (1, 1), (2, 1); without 1 that through (0, 0), (2, 1); without 2 the diagonal.
     assert law.leave_one_out == pytest.approx(((1 + 0.25 + 1) / 3) ** 0.5)

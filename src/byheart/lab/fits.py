@@ -75,8 +75,8 @@ class Fit:
     estimates      the parameters with their intervals
     noise          s, the standard deviation of points about the curve
     aicc           None where there are too few points for it
-    leave_one_out  root of the mean squared error at an x that was left out; None if a refit failed
-    extrapolation  error (predicted − mean measured) at the largest x, left out; None if the refit failed
+    leave_one_out  root of the mean squared error at an x that was held out; None if a refit failed
+    extrapolation  error (predicted − mean measured) at the largest x, held out; None if the refit failed
     lack_of_fit    probability of so bad a fit if the family were right; None without repetitions
     ============== ==================================================================================
     """
@@ -131,7 +131,7 @@ class Fit:
 
 
 def fit(x: npt.ArrayLike, y: npt.ArrayLike, family: Family, *, level: float = LEVEL, held_out: bool = True) -> Fit:
-    """The family's curve through points x [m], y [m]; without ``held_out``, no time goes into errors at left-out x.
+    """The family's curve through points x [m], y [m]; without ``held_out``, no time goes into errors at held-out x.
 
     >>> law = fit([1, 2, 3, 4], [3.1, 4.9, 7.1, 8.9], "linear")
     >>> [(e.name, round(e.value, 3), round(e.low, 3), round(e.high, 3)) for e in law.estimates]
@@ -187,7 +187,7 @@ class Comparison:
 
     @property
     def by_leave_one_out(self) -> Fit | None:
-        """The family that predicts left-out x-values best."""
+        """The family that predicts x-values that were held out best."""
         able = (f for f in self.fits if f.leave_one_out is not None)
         return min(able, key=lambda f: f.leave_one_out or 0.0, default=None)
 
@@ -199,10 +199,10 @@ class Comparison:
     @property
     def weights(self) -> dict[Family, float]:
         """Akaike's weights, exp(−ΔAICc/2) in proportion, of the families that have an AICc."""
-        from scipy.special import softmax
-
         known = {f.family: f.aicc for f in self.fits if f.aicc is not None}
-        return dict(zip(known, softmax([-aicc / 2 for aicc in known.values()]).tolist(), strict=True))
+        least = min(known.values(), default=0.0)
+        shares = {family: math.exp((least - aicc) / 2) for family, aicc in known.items()}
+        return {family: share / sum(shares.values()) for family, share in shares.items()}
 
 
 def compare(
@@ -232,9 +232,9 @@ def _solve(family: Family, xs: Floats, ys: Floats) -> Floats:
 
 
 def _power(xs: Floats, ys: Floats, *, offset: bool) -> Floats:
-    """(a, b) or (a, b, c): the best b, with a and c solved for each b.
+    """(a, b) or (a, b, c): the best b, with a and c solved for at each b.
 
-    Beside an offset (x^b − 1)/b stands for x^b: the curves are the same, and tend to a logarithm's as b tends to 0.
+    Beside an offset, (x^b − 1)/b stands for x^b: it gives the same curves, and those of log x at b = 0.
     """
     from scipy.optimize import least_squares
     from scipy.special import boxcox
@@ -258,7 +258,10 @@ def _power(xs: Floats, ys: Floats, *, offset: bool) -> Floats:
     if best in (0, len(grid) - 1):
         raise _NoFit(f"the exponent runs beyond ±{LARGEST_EXPONENT:g}; the points are not a power law's")
     exact = {"method": "lm", "jac": "3-point", "xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
-    b = float(least_squares(lambda b: solved(b)[2][0], grid[best], **exact).x[0])
+    search = least_squares(lambda b: solved(b)[2][0], grid[best], **exact)
+    if not search.success:
+        raise _NoFit(f"the search for the exponent did not converge: {search.message}")
+    b = float(search.x[0])
     if offset and abs(b) < LEAST_EXPONENT:
         raise _NoFit(f"the exponent is {b:.2g}: a logarithm, of which a and c are not determined")
     factor, c = (float(number[0, 0]) for number in solved(np.array([b]))[:2])

@@ -6,7 +6,7 @@ by point on the axes of all, so that they may differ in settings that are consta
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +76,7 @@ def compare(runs: Sequence[Sequence[Row]], metric: str | None = None) -> tuple[s
     """The metric, and the runs' points side by side: a list for every choice of the axes, one per run, or None."""
     metric = metric or _common_metric(runs)
     names = list(dict.fromkeys(name for rows in runs for name in axes(rows)))
-    by_run = [{_key(point.settings): point for point in points(rows, names)} for rows in runs]
+    by_run = [{tuple(map(_value, point.settings.values())): point for point in points(rows, names)} for rows in runs]
     keys = dict.fromkeys(key for run in by_run for key in run)
     return metric, [[run.get(key) for run in by_run] for key in keys]
 
@@ -109,21 +109,17 @@ def _common_metric(runs: Sequence[Sequence[Row]]) -> str:
 
 
 def _measured(rows: Sequence[Row]) -> dict[str, Measured]:
-    names = dict.fromkeys(name for row in rows for name in row.metrics)
-    numbers = {name: _numbers(row.metrics.get(name) for row in rows) for name in names}
+    numbers: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.metrics.items():
+            known = numbers.setdefault(name, [])
+            if isinstance(value, int | float) and math.isfinite(value):
+                known.append(float(value))
     return {
         name: Measured(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
         for name, values in numbers.items()
         if values
     }
-
-
-def _numbers(values: Any) -> list[float]:
-    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
-
-
-def _key(settings: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(_value(value) for value in settings.values())
 
 
 def _value(value: Any) -> Any:
