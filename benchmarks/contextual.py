@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from checking import certified
+from scipy.optimize import curve_fit
 from tables import OUT, parser, table
 
 from byheart.constructions import build, kajitsuka_sato_2024, kim_2023
@@ -59,27 +60,14 @@ def _two_powers(found: list[tuple[int, int, int]], second: Callable[..., Floats]
     n, N, p = (np.array(column, dtype=float) for column in zip(*found, strict=True))
     x = second(n, N)
 
-    def model(theta: Floats) -> tuple[Floats, Floats]:
-        first, other = np.exp(theta[0]) * n ** theta[1], np.exp(theta[2]) * x ** theta[3]
-        J = np.stack([first, first * np.log(n), other, other * np.log(x)], axis=1) / p[:, None]
-        return (first + other) / p - 1, J
+    def model(x: Floats, *theta: float) -> Floats:
+        return np.exp(theta[0]) * n ** theta[1] + np.exp(theta[2]) * x ** theta[3]
 
-    # Levenberg and Marquardt: steps are damped until they help.
-    theta, damping = np.array([np.log(50.0), 1.0, np.log(10.0), 0.5]), 1.0
-    residual, J = model(theta)
-    for _ in range(2000):
-        normal = J.T @ J
-        trial = theta - np.linalg.solve(normal + damping * np.diag(np.diag(normal)), J.T @ residual)
-        tried, slope = model(trial)
-        better = float(tried @ tried) < float(residual @ residual)
-        damping = damping * 0.5 if better else min(damping * 4.0, 1e12)
-        if better:
-            theta, residual, J = trial, tried, slope
-    free = len(p) - 4
-    spread = np.sqrt(np.diag(np.linalg.inv(J.T @ J)) * float(residual @ residual) / free)
-    half = student_quantile(0.95, free) * spread
+    start = (np.log(50.0), 1.0, np.log(10.0), 0.5)
+    theta, covariance = curve_fit(model, x, p, start, sigma=p, maxfev=20_000, ftol=1e-14, xtol=1e-14)
+    half = student_quantile(0.95, len(p) - 4) * np.sqrt(np.diag(covariance))
     alpha, beta = (f"{theta[i]:.3f} [{theta[i] - half[i]:.3f}, {theta[i] + half[i]:.3f}]" for i in (1, 3))
-    worst = float(np.abs(residual).max())
+    worst = float(np.abs(model(x, *theta) / p - 1).max())
     a, b = np.exp(theta[0]), np.exp(theta[2])
     return f"{a:.1f}·n^α + {b:.2f}·({name})^β with α = {alpha}, β = {beta}; largest relative error {worst:.1%}"
 

@@ -55,8 +55,7 @@ def test_all_rooms_are_known() -> None:
 def test_one_direction(path: Path) -> None:
     room = path.relative_to(SOURCE).parts[0]
     stray = rooms_imported(path) - ALLOWED[room] - SHARED - {room}
-    # The package itself may be imported for its lazy functions by the commands only.
-    assert not stray or room == "cli", f"{path.name} in {room} imports from {', '.join(sorted(stray))}"
+    assert not stray, f"{path.name} in {room} imports from {', '.join(sorted(stray))}"
 
 
 @pytest.mark.parametrize("name", sorted(SHARED))

@@ -36,21 +36,21 @@ def test_ladders_have_every_rung_once() -> None:
 
 @pytest.mark.parametrize("scale", ["smoke", "short", "paper"])
 def test_every_scale_is_an_experiment_with_repetitions(scale: str) -> None:
-    found = experiment(scale)
-    assert (found.name, found.scale) == ("capacity", scale)
-    assert len({rung.seed for rung in found.configs}) >= 2
+    made = experiment(scale)
+    assert (made.name, made.scale) == ("capacity", scale)
+    assert len({rung.seed for rung in made.configs}) >= 2
 
 
 def test_a_tiny_network_is_trained_and_counted() -> None:
     rung = Rung(most_parameters=800, demand=0.2, seed=1, steps=150)
-    (found,) = work([rung], "cpu", None)
-    assert found["examples"] == 40
-    assert 0 < found["parameters"] <= 800
-    assert found["memorized_bits"] == pytest.approx(40 * (4 - found["loss_bits"]))
-    assert found["bits_per_parameter"] == pytest.approx(found["memorized_bits"] / found["parameters"])
-    assert found["memorized_bits"] > 0.5 * 160, "forty labels are few for 800 parameters"
+    (trained,) = work([rung], "cpu", None)
+    assert trained["examples"] == 40
+    assert 0 < trained["parameters"] <= 800
+    assert trained["memorized_bits"] == pytest.approx(40 * (4 - trained["loss_bits"]))
+    assert trained["bits_per_parameter"] == pytest.approx(trained["memorized_bits"] / trained["parameters"])
+    assert trained["memorized_bits"] > 0.5 * 160, "forty labels are few for 800 parameters"
     (again,) = work([rung], "cpu", None)
-    assert again["memorized_bits"] == found["memorized_bits"]
+    assert again["memorized_bits"] == trained["memorized_bits"]
 
 
 def test_seeds_give_an_interval_and_the_best_is_the_plateau() -> None:

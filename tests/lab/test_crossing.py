@@ -27,11 +27,22 @@ def by_grid(x: Any, k: Any, n: Any, drop: float, cs: Any, slopes: Any) -> tuple[
 def test_as_a_grid_finds_it(k: tuple[int, int, int]) -> None:
     x, cs, slopes = (1.0, 2.0, 3.0), np.linspace(0, 6, 1201), np.concatenate([[0.0], np.geomspace(1e-3, 200, 1500)])
     c, low, high = by_grid(x, k, 10, 3.841459 / 2, cs, slopes)
-    found = crossing(probes(x, k, 10))
-    assert found.low == pytest.approx(low, abs=0.011)
-    assert found.high == pytest.approx(high, abs=0.011)
-    if found.status == "found":
-        assert found.x == pytest.approx(c, abs=0.011)
+    half = crossing(probes(x, k, 10))
+    assert half.low == pytest.approx(low, abs=0.011)
+    assert half.high == pytest.approx(high, abs=0.011)
+    if half.status == "found":
+        assert half.x == pytest.approx(c, abs=0.011)
+
+
+@pytest.mark.parametrize(("k", "n"), [((9, 5, 7, 2), 10), ((999_999, 999_990, 0, 1), 10**6), ((3, 3, 2, 3), 10**6)])
+def test_the_estimate_solves_the_equations_of_the_likelihood(k: tuple[int, ...], n: int) -> None:
+    """Successes are as many as expected, and in the mean at the same x; c may lie far outside."""
+    x = np.array([1.0, 2.0, 4.0, 5.0])
+    half = crossing(probes(x, k, n))
+    assert half.x is not None
+    assert half.slope is not None
+    missed = np.array(k) - n / (1 + np.exp(-half.slope * (half.x - x)))
+    assert [missed.sum(), missed @ x] == pytest.approx([0, 0], abs=1e-9 * sum(k))
 
 
 def test_the_interval_covers_at_the_nominal_rate() -> None:
@@ -39,21 +50,21 @@ def test_the_interval_covers_at_the_nominal_rate() -> None:
     rng, xs, covered = np.random.default_rng(0), np.linspace(0, 10, 6), 0
     for _ in range(200):
         c, s = rng.uniform(3, 7), rng.uniform(0.5, 1.5)
-        found = crossing(probes(xs, rng.binomial(20, 1 / (1 + np.exp(-s * (c - xs)))), 20))
-        covered += (found.low is None or found.low <= c) and (found.high is None or c <= found.high)
+        half = crossing(probes(xs, rng.binomial(20, 1 / (1 + np.exp(-s * (c - xs)))), 20))
+        covered += (half.low is None or half.low <= c) and (half.high is None or c <= half.high)
     assert 176 <= covered <= 199, covered
 
 
 def test_perfectly_separated_data_know_the_gap_and_no_more() -> None:
-    found = crossing(probes([100, 200, 300, 400], [6, 6, 0, 0], 6))
-    assert (found.status, found.x, found.slope) == ("separated", 250.0, None)
-    assert (found.low, found.high) == (pytest.approx(200), pytest.approx(300))
+    gap = crossing(probes([100, 200, 300, 400], [6, 6, 0, 0], 6))
+    assert (gap.status, gap.x, gap.slope) == ("separated", 250.0, None)
+    assert (gap.low, gap.high) == (pytest.approx(200), pytest.approx(300))
 
 
 def test_few_tries_reach_beyond_the_gap() -> None:
     """One try a point cannot exclude much: the interval is open on both sides."""
-    found = crossing(probes([100, 200], [1, 0], 1))
-    assert (found.status, found.x, found.low, found.high) == ("separated", 150.0, None, None)
+    few = crossing(probes([100, 200], [1, 0], 1))
+    assert (few.status, few.x, few.low, few.high) == ("separated", 150.0, None, None)
     more = crossing(probes([100, 200], [2, 0], 2))
     assert more.low is not None
     assert more.low < 100
@@ -63,13 +74,13 @@ def test_few_tries_reach_beyond_the_gap() -> None:
 
 def test_both_outcomes_at_one_x_only() -> None:
     """Below it all succeed and above it all fail: the crossing is there, and the slope is infinite."""
-    found = crossing(probes([1, 2, 3], [9, 2, 0], 9))
-    assert (found.status, found.x, found.slope) == ("separated", 2.0, None)
-    assert found.low is not None
-    assert 1 < found.low < 2
-    assert found.high is not None
-    assert 2 <= found.high < 2.2
-    assert type(found.low) is type(found.high) is float
+    jump = crossing(probes([1, 2, 3], [9, 2, 0], 9))
+    assert (jump.status, jump.x, jump.slope) == ("separated", 2.0, None)
+    assert jump.low is not None
+    assert 1 < jump.low < 2
+    assert jump.high is not None
+    assert 2 <= jump.high < 2.2
+    assert type(jump.low) is type(jump.high) is float
 
 
 def test_all_fail_and_all_succeed_leave_one_end_open() -> None:
@@ -88,6 +99,8 @@ def test_without_a_trend_there_is_no_crossing() -> None:
     assert often.low > 2
     backwards = crossing(probes([1, 2, 3], [0, 5, 10], 10))
     assert (backwards.status, backwards.low, backwards.high) == ("no trend", None, None)
+    mirrored = crossing(probes(np.arange(1, 11) / 3, [2, 1, 3, 0, 3, 3, 0, 3, 1, 2], 3))
+    assert mirrored.status == "no trend", "of the slope only rounding is left"
 
 
 def test_one_x_alone_tells_only_on_which_side_the_crossing_is() -> None:
@@ -111,6 +124,12 @@ def test_a_logarithmic_scale() -> None:
     assert log.slope == pytest.approx(plain.slope)
     with pytest.raises(BadInput, match="x > 0 on a logarithmic scale"):
         crossing([Probe(0, 1, 2)], scale="log")
+
+
+def test_an_end_beyond_all_floats() -> None:
+    """Success that falls from 90.01 to 89.99 %: log x has an end, and x has none that is a float."""
+    flat = crossing(probes([1, 2, 3], [9001, 9000, 8999], 10_000), scale="log", level=0.01)
+    assert flat.high == math.inf
 
 
 def test_probes_may_be_given_one_by_one() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.lab.fits import FAMILIES, Family, compare, fit
+from byheart.lab.quantiles import student_quantile
 
 X = np.repeat(np.arange(1.0, 9.0), 3)
 PLANTED: dict[Family, tuple[float, ...]] = {
@@ -27,11 +28,11 @@ def planted(family: Family, x: Any = X) -> Any:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_without_noise_the_planted_parameters_come_back(family: Family) -> None:
-    found = fit(X, planted(family), family)
-    assert found.status == "fitted"
-    assert [estimate.value for estimate in found.estimates] == pytest.approx(PLANTED[family], rel=1e-5)
-    assert found.leave_one_out == pytest.approx(0, abs=1e-5)
-    np.testing.assert_allclose(found.at(X), planted(family), rtol=1e-6)
+    law = fit(X, planted(family), family)
+    assert law.status == "fitted"
+    assert [estimate.value for estimate in law.estimates] == pytest.approx(PLANTED[family], rel=1e-5)
+    assert law.leave_one_out == pytest.approx(0, abs=1e-5)
+    np.testing.assert_allclose(law.at(X), planted(family), rtol=1e-6)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -41,10 +42,10 @@ def test_intervals_cover_at_the_nominal_rate(family: Family) -> None:
     covered = np.zeros(len(PLANTED[family]))
     on_curve = 0
     for _ in range(200):
-        found = fit(X, planted(family) + 0.1 * rng.standard_normal(len(X)), family, level=0.9, held_out=False)
-        pairs = zip(found.estimates, PLANTED[family], strict=True)
+        law = fit(X, planted(family) + 0.1 * rng.standard_normal(len(X)), family, level=0.9, held_out=False)
+        pairs = zip(law.estimates, PLANTED[family], strict=True)
         covered += [estimate.low <= value <= estimate.high for estimate, value in pairs]
-        low, high = found.band(4.5)
+        low, high = law.band(4.5)
         on_curve += bool(low <= planted(family, 4.5) <= high)
     assert (np.abs(covered - 180) < 19).all(), covered
     assert abs(on_curve - 180) < 19
@@ -53,13 +54,13 @@ def test_intervals_cover_at_the_nominal_rate(family: Family) -> None:
 @pytest.mark.parametrize("family", ["linear", "quadratic", "power"])
 def test_the_comparison_finds_the_planted_law(family: Family) -> None:
     rng = np.random.default_rng(3)
-    found = compare(X, planted(family) + 0.05 * rng.standard_normal(len(X)), FAMILIES)
-    assert found.by_aicc is not None
-    assert found.by_aicc.family == family
-    assert found.by_aicc.lack_of_fit is not None
-    assert found.by_aicc.lack_of_fit > 0.01
-    assert sum(found.weights.values()) == pytest.approx(1)
-    wrong = next(each for each in found.fits if each.family == ("linear" if family != "linear" else "power"))
+    comparison = compare(X, planted(family) + 0.05 * rng.standard_normal(len(X)), FAMILIES)
+    assert comparison.by_aicc is not None
+    assert comparison.by_aicc.family == family
+    assert comparison.by_aicc.lack_of_fit is not None
+    assert comparison.by_aicc.lack_of_fit > 0.01
+    assert sum(comparison.weights.values()) == pytest.approx(1)
+    wrong = next(each for each in comparison.fits if each.family == ("linear" if family != "linear" else "power"))
     assert wrong.lack_of_fit is not None
     assert wrong.lack_of_fit < 1e-6
 
@@ -69,25 +70,42 @@ def test_more_parameters_do_not_win_by_themselves() -> None:
     rng = np.random.default_rng(1)
     won = []
     for _ in range(40):
-        found = compare(X, planted("linear") + 0.3 * rng.standard_normal(len(X)), ("linear", "cubic"))
-        residuals = {each.family: each.noise * np.sqrt(len(X) - len(each.estimates)) for each in found.fits}
+        comparison = compare(X, planted("linear") + 0.3 * rng.standard_normal(len(X)), ("linear", "cubic"))
+        residuals = {each.family: each.noise * np.sqrt(len(X) - len(each.estimates)) for each in comparison.fits}
         assert residuals["cubic"] <= residuals["linear"]
-        won.append(found.agreed and found.by_aicc is not None and found.by_aicc.family == "cubic")
+        won.append(comparison.agreed and comparison.by_aicc is not None and comparison.by_aicc.family == "cubic")
     assert sum(won) <= 4
 
 
 def test_least_squares_by_hand() -> None:
     """x = 0, 1, 2, y = 0, 1, 1: a = 1/6, b = 1/2, residuals −1/6, 1/3, −1/6, s² = 1/6, var b = s²/2."""
-    found = fit([0, 1, 2], [0, 1, 1], "linear")
-    assert found["a"].value == pytest.approx(1 / 6)
-    assert found["b"].value == pytest.approx(1 / 2)
-    assert found.noise == pytest.approx((1 / 6) ** 0.5)
-    assert found["b"].high - found["b"].value == pytest.approx(12.7062 * (1 / 12) ** 0.5, rel=1e-5)
-    assert found.aicc is None
-    assert found.lack_of_fit is None
+    law = fit([0, 1, 2], [0, 1, 1], "linear")
+    assert law["a"].value == pytest.approx(1 / 6)
+    assert law["b"].value == pytest.approx(1 / 2)
+    assert law.noise == pytest.approx((1 / 6) ** 0.5)
+    assert law["b"].high - law["b"].value == pytest.approx(12.7062 * (1 / 12) ** 0.5, rel=1e-5)
+    assert law.aicc is None
+    assert compare([0, 1, 2], [0, 1, 1], ("linear",)).weights == {}
+    assert law.lack_of_fit is None
     # Without x = 0 the line through (1, 1), (2, 1); without 1 that through (0, 0), (2, 1); without 2 the diagonal.
-    assert found.leave_one_out == pytest.approx(((1 + 0.25 + 1) / 3) ** 0.5)
-    assert found.extrapolation == pytest.approx(1)
+    assert law.leave_one_out == pytest.approx(((1 + 0.25 + 1) / 3) ** 0.5)
+    assert law.extrapolation == pytest.approx(1)
+
+
+def test_the_f_test_by_hand() -> None:
+    """Means 0, h, 0 at x = 0, 1, 2, scatter ±1: F = (4h²/3) / (6/3), with one degree Student's t squared."""
+    h = student_quantile(0.95, 3) * 1.5**0.5
+    law = fit([0, 0, 1, 1, 2, 2], [-1, 1, h - 1, h + 1, -1, 1], "linear")
+    assert law.lack_of_fit == pytest.approx(0.05)
+
+
+def test_akaikes_weights_by_hand() -> None:
+    rng = np.random.default_rng(2)
+    comparison = compare(X, planted("linear") + rng.standard_normal(len(X)), ("linear", "quadratic"))
+    first, second = comparison.fits
+    assert comparison.weights[first.family] / comparison.weights[second.family] == pytest.approx(
+        np.exp((second.aicc - first.aicc) / 2)
+    )
 
 
 def test_units_of_x_do_not_matter() -> None:
@@ -112,41 +130,41 @@ def test_units_of_x_do_not_matter() -> None:
     ],
 )
 def test_a_failed_fit_says_why_and_has_no_numbers(x: Any, y: Any, family: Family, reason: str) -> None:
-    found = fit(x, y, family)
-    assert found.status == "failed"
-    assert reason in found.reason
-    assert found.estimates == ()
-    assert found.aicc is None
-    assert found.row()["status"] == "failed"
-    for ask in (found.at, found.band, found.__getitem__):
+    law = fit(x, y, family)
+    assert law.status == "failed"
+    assert reason in law.reason
+    assert law.estimates == ()
+    assert law.aicc is None
+    assert law.row()["status"] == "failed"
+    for ask in (law.at, law.band, law.__getitem__):
         with pytest.raises(BadInput, match=f"the {family} fit failed"):
-            ask("a" if ask == found.__getitem__ else 1.0)
+            ask("a" if ask == law.__getitem__ else 1.0)
 
 
 def test_exact_data_are_no_reason_to_fail_and_the_simplest_law_wins() -> None:
     for y in (np.zeros(len(X)), 3 * X + 1):
-        found = compare(X, y, ("cubic", "linear"))
-        assert found.by_aicc is not None
-        assert found.by_aicc.family == "linear"
+        comparison = compare(X, y, ("cubic", "linear"))
+        assert comparison.by_aicc is not None
+        assert comparison.by_aicc.family == "linear"
 
 
 def test_a_logarithm_is_no_power_law_with_an_offset() -> None:
-    found = fit(X, 3 * np.log(X) + 1, "power+offset")
-    assert found.status == "failed"
-    assert "logarithm" in found.reason
+    law = fit(X, 3 * np.log(X) + 1, "power+offset")
+    assert law.status == "failed"
+    assert "logarithm" in law.reason
 
 
 def test_failed_fits_come_last_and_are_never_preferred() -> None:
-    found = compare([0, 1, 2, 3, 4, 5, 6], [0.1, 0.9, 2.1, 3, 3.9, 5.1, 5.9], ("power", "linear"))
-    assert [each.status for each in found.fits] == ["fitted", "failed"]
-    assert found.by_aicc is found.fits[0]
-    assert "power" not in found.weights
+    comparison = compare([0, 1, 2, 3, 4, 5, 6], [0.1, 0.9, 2.1, 3, 3.9, 5.1, 5.9], ("power", "linear"))
+    assert [each.status for each in comparison.fits] == ["fitted", "failed"]
+    assert comparison.by_aicc is comparison.fits[0]
+    assert "power" not in comparison.weights
 
 
-def test_errors_at_left_out_points_are_left_out_on_demand() -> None:
-    found = fit(X, planted("linear"), "linear", held_out=False)
-    assert (found.leave_one_out, found.extrapolation) == (None, None)
-    assert found.aicc == fit(X, planted("linear"), "linear").aicc
+def test_errors_at_held_out_points_are_omitted_on_demand() -> None:
+    law = fit(X, planted("linear"), "linear", held_out=False)
+    assert (law.leave_one_out, law.extrapolation) == (None, None)
+    assert law.aicc == fit(X, planted("linear"), "linear").aicc
 
 
 def test_a_row_of_a_table() -> None:

@@ -19,18 +19,18 @@ def grid(steps: int, shift: float = 0.0, heads: tuple[int, ...] = (1, 2)) -> lis
 
 
 def test_repetitions_become_means_and_deviations() -> None:
-    found = points(grid(4))
-    assert [point.settings for point in found] == [{"heads": 1}, {"heads": 2}]
-    assert [point.models for point in found] == [2, 2]
-    accuracy = found[0].metrics["accuracy"]
+    first, second = points(grid(4))
+    assert (first.settings, second.settings) == ({"heads": 1}, {"heads": 2})
+    assert first.models == second.models == 2
+    accuracy = first.metrics["accuracy"]
     assert (accuracy.mean, accuracy.deviation) == (pytest.approx(0.2), pytest.approx(0.02**0.5))
-    assert [*found[0].metrics] == ["accuracy"], "texts have no mean"
+    assert [*first.metrics] == ["accuracy"], "texts have no mean"
 
 
 def test_one_value_has_no_deviation_and_what_is_missing_is_left_out() -> None:
-    (found,) = points([row(0.5, seed=0), row(None, seed=1), row(9, "failed", seed=2)])
-    assert (found.models, found.metrics["accuracy"].mean, found.metrics["accuracy"].deviation) == (2, 0.5, None)
-    assert found.metrics["accuracy"].models == 1
+    (point,) = points([row(0.5, seed=0), row(None, seed=1), row(9, "failed", seed=2)])
+    assert (point.models, point.metrics["accuracy"].mean, point.metrics["accuracy"].deviation) == (2, 0.5, None)
+    assert point.metrics["accuracy"].models == 1
 
 
 def test_axes_are_what_varies_and_constants_the_rest() -> None:
@@ -42,10 +42,10 @@ def test_axes_are_what_varies_and_constants_the_rest() -> None:
 
 
 def test_runs_that_differ_in_a_constant_are_compared_point_by_point() -> None:
-    metric, found = compare([grid(4), grid(8, shift=0.05, heads=(2, 3))])
+    metric, table = compare([grid(4), grid(8, shift=0.05, heads=(2, 3))])
     assert metric == "accuracy"
-    assert [[point and point.settings["heads"] for point in pair] for pair in found] == [[1, None], [2, 2], [None, 3]]
-    apart = difference(found, metric, 0, 1)
+    assert [[point and point.settings["heads"] for point in pair] for pair in table] == [[1, None], [2, 2], [None, 3]]
+    apart = difference(table, metric, 0, 1)
     assert (apart.points, apart.mean, apart.largest) == (1, pytest.approx(0.05), pytest.approx(0.05))
 
 
@@ -56,7 +56,7 @@ def test_the_largest_difference_keeps_its_sign() -> None:
 
 
 def test_runs_without_anything_in_common_say_so() -> None:
-    _, found = compare([grid(4, heads=(1, 2)), grid(4, heads=(3, 4))])
-    assert difference(found, "accuracy", 0, 1).points == 0
+    _, table = compare([grid(4, heads=(1, 2)), grid(4, heads=(3, 4))])
+    assert difference(table, "accuracy", 0, 1).points == 0
     with pytest.raises(BadInput, match="no metric in common"):
         compare([grid(4), []])

@@ -30,7 +30,8 @@
 - *Capacity*: :func:`ladder` is the experiment that measures bits per parameter; :func:`plateaus` finds the most of them
   in its rows.
 
-This room needs numpy and torch only, so that it runs where nothing else of Byheart's dependencies is installed.
+Training and writing runs need numpy and torch only, so that they work where nothing else of Byheart's dependencies is
+installed. Intervals and fitted laws need scipy.
 """
 
 from byheart.lab.capacity import Held, Rung, held, ladder, plateaus

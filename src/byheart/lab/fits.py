@@ -5,7 +5,8 @@ Families, for measurements (x, y), repetitions at one x as so many points:
     linear a + b·x,   quadratic … + c·x²,   cubic … + d·x³,   power a·x^b,   power+offset a·x^b + c.
 
 **Fit**: least squares, every point of equal weight. Polynomials are solved for. Of a power law only b is searched for
-(on a grid, then by golden section), since a and c are linear once b is known; so no start has to be guessed.
+(on a grid, then from its best by Levenberg–Marquardt), since a and c are linear once b is known; so no start has to be
+guessed.
 
 **Intervals** come from the covariance s²(JᵀJ)⁻¹, s² = RSS / (points − parameters), times Student's quantile. For
 Gaussian noise of one variance they are exact for polynomials; for power laws, where J is taken at the fit, they hold as
@@ -21,26 +22,18 @@ A fit that failed has a status, a reason and no numbers, so that nothing can be 
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.lab.quantiles import LEVEL, f_tail, student_quantile
+from byheart.lab.quantiles import LEVEL, student_quantile
 from byheart.tasks.checks import Floats, floats
 
 Family = Literal["linear", "quadratic", "cubic", "power", "power+offset"]
-FAMILIES: tuple[Family, ...] = ("linear", "quadratic", "cubic", "power", "power+offset")
-NAMES: dict[Family, tuple[str, ...]] = {
-    "linear": ("a", "b"),
-    "quadratic": ("a", "b", "c"),
-    "cubic": ("a", "b", "c", "d"),
-    "power": ("a", "b"),
-    "power+offset": ("a", "b", "c"),
-}
 FORMULAS: dict[Family, str] = {
     "linear": "a + b·x",
     "quadratic": "a + b·x + c·x²",
@@ -48,11 +41,13 @@ FORMULAS: dict[Family, str] = {
     "power": "a·x^b",
     "power+offset": "a·x^b + c",
 }
+FAMILIES = tuple(FORMULAS)
+NAMES = {family: [name for name in "abcd" if name in formula] for family, formula in FORMULAS.items()}
 LARGEST_EXPONENT = 8.0
 LEAST_EXPONENT = 0.01  # nearer to 0, a·x^b + c is a logarithm with a and c running away from each other
 _GRID = 0.05
-_SINGULAR = 1e-10
-"""Least over largest singular value, columns of length one: below it, points do not tell the parameters apart."""
+_LARGEST_CONDITION = 1e10
+"""Largest over least singular value, columns of length one: beyond it, points do not tell the parameters apart."""
 
 
 class _NoFit(Exception):  # noqa: N818 (it is an outcome, and is caught in this module)
@@ -80,8 +75,8 @@ class Fit:
     estimates      the parameters with their intervals
     noise          s, the standard deviation of points about the curve
     aicc           None where there are too few points for it
-    leave_one_out  root of the mean squared error at an x that was left out; None if a refit failed
-    extrapolation  error (predicted − mean measured) at the largest x, left out; None if the refit failed
+    leave_one_out  root of the mean squared error at an x that was held out; None if a refit failed
+    extrapolation  error (predicted − mean measured) at the largest x, held out; None if the refit failed
     lack_of_fit    probability of so bad a fit if the family were right; None without repetitions
     ============== ==================================================================================
     """
@@ -101,42 +96,34 @@ class Fit:
 
     def __getitem__(self, name: str) -> Estimate:
         self._check()
-        found = next((estimate for estimate in self.estimates if estimate.name == name), None)
-        if found is None:
+        if name not in NAMES[self.family]:
             raise BadInput(f"{self.family} has no parameter {name!r}; expected {', '.join(NAMES[self.family])}")
-        return found
+        return self.estimates[NAMES[self.family].index(name)]
 
     def at(self, x: npt.ArrayLike) -> Floats:
         """The curve at x [...]."""
-        self._check()
-        return _curve(self.family, np.array([estimate.value for estimate in self.estimates]), np.asarray(x, float))
+        return _curve(self.family, self._values(), np.asarray(x, float))
 
     def band(self, x: npt.ArrayLike) -> tuple[Floats, Floats]:
         """Where the curve itself lies at x [...] with probability ``level``, at each x for itself."""
-        self._check()
+        J = _jacobian(self.family, self._values(), np.asarray(x, float))
         assert self.covariance is not None
-        asked = np.asarray(x, float)
-        J = _jacobian(self.family, np.array([estimate.value for estimate in self.estimates]), asked.ravel())
-        spread = np.sqrt(np.einsum("ij,jk,ik->i", J, self.covariance, J).clip(min=0)).reshape(asked.shape)
+        spread = np.sqrt(((J @ self.covariance) * J).sum(axis=-1).clip(min=0))
         half = student_quantile(self.level, self.points - len(self.estimates)) * spread
-        return self.at(asked) - half, self.at(asked) + half
+        return self.at(x) - half, self.at(x) + half
 
     def row(self) -> dict[str, float | int | str | None]:
         """One flat row for a table."""
-        numbers: dict[str, float | int | str | None] = {
-            "family": self.family,
-            "status": self.status,
-            "reason": self.reason,
-            "points": self.points,
-        }
+        row: dict[str, Any] = {name: getattr(self, name) for name in ("family", "status", "reason", "points")}
         for estimate in self.estimates:
-            numbers |= {
-                estimate.name: estimate.value,
-                f"{estimate.name}_low": estimate.low,
-                f"{estimate.name}_high": estimate.high,
-            }
-        names = ("noise", "aicc", "leave_one_out", "extrapolation", "lack_of_fit")
-        return numbers | {name: getattr(self, name) for name in names}
+            name = estimate.name
+            row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        criteria = ("noise", "aicc", "leave_one_out", "extrapolation", "lack_of_fit")
+        return row | {name: getattr(self, name) for name in criteria}
+
+    def _values(self) -> Floats:
+        self._check()
+        return np.array([estimate.value for estimate in self.estimates])
 
     def _check(self) -> None:
         if self.status == "failed":
@@ -144,39 +131,44 @@ class Fit:
 
 
 def fit(x: npt.ArrayLike, y: npt.ArrayLike, family: Family, *, level: float = LEVEL, held_out: bool = True) -> Fit:
-    """The family's curve through points x [m], y [m]; without ``held_out``, no time goes into errors at left-out x.
+    """The family's curve through points x [m], y [m]; without ``held_out``, no time goes into errors at held-out x.
 
-    >>> found = fit([1, 2, 3, 4], [3.1, 4.9, 7.1, 8.9], "linear")
-    >>> [(e.name, round(e.value, 3), round(e.low, 3), round(e.high, 3)) for e in found.estimates]
+    >>> law = fit([1, 2, 3, 4], [3.1, 4.9, 7.1, 8.9], "linear")
+    >>> [(e.name, round(e.value, 3), round(e.low, 3), round(e.high, 3)) for e in law.estimates]
     [('a', 1.1, 0.433, 1.767), ('b', 1.96, 1.717, 2.203)]
     >>> fit([0, 1, 2, 3], [0, 1, 4, 9], "power").reason
     'x is 0.0 somewhere; expected x > 0'
     """
-    xs, ys = _points(x, y)
+    xs = floats("x", x, ("N",))
+    ys = floats("y", y, (len(xs),))
     if family not in FAMILIES:
         raise BadInput(f"family is {family!r}; expected one of {', '.join(FAMILIES)}")
     try:
+        if len(np.unique(xs)) == len(xs) == (wanted := len(NAMES[family])):
+            raise _NoFit(f"{wanted} points for {wanted} parameters; expected more points, or there is no interval")
         values = _solve(family, xs, ys)
-        covariance, noise = _covariance(family, values, xs, ys)
+        J, lengths = _normed(_jacobian(family, values, xs))
     except _NoFit as reason:
         return Fit(family, "failed", str(reason), len(xs), level)
-    half = student_quantile(level, len(xs) - len(values)) * np.sqrt(np.diag(covariance))
-    left_out = [_error_without(family, xs, ys, value) for value in np.unique(xs)] if held_out else [None]
-    known = [error for error in left_out if error is not None]
+    free = len(xs) - len(values)
+    squares = float(((ys - _curve(family, values, xs)) ** 2).sum())
+    inverse = np.linalg.pinv(J) / lengths[:, None]
+    covariance = squares / free * inverse @ inverse.T
+    half = student_quantile(level, free) * np.sqrt(np.diag(covariance))
+    ends = zip(NAMES[family], values.tolist(), (values - half).tolist(), (values + half).tolist(), strict=True)
+    errors = [_error_without(family, xs, ys, value) for value in np.unique(xs)] if held_out else [None]
+    known = [error for error in errors if error is not None]
     return Fit(
         family,
         "fitted",
         "",
         len(xs),
         level,
-        tuple(
-            Estimate(name, float(value), float(value - h), float(value + h))
-            for name, value, h in zip(NAMES[family], values, half, strict=True)
-        ),
-        noise=noise,
-        aicc=_aicc(family, values, xs, ys),
-        leave_one_out=math.sqrt(sum(e * e for e in known) / len(known)) if len(known) == len(left_out) else None,
-        extrapolation=left_out[-1],
+        tuple(Estimate(*end) for end in ends),
+        noise=math.sqrt(squares / free),
+        aicc=_aicc(squares, len(xs), len(values), float(np.abs(ys).max())),
+        leave_one_out=math.sqrt(np.mean(np.square(known))) if len(known) == len(errors) else None,
+        extrapolation=errors[-1],
         lack_of_fit=_lack_of_fit(family, values, xs, ys),
         covariance=covariance,
     )
@@ -195,7 +187,7 @@ class Comparison:
 
     @property
     def by_leave_one_out(self) -> Fit | None:
-        """The family that predicts left-out x-values best."""
+        """The family that predicts x-values that were held out best."""
         able = (f for f in self.fits if f.leave_one_out is not None)
         return min(able, key=lambda f: f.leave_one_out or 0.0, default=None)
 
@@ -209,7 +201,7 @@ class Comparison:
         """Akaike's weights, exp(−ΔAICc/2) in proportion, of the families that have an AICc."""
         known = {f.family: f.aicc for f in self.fits if f.aicc is not None}
         least = min(known.values(), default=0.0)
-        shares = {family: math.exp((least - value) / 2) for family, value in known.items()}
+        shares = {family: math.exp((least - aicc) / 2) for family, aicc in known.items()}
         return {family: share / sum(shares.values()) for family, share in shares.items()}
 
 
@@ -224,13 +216,8 @@ def compare(
     """
     if not families:
         raise BadInput("families is empty; expected at least one")
-    found = [fit(x, y, family, level=level) for family in families]
-    return Comparison(tuple(sorted(found, key=lambda f: (f.status == "failed", f.aicc is None, f.aicc or 0.0))))
-
-
-def _points(x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
-    xs = floats("x", x, ("N",))
-    return xs, floats("y", y, (len(xs),))
+    fits = [fit(x, y, family, level=level) for family in families]
+    return Comparison(tuple(sorted(fits, key=lambda f: (f.status == "failed", f.aicc is None, f.aicc or 0.0))))
 
 
 def _solve(family: Family, xs: Floats, ys: Floats) -> Floats:
@@ -238,140 +225,98 @@ def _solve(family: Family, xs: Floats, ys: Floats) -> Floats:
     wanted, have = len(NAMES[family]), len(np.unique(xs))
     if have < wanted:
         raise _NoFit(f"{have} different x; expected at least {wanted}, one per parameter")
-    if len(xs) == wanted:
-        raise _NoFit(f"{wanted} points for {wanted} parameters; expected more points, or there is no interval")
-    if family not in ("power", "power+offset"):
-        return _linear(_powers(xs, wanted), ys)
-    if xs.min() <= 0:
-        raise _NoFit(f"x is {xs.min()} somewhere; expected x > 0")
-    return _power(xs, ys, offset=family == "power+offset")
-
-
-def _powers(xs: Floats, count: int) -> Floats:
-    return xs[:, None] ** np.arange(count)
-
-
-def _linear(design: Floats, ys: Floats) -> Floats:
-    """Least squares, columns scaled to length one."""
-    lengths = np.linalg.norm(design, axis=0)
-    if (lengths == 0).any():
-        raise _NoFit("the points do not tell the parameters apart (all x are 0)")
-    solution, _, _, singular = np.linalg.lstsq(design / lengths, ys, rcond=None)
-    if singular[-1] < _SINGULAR * singular[0]:
-        raise _NoFit("the points do not tell the parameters apart (singular least squares)")
-    return np.asarray(solution / lengths, np.float64)
+    if family.startswith("power"):
+        return _power(xs, ys, offset=family == "power+offset")
+    design, lengths = _normed(xs[:, None] ** np.arange(wanted))
+    return np.asarray(np.linalg.lstsq(design, ys)[0] / lengths, np.float64)
 
 
 def _power(xs: Floats, ys: Floats, *, offset: bool) -> Floats:
-    """(a, b) or (a, b, c): the best b, with a and c solved for each b."""
+    """(a, b) or (a, b, c): the best b, with a and c solved for at each b.
+
+    Beside an offset, (x^b − 1)/b stands for x^b: it gives the same curves, and those of log x at b = 0.
+    """
+    from scipy.optimize import least_squares
+    from scipy.special import boxcox
+
+    if xs.min() <= 0:
+        raise _NoFit(f"x is {xs.min()} somewhere; expected x > 0")
     if not (np.ptp(ys) if offset else ys.any()):
         raise _NoFit("a is 0, so that b can be anything")
     unit = math.exp(float(np.log(xs).mean()))  # x in units of its mean: x^b neither over- nor underflows
-    logs = np.log(xs / unit)
+    level = float(ys.mean()) if offset else 0.0
 
     def solved(b: Floats) -> tuple[Floats, Floats, Floats]:
-        """a, c and the sum of squares that is left, for each of the exponents [g]."""
-        powers = np.exp(b[:, None] * logs)
-        means, level = (powers.mean(axis=1), ys.mean()) if offset else (np.zeros(len(b)), 0.0)
-        about = powers - means[:, None]
-        a = about @ (ys - level) / (about**2).sum(axis=1)
-        c = level - a * means
-        return a, c, ((ys - a[:, None] * powers - c[:, None]) ** 2).sum(axis=1)
+        """Factor and offset [g, 1], and what is left of the points [g, m], for each of the exponents [g]."""
+        shape = boxcox(xs / unit, b[:, None]) if offset else (xs / unit) ** b[:, None]
+        mean = shape.mean(axis=1, keepdims=True) if offset else np.zeros((len(b), 1))
+        factor = ((shape - mean) @ (ys - level))[:, None] / ((shape - mean) ** 2).sum(axis=1, keepdims=True)
+        return factor, level - factor * mean, ys - level - factor * (shape - mean)
 
-    steps = round(LARGEST_EXPONENT / _GRID)
-    grid = np.array([_GRID * k for k in range(-steps, steps + 1) if k or not offset])
-    best = int(np.argmin(solved(grid)[2]))
+    grid = np.linspace(-LARGEST_EXPONENT, LARGEST_EXPONENT, 1 + round(2 * LARGEST_EXPONENT / _GRID))
+    best = int(np.argmin((solved(grid)[2] ** 2).sum(axis=1)))
     if best in (0, len(grid) - 1):
         raise _NoFit(f"the exponent runs beyond ±{LARGEST_EXPONENT:g}; the points are not a power law's")
-    ends = float(grid[best - 1]), float(grid[best + 1])
-    b = _golden(lambda b: float(solved(np.array([b]))[2][0]), *ends, skip_zero=offset)
+    exact = {"method": "lm", "jac": "3-point", "xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
+    search = least_squares(lambda b: solved(b)[2][0], grid[best], **exact)
+    if not search.success:
+        raise _NoFit(f"the search for the exponent did not converge: {search.message}")
+    b = float(search.x[0])
     if offset and abs(b) < LEAST_EXPONENT:
         raise _NoFit(f"the exponent is {b:.2g}: a logarithm, of which a and c are not determined")
-    a, c = (float(number[0]) for number in solved(np.array([b]))[:2])
-    return np.array([a * unit**-b, b, c] if offset else [a * unit**-b, b])
+    factor, c = (float(number[0, 0]) for number in solved(np.array([b]))[:2])
+    return np.array([factor / b * unit**-b, b, c - factor / b] if offset else [factor * unit**-b, b])
 
 
-def _golden(function: Callable[[float], float], low: float, high: float, *, skip_zero: bool) -> float:
-    """The minimum of a function of one valley on [low, high]; b = 0 itself is no exponent beside an offset."""
-    if skip_zero and low < 0 < high:
-        sides = [_golden(function, *ends, skip_zero=False) for ends in ((low, -1e-6), (1e-6, high))]
-        return min(sides, key=function)
-    ratio = (math.sqrt(5) - 1) / 2
-    first, second = high - ratio * (high - low), low + ratio * (high - low)
-    left, right = function(first), function(second)
-    for _ in range(60):
-        if left < right:
-            high, second, right = second, first, left
-            first = high - ratio * (high - low)
-            left = function(first)
-        else:
-            low, first, left = first, second, right
-            second = low + ratio * (high - low)
-            right = function(second)
-    return (low + high) / 2
+def _normed(J: Floats) -> tuple[Floats, Floats]:
+    """Columns of length one, and the lengths they had; _NoFit if the points do not tell the columns apart."""
+    lengths = np.linalg.norm(J, axis=0)
+    if not (np.isfinite(lengths).all() and lengths.all()):
+        raise _NoFit("the curve does not depend on one of the parameters, or overflows")
+    if np.linalg.cond(J / lengths) > _LARGEST_CONDITION:
+        raise _NoFit("the points do not tell the parameters apart")
+    return J / lengths, lengths
 
 
 def _curve(family: Family, values: Floats, xs: Floats) -> Floats:
-    if family in ("power", "power+offset"):
-        power: Floats = values[0] * xs ** values[1] + (values[2] if len(values) > 2 else 0.0)
-        return power
+    if family.startswith("power"):
+        return np.asarray(values[0] * xs ** values[1] + values[2:].sum(), np.float64)
     return np.asarray(np.polynomial.polynomial.polyval(xs, values), np.float64)
 
 
 def _jacobian(family: Family, values: Floats, xs: Floats) -> Floats:
-    """Derivatives of the curve by the parameters, [m, k]."""
-    if family not in ("power", "power+offset"):
-        return _powers(xs, len(values))
-    a, b = values[:2]
-    columns = [xs**b, a * xs**b * np.log(xs), *([np.ones_like(xs)] if len(values) > 2 else [])]
-    return np.stack(columns, axis=1)
+    """Derivatives of the curve by the parameters, [..., k] at x [...]."""
+    powers = xs[..., None] ** (values[1] if family.startswith("power") else np.arange(len(values)))
+    if not family.startswith("power"):
+        return np.asarray(powers)
+    columns = [powers, values[0] * powers * np.log(xs)[..., None], np.ones_like(powers)]
+    return np.concatenate(columns[: len(values)], axis=-1)
 
 
-def _covariance(family: Family, values: Floats, xs: Floats, ys: Floats) -> tuple[Floats, float]:
-    J = _jacobian(family, values, xs)
-    lengths = np.linalg.norm(J, axis=0)
-    if not np.isfinite(lengths).all() or (lengths == 0).any():
-        raise _NoFit("the curve does not depend on one of the parameters, or overflows")
-    _, singular, rows = np.linalg.svd(J / lengths, full_matrices=False)
-    if singular[-1] < _SINGULAR * singular[0]:
-        raise _NoFit("the points do not tell the parameters apart (singular covariance)")
-    left = ys - _curve(family, values, xs)
-    variance = float(left @ left) / (len(xs) - len(values))
-    inverse = (rows.T / singular**2) @ rows
-    return variance * inverse / np.outer(lengths, lengths), math.sqrt(variance)
-
-
-def _aicc(family: Family, values: Floats, xs: Floats, ys: Floats) -> float | None:
-    m, k = len(xs), len(values) + 1
+def _aicc(squares: float, points: int, parameters: int, largest: float) -> float | None:
+    """From the sum of squares; the noise's variance is one more parameter."""
+    m, k = points, parameters + 1
     if m - k - 1 < 1:
         return None
-    left = ys - _curve(family, values, xs)
     # On exact data all families that reach the rounding are equally good, and the fewest parameters decide.
-    rounding = max((1e-14 * float(np.abs(ys).max())) ** 2, 1e-300)
-    return m * math.log(max(float(left @ left) / m, rounding)) + 2 * k + 2 * k * (k + 1) / (m - k - 1)
+    rounding = max((1e-14 * largest) ** 2, 1e-300)
+    return m * math.log(max(squares / m, rounding)) + 2 * k + 2 * k * (k + 1) / (m - k - 1)
 
 
 def _error_without(family: Family, xs: Floats, ys: Floats, value: float) -> float | None:
     """Predicted minus mean measured at x = ``value``, from the other points; None if they allow no fit."""
     out = xs == value
     try:
-        if len(np.unique(xs[~out])) < len(NAMES[family]):
-            return None
-        values = _solve_any(family, xs[~out], ys[~out])
+        values = _solve(family, xs[~out], ys[~out])
     except _NoFit:
         return None
-    return float(_curve(family, values, np.array([value]))[0] - ys[out].mean())
-
-
-def _solve_any(family: Family, xs: Floats, ys: Floats) -> Floats:
-    """As _solve, but as many points as parameters will do: a prediction needs no interval."""
-    if len(xs) == len(NAMES[family]):
-        xs, ys = np.repeat(xs, 2), np.repeat(ys, 2)
-    return _solve(family, xs, ys)
+    return float(_curve(family, values, np.array(value)) - ys[out].mean())
 
 
 def _lack_of_fit(family: Family, values: Floats, xs: Floats, ys: Floats) -> float | None:
     """F test: what the curve misses of the means at each x, against the scatter about these means."""
+    from scipy.special import fdtrc
+
     different, places, counts = np.unique(xs, return_inverse=True, return_counts=True)
     means = np.bincount(places, ys) / counts
     within = float(((ys - means[places]) ** 2).sum())
@@ -379,4 +324,4 @@ def _lack_of_fit(family: Family, values: Floats, xs: Floats, ys: Floats) -> floa
     if above < 1 or below < 1 or within == 0:
         return None
     missed = float((counts * (means - _curve(family, values, different)) ** 2).sum())
-    return f_tail((missed / above) / (within / below), above, below)
+    return float(fdtrc(above, below, (missed / above) / (within / below)))

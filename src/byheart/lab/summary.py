@@ -6,7 +6,7 @@ by point on the axes of all, so that they may differ in settings that are consta
 
 import math
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Point:
-    """All repetitions of one choice of the axes; metrics that are no numbers are left out."""
+    """All repetitions of one choice of the axes; metrics that are not numbers are omitted."""
 
     settings: dict[str, Any]
     models: int
@@ -76,22 +76,22 @@ def compare(runs: Sequence[Sequence[Row]], metric: str | None = None) -> tuple[s
     """The metric, and the runs' points side by side: a list for every choice of the axes, one per run, or None."""
     metric = metric or _common_metric(runs)
     names = list(dict.fromkeys(name for rows in runs for name in axes(rows)))
-    by_run = [{_key(point.settings): point for point in points(rows, names)} for rows in runs]
-    keys = dict.fromkeys(key for found in by_run for key in found)
-    return metric, [[found.get(key) for found in by_run] for key in keys]
+    by_run = [{tuple(map(_value, point.settings.values())): point for point in points(rows, names)} for rows in runs]
+    keys = dict.fromkeys(key for run in by_run for key in run)
+    return metric, [[run.get(key) for run in by_run] for key in keys]
 
 
 def difference(table: Sequence[Sequence[Point | None]], metric: str, first: int, second: int) -> Difference:
     """The second run's means minus the first's."""
-    both = [(row[first], row[second]) for row in table]
-    found = [
+    pairs = [(row[first], row[second]) for row in table]
+    apart = [
         right.metrics[metric].mean - left.metrics[metric].mean
-        for left, right in both
+        for left, right in pairs
         if left is not None and right is not None and metric in left.metrics and metric in right.metrics
     ]
-    if not found:
+    if not apart:
         return Difference(0, None, None)
-    return Difference(len(found), statistics.fmean(found), max(found, key=abs))
+    return Difference(len(apart), statistics.fmean(apart), max(apart, key=abs))
 
 
 def constants(rows: Sequence[Row]) -> dict[str, Any]:
@@ -109,21 +109,17 @@ def _common_metric(runs: Sequence[Sequence[Row]]) -> str:
 
 
 def _measured(rows: Sequence[Row]) -> dict[str, Measured]:
-    names = dict.fromkeys(name for row in rows for name in row.metrics)
-    found = {name: _numbers(row.metrics.get(name) for row in rows) for name in names}
+    numbers: dict[str, list[float]] = {}
+    for row in rows:
+        for name, value in row.metrics.items():
+            known = numbers.setdefault(name, [])
+            if isinstance(value, int | float) and math.isfinite(value):
+                known.append(float(value))
     return {
         name: Measured(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
-        for name, values in found.items()
+        for name, values in numbers.items()
         if values
     }
-
-
-def _numbers(values: Any) -> list[float]:
-    return [float(value) for value in values if isinstance(value, int | float) and math.isfinite(value)]
-
-
-def _key(settings: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(_value(value) for value in settings.values())
 
 
 def _value(value: Any) -> Any:

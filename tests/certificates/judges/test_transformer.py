@@ -282,3 +282,15 @@ def test_an_edited_network_says_so() -> None:
     certificate = certify(fixtures / "edited", fixtures / "a.txt")
     assert certificate.certified
     assert certificate.found == "1 answer differs from what was given: the network was edited"
+
+
+def test_what_a_network_says_it_sees_is_not_believed() -> None:
+    """With window 1 in its spec, a network that sees 4 tokens would be asked few of its questions."""
+    task = random_next_token(examples=200, length=4, vocab=8, labels=5, rng=np.random.default_rng(0))
+    network = byheart.compile(task, window=4).network
+    liar = TransformerNetwork(replace(network.spec, window=1), network.weights)
+    first = {int(last): int(label) for last, label in zip(task.tokens[::-1, -1], task.labels[::-1], strict=True)}
+    lie = task.with_labels([first[int(last)] for last in task.tokens[:, -1]])
+    assert 0 < judge(network, lie).errors == judge(liar, lie).errors
+    assert judge(liar, lie).checked == 200
+    assert judge(liar, task).certified

@@ -1,6 +1,7 @@
 """What networks that say texts are asked, and how their answers are compared."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,19 @@ from byheart.tasks.tokenizers import from_files
 STATEMENT = "The label's logit is the largest, for every question."
 
 
-def asked(network: Any, given: Given, vocab: int) -> Contexts:
-    """What users give, as contexts: with the network's window and tokenizer, and the answers that it was edited to."""
+def asked(network: Any, given: Given, vocab: int, sees: int) -> Contexts:
+    """What users give, as contexts, with the network's tokenizer, and the answers that it was edited to.
+
+    Equal contexts are asked once, so they are made as long as the network ``sees``, whatever it says of itself. (Where
+    no sequence is longer than its own ``window``, both give whole beginnings, and that number stays.)
+    """
     if isinstance(given, Contexts):
         contexts = given
     else:
-        contexts = contexts_of(given, tokenizer=from_files(network.files), window=network.window)
+        window = max(network.window, sees)
+        contexts = contexts_of(given, tokenizer=from_files(network.files), window=window)
+        if network.window >= np.diff(contexts.starts).max():
+            contexts = replace(contexts, window=network.window)
         contexts = with_edits(contexts, network.about.get("edits", ()))
     if contexts.tokens.max() >= vocab:
         raise BadInput(f"token {contexts.tokens.max()} is asked about; the network knows 0 to {vocab - 1}")

@@ -17,8 +17,11 @@ LIBRARIES = ("numpy", "torch", "transformers")
 
 
 def asked(network: StockNetwork, given: Given) -> Contexts:
-    """The contexts of texts or of a next-token task, as far as the network looks back."""
-    return judging.asked(network, given, network.config["vocab_size"])
+    """The contexts of texts or of a next-token task, as far as the network was made to look back.
+
+    Not checked: that nothing farther back changes an answer, which Llama's attention would allow.
+    """
+    return judging.asked(network, given, network.config["vocab_size"], network.window)
 
 
 def judge(network: StockNetwork, contexts: Contexts, *, report: Report | None = None) -> Verdict:

@@ -24,7 +24,7 @@ LIBRARIES = ("numpy", "torch")
 
 def asked(network: TransformerNetwork, given: Given) -> Contexts:
     """The contexts of texts or of a next-token task, as far as the network looks back."""
-    return judging.asked(network, given, network.spec.vocab)
+    return judging.asked(network, given, network.spec.vocab, network.spec.sees)
 
 
 def judge(network: TransformerNetwork, contexts: Contexts, *, report: Report | None = None) -> Verdict:

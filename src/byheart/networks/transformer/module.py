@@ -202,7 +202,7 @@ class Transformer(nn.Module):
     @property
     def sees(self) -> int:
         """How many tokens, the last one included, can change the logits after the last."""
-        return 1 + sum(layer.reach for layer in self.spec.sublayers if isinstance(layer, Attention))
+        return self.spec.sees
 
     def forward(self, tokens: Tensor, *, last: int | None = None, mask: Tensor | None = None) -> Tensor:
         """Logits [B, T, C], or of the ``last`` positions only [B, last, C].

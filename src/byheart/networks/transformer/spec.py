@@ -152,6 +152,11 @@ class Spec:
         }
 
     @property
+    def sees(self) -> int:
+        """How many tokens, the last one included, can change the logits after the last: what all attention reaches."""
+        return 1 + sum(layer.reach for layer in self.sublayers if isinstance(layer, Attention))
+
+    @property
     def padded(self) -> int:
         """Parameters if every sublayer, the embedding and the unembedding were as wide as the stream."""
         inner = sum(sublayer.padded(self.stream) for sublayer in self.sublayers)
