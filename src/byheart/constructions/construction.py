@@ -67,13 +67,13 @@ class Construction:
     plan: Callable[[Size, Setting, Any], Plan] = _no_plan
     """The plan for the hardest task of a size, in a setting that it covers; BadInput for sizes that it is not for."""
     orders: Mapping[str, str] = field(default_factory=dict)
-    """By kind of task, what is published (or claimed) about the number of parameters, in words."""
+    """What is published (or claimed) about the number of parameters, in words, by kind of task."""
     hypotheses: Callable[[Task, Any], list[Hypothesis]] | None = None
     """Task and settings → the theorem's hypotheses, each with a verdict; None if there is no theorem to check."""
     colour: str = "#222222"
-    """Of its curve in pictures."""
+    """The colour of its curve in pictures."""
     dash: tuple[int, tuple[int, ...]] | None = None
-    """Of its curve in pictures, where it may coincide with another; None: solid."""
+    """The dashes of its curve in pictures, where it may coincide with another; None: solid."""
     flags: str = ""
     """Flags for the example in its help text."""
 

@@ -194,7 +194,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
 
 
 def hypotheses(task: Task, settings: Settings) -> list[Hypothesis]:
-    """Those of all theorems on sequences; and no token twice, which the paper asks for and our proof does not."""
+    """The hypotheses of all theorems on sequences; and no token twice, which the paper needs and our proof does not."""
     common = of_sequences(NAME, task, positions=settings.positions)
     return common if settings.positions else [*common, no_token_twice(task)]
 

@@ -86,7 +86,7 @@ def from_file(path: Path) -> Construction:
 
 @cache
 def _register_installed() -> None:
-    """Those of installed packages, once; one that does not load is skipped with a warning."""
+    """Register those of installed packages, once; one that does not load is skipped with a warning."""
     for entry in entry_points(group=GROUP):
         try:
             register(_checked(entry.load(), f"entry point {entry.name}"))

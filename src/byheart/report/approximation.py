@@ -123,7 +123,7 @@ def _draw_errors(axes: Any, results: Results) -> None:
 
 
 def _apart(epsilons: list[float]) -> list[float]:
-    """Those of the values, which fall, that have room for a number beside them on a logarithmic axis."""
+    """Those of the values, given in falling order, that have room for a number on a logarithmic axis."""
     room = (max(epsilons) / min(epsilons)) ** 0.14
     chosen = epsilons[:1]
     for epsilon in epsilons[1:]:

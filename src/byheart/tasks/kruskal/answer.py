@@ -45,7 +45,7 @@ class Kruskal:
     """N."""
     lower: int
     lower_by: str
-    """In words, what certifies the lower bound."""
+    """What certifies the lower bound, in words."""
     upper: int
     circuit: tuple[int, ...] | None = None
     """Dependent vectors, ``upper`` + 1 of them, verified exactly; ``None`` if ``upper`` is N."""
@@ -59,7 +59,7 @@ class Kruskal:
 
     @property
     def upper_by(self) -> str:
-        """In words, what certifies the upper bound."""
+        """What certifies the upper bound, in words."""
         if self.circuit is None:
             return f"there are {self.vectors} vectors"
         if self.upper == 0:

@@ -61,7 +61,7 @@ def divergence(logits: ArrayLike, probabilities: ArrayLike, weights: ArrayLike) 
 
 
 def log_softmax(L: Floats) -> Floats:
-    """Of every row."""
+    """The logarithm of the softmax of every row."""
     L = L - L.max(axis=1, keepdims=True)
     return np.asarray(L - np.log(np.exp(L).sum(axis=1, keepdims=True)), np.float64)
 
