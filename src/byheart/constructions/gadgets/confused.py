@@ -21,6 +21,7 @@ def confused(layer: HardmaxAttention, tokens: Ids, length: int) -> tuple[tuple[i
 
     They hold different tokens, and the same first one. None if no two sequences are confused.
 
+    >>> import numpy as np
     >>> from byheart.networks.exact import integers
     >>> one = integers([[1]])
     >>> confused(HardmaxAttention(one, one, one, one), np.array([[1], [2], [3], [4]]), 3)
