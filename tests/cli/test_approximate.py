@@ -111,7 +111,7 @@ BAD = {
     "picture.gif: expected a picture's name": ("rank", "--plot", "picture.gif"),
     "no/picture.png: its folder does not exist": ("rank", "--plot", "no/picture.png"),
     "t.npz: exists and is no network that Byheart wrote": ("rank", "--out", "t.npz"),
-    "'dana-2025' does not memorize one label for every token": ("rank", "--construction", "dana-2025"),
+    "'dana-2025' does not memorize one label per token": ("rank", "--construction", "dana-2025"),
     "sequences; expected at most 200,000": ("rank", "--epsilon", 0.001),
 }
 

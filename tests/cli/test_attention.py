@@ -107,7 +107,7 @@ def test_a_tolerance_is_asked_of_softmax_networks_only(network: Path, queries: P
         "the network reads contexts and queries; the task has token ids"
         in run("certify", "soft", "--task", "t.npz").complaint
     )
-    assert "heads are shown of a softmax network" in run("show", "net", "--task", "t.npz").complaint
+    assert "only softmax networks have heads to show" in run("show", "net", "--task", "t.npz").complaint
 
 
 def test_the_whole_way_of_dana(work: Path, run: Run) -> None:
