@@ -102,6 +102,7 @@ def test_what_it_refuses(model):
         model(torch.zeros(1, 3).long(), labels=torch.zeros(1, 3).long(), logits_to_keep=1)
 
 
+@pytest.mark.slow
 def test_without_transformers():
     script = "import sys; sys.modules['transformers'] = None; import byheart.hf"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)

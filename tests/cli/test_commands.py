@@ -336,6 +336,7 @@ def test_bounds(run: Run) -> None:
     assert "Smallest" in said.out
 
 
+@pytest.mark.slow
 def test_bounds_tell_their_hypotheses(run: Run) -> None:
     """At n = 1 Dana's corollary does not hold; two tokens make no ten different ones, which is said unasked."""
     sizes = ("bounds", "--examples", 10, "--length", 1, "--vocab", 2)
@@ -411,6 +412,7 @@ def test_compare_shows_refusals(work: Path, run: Run) -> None:
     assert all(refused[name].endswith("the task is seq-to-seq") for name in SOFTMAX)
 
 
+@pytest.mark.slow
 def test_compare_several_tasks(work: Path, run: Run) -> None:
     save(SeqToSeq(tokens=[[0, 1], [2, 3]], labels=[[0, 1], [1, 0]]), "s.npz")
     said = run("compare", "--task", "s.npz", "t.npz", "--plot", "p.svg", "--plot-constant", "c.svg")
@@ -426,6 +428,7 @@ def test_compare_several_tasks(work: Path, run: Run) -> None:
 # the whole way, in processes of their own
 
 
+@pytest.mark.slow
 def test_the_whole_way_in_other_processes(work: Path) -> None:
     def byheart(*arguments: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "byheart", *arguments, "--json"]

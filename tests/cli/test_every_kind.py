@@ -84,6 +84,7 @@ def test_on_the_command_line(case: str, work: Path, run: Run) -> None:
         assert Path("all/text").read_text() == TEXT
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_options_of_other_kinds_are_refused(case: str, work: Path, run: Run) -> None:
     questions = asked(case, work)

@@ -583,6 +583,7 @@ def test_the_default_heads_are_enough_for_more_dimensions_than_tokens() -> None:
     assert byheart.certify(built(task, model_dim=9).network, task).certified
 
 
+@pytest.mark.slow
 def test_the_closed_bound_holds_for_an_almost_look_up_table() -> None:
     """ω = 40, d = 31 > 8 log 41: one token has nearly all, and the bound is below that of a uniform answer."""
     rng = np.random.default_rng(0)

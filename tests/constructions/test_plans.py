@@ -35,6 +35,7 @@ def random_tasks(draw: st.DrawFn) -> NextToken | SeqToSeq:
     return draw(st.sampled_from([random_next_token, random_seq_to_seq]))(**sizes)
 
 
+@pytest.mark.slow
 @given(random_tasks(), st.booleans())
 @settings(deadline=None, max_examples=100)
 def test_planned_is_built_and_the_worst_case_is_worse(task: NextToken | SeqToSeq, positions: bool) -> None:

@@ -45,6 +45,7 @@ def test_the_estimate_solves_the_equations_of_the_likelihood(k: tuple[int, ...],
     assert [missed.sum(), missed @ x] == pytest.approx([0, 0], abs=1e-9 * sum(k))
 
 
+@pytest.mark.slow
 def test_the_interval_covers_at_the_nominal_rate() -> None:
     """At 20 tries a point; the level is asymptotic. 200 draws at 95 %: 190 ± 3.1."""
     rng, xs, covered = np.random.default_rng(0), np.linspace(0, 10, 6), 0

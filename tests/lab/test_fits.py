@@ -35,6 +35,7 @@ def test_without_noise_the_planted_parameters_come_back(family: Family) -> None:
     np.testing.assert_allclose(law.at(X), planted(family), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_intervals_cover_at_the_nominal_rate(family: Family) -> None:
     """200 draws at 90 %: the count is binomial with deviation 4.2, and 4.5 deviations are left on either side."""

@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_torch_and_numpy_are_enough_to_train_and_to_write_runs(tmp_path: Path) -> None:
     """It is to run on machines with a GPU where little is installed."""
     script = (

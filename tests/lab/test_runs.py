@@ -176,6 +176,7 @@ HOLD = """
 """
 
 
+@pytest.mark.slow
 def test_the_lock_of_a_process_that_was_killed_is_taken_over(tmp_path: Path) -> None:
     with Run.create(tmp_path / "run", experiment(1)) as run:
         pass
@@ -310,6 +311,7 @@ KILLS = """
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
     """A process is forked, works, and is killed at a random moment, until one comes to the end."""
     shutil.copy(TOY, tmp_path)

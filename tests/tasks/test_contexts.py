@@ -72,6 +72,7 @@ def some_words(draw):
     return draw(st.lists(word, min_size=1, max_size=5))
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(some_words())
 def test_found_windows_are_right(words):
@@ -88,6 +89,7 @@ def test_found_windows_are_right(words):
     assert (np.diff(contexts.places) > 0).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=500)
 @given(some_words(), st.integers(1, 40))
 def test_given_windows_are_right(words, window):

@@ -4,6 +4,8 @@ import runpy
 from itertools import islice
 from pathlib import Path
 
+import pytest
+
 from byheart.tasks.docstrings import library_docstrings
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "docstrings.py"
@@ -20,12 +22,14 @@ def test_modules_by_path_and_strings_by_line(tmp_path: Path) -> None:
     assert list(library_docstrings(tmp_path)) == [["B,\nthe module.", "C.", "f."], ["In a folder.", "Too."]]
 
 
+@pytest.mark.slow
 def test_the_library_says_the_same_each_time() -> None:
     first, again = (list(islice(library_docstrings(), 20)) for _ in range(2))
     assert first == again
     assert all(text for found in first for text in found)
 
 
+@pytest.mark.slow
 def test_the_script_separates_modules_by_form_feeds(tmp_path: Path) -> None:
     script = runpy.run_path(str(SCRIPT))
     script["main"](str(tmp_path / "docs.txt"))

@@ -28,6 +28,7 @@ def test_few_random_queries_meet_all_of_mahdavi(shared: bool) -> None:
     assert len(needed) == 4
 
 
+@pytest.mark.slow
 def test_many_queries_stay_open_and_the_estimate_is_called_one() -> None:
     answer, why = verdicts("mahdavi-2024", queries(examples=120, length=10, dim=16))["every n queries are independent"]
     assert answer == "undecided"

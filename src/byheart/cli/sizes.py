@@ -22,7 +22,7 @@ class SizeFlags:
     dim: int | None = None
     """d: tokens are vectors of this dimension instead of ids."""
     setting: Literal["next-token", "seq-to-seq"] = "next-token"
-    """What is memorized: one label a sequence, or one a token."""
+    """What is memorized: one label per sequence, or one per token."""
     positions: bool = False
     """Networks with positional codes."""
 

@@ -133,6 +133,7 @@ def test_one_bit_of_one_weight(compiled: Built) -> None:
     assert np.isfinite(after)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("examples", "length", "vocab", "labels"), [(2, 1, 2, 2), (3, 2, 5, 3), (5, 3, 10, 2), (30, 3, 2000, 300)]
 )

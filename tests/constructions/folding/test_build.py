@@ -190,6 +190,7 @@ def test_adversarial_with_positions(task: NextToken | SeqToSeq) -> None:
     memorize(task, positions=True)
 
 
+@pytest.mark.slow
 def test_order_matters_with_positions() -> None:
     """All 120 orders of five tokens, each with a label of its own."""
     orders = list(permutations(range(5)))

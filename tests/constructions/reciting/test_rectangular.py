@@ -91,6 +91,7 @@ def test_small_tasks(sizes: tuple[int, int, int, int, str], form: tuple[str, int
     check(compile(task_of(*sizes), settings=Settings(*form)), tmp_path / "net")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "sizes",
     [(3000, 2, 2000, 2, "uniform"), (3000, 8, 64, 300, "skewed"), (2500, 12, 30, 5000, "neighbours")],

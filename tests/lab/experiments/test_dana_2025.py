@@ -96,6 +96,7 @@ def plain_losses(member, steps):
     return torch.stack(losses)
 
 
+@pytest.mark.slow
 def test_losses_of_256_steps_are_those_of_a_plain_loop():
     member = member_of(ONE)
     stack = Stack([member], member.architecture, torch.device("cpu"), torch.float64, graph=False)

@@ -70,6 +70,7 @@ def test_the_loss_is_a_mean_over_tokens_and_stays_above_the_entropy():
         assert row["parameters"] == row["vocab"] * (17 + config.hidden) + 1088 + 17 * config.hidden
 
 
+@pytest.mark.slow
 def test_enough_units_reach_the_entropy():
     configs = [Config(3, 32, frozen=frozen, steps=1000, learning_rate=3e-3) for frozen in (False, True)]
     rows = work(configs, texts=TEXTS)

@@ -102,6 +102,7 @@ beyond = st.sampled_from([2**130, -(2**1030), 3 * 2**60])
 divisions = st.one_of(st.just(0), st.integers(0, 2), st.sampled_from([11, 24, 53, 160, 1100]))
 
 
+@pytest.mark.slow
 @both_floats
 @tries(200)
 @given(data=st.data())

@@ -121,6 +121,7 @@ def test_a_chain_by_hand():
     assert program(from_integers(integers([[5]]))).exponent == 0
 
 
+@pytest.mark.slow
 @tries(400)
 @given(st.data())
 def test_chains_are_exact(data):
