@@ -14,6 +14,12 @@ def missing(package: str, purpose: str, extra: str) -> str:
     return f"{purpose} needs {package}, which is not installed; install it, or Byheart with its extra {extra}"
 
 
+def check_seed(seed: object) -> None:
+    """BadInput unless ``seed`` is a whole number, 0 or more."""
+    if not isinstance(seed, int) or seed < 0:
+        raise BadInput(f"seed is {seed!r}; expected a whole number, 0 or more")
+
+
 class BadInput(ValueError):  # noqa: N818 (it names what is wrong, and reads well in `raise`)
     """Input that cannot be used: a malformed file, a task outside a theorem's hypotheses, an impossible setting.
 

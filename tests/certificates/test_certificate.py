@@ -177,3 +177,21 @@ def test_nothing_to_write_to(tmp_path: Path) -> None:
         with pytest.raises(BadInput, match=path.name):
             write(certify(NETWORK, TASK), path)
     assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+
+
+def test_nothing_but_a_certificate_is_replaced(tmp_path: Path) -> None:
+    task = NextToken(tokens=[[0], [1]], labels=[1, 0])
+    certificate = certify(build("interpolate", task), task)
+    (tmp_path / "thesis.tex").write_text("years of work")
+    (tmp_path / "folder").mkdir()
+    for name, message in (
+        ("thesis.tex", "not a certificate"),
+        ("folder", "is no file"),
+        ("no/c.json", "does not exist"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            write(certificate, tmp_path / name)
+    assert (tmp_path / "thesis.tex").read_text() == "years of work"
+    write(certificate, tmp_path / "c.json")
+    write(certificate, tmp_path / "c.json")
+    assert (tmp_path / "c.json").stat().st_mode & 0o777 == 0o644

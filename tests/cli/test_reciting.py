@@ -235,7 +235,7 @@ def test_a_folder_with_other_things(here: Path, run: Run, everything: Everything
     (here / "net" / "thesis.tex").write_text("the only copy")
     before = everything(here)
     complaint = run("compile", "hamlet.txt", "-o", "net").complaint
-    assert "net: exists and is no network that Byheart wrote; choose another name or remove it" in complaint
+    assert "net: exists and is no network that Byheart wrote (it holds 'thesis.tex'); choose another name" in complaint
     assert "hamlet.txt" in run("compile", "macbeth.txt", "-o", "hamlet.txt").complaint
     assert everything(here) == before
 

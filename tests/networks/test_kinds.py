@@ -84,7 +84,7 @@ def test_a_network_of_ours_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").write_bytes(b"cat")
     for name in ("llama", "photos"):
-        with pytest.raises(BadInput, match=f"{name}: exists and is no network that Byheart wrote; choose another name"):
+        with pytest.raises(BadInput, match=f"{name}: exists and is no network that Byheart wrote.*; choose another"):
             save(real(), tmp_path / name)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["llama", "net", "photos"]
 
@@ -139,3 +139,21 @@ def test_networks_of_texts_speak(name: str) -> None:
         alone = list(generate(network, text["prompt"], end=end, tokens=text["tokens"] + 1))
         assert alone == [*said, end]
         assert tokenizer.decode([*text["prompt"], *said]) == (FIXTURES / text["name"]).read_bytes()
+
+
+def test_what_was_put_beside_a_network_is_kept(tmp_path: Path) -> None:
+    save(exact(), tmp_path / "net")
+    (tmp_path / "net" / "notes.txt").write_text("years of work")
+    with pytest.raises(BadInput, match=r"net: exists and is no network that Byheart wrote \(it holds 'notes.txt'\)"):
+        save(real(), tmp_path / "net")
+    assert (tmp_path / "net" / "notes.txt").read_text() == "years of work"
+
+
+def test_links_are_followed(tmp_path: Path) -> None:
+    save(exact(), tmp_path / "real")
+    (tmp_path / "link").symlink_to("real")
+    save(real(), tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert isinstance(load(tmp_path / "real"), SoftmaxNetwork)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "real").iterdir()} == {0o644}

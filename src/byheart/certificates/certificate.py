@@ -87,15 +87,25 @@ class Certificate:
         return asdict(self)
 
 
+def check_place(path: Path) -> None:
+    """BadInput if no certificate can be written to ``path``: something else is there, or its folder is not."""
+    if not path.parent.is_dir():
+        raise BadInput(f"{path}: cannot be written: its folder does not exist")
+    if path.is_symlink() or path.exists():
+        if not path.is_file():
+            raise BadInput(f"{path}: is no file; expected a place for a certificate")
+        read(path)
+
+
 def write(certificate: Certificate, path: Path) -> None:
-    """Write the certificate, whole or not at all."""
-    if path.is_dir() or not path.parent.is_dir():
-        raise BadInput(f"{path}: cannot be written: it is a folder, or its folder does not exist")
+    """Write the certificate, whole or not at all; nothing but a certificate is replaced."""
+    check_place(path)
     handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(certificate.as_json(), file, indent=1, ensure_ascii=False)
             file.write("\n")
+        os.chmod(temporary, 0o644)  # for others to re-check
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)
@@ -115,7 +125,7 @@ def read(path: Path) -> Certificate:
         return Certificate(**fields)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; certify the network first") from None
-    except (OSError, TypeError, ValueError) as error:
+    except (OSError, RecursionError, TypeError, ValueError) as error:
         raise BadInput(f"{path}: not a certificate ({error})") from error
 
 

@@ -12,6 +12,7 @@ from byheart.cli.own import OwnConstructions
 from byheart.constructions import Built, Construction, build, find, known
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
+from byheart.networks.folders import check_destination
 
 Settings = TypeVar("Settings")
 
@@ -37,6 +38,7 @@ class Build(Generic[Settings]):
         from byheart.certificates.features import impossible
         from byheart.tasks import load
 
+        check_destination(self.out)
         task = load(self.task)
         with steps(f"building {self.entry.name}", quiet=self.json) as report:
             try:

@@ -45,11 +45,16 @@ class CertifyCommand:
         import numpy as np
 
         from byheart.certificates import certify, controls, recheck, write
+        from byheart.certificates.certificate import check_place
         from byheart.certificates.judges import asked
         from byheart.networks import load
 
         options: dict[str, Any] = {name: getattr(self, name) for name in ("evaluator", "threads", "tolerance")}
         path = self.out or self.network / "certificate.json"
+        if self.seed < 0:
+            raise BadInput(f"--seed is {self.seed}; expected 0 or more")
+        if not self.recheck and self.network.is_dir():
+            check_place(path)
         with steps("reading", quiet=self.json):
             network = load(self.network)
             questions = asked(network, given_by(self.files, self.task))
@@ -86,7 +91,8 @@ class CertifyCommand:
         if self.recheck:
             return f"{path} was checked again: the same weights, the same task"
         what = f"--task {self.task}" if self.task is not None else " ".join(map(str, self.files))
-        return f"wrote {path}; check it again with:  byheart certify {self.network} {what} --recheck"
+        options = f" -o {self.out}" * (self.out is not None) + f" --tolerance {self.tolerance}" * bool(self.tolerance)
+        return f"wrote {path}; check it again with:  byheart certify {self.network} {what}{options} --recheck"
 
 
 def print_verdict(certificate: "Certificate", before: str = "") -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from byheart.constructions.built import Built
-from byheart.constructions.construction import Construction, settings_from
-from byheart.constructions.registry import find
-from byheart.errors import BadInput
+from byheart.constructions.construction import Construction, Made, settings_from
+from byheart.constructions.registry import find, is_built_in
+from byheart.errors import BadInput, check_seed
 from byheart.progress import Report
 from byheart.tasks import Task
 
@@ -37,17 +37,19 @@ def build(
     chosen = find(construction)
     if not isinstance(task, Task):
         raise BadInput(f"expected a task such as byheart.tasks.NextToken(…); got {type(task).__name__}")
-    if seed < 0:
-        raise BadInput(f"seed is {seed}; expected 0 or more")
+    check_seed(seed)
     settings = settings_from(chosen.settings, chosen.name, settings, given)
     start = time.perf_counter()
     made = chosen.build(task, settings, np.random.default_rng(seed), report)
     seconds = time.perf_counter() - start
+    if not isinstance(made, Made):
+        raise BadInput(f"{chosen.name}: its build returned {type(made).__name__}; expected byheart.constructions.Made")
     account = made.network.account
     if not made.plan.agrees_with(account):
-        raise AssertionError(
-            f"{chosen.name}: built {account.dense} parameters, planned {made.plan.dense}: a mistake in the construction"
-        )
+        sizes = "{} parameters, depth {}, width {}"
+        counted, planned = (sizes.format(one.dense, one.depth, one.width) for one in (account, made.plan))
+        mistake = f"{chosen.name}: built {counted}, planned {planned}: a mistake in the construction"
+        raise AssertionError(mistake) if is_built_in(chosen) else BadInput(mistake)
     allowed = getattr(settings, "bits", None)
     if allowed is not None and account.max_bits > allowed:
         raise BadInput(

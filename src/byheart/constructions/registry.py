@@ -44,6 +44,11 @@ def register(construction: Construction) -> None:
     CONSTRUCTIONS[construction.name] = construction
 
 
+def is_built_in(construction: Construction) -> bool:
+    """Whether a mistake in it is Byheart's own."""
+    return construction in _BUILT_IN
+
+
 def known() -> dict[str, Construction]:
     """All constructions by name, those of installed packages among them."""
     _register_installed()
@@ -79,7 +84,7 @@ def from_file(path: Path) -> Construction:
     module = sys.modules[name] = module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{path}: running it failed: {type(error).__name__}: {error}") from error
     return _checked(getattr(module, "CONSTRUCTION", None), f"{path}: its CONSTRUCTION")
 

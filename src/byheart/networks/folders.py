@@ -20,6 +20,8 @@ from byheart.errors import BadInput
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 """Files that are kept beside a network, as Hugging Face lays them out."""
+OURS = {CONFIG, WEIGHTS, *TOKENIZER, "generation_config.json", "certificate.json", "grid", "grid.npz"}
+"""What Byheart itself writes into a network's folder."""
 EXACT = "byheart-exact-1"
 """The ``format`` of an exact network."""
 SOFTMAX = "byheart-softmax-1"
@@ -81,22 +83,33 @@ def read_beside(folder: Path) -> dict[str, bytes]:
 def check_destination(folder: Path) -> None:
     """BadInput if ``folder`` holds anything but a network that Byheart wrote, which may be replaced.
 
-    Byheart writes ``about`` into every config.json: a model of other people's is never replaced.
+    Byheart writes ``about`` into every config.json, and no files but those of ``OURS``: a model of other people's, or
+    a folder where something else was put beside ours, is never replaced.
     """
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if folder.is_dir():
+        strange = sorted(path.name for path in folder.iterdir() if path.name not in OURS)
+        if not any(folder.iterdir()) or (not strange and _has_about(folder)):
+            return
+        beside = f" (it holds {strange[0]!r})" if strange else ""
+    elif not folder.exists() and not folder.is_symlink():
         return
+    else:
+        beside = ""
+    raise BadInput(f"{folder}: exists and is no network that Byheart wrote{beside}; choose another name or remove it")
+
+
+def _has_about(folder: Path) -> bool:
     try:
-        ours = "about" in read_config(folder)
+        return "about" in read_config(folder)
     except BadInput:
-        ours = False
-    if not ours:
-        raise BadInput(f"{folder}: exists and is no network that Byheart wrote; choose another name or remove it")
+        return False
 
 
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
     """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error."""
     check_destination(folder)
+    folder = folder.resolve()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         new = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
@@ -106,6 +119,8 @@ def replacing(folder: Path) -> Iterator[Path]:
     try:
         yield new
         new.chmod(0o755)
+        for path in new.iterdir():
+            path.chmod(0o644)
         if folder.exists():
             os.replace(folder, aside)
         try:

@@ -16,7 +16,7 @@ class Network(ABC):
     """Tensors with names, and how deep and how wide they stand.
 
     ``about`` and ``files`` are what lies beside the weights in a folder. They say where a network comes from and how to
-    talk to it; no judge believes them, and the fingerprint does not cover them.
+    talk to it, and the fingerprint does not cover them. A certificate that rests on one of them says so.
     """
 
     kind: ClassVar[str]

@@ -24,7 +24,8 @@ def with_edits(contexts: Contexts, edits: Sequence[Mapping[str, Any]]) -> Contex
         if not isinstance(number, int) or not 0 <= number < len(lengths) or not 0 <= token < lengths[number]:
             raise BadInput(f"the network was edited at token {token} of {text!r}, which is not in what was given")
         changes[question_at(contexts, int(contexts.starts[number]) + token)] = edit["label"]
-    return replace(with_labels(contexts, changes), edited=len(changes))
+    changed = with_labels(contexts, changes)
+    return replace(changed, edited=int((changed.labels != contexts.labels).sum()))
 
 
 def _is_edit(edit: object) -> bool:

@@ -421,3 +421,12 @@ def test_flipped_bits_of_a_construction_are_found_out(constructed: ExactNetwork,
     lie = lies(constructed, CONSTRUCTED, seed)[1]
     assert lie.found
     assert lie.verdict.counterexample is not None
+
+
+def test_one_layer_object_used_twice_is_two_layers() -> None:
+    """The same attention object at two places, and two equal ones, give the same outputs."""
+    twice = on_tokens(SCALAR, SCALAR, length=2)
+    equal = on_tokens(SCALAR, replace(SCALAR), length=2)
+    task = NextToken(tokens=[[3, 1]], labels=[10])
+    assert judge(twice, task).margin == judge(equal, task).margin
+    assert judge(twice, task).certified

@@ -11,6 +11,7 @@ from byheart.certificates import Counterexample, judge
 from byheart.constructions import build
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, UniformAttention, integers
+from byheart.networks.exact.evaluate import evaluate
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
 
 
@@ -166,3 +167,28 @@ def test_one_number_is_one_answer() -> None:
     network = ExactNetwork((chain,), inputs="tokens", outputs="last", length=1)
     with pytest.raises(BadInput, match="the network gives 2 numbers for a label; expected one"):
         judge(network, NextToken(tokens=[[0], [1]], labels=[0, 1]))
+
+
+@pytest.mark.parametrize("shift", [2**62, 2**40, 1.5, -1, True])
+def test_shifts_that_would_wrap_are_refused(shift: object) -> None:
+    """Four shifts of 2⁶² add up to 0 in 64 bits; true outputs are x / 2^(2⁶⁴)."""
+    with pytest.raises(BadInput, match=r"shift is .*; expected an integer, 0 or more and at most"):
+        Affine(integers([[1]]), integers([0]), shift=shift)
+    many = FeedForward(tuple(Affine(integers([[1]]), integers([0]), shift=1 << 21) for _ in range(3)))
+    with pytest.raises(BadInput, match=r"the layers shift by 6,291,456 bits in all; expected at most 4,194,304"):
+        ExactNetwork((many,), inputs="tokens", outputs="last", length=1)
+
+
+def test_machine_integers_are_refused() -> None:
+    """2⁴⁰ · 2⁴⁰ is 0 in 64 bits."""
+    wraps = np.array([[2**40]])
+    with pytest.raises(BadInput, match=r"attention\.W_V is int64; expected integers of any size"):
+        ExactNetwork((UniformAttention(W_V=wraps, W_O=wraps),), inputs="tokens", outputs="last", length=1)
+
+
+def test_terms_of_many_limbs_do_not_overflow() -> None:
+    """(2^(24·9000) − 1)²: one term adds 9,000 products of 2⁴⁸ to a limb, more than are added up between carries."""
+    largest = 2 ** (24 * 9000) - 1
+    chain = FeedForward(tuple(Affine(integers([[largest]]), integers([0])) for _ in range(2)))
+    network = ExactNetwork((chain,), inputs="tokens", outputs="last", length=1)
+    assert evaluate(network, np.array([[1]]))[0] == largest**2

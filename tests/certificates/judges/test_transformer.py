@@ -295,3 +295,39 @@ def test_what_a_network_says_it_sees_is_not_believed() -> None:
     assert 0 < judge(network, lie).errors == judge(liar, lie).errors
     assert judge(liar, lie).checked == 200
     assert judge(liar, task).certified
+
+
+def test_opposite_logits_in_float64_are_noticed() -> None:
+    """2²⁵ + 1 − 2²⁵ is 0 in float32 and 1 in float64: both logits change their signs, and the answer changes."""
+    parts = [FeedForward(name, "relu", reads=(1,), writes=(0,), units=1, bias=False) for name in ("add", "sub")]
+    spec = Spec(1, 2, 1, 2, "float32", embeds=(0, 1), unembeds=(0,), sublayers=tuple(parts))
+    tensors = {
+        "embedding.W_E": [[2.0**25, 1]],
+        "add.W_in": [[[1]]],
+        "add.W_out": [[[1]]],
+        "sub.W_in": [[[1]]],
+        "sub.W_out": [[[-(2.0**25)]]],
+        "unembedding.W_U": [[-1], [1]],
+        "unembedding.b_U": [0.5, -0.5],
+    }
+    network = from_arrays(spec, {name: np.array(tensor, np.float32) for name, tensor in tensors.items()})
+    verdict = judge(network, NextToken([[0]], [0], label_count=2))
+    assert (verdict.certified, verdict.errors, verdict.undecided) == (False, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"act": "gelu"}, "act is 'gelu', up is 'none'; expected"),
+        ({"up": "both"}, "act is 'relu', up is 'both'; expected"),
+        ({"name": "mix"}, "a sublayer is called 'mix'; expected a name of its own"),
+        ({"name": "a.b"}, "a sublayer is called 'a.b'; expected a name of its own"),
+        ({"name": "embedding"}, "two parts have one name; expected different ones"),
+    ],
+)
+def test_a_spec_that_lies_about_itself_is_refused(changes: dict[str, str], message: str) -> None:
+    given = {"name": "one", "act": "relu", "reads": (0,), "writes": (0,), "units": 1}
+    with pytest.raises(BadInput, match=message):
+        Spec(2, 2, 1, 1, "float32", embeds=(0,), unembeds=(0,), sublayers=(FeedForward(**(given | changes)),))
+    with pytest.raises(BadInput, match="bfloat16 names nope; expected tensors of feed-forward sublayers"):
+        Spec(2, 2, 1, 1, "float32", embeds=(0,), unembeds=(0,), sublayers=(), bfloat16=("nope",))

@@ -16,7 +16,7 @@ def test_an_affine_map_whose_parts_do_not_fit_is_refused():
         affine([1, 2], [0, 0], role="fold")
     with refused(r"fold: b has shape \(1,\); expected \(2,\)"):
         affine([[1], [2]], [0], role="fold")
-    with refused("fold: shift is -1; expected 0 or more"):
+    with refused("fold: shift is -1; expected an integer, 0 or more and at most 4,194,304"):
         affine([[1]], [0], shift=-1, role="fold")
 
 

@@ -41,7 +41,7 @@ def example():
 
 @pytest.mark.parametrize("key", ["score_shift", "shift"])
 def test_shifts_are_not_negative(key):
-    with pytest.raises(BadInput, match=f"^mix: {key} is -1; expected an integer, 0 or more$"):
+    with pytest.raises(BadInput, match=f"^mix: {key} is -1; expected an integer, 0 or more and at most 4,194,304$"):
         softmax(ONE, ONE, ONE, ONE, name="mix", **{key: -1})
     assert getattr(softmax(ONE, ONE, ONE, ONE, **{key: 10**6}), key) == 10**6
 

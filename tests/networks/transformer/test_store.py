@@ -84,7 +84,7 @@ def test_foreign_folders_stay(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("words")
     for place in (tmp_path / "mine", tmp_path / "mine" / "thesis.txt"):
-        with pytest.raises(BadInput, match="exists and is no network that Byheart wrote; choose another name or rem"):
+        with pytest.raises(BadInput, match="exists and is no network that Byheart wrote"):
             networks.save(network, place)
     with pytest.raises(BadInput, match="cannot be written"):
         networks.save(network, tmp_path / "mine" / "thesis.txt" / "network")
@@ -162,7 +162,7 @@ DAMAGES = {
     "unknown key": (lambda f: change_spec(f, colour=1), "unknown keys"),
     "precision": (lambda f: change_spec(f, precision="int8"), "precision is 'int8'; expected one of float32, float64"),
     "vocab": (lambda f: change_spec(f, vocab="3"), "vocab is '3'; expected a whole number"),
-    "a huge vocab": (lambda f: change_spec(f, vocab=10**15), r"embedding.W_E is \[3, 1\]; config.json describes"),
+    "a huge vocab": (lambda f: change_spec(f, vocab=10**15), r"vocab is 10+; expected a whole number from 1 to"),
     "a short stream": (lambda f: change_spec(f, stream=2), "unembeds has features 2 to 2; expected 0 to 1"),
     "features": (lambda f: change_layer(f, 0, reads=["7:8"]), "previous: reads has features 7 to 7; expected 0 to 2"),
     "dilation": (lambda f: change_layer(f, 0, dilation=0), "previous: dilation is 0; expected a whole number from 1"),

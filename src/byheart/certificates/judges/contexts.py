@@ -16,8 +16,6 @@ from byheart.tasks.edits import with_edits
 from byheart.tasks.questions import Given, contexts_of
 from byheart.tasks.tokenizers import from_files
 
-STATEMENT = "The label's logit is the largest, for every question."
-
 
 def asked(network: Any, given: Given, vocab: int, sees: int) -> Contexts:
     """What users give, as contexts, with the network's tokenizer, and the answers that it was edited to.
@@ -39,7 +37,12 @@ def asked(network: Any, given: Given, vocab: int, sees: int) -> Contexts:
 
 
 def compared(
-    answers: Answers, contexts: Contexts, method: str, began: float, doubtful: NDArray[np.bool_] | None = None
+    answers: Answers,
+    contexts: Contexts,
+    within: str,
+    method: str,
+    began: float,
+    doubtful: NDArray[np.bool_] | None = None,
 ) -> Verdict:
     """The verdict: right is a label whose logit is the largest, strictly; what is ``doubtful`` is undecided."""
     right = (answers.labels == contexts.labels) & (answers.margins > 0)  # of nan, nothing is true
@@ -48,9 +51,11 @@ def compared(
     example = None
     if len(bad):
         first = int(bad[0])
-        example = Counterexample(first, None, int(contexts.labels[first]), str(answers.labels[first]))
+        tie = answers.labels[first] == contexts.labels[first] and not right[first]
+        got = "a tie, or no number" if tie else str(answers.labels[first])
+        example = Counterexample(first, None, int(contexts.labels[first]), got)
     return Verdict(
-        statement=STATEMENT,
+        statement=f"The label's logit is the largest, for every question, {within}.",
         method=method,
         checked=len(right),
         errors=int((~right).sum()),

@@ -60,7 +60,7 @@ def judge(
     network: SoftmaxNetwork,
     task: Task,
     *,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     most_bits: int = MOST_BITS,
     report: Report | None = None,
 ) -> Verdict:
@@ -74,6 +74,9 @@ def judge(
     >>> print(judge(network, task.with_answers([0.5, 0.731])).counterexample)
     example 1: expected 0.731, got 0.7310585786
     """
+    if tolerance is not None and isinstance(task, NextToken | QueryLabels):
+        raise BadInput("tolerance is for targets and distributions; the task asks for labels, which are right or wrong")
+    tolerance = TOLERANCE if tolerance is None else tolerance
     if not 0 < tolerance < np.inf:
         raise BadInput(f"tolerance is {tolerance}; expected more than 0, and finite")
     if isinstance(task, NextTokenDistribution):

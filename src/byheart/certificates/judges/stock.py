@@ -28,7 +28,8 @@ def judge(network: StockNetwork, contexts: Contexts, *, report: Report | None = 
     """Ask every question, in float32, of Hugging Face's own code."""
     began = time.perf_counter()
     once = answers(network, contexts.tokens, contexts.starts, contexts.places, contexts.window, report)
-    return judging.compared(once, contexts, "float32, exhaustive, by transformers' LlamaForCausalLM", began)
+    within = f"as float32 computes it, if nothing but the last {contexts.window:,} tokens changes an answer"
+    return judging.compared(once, contexts, within, "float32, exhaustive, by transformers' LlamaForCausalLM", began)
 
 
 def perturbed(network: StockNetwork, rng: np.random.Generator, attempt: int) -> tuple[StockNetwork, str]:

@@ -35,11 +35,11 @@ def judge(network: TransformerNetwork, contexts: Contexts, *, report: Report | N
     if network.spec.precision != "float64":
         double = copy.deepcopy(module).double()
         twice = answers(double, contexts.tokens, contexts.starts, contexts.places, report=report)
-        other = once.prints != twice.prints
+        other = (once.prints != twice.prints) | (once.labels != twice.labels) | ~(twice.margins > 0)
         method += (
             f"; float64 gives {other.sum():,} others: not exact" if other.any() else "; the same logits in float64"
         )
-    return judging.compared(once, contexts, method, began, other)
+    return judging.compared(once, contexts, f"as {network.spec.precision} computes it", method, began, other)
 
 
 def perturbed(network: TransformerNetwork, rng: np.random.Generator, attempt: int) -> tuple[TransformerNetwork, str]:

@@ -9,7 +9,7 @@ import numpy as np
 from byheart.constructions.built import Built
 from byheart.constructions.construction import settings_from
 from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, NAME, Settings, compile_rectangular
-from byheart.errors import BadInput
+from byheart.errors import BadInput, check_seed
 from byheart.progress import Report
 from byheart.tasks import Questions
 from byheart.tasks.questions import Given, contexts_of, read_given
@@ -41,6 +41,7 @@ def compile(
     (8, 42)
     """
     settings = settings_from(Settings, NAME, settings, given)
+    check_seed(seed)
     if tokenizer not in ("bytes", "bpe"):
         raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe")
     _check_memory([questions] if isinstance(questions, Path) else questions, tokenizer)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.networks.exact.integers import Integers, integers
-from byheart.networks.exact.kernels import jit, resolve
+from byheart.networks.exact.kernels import UNRESOLVED, jit, resolve
 from byheart.networks.exact.layers import HardmaxAttention, UniformAttention
 from byheart.networks.exact.limbs import Limbs, Program, concatenate, identity, linear, stack, total
 
@@ -118,7 +118,9 @@ def _compare(q_limbs, q_start, q_length, k_limbs, k_start, k_length, length, per
                     factor = np.int64(q_limbs[q_start[unit] + a, query])
                     for c in range(k_length[unit]):
                         score[a + c, 0] += factor * k_limbs[k_start[unit] + c, first + j]
-                # One unit adds at most as many products of 2⁴⁸ to a limb as the shorter factor has limbs.
+                    # Every limb of the query adds at most one product of 2⁴⁸ to a limb of the score.
+                    if (a + 1) % (UNRESOLVED // 2) == 0:
+                        resolve(score)
                 resolve(score)
             order = 1 if j == 0 else 0
             if j > 0:

@@ -71,11 +71,11 @@ def enclose(network: ExactNetwork, inputs: Inputs, *, bits: int, report: Report 
             _Sequence([streams[token] for token in own], times, asked)
             for own, times, asked in zip(tokens, counts, questions, strict=True)
         ]
-        mixing = [layer for layer in rest if isinstance(layer, SoftmaxAttention | UniformAttention)]
-        for layer in rest:
+        mixing = [place for place, layer in enumerate(rest) if isinstance(layer, SoftmaxAttention | UniformAttention)]
+        for place, layer in enumerate(rest):
             if isinstance(layer, SoftmaxAttention | UniformAttention):
                 # Behind the last of them only the tokens that are asked for are needed.
-                last = layer is mixing[-1]
+                last = place == mixing[-1]
                 batch = [_mixed(layer, sequence, asked_only=last) for sequence in batch]
             else:
                 batch = _token_wise(layer, batch, bits, report)

@@ -33,6 +33,16 @@ def expect(condition: bool, message: str) -> None:
         raise BadInput(message)
 
 
+MOST_SHIFT = 1 << 22
+"""Of all shifts of a network together: a number may then take half a megabyte, and no sum of shifts leaves 64 bits."""
+
+
+def check_shift(name: str, key: str, value: object) -> None:
+    """BadInput unless ``value`` is a whole number that a layer may be shifted by."""
+    fits = type(value) is int and 0 <= value <= MOST_SHIFT
+    expect(fits, f"{name}: {key} is {value!r}; expected an integer, 0 or more and at most {MOST_SHIFT:,}")
+
+
 @dataclass(frozen=True, eq=False)
 class Affine:
     """x ↦ (W x + b) / 2^shift, then the ReLU if ``relu``; W is [out, in], b is [out].
@@ -51,7 +61,7 @@ class Affine:
         expect(
             self.b.shape == self.W.shape[:1], f"{self.role}: b has shape {self.b.shape}; expected {self.W.shape[:1]}"
         )
-        expect(self.shift >= 0, f"{self.role}: shift is {self.shift}; expected 0 or more")
+        check_shift(self.role, "shift", self.shift)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +182,7 @@ class SoftmaxAttention:
 
     def __post_init__(self) -> None:
         for key in ("score_shift", "shift"):
-            value = getattr(self, key)
-            expect(
-                type(value) is int and value >= 0, f"{self.name}: {key} is {value!r}; expected an integer, 0 or more"
-            )
+            check_shift(self.name, key, getattr(self, key))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from byheart.networks.exact.format import describe, pack
 from byheart.networks.exact.integers import Integers
 from byheart.networks.exact.layers import (
+    MOST_SHIFT,
     TOKEN_WISE,
     Attention,
     Embedding,
@@ -58,6 +59,10 @@ class ExactNetwork(Network):
             flat = flat or isinstance(layer, Flatten)
         expect(not flat or self.outputs == "last", "a flattened sequence has one output; outputs is 'every'")
         _ = self.streams  # every layer fits the one before
+        for name, tensor in self.tensors():
+            expect(tensor.dtype == object, f"{name} is {tensor.dtype}; expected integers of any size (exact.integers)")
+        shifts = sum(_shift(layer) for layer in self.layers)
+        expect(shifts <= MOST_SHIFT, f"the layers shift by {shifts:,} bits in all; expected at most {MOST_SHIFT:,}")
 
     @cached_property
     def streams(self) -> tuple[int, ...]:
@@ -131,6 +136,17 @@ def _size(layer: Layer) -> tuple[int, int]:
             return 0, 0
         case _:
             return 1, 0
+
+
+def _shift(layer: Layer) -> int:
+    """Bits that the layer divides by in all."""
+    match layer:
+        case FeedForward(layers=chain):
+            return sum(affine.shift for affine in chain)
+        case SoftmaxAttention(score_shift=score_shift, shift=shift):
+            return score_shift + shift
+        case _:
+            return 0
 
 
 def _width_after(layer: Layer, width: int, length: int) -> int:

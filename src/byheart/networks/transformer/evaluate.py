@@ -73,7 +73,10 @@ def best(logits: torch.Tensor) -> tuple[Ids, NDArray[np.float64], NDArray[np.int
 
 
 def prints(logits: torch.Tensor) -> torch.Tensor:
-    """int64 [M]: the bits of each row of logits [M, C], as float64, times random odd numbers, added up modulo 2⁶⁴.
+    """int64 [M]: the bits of each row of logits [M, C], as float64, mixed, times odd numbers, added up modulo 2⁶⁴.
+
+    They are mixed, each before and after its product, because products alone are linear in the bits: two flipped signs
+    would cancel. Labels are compared besides, so that a collision cannot hide another answer.
 
     >>> one, other = torch.tensor([[1.0, 2.0]]), torch.tensor([[2.0, 1.0]])
     >>> bool(prints(one) == prints(one.double())), bool(prints(one) == prints(other))
@@ -82,7 +85,9 @@ def prints(logits: torch.Tensor) -> torch.Tensor:
     generator = torch.Generator().manual_seed(0)
     odd = torch.randint(-(2**62), 2**62, (logits.shape[1],), generator=generator).to(logits.device) * 2 + 1
     # Adding 0 makes one zero of the two.
-    return ((logits.double() + 0.0).view(torch.int64) * odd).sum(dim=1)
+    bits = (logits.double() + 0.0).view(torch.int64)
+    mixed = (bits ^ (bits >> 31)) * odd
+    return ((mixed ^ (mixed >> 29)) * odd).sum(dim=1)
 
 
 def local_work(

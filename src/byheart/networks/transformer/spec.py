@@ -21,6 +21,13 @@ from byheart.errors import BadInput
 
 Features = tuple[int, ...]
 PRECISIONS = ("float32", "float64")
+LARGEST = 1 << 31
+"""No size of a network is larger: products of two are then far from the end of 64 bits."""
+MOST_FEATURES = 1 << 24
+"""That one part of a network may read or write."""
+_ACTS, _UPS = ("sigmoid", "relu"), ("none", "dense", "diagonal")
+_RESERVED = ("spec", "load", "device", "sees", "mix", "step", "answer", "local", "embeds", "unembeds", "training")
+"""What a module of the network has under these names already."""
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -75,7 +82,7 @@ class FeedForward:
     def __post_init__(self) -> None:
         parts = {"reads": len(self.reads), "writes": len(self.writes), "up_reads": len(self.up_reads)}
         for name, size in parts.items():
-            if size % self.groups:
+            if type(self.groups) is not int or self.groups < 1 or size % self.groups:
                 raise BadInput(f"{self.name}: {name} has {size} features; expected a multiple of {self.groups} groups")
         if self.up == "diagonal" and len(self.up_reads) != self.groups * self.units:
             raise BadInput(f"{self.name}: a diagonal W_up reads {len(self.up_reads)}; expected one feature a unit")
@@ -132,14 +139,29 @@ class Spec:
             sizes |= {f"{layer.name}: {name}": getattr(layer, name) for name in numbers}
             kinds = ("reads", "writes") if isinstance(layer, Attention) else ("reads", "writes", "up_reads")
             parts |= {f"{layer.name}: {name}": getattr(layer, name) for name in kinds}
+            self._check_words(layer)
         for name, size in sizes.items():
-            if not isinstance(size, int) or size < 1:
-                raise BadInput(f"{name} is {size!r}; expected a whole number from 1 on")
+            if type(size) is not int or not 1 <= size <= LARGEST:
+                raise BadInput(f"{name} is {size!r}; expected a whole number from 1 to {LARGEST:,}")
+        names = [layer.name for layer in self.sublayers]
+        if len({*names, "embedding", "unembedding"}) < len(names) + 2:
+            raise BadInput("two parts have one name; expected different ones")
+        inner = [layer for layer in self.sublayers if isinstance(layer, FeedForward)]
+        strange = set(self.bfloat16) - {f"{layer.name}.{name}" for layer in inner for name in layer.shapes()}
+        if strange:
+            raise BadInput(f"bfloat16 names {', '.join(sorted(strange))}; expected tensors of feed-forward sublayers")
         for name, features in parts.items():
             if features and not 0 <= min(features) <= max(features) < self.stream:
                 raise BadInput(
                     f"{name} has features {min(features)} to {max(features)}; expected 0 to {self.stream - 1}"
                 )
+
+    @staticmethod
+    def _check_words(layer: "Sublayer") -> None:
+        if not isinstance(layer.name, str) or not layer.name.isidentifier() or layer.name in _RESERVED:
+            raise BadInput(f"a sublayer is called {layer.name!r}; expected a name of its own, letters and digits")
+        if isinstance(layer, FeedForward) and (layer.act not in _ACTS or layer.up not in _UPS):
+            raise BadInput(f"{layer.name}: act is {layer.act!r}, up is {layer.up!r}; expected {_ACTS} and {_UPS}")
 
     def shapes(self) -> Shapes:
         """Every tensor of the network, by its full name."""
@@ -229,4 +251,6 @@ def _ranges(features: Features) -> list[str]:
 
 def _features(ranges: list[str]) -> Features:
     bounds = [tuple(map(int, part.split(":"))) for part in ranges]
+    if sum(max(0, stop - start) for start, stop in bounds) > MOST_FEATURES:
+        raise ValueError(f"more than {MOST_FEATURES:,} features in one part")
     return tuple(feature for start, stop in bounds for feature in range(start, stop))
