@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, print_json, steps
-from byheart.errors import BadInput
+from byheart.errors import BadInput, check_seed
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
@@ -51,8 +51,7 @@ class CertifyCommand:
 
         options: dict[str, Any] = {name: getattr(self, name) for name in ("evaluator", "threads", "tolerance")}
         path = self.out or self.network / "certificate.json"
-        if self.seed < 0:
-            raise BadInput(f"--seed is {self.seed}; expected 0 or more")
+        check_seed(self.seed)
         if not self.recheck and self.network.is_dir():
             check_place(path)
         with steps("reading", quiet=self.json):
