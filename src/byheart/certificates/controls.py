@@ -6,7 +6,7 @@ weights that no question depends on exist (fillers, unused embedding rows), so c
 each larger than the one before where the kind allows it, and the number that it took is reported.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ class Control:
 
     name: str
     detail: str
-    verdict: Verdict
+    verdict: Verdict = field(repr=False)
     possible: bool = True
     """Whether it must be found: where all answers are alike, nothing need show."""
 

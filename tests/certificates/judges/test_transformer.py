@@ -283,6 +283,9 @@ def test_an_edited_network_says_so() -> None:
     certificate = certify(fixtures / "edited", fixtures / "a.txt")
     assert certificate.certified
     assert certificate.found == "1 answer differs from what was given: the network was edited"
+    assert certificate.statement.endswith(
+        "as float32 computes it; labels that it was edited to count as given, 1 of them."
+    )
 
 
 def test_what_a_network_says_it_sees_is_not_believed() -> None:

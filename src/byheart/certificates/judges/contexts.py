@@ -55,7 +55,7 @@ def compared(
         got = "a tie, or no number" if tie else str(answers.labels[first])
         example = Counterexample(first, None, int(contexts.labels[first]), got)
     return Verdict(
-        statement=f"The label's logit is the largest, for every question, {within}.",
+        statement=f"The label's logit is the largest, for every question, {within}{_but_edited(contexts.edited)}.",
         method=method,
         checked=len(right),
         errors=int((~right).sum()),
@@ -65,6 +65,10 @@ def compared(
         undecided=int(undecided.sum()),
         note=_edited(contexts.edited),
     )
+
+
+def _but_edited(answers: int) -> str:
+    return f"; labels that it was edited to count as given, {answers:,} of them" if answers else ""
 
 
 def _edited(answers: int) -> str:
