@@ -1,4 +1,4 @@
-"""The same seed gives the same network, another seed another; and lies about a network are found out."""
+"""The same seed gives the same network, another seed another; and lies about a network are found."""
 
 import subprocess
 import sys
