@@ -260,3 +260,28 @@ def test_tasks_of_the_example() -> None:
         build(staircase, NextToken(vectors=[[[0.5]]], labels=[0]))
     with pytest.raises(BadInput, match="reads token ids"):
         staircase.plan(Size(5, 2, 2, 5, dim=3), "next-token", staircase.settings())
+
+
+@pytest.mark.parametrize("name", ["", "--json", "mine.py", 5])
+def test_names_that_no_command_could_take(name: Any) -> None:
+    with pytest.raises(BadInput, match=r"a construction is called .*; expected a name such as"):
+        replace(TOY, name=name)
+
+
+def test_settings_that_every_build_has() -> None:
+    @dataclass(frozen=True)
+    class Clashing:
+        seed: int = 3
+
+    with pytest.raises(BadInput, match="toy-1999: a setting is called seed, as a flag of every build"):
+        replace(TOY, settings=Clashing)
+
+
+def test_a_mistake_of_the_user_is_the_users() -> None:
+    def raising(*_: object) -> Made:
+        raise KeyError("a bug of mine")
+
+    with pytest.raises(BadInput, match="toy-1999: its build failed: KeyError: 'a bug of mine'"):
+        build(replace(TOY, build=raising), TASK)
+    with pytest.raises(BadInput, match="toy-1999: its build returned NoneType; expected"):
+        build(replace(TOY, build=lambda *_: None), TASK)

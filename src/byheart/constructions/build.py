@@ -40,7 +40,12 @@ def build(
     check_seed(seed)
     settings = settings_from(chosen.settings, chosen.name, settings, given)
     start = time.perf_counter()
-    made = chosen.build(task, settings, np.random.default_rng(seed), report)
+    try:
+        made = chosen.build(task, settings, np.random.default_rng(seed), report)
+    except Exception as error:
+        if isinstance(error, BadInput) or is_built_in(chosen):
+            raise
+        raise BadInput(f"{chosen.name}: its build failed: {type(error).__name__}: {error}") from error
     seconds = time.perf_counter() - start
     if not isinstance(made, Made):
         raise BadInput(f"{chosen.name}: its build returned {type(made).__name__}; expected byheart.constructions.Made")

@@ -78,9 +78,16 @@ class Construction:
     """Flags for the example in its help text."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or self.name.startswith("-") or self.name.endswith(".py"):
+            raise BadInput(f"a construction is called {self.name!r}; expected a name such as 'mine-2026'")
         known = fields(self.settings) if is_dataclass(self.settings) else None
         if known is None or any(one.default is MISSING is one.default_factory for one in known):
             raise BadInput(f"{self.name}: expected settings to be a dataclass with a default for every field")
+        taken = [one.name for one in known if one.name in ("task", "out", "seed", "construction", "json")]
+        if taken:
+            raise BadInput(
+                f"{self.name}: a setting is called {taken[0]}, as a flag of every build; choose another name"
+            )
 
     def settings_with(self, *, positions: bool) -> Any:
         """Default settings, with or without positions where the construction leaves that open."""
