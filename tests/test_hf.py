@@ -38,6 +38,7 @@ def written():
     return ["A" + "".join(rng.choice(LETTERS, 600)), "Bé" + "".join(rng.choice(LETTERS, 90))]
 
 
+@pytest.mark.slow
 def test_it_recites(folder, model):
     tokenizer = AutoTokenizer.from_pretrained(folder)
     for text in written():

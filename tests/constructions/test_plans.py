@@ -149,6 +149,7 @@ def test_vardi_respects_limits(task: NextToken, limit: str) -> None:
     assert found[smallest] > found[-1]
 
 
+@pytest.mark.slow
 @given(st.integers(4, 60), st.integers(10, 60))
 @settings(deadline=None, max_examples=40)
 def test_vardi_respects_both_limits(depth: int, bound: int) -> None:
@@ -156,6 +157,7 @@ def test_vardi_respects_both_limits(depth: int, bound: int) -> None:
         vardi(task, depth=depth, bits=bound)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("positions", [False, True])
 def test_kajitsuka_sato_respects_bits(positions: bool) -> None:
     """Refused, with the bound in the message, up to some number of bits; from there on kept by every weight."""

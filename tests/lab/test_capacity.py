@@ -41,6 +41,7 @@ def test_every_scale_is_an_experiment_with_repetitions(scale: str) -> None:
     assert len({rung.seed for rung in made.configs}) >= 2
 
 
+@pytest.mark.slow
 def test_a_tiny_network_is_trained_and_counted() -> None:
     rung = Rung(most_parameters=800, demand=0.2, seed=1, steps=150)
     (trained,) = work([rung], "cpu", None)

@@ -18,6 +18,7 @@ def found(name: str, length: int, dim: int, *epsilons: float) -> list[tuple[Appr
     return [(result, measure(result.network, result.target, samples=500)) for result in results]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 @pytest.mark.parametrize(
     ("name", "length", "dim", "epsilons"),

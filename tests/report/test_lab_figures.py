@@ -69,6 +69,7 @@ DRAWN: dict[str, Callable[[Path], None]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN)
 def test_three_rows_make_a_picture(tmp_path: Path, name: str) -> None:
     DRAWN[name](tmp_path / "p.png")

@@ -86,6 +86,7 @@ def test_separation_agrees_with_exact_brute_force(vectors):
     assert_true_and_tight(separation(task), task.vectors)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("count", "dim"), [(300, 1), (300, 2), (200, 9)])
 def test_separation_of_many_normal_vectors(count, dim):
     task = random_next_token(

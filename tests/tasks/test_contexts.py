@@ -106,6 +106,7 @@ def test_given_windows_are_right(words, window):
     assert contexts.prompts == oracle.prompts()
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(some_words(), st.integers(1, 40))
 def test_the_largest_window_is_tried(words, largest):
@@ -121,6 +122,7 @@ def test_the_largest_window_is_tried(words, largest):
             recite(*words, largest=largest)
 
 
+@pytest.mark.slow
 @settings(max_examples=200)
 @given(some_words())
 def test_reciting_from_the_prompts(words):
@@ -321,6 +323,7 @@ def task_oracle(task: NextToken, window: int) -> dict[tuple[int, ...], int] | No
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(some_tasks(), st.none() | st.integers(1, 9))
 def test_tasks(task, window):

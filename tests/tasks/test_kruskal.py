@@ -182,6 +182,7 @@ def test_functionals_beat_coherence():
     assert 2 < coherent < found.lower
 
 
+@pytest.mark.slow
 def test_orthonormal_bases_by_theory():
     # The union of the unit vectors and a Hadamard basis has coherence 1/4, so at least 4; and a circuit of 8.
     hadamard = np.array([[(-1.0) ** (i & j).bit_count() for j in range(16)] for i in range(16)])

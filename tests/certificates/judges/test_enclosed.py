@@ -98,6 +98,7 @@ def test_tasks_of_vectors() -> None:
     assert judge_enclosed(network, NextToken(vectors=[[[0.5], [2.0]]], labels=[3])).certified
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(deadline=None, max_examples=35)
 def test_the_verdict_is_the_truth(data: st.DataObject) -> None:

@@ -243,6 +243,7 @@ def random_tasks(draw: st.DrawFn, vectors: bool) -> NextToken | SeqToSeq:
     return draw(st.sampled_from(list(MAKE.values())))(**sizes)
 
 
+@pytest.mark.slow
 @given(random_tasks(vectors=False), st.booleans())
 @settings(deadline=None, max_examples=60)
 def test_planned_is_built_and_the_worst_case_is_worse(task: NextToken | SeqToSeq, positions: bool) -> None:

@@ -50,6 +50,7 @@ def drawn(sizes: Sizes, loads: list[int], rng: np.random.Generator) -> Questions
     return Questions(u, opened, digit, rng.integers(1 << sizes.bits, size=K))
 
 
+@pytest.mark.slow
 @given(
     st.integers(1, 8),
     st.integers(1, 12),

@@ -81,6 +81,7 @@ def test_equal_texts(tmp_path: Path) -> None:
     assert recited(compile({"a": "same", "b": "same"}), tmp_path / "net") == {"a": b"same", "b": b"same"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS, ids=str)
 def test_every_format(form: tuple[str, int], tmp_path: Path) -> None:
     text = (HAMLET * 3).replace("be", "bee", 3).encode()

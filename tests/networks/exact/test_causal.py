@@ -135,6 +135,7 @@ def test_the_last_answer_is_the_last_of_all(data):
     assert [row[-1] for row in evaluate(network, inputs).tolist()] == evaluate(last, inputs).tolist()
 
 
+@pytest.mark.slow
 @tries(40)
 @given(st.data())
 def test_what_comes_later_is_not_seen(data):

@@ -126,6 +126,7 @@ def test_without_attention_the_tokens_come_out():
 # Against fractions and decimals
 
 
+@pytest.mark.slow
 @tries(30)
 @given(st.data())
 def test_the_truth_is_inside_and_the_balls_shrink(data):
