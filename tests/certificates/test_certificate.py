@@ -13,6 +13,7 @@ from byheart.certificates import certificate as module
 from byheart.constructions import build
 from byheart.errors import BadInput
 from byheart.networks.exact import Embedding, ExactNetwork, integers
+from byheart.networks.folders import umask
 from byheart.tasks import NextToken, SeqToSeq
 
 TASK = NextToken(tokens=[[0, 1], [1, 1], [2, 0]], labels=[1, 0, 1])
@@ -194,4 +195,4 @@ def test_nothing_but_a_certificate_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
     write(certificate, tmp_path / "c.json")
     write(certificate, tmp_path / "c.json")
-    assert (tmp_path / "c.json").stat().st_mode & 0o777 == 0o644
+    assert (tmp_path / "c.json").stat().st_mode & 0o777 == 0o666 & ~umask()

@@ -1,6 +1,7 @@
 """All kinds of networks by the same functions: each comes to its own package, and back."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -156,4 +157,15 @@ def test_links_are_followed(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
     assert isinstance(load(tmp_path / "real"), SoftmaxNetwork)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "real"]
-    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "real").iterdir()} == {0o644}
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_permissions_are_those_of_any_new_file(mask: int, tmp_path: Path) -> None:
+    """Readable by others unless the user's files are not: a private text stays private."""
+    before = os.umask(mask)
+    try:
+        save(real(), tmp_path / "net")
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "net").iterdir()} == {0o666 & ~mask}
+    assert (tmp_path / "net").stat().st_mode & 0o777 == 0o777 & ~mask

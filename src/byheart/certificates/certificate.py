@@ -11,6 +11,7 @@ from pathlib import Path
 
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
+from byheart.networks.folders import umask
 
 FORMAT = "byheart-certificate-1"
 FILE = "certificate.json"
@@ -105,7 +106,7 @@ def write(certificate: Certificate, path: Path) -> None:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             json.dump(certificate.as_json(), file, indent=1, ensure_ascii=False)
             file.write("\n")
-        os.chmod(temporary, 0o644)  # for others to re-check
+        os.chmod(temporary, 0o666 & ~umask())  # what mkstemp makes is private; others are to re-check it
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

@@ -105,6 +105,13 @@ def _has_about(folder: Path) -> bool:
         return False
 
 
+def umask() -> int:
+    """The permissions that new files of this process do not get."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
     """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error."""
@@ -118,9 +125,9 @@ def replacing(folder: Path) -> Iterator[Path]:
     aside = new.with_name(new.name + "-old")
     try:
         yield new
-        new.chmod(0o755)
-        for path in new.iterdir():
-            path.chmod(0o644)
+        new.chmod(0o777 & ~umask())
+        for path in new.iterdir():  # safetensors makes its files private
+            path.chmod(0o666 & ~umask())
         if folder.exists():
             os.replace(folder, aside)
         try:
