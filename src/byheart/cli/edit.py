@@ -56,6 +56,9 @@ class EditCommand:
             raise BadInput(f"{self.network}: does not answer all questions of the given texts; {before.counterexample}")
         with steps("solving bit planes", quiet=self.json) as report:
             edited = edit(network, contexts, place, label, report=report)
+        after = certify(edited.built, edited.built.questions)
+        if not after.certified:
+            raise AssertionError(f"the edited network is not right, and was not saved: {after.counterexample}")
         edited.built.save(folder)
         after = certify(folder, edited.built.questions)
         write(after, folder / "certificate.json")
