@@ -106,7 +106,7 @@ def accumulate(block, terms, column, digit_pointer, digit, limbs, start, length)
             unresolved = 2 + min(places, count)
         for p in range(places):
             # A term alone may add more products to a limb than it holds; each place adds one.
-            if (p + 1) % (UNRESOLVED // 2) == 0:
+            if p >= UNRESOLVED // 2 and p % (UNRESOLVED // 2) == 0:
                 resolve(block)
             factor = np.int64(digit[digit_pointer[entry] + p])
             if factor == 0:
