@@ -47,7 +47,8 @@ class ShowCommand:
             if heads is not None:
                 console().print(caption(heads), markup=False)
         if self.plot is not None:
-            title = f"{self.network.name}: {', '.join(facts.values())}"
+            short = [facts[name] for name in ("parameters", "padded", "bits") if name in facts]
+            title = f"{self.network.name}: {', '.join(short)}"
             if heads is None:
                 draw_parts(parts, title, self.plot)
             else:
