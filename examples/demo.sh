@@ -24,7 +24,7 @@ cmp "$(source_of inspect)" "$folder/recited/inspect.py"
 printf 'both byte for byte the same; and they work:\n'
 "$python" "$(dirname "$0")/works.py" "$folder/recited"
 
-say "3. Is it true? Every answer from the files, the same in float64; and two lies that must be found."
+say "3. Is it true? Every answer from the files, every step proved to be exact; and two lies that must be found."
 run certify "$folder/stdlib" "$(source_of argparse)" "$(source_of inspect)" --controls
 
 say "4. Exact networks: 10,000 random sequences of 16 tokens with a random bit each, by folding."

@@ -378,7 +378,8 @@ def test_escapes(text: str, data: bytes) -> None:
 def test_certify(two: Path, run: Run) -> None:
     said = run("certify", "net", "hamlet.txt", "macbeth.txt")
     assert said.code == 0
-    assert "certified: 125 of 125 answers right, float32, exhaustive; the same logits in float64" in said.out
+    places = "125 of 125 answers right (asked in 129 places)"
+    assert f"certified: {places}, float32, exhaustive; every step proved to be exact" in said.out
     found = run("certify", "net", "hamlet.txt", "macbeth.txt", "--json").json
     assert found["certified"]
     assert (found["checked"], found["errors"], found["counterexample"]) == (125, 0, None)
@@ -506,9 +507,16 @@ def test_edit(one: Path, run: Run) -> None:
     assert run("recite", "net", "--prompt", "tis nobler", "--tokens", 1).out == "tis noblers"
     assert run("recite", "net", "--tokens", 60).out.encode()[:59] == HAMLET[:59]
     said = run("certify", "net", "hamlet.txt", "--json")
-    assert said.code == 0, "the edit is known to the folder"
-    assert said.json["found"] == "1 answer differs from what was given: the network was edited"
+    assert said.code == 1, "what is right, the user's file says"
+    assert said.json["found"] == "1 answer differs from the file: its folder says that it was edited"
+    said = run("certify", "net", "hamlet.txt", "--set", "nobler=s", "--json")
+    assert said.code == 0
+    assert said.json["found"] == "1 answer differs from the file, as asked for"
     assert said.json == found["after"] | {"seconds": pytest.approx(0, abs=60)}
+    assert run("certify", "net", "hamlet.txt", "--set", "nobler=s", "--recheck").code == 0
+    assert "is about task" in run("certify", "net", "hamlet.txt", "--recheck").complaint
+    again = run("certify", "net", "hamlet.txt", "--set", "nobler=s").out
+    assert "byheart certify net hamlet.txt --set nobler=s --recheck" in " ".join(again.split())
 
 
 def test_edit_elsewhere(one: Path, here: Path, run: Run, everything: Everything) -> None:
@@ -520,7 +528,7 @@ def test_edit_elsewhere(one: Path, here: Path, run: Run, everything: Everything)
     assert " words changed, nothing else" in said.out
     assert "after: certified: 85 of 85 answers right" in said.out
     assert everything(one) == before
-    assert run("certify", "other", "hamlet.txt").code == 0
+    assert run("certify", "other", "hamlet.txt", "--set", "nobler=s").code == 0
 
 
 @pytest.mark.parametrize("precision", ["float32", "float64", "bfloat16"])
@@ -541,8 +549,10 @@ def test_edit_twice(one: Path, run: Run) -> None:
     assert run("recite", "net", "--prompt", "tis nobler", "--tokens", 1).out == "tis noblers"
     assert run("edit", "net", "--set", "nobler=\\x20", "--files", "hamlet.txt").code == 0
     edits = networks.load(one).about["edits"]
-    assert [edit["label"] for edit in edits] == [ord("e"), ord(" ")]
-    assert run("certify", "net", "hamlet.txt").code == 0
+    assert [edit["label"] for edit in edits] == [ord("e")], "nobler is followed by what the text has there"
+    assert run("certify", "net", "hamlet.txt", "--set", "mind=e").code == 0
+    said = run("certify", "net", "hamlet.txt", "--set", "mind=e", "--set", "nobler=s", "-o", "c.json")
+    assert (said.code, "84 of 85 answers right" in said.out) == (1, True)
 
 
 def test_edit_a_new_token(one: Path, run: Run) -> None:
@@ -550,7 +560,7 @@ def test_edit_a_new_token(one: Path, run: Run) -> None:
     assert said.code == 0
     assert "compiled anew" in said.out
     assert run("recite", "net", "--prompt", "to suffer", "--tokens", 1).out == "to sufferZ"
-    assert run("certify", "net", "hamlet.txt").code == 0
+    assert run("certify", "net", "hamlet.txt", "--set", "suffer=Z").code == 0
 
 
 def test_edit_a_task(facts: Path, run: Run) -> None:
@@ -559,7 +569,8 @@ def test_edit_a_task(facts: Path, run: Run) -> None:
     assert "or --task FILE" in run("edit", "net", "--set", f"{context}={label}").complaint
     found = run("edit", "net", "--set", f"{context}={label}", "--task", "t.npz", "--json").json
     assert (found["was"], found["is"]) == (int(task.labels[3]), label)
-    assert run("certify", "net", "--task", "t.npz").code == 0
+    assert run("certify", "net", "--task", "t.npz").code == 1
+    assert run("certify", "net", "--task", "t.npz", "--set", f"{context}={label}").code == 0
     changed = task.labels.copy()
     changed[3] = label
     tokens = torch.tensor(task.tokens)

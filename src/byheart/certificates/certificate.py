@@ -23,7 +23,8 @@ class Certificate:
 
     ``checked`` counts answers, ``examples`` questions, ``errors`` answers that are wrong and ``undecided`` those that
     could not be decided with the bits allowed; ``found`` says in words what else was found, ``tolerance`` how far real
-    answers were allowed to be off.
+    answers were allowed to be off. A question may be asked in several places: ``stands_for`` counts the examples of the
+    task, or the tokens of the texts, that ask one of the questions.
     """
 
     certified: bool
@@ -41,11 +42,12 @@ class Certificate:
     undecided: int = 0
     found: str = ""
     tolerance: float | None = None
+    stands_for: int | None = None
     format: str = FORMAT
 
     @classmethod
     def of(
-        cls, verdict: Verdict, *, weights: str, task: str, examples: int, libraries: tuple[str, ...]
+        cls, verdict: Verdict, *, weights: str, task: str, examples: int, stands_for: int, libraries: tuple[str, ...]
     ) -> "Certificate":
         """What a judge said about the network and the questions with these fingerprints."""
         return cls(
@@ -64,6 +66,7 @@ class Certificate:
             undecided=verdict.undecided,
             found=verdict.note,
             tolerance=verdict.tolerance,
+            stands_for=stands_for,
         )
 
     @property
@@ -72,7 +75,9 @@ class Certificate:
         sure = self.checked - self.errors - self.undecided
         doubt = f", {self.undecided:,} undecided" if self.undecided else ""
         more = f", {self.found}" if self.found else ""
-        return f"{sure:,} of {self.checked:,} answers right{doubt}{more}, {self.method}, {self.seconds:.1f} s"
+        times = self.stands_for or 0
+        places = f" (asked in {times:,} places)" if times > self.examples else ""
+        return f"{sure:,} of {self.checked:,} answers right{places}{doubt}{more}, {self.method}, {self.seconds:.1f} s"
 
     def __repr__(self) -> str:
         return f"<Certificate: {'certified' if self.certified else 'NOT certified'}: {self.summary}>"

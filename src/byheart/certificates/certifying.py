@@ -8,6 +8,7 @@ from byheart.certificates.judges import asked, judge, judge_for
 from byheart.errors import BadInput
 from byheart.networks import Network, load
 from byheart.progress import Report
+from byheart.tasks.edits import Edits
 from byheart.tasks.questions import Given
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def certify(
     network: Subject,
     questions: Given,
     *,
+    edits: Edits | None = None,
     evaluator: "Evaluator | None" = None,
     threads: int | None = None,
     tolerance: float | None = None,
@@ -47,6 +49,7 @@ def certify(
 ) -> Certificate:
     """Check every answer of ``network`` to ``questions``: a task, texts, or files with either.
 
+    ``edits`` says which answers are to be others because the network was edited: ``{"January 200": "5"}``.
     ``evaluator`` and ``threads`` are for exact networks; ``tolerance``, how far targets may be off, is for softmax
     networks. A judge that has no use for an option refuses it.
 
@@ -61,24 +64,27 @@ def certify(
     example 1: expected 3, got 2
     """
     subject = network_of(network)
-    asking = asked(subject, questions)
+    asking = asked(subject, questions, edits)
     verdict = judge(subject, asking, evaluator=evaluator, threads=threads, tolerance=tolerance, report=report)
     return Certificate.of(
         verdict,
         weights=subject.fingerprint,
         task=asking.fingerprint,
         examples=asking.size.examples,
+        stands_for=asking.stands_for,
         libraries=judge_for(subject).LIBRARIES,
     )
 
 
-def recheck(path: Path | str, network: Subject, questions: Given, **options: Any) -> Certificate:
+def recheck(
+    path: Path | str, network: Subject, questions: Given, *, edits: Edits | None = None, **options: Any
+) -> Certificate:
     """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else.
 
     Nothing but the fingerprints is taken from the certificate: the options are those of :func:`certify`.
     """
     claimed, subject = read(Path(path)), network_of(network)
-    asking = asked(subject, questions)
+    asking = asked(subject, questions, edits)
     if claimed.task != asking.fingerprint:
         raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {asking.fingerprint[:12]}…")
     if not subject.is_named(claimed.weights):

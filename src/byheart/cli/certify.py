@@ -2,16 +2,20 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, UseAppendAction, arg
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, print_json, steps
+from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
     from byheart.networks import Network
+    from byheart.tasks.edits import Piece
+    from byheart.tasks.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -24,6 +28,9 @@ class CertifyCommand:
     """The texts that a reciting network was compiled from."""
     task: Path | None = None
     """Task file (.npz or .jsonl)."""
+    set: Annotated[tuple[str, ...], UseAppendAction] = ()
+    """CONTEXT=TOKEN: an answer that is to be another than the text's or the task's, because the network was edited;
+    may be given several times."""
     recheck: bool = False
     """Check an existing certificate again: it must be about these weights and this task."""
     controls: bool = False
@@ -48,6 +55,7 @@ class CertifyCommand:
         from byheart.certificates.certificate import check_place
         from byheart.certificates.judges import asked
         from byheart.networks import load
+        from byheart.tasks.tokenizers import from_files
 
         options: dict[str, Any] = {name: getattr(self, name) for name in ("evaluator", "threads", "tolerance")}
         path = self.out or self.network / "certificate.json"
@@ -56,7 +64,9 @@ class CertifyCommand:
             check_place(path)
         with steps("reading", quiet=self.json):
             network = load(self.network)
-            questions = asked(network, given_by(self.files, self.task))
+            tokenizer = from_files(network.files) if self.set else None
+            edits = dict(edit_in(text, tokenizer) for text in self.set)
+            questions = asked(network, given_by(self.files, self.task), edits)
         with steps("checking", quiet=self.json) as report:
             if self.recheck:
                 certificate = recheck(path, network, questions, **options, report=report)
@@ -91,6 +101,7 @@ class CertifyCommand:
             return f"{path} was checked again: the same weights, the same task"
         what = f"--task {self.task}" if self.task is not None else " ".join(map(str, self.files))
         options = f" -o {self.out}" * (self.out is not None) + f" --tolerance {self.tolerance}" * bool(self.tolerance)
+        options += "".join(f" --set {quote(text)}" for text in self.set)
         return f"wrote {path}; check it again with:  byheart certify {self.network} {what}{options} --recheck"
 
 
@@ -101,6 +112,23 @@ def print_verdict(certificate: "Certificate", before: str = "") -> None:
     if certificate.counterexample is not None:
         which = "wrong" if certificate.errors else "undecided"
         console().print(f"first {which} answer: {certificate.counterexample}", markup=False)
+
+
+def edit_in(text: str, tokenizer: "Tokenizer | None") -> "tuple[Piece, Piece]":
+    """Context and token of a ``--set``: pieces of a text, or token ids where there is no tokenizer."""
+    context, _, answer = text.rpartition("=")
+    if not answer and context.endswith("="):
+        context, answer = context[:-1], "="
+    if not context or not answer:
+        raise BadInput(f"--set is {text!r}; expected CONTEXT=TOKEN")
+    return (_ids(context), _ids(answer)) if tokenizer is None else (unescaped(context), unescaped(answer))
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.replace(" ", "").split(","))
+    except ValueError:
+        raise BadInput(f"{text!r} is no list of token ids; expected numbers, 3,1,4") from None
 
 
 def _escaped(text: str) -> str:

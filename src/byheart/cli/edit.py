@@ -2,13 +2,13 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.certify import print_verdict
+from byheart.cli.certify import edit_in, print_verdict
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, number, print_json, steps
-from byheart.cli.recite import texts_of, unescaped
+from byheart.cli.recite import texts_of
 from byheart.errors import BadInput
 from byheart.networks.folders import NAMES, check_destination
 from byheart.tasks.tokenizers import from_files
@@ -42,6 +42,7 @@ class EditCommand:
         from byheart.constructions.reciting.edit import edit
         from byheart.networks import load
         from byheart.networks.transformer.network import TransformerNetwork
+        from byheart.tasks.edits import located
 
         folder = self.out or self.network
         check_destination(folder)
@@ -49,8 +50,8 @@ class EditCommand:
         if not isinstance(network, TransformerNetwork):
             expected = "expected a float Transformer, as `byheart compile` makes it in the layout rectangular"
             raise BadInput(f"{self.network}: is {NAMES[network.kind]}; {expected}")
-        contexts = self._contexts(network)
-        place, label = self._change(contexts, from_files(network.files))
+        contexts, tokenizer = self._contexts(network), from_files(network.files)
+        place, label = located(contexts, *edit_in(self.set, tokenizer), tokenizer)
         before = certify(network, contexts)
         if not before.certified:
             raise BadInput(f"{self.network}: does not answer all questions of the given texts; {before.counterexample}")
@@ -73,46 +74,16 @@ class EditCommand:
         return DONE if after.certified else NOT_TRUE
 
     def _contexts(self, network: "TransformerNetwork") -> "Contexts":
-        """The questions that the network answers now."""
+        """The questions that the network answers now, if it is what its folder says: whether it is, is checked."""
         from byheart.certificates.judges.transformer import asked
         from byheart.constructions.reciting.edit import recited
+        from byheart.tasks.edits import with_edits
 
         with steps("reading", quiet=self.json):
             if not self.files and self.task is None and texts_of(network):
                 return asked(network, recited(network))
-            return asked(network, given_by(self.files, self.task))
-
-    def _change(self, contexts: "Contexts", tokenizer: Any) -> tuple[int, int]:
-        """Where, and which label."""
-        from byheart.tasks.edits import places_of
-
-        context, _, answer = self.set.rpartition("=")
-        if not answer and context.endswith("="):
-            context, answer = context[:-1], "="
-        if not context or not answer:
-            raise BadInput(f"--set is {self.set!r}; expected CONTEXT=TOKEN")
-        if tokenizer is None:
-            piece, labels = _ids(context), _ids(answer)
-        else:
-            piece = tokenizer.encode(unescaped(context)).tolist()
-            labels = tokenizer.encode(unescaped(answer)).tolist()
-        if len(labels) != 1:
-            raise BadInput(f"{answer!r} is {len(labels)} tokens; expected one")
-        places = places_of(contexts, piece)
-        if tokenizer is None:
-            ends = set((contexts.starts[1:] - 1).tolist())
-            places = [place for place in places if place in ends]
-        if len(places) != 1:
-            hint = "give more of it" if places else "nothing was changed"
-            raise BadInput(f"{context!r} occurs {len(places)} times; expected once: {hint}")
-        return places[0], labels[0]
-
-
-def _ids(text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.replace(" ", "").split(",")]
-    except ValueError:
-        raise BadInput(f"{text!r} is no list of token ids; expected numbers, 3,1,4") from None
+            given = asked(network, given_by(self.files, self.task))
+            return with_edits(given, network.about.get("edits", []))
 
 
 def _what_changed(edited: "Edited") -> str:

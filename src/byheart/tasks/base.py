@@ -37,6 +37,11 @@ class Questions(ABC):
     def answers(self) -> npt.NDArray[Any]:
         """What must be answered, one row for each question."""
 
+    @property
+    def stands_for(self) -> int:
+        """How many examples ask one of the questions: as many as there are, unless equal ones are asked once."""
+        return self.size.examples
+
     @abstractmethod
     def with_answers(self, answers: npt.ArrayLike) -> Self:
         """The same questions with other answers."""

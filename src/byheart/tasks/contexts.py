@@ -44,6 +44,9 @@ class Contexts(Questions):
     """int64 [N]: where in ``tokens`` each context ends: the first place where it does, increasing."""
     labels: Ids
     """int64 [N]: what follows each context, in [0, ``label_count``)."""
+    asked: npt.NDArray[np.int32]
+    """int32 [T]: which question is asked at each place of ``tokens``; -1 where none is. The fingerprint does not cover
+    it: it follows from the rest."""
     window: int
     """How many tokens a context has, those before the start of its sequence included."""
     vocab: int
@@ -60,7 +63,7 @@ class Contexts(Questions):
     """How many answers are not those of the texts or the task, but were changed afterwards."""
 
     def __post_init__(self) -> None:
-        for array in (self.tokens, self.starts, self.places, self.labels):
+        for array in (self.tokens, self.starts, self.places, self.labels, self.asked):
             array.flags.writeable = False
 
     def __len__(self) -> int:
@@ -84,6 +87,11 @@ class Contexts(Questions):
     def answers(self) -> Ids:
         """The labels."""
         return self.labels
+
+    @property
+    def stands_for(self) -> int:
+        """How many places of the texts, or examples of the task, ask one of the questions."""
+        return int((self.asked >= 0).sum())
 
     def with_answers(self, answers: npt.ArrayLike) -> "Contexts":
         """The same contexts with other labels."""
@@ -169,13 +177,17 @@ def text_contexts(
             f"{first} and {second} agree on the last {limit} tokens, but are followed by {follows}; "
             f"expected contexts with one answer: {advice}"
         )
-    asked = np.flatnonzero(kept)
-    places = asked[alike.first_among(asked) == asked]
+    kept_places = np.flatnonzero(kept)
+    representatives = alike.first_among(kept_places)
+    places = kept_places[representatives == kept_places]
+    asked = np.full(len(tokens), -1, dtype=np.int32)
+    asked[kept_places] = np.searchsorted(places, representatives)
     return Contexts(
         tokens=tokens,
         starts=starts,
         places=places,
         labels=answers[places].astype(np.int64),
+        asked=asked,
         window=alike.width if window is None else limit,
         vocab=vocab,
         label_count=vocab,
@@ -216,11 +228,14 @@ def task_contexts(task: NextToken, window: int | None = None) -> Contexts:
             f"example {first} and example {second} {agree}, but ask for label {task.labels[first]} and "
             f"label {task.labels[second]}; expected contexts with one answer: {advice}"
         )
+    asked = np.full((examples, length), -1, dtype=np.int32)
+    asked[:, -1] = alike.ids
     return Contexts(
         tokens=task.tokens.astype(np.int32).ravel(),
         starts=np.arange(examples + 1) * length,
         places=(alike.first + 1) * length - 1,
         labels=task.labels[alike.first],
+        asked=asked.ravel(),
         window=width if window is None else int(window),
         vocab=task.vocab,
         label_count=task.label_count,

@@ -25,7 +25,9 @@ def certify_softmax(network: SoftmaxNetwork, task: Task, **options: float) -> Ce
     """The certificate, with options that only this judge has."""
     verdict = softmax.judge(network, softmax.asked(network, task), **options)
     fingerprints = {"weights": network.fingerprint, "task": task.fingerprint}
-    return Certificate.of(verdict, **fingerprints, examples=task.size.examples, libraries=softmax.LIBRARIES)
+    return Certificate.of(
+        verdict, **fingerprints, examples=task.size.examples, stands_for=task.stands_for, libraries=softmax.LIBRARIES
+    )
 
 
 def alone(numbers: list[float], **answers: object) -> dict[str, object]:

@@ -50,9 +50,7 @@ def test_a_right_network(compiled: Built) -> None:
     assert certificate.counterexample is None
     assert certificate.smallest_margin is not None
     assert certificate.smallest_margin > 0
-    expected = {"float64": "float64, exhaustive"}
-    same = "float32, exhaustive; the same logits in float64"
-    assert certificate.method == expected.get(compiled.network.spec.precision, same)
+    assert certificate.method == f"{compiled.network.spec.precision}, exhaustive; every step proved to be exact"
     assert certificate.weights == compiled.network.fingerprint
     assert certificate.task == compiled.questions.fingerprint
 
@@ -193,7 +191,7 @@ def test_a_tie_is_wrong() -> None:
 
 
 def test_inexact_logits_are_noticed() -> None:
-    """1/3 is rounded otherwise in float64: same labels, other logits: undecided, so that nothing is certified."""
+    """1/3 is rounded: the labels are right, but another order may give other logits: nothing is certified."""
     ffn = FeedForward("third", "relu", reads=(0,), writes=(0,), units=1, bias=False)
     spec = Spec(2, 2, 1, 1, "float32", embeds=(0,), unembeds=(0,), sublayers=(ffn,))
     tensors = {
@@ -208,11 +206,11 @@ def test_inexact_logits_are_noticed() -> None:
     certificate = certify(module, task_contexts(task))
     assert not certificate.certified
     assert (certificate.errors, certificate.undecided, certificate.checked) == (0, 2, 2)
-    assert certificate.method == "float32, exhaustive; float64 gives 2 others: not exact"
+    assert certificate.method == "float32, exhaustive; 2 not proved to be exact"
 
 
 def test_inexact_logits_of_other_labels_are_noticed() -> None:
-    """Neither the label nor the margin depends on the third label's logit; it is compared all the same."""
+    """Neither the label nor the margin depends on the third label's logit; it must be exact all the same."""
     ffn = FeedForward("third", "relu", reads=(0,), writes=(1,), units=1, bias=False)
     spec = Spec(2, 3, 1, 2, "float32", embeds=(0,), unembeds=(0, 1), sublayers=(ffn,))
     tensors = {
@@ -225,7 +223,7 @@ def test_inexact_logits_of_other_labels_are_noticed() -> None:
     module = from_arrays(spec, {name: np.array(tensor, np.float32) for name, tensor in tensors.items()})
     certificate = certify(module, task_contexts(NextToken(tokens=[[0], [1]], labels=[0, 1], label_count=3)))
     assert (certificate.errors, certificate.undecided) == (0, 2)
-    assert certificate.method == "float32, exhaustive; float64 gives 2 others: not exact"
+    assert certificate.method == "float32, exhaustive; 2 not proved to be exact"
 
 
 def test_a_folder_is_certified_by_the_same_function(tmp_path: Path) -> None:
@@ -278,14 +276,53 @@ def test_texts_in_python(tmp_path: Path) -> None:
 
 
 def test_an_edited_network_says_so() -> None:
-    """The answers that were changed count as they are now, and the certificate says how many they are."""
+    """What is right the user's file says, and what the user gives beside it; never the folder."""
     fixtures = Path(__file__).parents[2] / "fixtures" / "0.1.0"
-    certificate = certify(fixtures / "edited", fixtures / "a.txt")
-    assert certificate.certified
-    assert certificate.found == "1 answer differs from what was given: the network was edited"
-    assert certificate.statement.endswith(
-        "as float32 computes it; labels that it was edited to count as given, 1 of them."
-    )
+    plain = certify(fixtures / "edited", fixtures / "a.txt")
+    assert (plain.certified, plain.errors) == (False, 1)
+    assert plain.found == "1 answer differs from the file: its folder says that it was edited"
+    given = certify(fixtures / "edited", fixtures / "a.txt", edits={"of wisdom": "!"})
+    assert given.certified
+    assert given.found == "1 answer differs from the file, as asked for"
+    assert given.statement.endswith("adds; 1 labels are not those of the file, but were given beside it.")
+    both = certify(fixtures / "edited", fixtures / "a.txt", edits={"best": "!"})
+    assert (both.certified, both.errors) == (False, 2)
+    assert both.found.startswith("1 answer differs from the file, as asked for, 2 answers differ from that: its folder")
+
+
+def test_no_folder_rewrites_the_questions(tmp_path: Path) -> None:
+    """A network of one text, edited on paper into another: its folder lists every letter that differs."""
+    one, other = "It was the best of times", "It is the worst of tunes"
+    built = byheart.compile({"text": one})
+    tokens = zip(range(len(one) - 1), other[1:].encode(), strict=True)
+    edits = [{"text": "text", "token": token, "label": label, "was": 0} for token, label in tokens]
+    liar = replace(built.network, about={**built.network.about, "edits": edits})
+    byheart.networks.save(liar, tmp_path / "net")
+    assert not certify(tmp_path / "net", other).certified
+    assert not certify(tmp_path / "net", {"text": other}).certified
+    assert certify(tmp_path / "net", one).certified
+
+
+def test_where_questions_are_asked() -> None:
+    """The last two tokens decide, in five examples: three questions, which stand for all five."""
+    task = NextToken([[0, 1, 2], [1, 1, 2], [2, 1, 2], [0, 0, 2], [0, 0, 0]], [1, 1, 1, 0, 2])
+    certificate = certify(byheart.compile(task, window=2), task)
+    assert (certificate.checked, certificate.examples, certificate.stands_for) == (3, 3, 5)
+    assert certificate.summary.startswith("3 of 3 answers right (asked in 5 places), float32")
+    whole = certify(byheart.compile(task, window=3), task)
+    assert (whole.checked, whole.stands_for) == (5, 5)
+    assert whole.summary.startswith("5 of 5 answers right, float32")
+
+
+def test_contexts_shorter_than_what_the_network_sees() -> None:
+    """Asked by windows of 1 token, a network that sees 4 is asked in every place, and must be right in all."""
+    task = random_next_token(examples=100, length=4, vocab=8, labels=5, rng=np.random.default_rng(0))
+    network = byheart.compile(task, window=4).network
+    short = task_contexts(task.with_labels(task.tokens[:, -1] % 5), window=1)
+    verdict = judge(network, short)
+    assert verdict.checked == len(short) == 8
+    last = task.tokens[:, -1]
+    assert verdict.errors == len(np.unique(last[task.labels != last % 5]))
 
 
 def test_what_a_network_says_it_sees_is_not_believed() -> None:

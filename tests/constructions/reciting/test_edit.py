@@ -69,16 +69,19 @@ def test_certificates_before_and_after(built: Built) -> None:
 
 
 def test_the_text_and_the_edits_are_what_it_answers(built: Built, tmp_path: Path) -> None:
-    """The folder knows of its edits: whoever has the text can certify it, and is told."""
+    """The folder knows of its edits; but what is right, whoever has the text says, and what was changed."""
     edited = changed(built, 10, ord("b"))
     edited.built.save(tmp_path / "net")
     network = networks.load(tmp_path / "net")
     assert network.about["edits"] == [{"text": "text", "token": 10, "label": ord("b"), "was": ord("o")}]
-    found = certify(network, TEXT)
+    found = certify(network, TEXT, edits={TEXT[:11]: "b"})
     assert found.certified
     assert found.task == edited.built.questions.fingerprint
-    assert found.found == "1 answer differs from what was given: the network was edited"
+    assert found.found == "1 answer differs from the file, as asked for"
     assert certify(network, edited.built.questions).found == found.found
+    plain = certify(network, TEXT)
+    assert (plain.certified, plain.errors) == (False, 1)
+    assert plain.found == "1 answer differs from the file: its folder says that it was edited"
     assert network.files == built.network.files
 
 
@@ -90,12 +93,22 @@ def test_edited_again(built: Built) -> None:
     edits = third.network.about["edits"]
     assert [(change["token"], change["label"], change["was"]) for change in edits] == [
         (20, ord("e"), int(built.questions.labels[20])),
-        (10, ord("h"), ord("b")),
+        (10, ord("h"), ord("o")),
     ]
-    found = certify(third, TEXT)
+    found = certify(third, TEXT, edits={TEXT[:11]: "h", TEXT[:21]: "e"})
     assert found.certified
-    assert found.found == "2 answers differ from what was given: the network was edited"
+    assert found.found == "2 answers differ from the file, as asked for"
+    assert certify(third, third.questions).found == found.found
     assert np.flatnonzero(answered(built) != answered(third)).tolist() == [10, 20]
+
+
+def test_edited_back(built: Built) -> None:
+    """What the text says again is no edit."""
+    first = changed(built, 10, ord("b")).built
+    back = changed(first, 10, ord("o")).built
+    assert back.network.about["edits"] == []
+    assert back.questions.edited == 0
+    assert certify(back, TEXT).certified
 
 
 def test_an_answer_that_stays(built: Built) -> None:
@@ -121,7 +134,7 @@ def test_a_label_that_no_answer_was(built: Built) -> None:
     after = answered(edited.built)
     assert np.flatnonzero(answered(built) != after).tolist() == [edited.question]
     assert after[edited.question] == ord("Z")
-    assert certify(edited.built, TEXT).certified
+    assert certify(edited.built, TEXT, edits={TEXT[:6]: "Z"}).certified
     assert edited.built.network.files == built.network.files
 
 
@@ -136,7 +149,8 @@ def test_tasks() -> None:
     assert edited.built.network.about["edits"] == [
         {"text": 77, "token": 2, "label": wanted, "was": int(task.labels[77])}
     ]
-    assert certify(edited.built, task).certified
+    assert certify(edited.built, task, edits={tuple(task.tokens[77].tolist()): (wanted,)}).certified
+    assert certify(edited.built, task).errors == 1
 
 
 def test_nothing_is_asked_there() -> None:

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from byheart import networks
+from byheart.certificates import certify
 from byheart.certificates.judges.stock import asked
 from byheart.networks.stock import evaluate
 from byheart.networks.stock.evaluate import answers
-from byheart.tasks import random_next_token
+from byheart.tasks import NextToken, random_next_token
 
 from .small import VOCAB, tiny
 from .test_store import OLD, given
@@ -26,7 +27,7 @@ def test_answers(first, lengths):
     starts = np.cumsum([0, *lengths])
     tokens = rng.integers(0, VOCAB, starts[-1])
     places = np.sort(rng.choice(starts[-1], min(25, starts[-1]), replace=False))
-    found = answers(network, tokens, starts, places, window=50)
+    found = answers(network, tokens, starts, places)
     begin = [] if first is None else [first]
     with torch.no_grad():
         logits = [
@@ -39,22 +40,37 @@ def test_answers(first, lengths):
     assert found.margins == pytest.approx(top[:, -1] - top[:, -2], abs=1e-4)
 
 
-@pytest.mark.parametrize(("name", "piece"), [("llama", 9), ("llama", 10), ("llama-facts", 1)])
-def test_pieces_change_nothing(name, piece, monkeypatch):
-    """A compiled Llama looks back no farther than its window: long texts are read piece by piece, bit for bit."""
+@pytest.mark.parametrize(("name", "portion"), [("llama", 9), ("llama", 10), ("llama", 1), ("llama-facts", 1)])
+def test_pieces_change_nothing(name, portion, monkeypatch):
+    """Long texts are read piece by piece, with the model's own cache: of a compiled Llama, bit for bit."""
     network = networks.load(OLD / name)
     contexts = asked(network, given(name))
-    whole = answers(network, contexts.tokens, contexts.starts, contexts.places, contexts.window)
-    monkeypatch.setattr(evaluate, "PIECE", piece)
-    monkeypatch.setattr(evaluate, "PORTION", 3 * piece)
-    found = answers(network, contexts.tokens, contexts.starts, contexts.places, contexts.window)
+    whole = answers(network, contexts.tokens, contexts.starts, contexts.places)
+    monkeypatch.setattr(evaluate, "PORTION", portion)
+    found = answers(network, contexts.tokens, contexts.starts, contexts.places)
     assert found.labels.tolist() == whole.labels.tolist() == contexts.labels.tolist()
-    assert found.prints.tolist() == whole.prints.tolist()
+    assert found.margins.tolist() == whole.margins.tolist()
+
+
+def test_what_lies_far_back_counts():
+    """A Llama sees all that came before: its window says which questions are the same, and each is asked everywhere."""
+    network = tiny(about={"window": 1})
+    tokens = np.random.default_rng(0).integers(0, VOCAB, (40, 6))
+    with torch.no_grad():
+        labels = network.model(torch.from_numpy(tokens)).logits[:, -1].argmax(-1).numpy()
+    first = {}
+    for last, label in zip(tokens[:, -1].tolist(), labels.tolist(), strict=True):
+        first.setdefault(last, label)
+    claimed = np.array([first[last] for last in tokens[:, -1].tolist()])
+    wrong = {last for last, label, claim in zip(tokens[:, -1], labels, claimed, strict=True) if label != claim}
+    assert wrong, "the model looks farther back than one token"
+    certificate = certify(network, NextToken(tokens, claimed, vocab=VOCAB, label_count=VOCAB))
+    assert (certificate.checked, certificate.stands_for, certificate.errors) == (len(first), 40, len(wrong))
 
 
 def test_progress():
     task = random_next_token(examples=6, length=2, vocab=VOCAB, labels=2, rng=np.random.default_rng(0))
     contexts, heard = asked(tiny(), task), []
     places, starts = contexts.places, contexts.starts
-    answers(tiny(), contexts.tokens, starts, places, contexts.window, report=lambda *step: heard.append(step))
+    answers(tiny(), contexts.tokens, starts, places, report=lambda *step: heard.append(step))
     assert heard[-1] == (len(places), len(places))

@@ -20,6 +20,8 @@ from .small import changed, tiny
 
 OLD = Path(__file__).parents[2] / "fixtures" / "0.1.0"
 OURS = ["llama", "llama-facts", "texts", "pairs", "short", "edited", "facts"]
+EDITS = {"edited": {"of wisdom": "!"}}
+"""What was changed afterwards."""
 GIVEN = {"llama": ["c.txt"], "texts": ["a.txt", "b.txt"]}
 """What the folders in fixtures were compiled from, if it is not a.txt; facts are those of next.jsonl."""
 
@@ -107,7 +109,7 @@ def test_certificates_of_before_name_no_other_network(name, tmp_path):
     assert not networks.load(tmp_path / "net").is_named(claimed.weights)
     if name != "pairs" or importlib.util.find_spec("tokenizers"):
         with pytest.raises(BadInput, match=r"is about weights .*; this network has"):
-            recheck(path, tmp_path / "net", given(name))
+            recheck(path, tmp_path / "net", given(name), edits=EDITS.get(name))
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -120,7 +122,7 @@ def test_networks_of_before_are_saved_and_certified_anew(name, tmp_path):
     networks.save(network, tmp_path / "net")
     again = networks.load(tmp_path / "net")
     assert (again.fingerprint, again.about, again.files) == (network.fingerprint, network.about, network.files)
-    found = certify(tmp_path / "net", given(name))
+    found = certify(tmp_path / "net", given(name), edits=EDITS.get(name))
     assert found.certified
     assert found.weights == network.fingerprint
 

@@ -14,7 +14,10 @@ from byheart.networks import Network
 from byheart.networks.folders import NAMES
 from byheart.progress import Report
 from byheart.tasks import Questions
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.edits import Edits, edited
 from byheart.tasks.questions import Given
+from byheart.tasks.tokenizers import from_files
 
 OPTIONS = {"evaluator": "exact", "threads": "exact", "tolerance": "softmax"}
 """What can be asked of a judge beyond the check itself, and of which kind of networks."""
@@ -25,10 +28,17 @@ def judge_for(network: Network) -> Any:
     return import_module(f"byheart.certificates.judges.{network.kind}")
 
 
-def asked(network: Network, given: Given) -> Questions:
-    """What users give, as the questions that the network answers."""
+def asked(network: Network, given: Given, edits: Edits | None = None) -> Questions:
+    """What users give, as the questions that the network answers; ``edits`` are answers that they want to be others.
+
+    Nothing of the network's folder has a say in what is right.
+    """
     questions: Questions = judge_for(network).asked(network, given)
-    return questions
+    if not edits:
+        return questions
+    if not isinstance(questions, Contexts):
+        raise BadInput(f"edits are for networks that `byheart compile` makes; this is {NAMES[network.kind]}")
+    return edited(questions, edits, from_files(network.files))
 
 
 def judge(network: Network, given: Given, *, report: Report | None = None, **options: Any) -> Verdict:

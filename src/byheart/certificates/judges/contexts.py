@@ -12,69 +12,89 @@ from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.networks.transformer.evaluate import Answers
 from byheart.tasks.contexts import Contexts
-from byheart.tasks.edits import with_edits
 from byheart.tasks.questions import Given, contexts_of
 from byheart.tasks.tokenizers import from_files
 
 
-def asked(network: Any, given: Given, vocab: int, sees: int) -> Contexts:
-    """What users give, as contexts, with the network's tokenizer, and the answers that it was edited to.
+def asked(network: Any, given: Given, vocab: int, window: int) -> Contexts:
+    """What users give, as contexts of at most ``window`` tokens, with the network's tokenizer.
 
-    Equal contexts are asked once, so they are made as long as the network ``sees``, whatever it says of itself. (Where
-    no sequence is longer than its own ``window``, both give whole beginnings, and that number stays.)
+    (Where no sequence is longer than the network's own window, both give whole beginnings, and that number stays.)
     """
     if isinstance(given, Contexts):
         contexts = given
     else:
-        window = max(network.window, sees)
         contexts = contexts_of(given, tokenizer=from_files(network.files), window=window)
         if network.window >= np.diff(contexts.starts).max():
             contexts = replace(contexts, window=network.window)
-        contexts = with_edits(contexts, network.about.get("edits", ()))
     if contexts.tokens.max() >= vocab:
         raise BadInput(f"token {contexts.tokens.max()} is asked about; the network knows 0 to {vocab - 1}")
     return contexts
 
 
+def places(contexts: Contexts, sees: int | None) -> NDArray[np.int64]:
+    """Where to ask: the first place of every question, if the network sees no farther than a context goes.
+
+    If it does (``sees`` None: all that came before), equal contexts may get different answers, and every place counts.
+    """
+    whole = sees is not None and contexts.window >= sees
+    return contexts.places if whole else np.flatnonzero(contexts.asked >= 0)
+
+
 def compared(
+    network: Network,
     answers: Answers,
+    places: NDArray[np.int64],
     contexts: Contexts,
     within: str,
     method: str,
     began: float,
     doubtful: NDArray[np.bool_] | None = None,
 ) -> Verdict:
-    """The verdict: right is a label whose logit is the largest, strictly; what is ``doubtful`` is undecided."""
-    right = (answers.labels == contexts.labels) & (answers.margins > 0)  # of nan, nothing is true
-    undecided = right & (np.zeros_like(right) if doubtful is None else doubtful)
-    bad = np.flatnonzero(~right | undecided)
+    """The verdict: right is a label whose logit is the largest, strictly, wherever its question is asked.
+
+    What is ``doubtful`` somewhere, and wrong nowhere, is undecided.
+    """
+    question = contexts.asked[places]
+    right = (answers.labels == contexts.labels[question]) & (answers.margins > 0)  # of nan, nothing is true
+    wrong, undecided = np.zeros(len(contexts), np.bool_), np.zeros(len(contexts), np.bool_)
+    wrong[question[~right]] = True
+    undecided[question if doubtful is None else question[doubtful]] = doubtful is not None
+    undecided &= ~wrong
+    bad = np.flatnonzero(~right | undecided[question])
     example = None
     if len(bad):
         first = int(bad[0])
-        tie = answers.labels[first] == contexts.labels[first] and not right[first]
+        tie = answers.labels[first] == contexts.labels[question[first]] and not right[first]
         got = "a tie, or no number" if tie else str(answers.labels[first])
-        example = Counterexample(first, None, int(contexts.labels[first]), got)
+        example = Counterexample(int(question[first]), None, int(contexts.labels[question[first]]), got)
     return Verdict(
         statement=f"The label's logit is the largest, for every question, {within}{_but_edited(contexts.edited)}.",
         method=method,
-        checked=len(right),
-        errors=int((~right).sum()),
+        checked=len(contexts),
+        errors=int(wrong.sum()),
         seconds=time.perf_counter() - began,
         margin=None if len(bad) or not np.isfinite(answers.margins.min()) else float(answers.margins.min()),
         counterexample=example,
         undecided=int(undecided.sum()),
-        note=_edited(contexts.edited),
+        note=_note(contexts.edited, int(wrong.sum()) if network.about.get("edits") else 0),
     )
 
 
 def _but_edited(answers: int) -> str:
-    return f"; labels that it was edited to count as given, {answers:,} of them" if answers else ""
+    return f"; {answers:,} labels are not those of the file, but were given beside it" if answers else ""
 
 
-def _edited(answers: int) -> str:
-    """What is to be said of answers that are not those of the user's own files."""
-    differ = "1 answer differs" if answers == 1 else f"{answers:,} answers differ"
-    return f"{differ} from what was given: the network was edited" if answers else ""
+def _note(given: int, wrong: int) -> str:
+    """What is to be said of answers other than those of the user's file, given beside it or edited into the network."""
+    notes = [f"{_differ(given)} from the file, as asked for"] if given else []
+    if wrong:
+        notes.append(f"{_differ(wrong)} from {'that' if given else 'the file'}: its folder says that it was edited")
+    return ", ".join(notes)
+
+
+def _differ(answers: int) -> str:
+    return "1 answer differs" if answers == 1 else f"{answers:,} answers differ"
 
 
 def flipped(network: Network, rng: np.random.Generator, weights: int) -> tuple[dict[str, NDArray[Any]], str]:

@@ -19,17 +19,19 @@ LIBRARIES = ("numpy", "torch", "transformers")
 def asked(network: StockNetwork, given: Given) -> Contexts:
     """The contexts of texts or of a next-token task, as far as the network was made to look back.
 
-    Not checked: that nothing farther back changes an answer, which Llama's attention would allow.
+    They only say which questions are the same one: Llama's attention sees all that came before, so that each is asked
+    wherever it occurs (:func:`judge`).
     """
     return judging.asked(network, given, network.config["vocab_size"], network.window)
 
 
 def judge(network: StockNetwork, contexts: Contexts, *, report: Report | None = None) -> Verdict:
-    """Ask every question, in float32, of Hugging Face's own code."""
-    began = time.perf_counter()
-    once = answers(network, contexts.tokens, contexts.starts, contexts.places, contexts.window, report)
-    within = f"as float32 computes it, if nothing but the last {contexts.window:,} tokens changes an answer"
-    return judging.compared(once, contexts, within, "float32, exhaustive, by transformers' LlamaForCausalLM", began)
+    """Ask every question, wherever it occurs, in float32, of Hugging Face's own code."""
+    began, places = time.perf_counter(), judging.places(contexts, None)
+    once = answers(network, contexts.tokens, contexts.starts, places, report)
+    within = "as transformers computes it in float32 on this machine"
+    method = "float32, exhaustive, by transformers' LlamaForCausalLM"
+    return judging.compared(network, once, places, contexts, within, method, began)
 
 
 def perturbed(network: StockNetwork, rng: np.random.Generator, attempt: int) -> tuple[StockNetwork, str]:

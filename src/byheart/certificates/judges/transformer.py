@@ -1,12 +1,11 @@
-"""Float Transformers: every question, asked of the weights.
+"""Float Transformers: every question, asked of the weights, and every step on the way proved to be exact.
 
-A label is right if its logit is the largest, strictly. Where the weights are float32 (or shorter) everything is done
-again in float64: if every step was exact, as it is meant to be, all logits of all questions agree, bit for bit (64-bit
-fingerprints of their bits are compared). Answers whose logits do not are *undecided*: on another machine, or in another
-batch, they may be others.
+A label is right if its logit is the largest, strictly. The network is run as it is; then once more with the proof that
+no product and no sum, in whatever order, can be rounded in its format (:mod:`byheart.networks.transformer.proved`), so
+that every machine that follows IEEE 754 gives the same logits. Answers for which that is not proved are *undecided*: on
+another machine, or in another batch, they may be others.
 """
 
-import copy
 import time
 
 import numpy as np
@@ -15,6 +14,7 @@ from byheart.certificates.judges import contexts as judging
 from byheart.certificates.verdict import Verdict
 from byheart.networks.transformer.evaluate import answers
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
+from byheart.networks.transformer.proved import Proved
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.questions import Given
@@ -28,18 +28,17 @@ def asked(network: TransformerNetwork, given: Given) -> Contexts:
 
 
 def judge(network: TransformerNetwork, contexts: Contexts, *, report: Report | None = None) -> Verdict:
-    """Ask every question, and once more in float64 where the network itself is shorter."""
-    began, module = time.perf_counter(), network.module
-    once = answers(module, contexts.tokens, contexts.starts, contexts.places, report=report)
-    method, other = f"{network.spec.precision}, exhaustive", None
-    if network.spec.precision != "float64":
-        double = copy.deepcopy(module).double()
-        twice = answers(double, contexts.tokens, contexts.starts, contexts.places, report=report)
-        other = (once.prints != twice.prints) | (once.labels != twice.labels) | ~(twice.margins > 0)
-        method += (
-            f"; float64 gives {other.sum():,} others: not exact" if other.any() else "; the same logits in float64"
-        )
-    return judging.compared(once, contexts, f"as {network.spec.precision} computes it", method, began, other)
+    """Ask every question, and once more with a proof."""
+    began, precision = time.perf_counter(), network.spec.precision
+    places = judging.places(contexts, network.spec.sees)
+    asked = contexts.tokens, contexts.starts, places
+    once = answers(network.module, *asked, report=report)
+    proved = answers(Proved(network.module), *asked, report=report)
+    doubtful = (proved.labels != once.labels) | (proved.margins != once.margins)
+    exact = f"{doubtful.sum():,} not proved to be exact" if doubtful.any() else "every step proved to be exact"
+    within = f"whatever the order in which {precision} adds"
+    method = f"{precision}, exhaustive; {exact}"
+    return judging.compared(network, once, places, contexts, within, method, began, doubtful)
 
 
 def perturbed(network: TransformerNetwork, rng: np.random.Generator, attempt: int) -> tuple[TransformerNetwork, str]:

@@ -90,12 +90,17 @@ def _words_changed(network: "TransformerNetwork", built: Built) -> int:
 
 
 def _edits(network: "TransformerNetwork", contexts: Contexts, question: int, label: int) -> list[dict[str, Any]]:
-    """All changes so far, this one last; of two to one question the later one counts."""
+    """Where answers are not those of the texts, after this change; ``was`` is what the text has there."""
     place, was = int(contexts.places[question]), int(contexts.labels[question])
     number = int(np.searchsorted(contexts.starts, place, side="right")) - 1
     where = {
         "text": contexts.names[number] if contexts.names else number,
         "token": place - int(contexts.starts[number]),
     }
-    kept = [old for old in network.about.get("edits", []) if (old["text"], old["token"]) != tuple(where.values())]
-    return [*kept, {**where, "label": label, "was": was}]
+    others = []
+    for old in network.about.get("edits", []):
+        if (old["text"], old["token"]) == tuple(where.values()):
+            was = old["was"]
+        else:
+            others.append(old)
+    return [*others, {**where, "label": label, "was": was}] if label != was else others

@@ -1,7 +1,6 @@
 """A stock Llama on many contexts at once: sequences are read from their starts, answers taken where asked for."""
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 import torch
@@ -12,8 +11,10 @@ from byheart.networks.transformer.evaluate import Answers, best
 from byheart.progress import Report
 
 Ids = NDArray[np.int64]
-PORTION, PIECE = 1 << 14, 1 << 10
-"""Tokens that are read at once: of several sequences, and of one."""
+PORTION = 1 << 14
+"""Tokens that are read at once."""
+SCORES = 1 << 22
+"""Scores of a head that are held at once."""
 
 
 @torch.inference_mode()
@@ -22,46 +23,41 @@ def answers(
     tokens: NDArray[np.integer],
     starts: Ids,
     places: Ids,
-    window: int,
     report: Report | None = None,
 ) -> Answers:
     """What the model answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``.
 
-    Sequences of one length are batched. Long ones are read piece by piece, each with the ``window`` tokens before it:
-    nothing farther back can change an answer.
+    Every sequence is read from its start, as a user's program reads it: sequences of one length side by side, long ones
+    piece by piece, with the model's own cache.
     """
     found, margins = np.empty(len(places), dtype=np.int64), np.empty(len(places))
-    marks = np.empty(len(places), dtype=np.int64)
-    lengths, done = np.diff(starts), 0
-    whole = len(starts) > 2 and int(lengths.min()) == int(lengths.max()) <= PIECE
-    parts = _batches(lengths, starts) if whole else _pieces(starts, window)
-    for begins, length, before in parts:
-        rows = tokens[begins[:, None] + np.arange(-before, length)].astype(np.int64)
-        first = network.first is not None and (whole or int(begins[0]) in starts)
-        given = np.pad(rows, ((0, 0), (int(first), 0)), constant_values=network.first or 0)
-        a, b = np.searchsorted(places, (begins[0], begins[-1] + length))
-        row = np.searchsorted(begins, places[a:b], side="right") - 1
-        column = places[a:b] - begins[row] + before + first
-        logits = network.model(torch.from_numpy(given)).logits[torch.from_numpy(row), torch.from_numpy(column)]
-        found[a:b], margins[a:b], marks[a:b] = best(logits)
-        done += int(b - a)
-        if report is not None:
-            report(done, len(places))
-    return Answers(found, margins, marks)
+    done = 0
+    for begins, length in _batches(starts):
+        cache, before = None, int(network.first is not None)
+        first = np.full((len(begins), before), network.first or 0)
+        rows = np.concatenate([first, tokens[begins[:, None] + np.arange(length)].astype(np.int64)], axis=1)
+        piece = max(1, min(PORTION, SCORES // rows.shape[1]) // len(begins))
+        for left in range(0, rows.shape[1], piece):
+            right = min(left + piece, rows.shape[1])
+            step = network.model(torch.from_numpy(rows[:, left:right]), past_key_values=cache, use_cache=True)
+            cache = step.past_key_values
+            for row, begin in enumerate(begins.tolist()):
+                a, b = np.searchsorted(places, (begin + max(0, left - before), begin + max(0, right - before)))
+                column = torch.from_numpy(places[a:b] - begin + before - left)
+                found[a:b], margins[a:b] = best(step.logits[row, column])
+                done += int(b - a)
+            if report is not None:
+                report(done, len(places))
+    return Answers(found, margins)
 
 
-Part = tuple[Ids, int, int]
-"""Where rows of tokens begin, how many follow, and how many before them are read as well."""
-
-
-def _batches(lengths: Ids, starts: Ids) -> Iterator[Part]:
-    length = int(lengths[0])
-    size = max(1, PORTION // length)
-    for first in range(0, len(lengths), size):
-        yield starts[first : min(first + size, len(lengths))], length, 0
-
-
-def _pieces(starts: Ids, window: int) -> Iterator[Part]:
-    for start, stop in pairwise(starts.tolist()):
-        for begin in range(start, stop, PIECE):
-            yield np.array([begin]), min(PIECE, stop - begin), min(window, begin - start)
+def _batches(starts: Ids) -> Iterator[tuple[Ids, int]]:
+    """Where sequences begin, and their length: neighbours of one length, as many as can be read at once."""
+    lengths, first = np.diff(starts), 0
+    while first < len(lengths):
+        length = int(lengths[first])
+        most = max(1, PORTION // (length + 1))
+        same = lengths[first : first + most] == length
+        last = first + (len(same) if same.all() else int(same.argmin()))
+        yield starts[first:last], length
+        first = last

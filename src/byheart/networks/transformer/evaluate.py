@@ -8,18 +8,32 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from byheart.networks.transformer.module import Cache, Transformer, exact_products
+from byheart.networks.transformer.module import Cache, exact_products
 from byheart.progress import Report
 
 Ids = NDArray[np.int64]
 PORTION = 1 << 14
 """Tokens that are read at once."""
+
+
+class Runs(Protocol):
+    """A Transformer, or what runs like one."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+
+    def mix(self, tokens: torch.Tensor, cache: Cache | None) -> tuple[torch.Tensor, Cache]:
+        """The stream [B, T, …] after the last attention sublayer, and the cache."""
+
+    def answer(self, stream: torch.Tensor) -> torch.Tensor:
+        """Logits [M, C] from the stream [M, …] after the last attention sublayer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +45,10 @@ class Answers:
 
     labels: Ids
     margins: NDArray[np.float64]
-    prints: NDArray[np.int64]
-    """A fingerprint of all logits of a place, by their values: the same in float32 and float64 if they are."""
 
 
 def answers(
-    module: Transformer,
+    module: Runs,
     tokens: NDArray[np.integer],
     starts: Ids,
     places: Ids,
@@ -46,54 +58,34 @@ def answers(
 ) -> Answers:
     """What the network answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``."""
     found = np.empty(len(places), dtype=np.int64)
-    margins, marks = np.empty(len(places)), np.empty(len(places), dtype=np.int64)
-    done = 0
+    margins, done = np.empty(len(places)), 0
     portions = streams(module, tokens, starts, places, portion=portion)
     work = local_work(module, portions, lambda module, stream: best(module.answer(stream)))
-    for index, labels, margin, values in work:
-        found[index], margins[index], marks[index] = labels, margin, values
+    for index, labels, margin in work:
+        found[index], margins[index] = labels, margin
         done += len(index)
         if report is not None:
             report(done, len(places))
-    return Answers(found, margins, marks)
+    return Answers(found, margins)
 
 
-def best(logits: torch.Tensor) -> tuple[Ids, NDArray[np.float64], NDArray[np.int64]]:
-    """Labels, margins and fingerprints of logits [M, C], as :class:`Answers` has them; the logits are overwritten.
+def best(logits: torch.Tensor) -> tuple[Ids, NDArray[np.float64]]:
+    """Labels and margins of logits [M, C], as :class:`Answers` has them; the logits are overwritten.
 
     Where a logit is not finite, the margin is nan: what is compared with infinity, or with nothing, is not known.
     """
-    values = prints(logits)
     finite = logits.isfinite().all(dim=1)
     # Twice the largest: quicker than the two largest at once.
     largest, label = logits.max(dim=1)
-    margin = largest - logits.scatter_(1, label[:, None], -torch.inf).amax(dim=1)
+    margin = largest.double() - logits.scatter_(1, label[:, None], -torch.inf).amax(dim=1)
     margin[~finite] = torch.nan
-    return label.cpu().numpy(), margin.cpu().numpy(), values.cpu().numpy()
-
-
-def prints(logits: torch.Tensor) -> torch.Tensor:
-    """int64 [M]: the bits of each row of logits [M, C], as float64, mixed, times odd numbers, added up modulo 2⁶⁴.
-
-    They are mixed, each before and after its product, because products alone are linear in the bits: two flipped signs
-    would cancel. Labels are compared besides, so that a collision cannot hide another answer.
-
-    >>> one, other = torch.tensor([[1.0, 2.0]]), torch.tensor([[2.0, 1.0]])
-    >>> bool(prints(one) == prints(one.double())), bool(prints(one) == prints(other))
-    (True, False)
-    """
-    generator = torch.Generator().manual_seed(0)
-    odd = torch.randint(-(2**62), 2**62, (logits.shape[1],), generator=generator).to(logits.device) * 2 + 1
-    # Adding 0 makes one zero of the two.
-    bits = (logits.double() + 0.0).view(torch.int64)
-    mixed = (bits ^ (bits >> 31)) * odd
-    return ((mixed ^ (mixed >> 29)) * odd).sum(dim=1)
+    return label.cpu().numpy(), margin.cpu().numpy()
 
 
 def local_work(
-    module: Transformer,
+    module: Runs,
     portions: Iterator[tuple[Ids, torch.Tensor]],
-    work: Callable[[Transformer, torch.Tensor], tuple[Any, ...]],
+    work: Callable[[Any, torch.Tensor], tuple[Any, ...]],
 ) -> Iterator[tuple[Any, ...]]:
     """(indices, *work(module, stream)) for every portion.
 
@@ -125,7 +117,7 @@ def local_work(
 
 @torch.no_grad()
 def streams(
-    module: Transformer, tokens: NDArray[np.integer], starts: Ids, places: Ids, *, portion: int = PORTION
+    module: Runs, tokens: NDArray[np.integer], starts: Ids, places: Ids, *, portion: int = PORTION
 ) -> Iterator[tuple[Ids, torch.Tensor]]:
     """Indices into ``places``, and the stream after the last attention at these; in portions."""
     data = torch.as_tensor(np.ascontiguousarray(tokens, dtype=np.int64), device=module.device)
@@ -152,7 +144,7 @@ def streams(
 
 
 def _batch(
-    module: Transformer,
+    module: Runs,
     data: torch.Tensor,
     starts: Ids,
     length: int,

@@ -177,7 +177,7 @@ class Transformer(nn.Module):
         used = {*spec.embeds}
         for layer in self._mixing:
             used.update(layer.spec.reads, layer.spec.writes, getattr(layer.spec, "up_reads", ()))
-        self._mixing_width = 1 + max(used)
+        self.mixing_width = 1 + max(used)
 
     @torch.no_grad()
     def load(self, tensors: Mapping[str, Tensor]) -> "Transformer":
@@ -227,7 +227,7 @@ class Transformer(nn.Module):
         with exact_products(tokens.device, batch * length):
             embedded = self.embedding.W_E[tokens.flatten()].T
             kept_tokens = None if mask is None else mask.flatten().to(embedded.dtype)
-            stream = self.embeds.add(embedded.new_zeros(self._mixing_width, batch * length), embedded)
+            stream = self.embeds.add(embedded.new_zeros(self.mixing_width, batch * length), embedded)
             past = iter(cache) if cache is not None else None
             kept: Cache = []
             for layer in self._mixing:
