@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from byheart.errors import BadInput
 from byheart.tasks import tokenizers
+from byheart.tasks import tokenizers
 from byheart.tasks.tokenizers import END, BytePairs, Bytes, Tokenizer, from_files
 
 SOURCE = "def näme(x):\n    return '<|end|>' + x\n\n\n# it's 🎉 fine, 123\r\nabab abab abab\n".encode() * 3
@@ -146,6 +147,27 @@ def test_files_that_are_not_ours(content, message):
     with pytest.raises(BadInput) as caught:
         from_files({"tokenizer.json": content})
     assert str(caught.value).startswith(f"tokenizer.json: {message}")
+
+
+@pytest.mark.parametrize("merges", [[["", "a"]], [["a", ""]], [["ab", "c"]], [["a", "bc"], ["b", "c"]]], ids=str)
+def test_merges_of_what_is_not_there(merges):
+    """The library would stumble over them, when the first text is encoded."""
+    content = json.loads(Bytes().files()["tokenizer.json"])
+    content["model"]["merges"] = merges
+    for first, second in merges:
+        content["model"]["vocab"].setdefault(first + second, len(content["model"]["vocab"]))
+    with pytest.raises(BadInput, match="not a tokenizer of byheart"):
+        from_files({"tokenizer.json": json.dumps(content).encode()})
+
+
+def test_a_tokenizer_that_changes_texts_is_refused(monkeypatch):
+    """Else its folder would say what is asked: here it takes every b for an a."""
+    library = pytest.importorskip("tokenizers").Tokenizer.from_str(json.dumps(tokenizers._description(())))
+    library.normalizer = pytest.importorskip("tokenizers.normalizers").Replace("b", "a")
+    monkeypatch.setattr(tokenizers, "_library", lambda merges: library)
+    assert BytePairs(()).encode(b"aaa").tolist() == [97, 97, 97]
+    with pytest.raises(BadInput, match="do not give the text back"):
+        BytePairs(()).encode(b"aba")
 
 
 @pytest.mark.parametrize("part", ["vocab", "merges", "pre_tokenizer"])

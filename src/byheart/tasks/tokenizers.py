@@ -136,10 +136,16 @@ class BytePairs:
         return len(self._pieces)
 
     def encode(self, data: bytes) -> Tokens:
-        """The tokens of ``data``: int32 [T], without an end token."""
+        """The tokens of ``data``: int32 [T], without an end token; they always give ``data`` back.
+
+        Merges may come from a stranger's folder: a tokenizer that changed a text would change what is asked.
+        """
         portions = list(_portions(_text(data)))
-        encoded = self._library.encode_batch_fast(portions, add_special_tokens=False)
-        return np.concatenate([np.array(portion.ids, np.int32) for portion in encoded])
+        ids = [found.ids for found in self._library.encode_batch_fast(portions, add_special_tokens=False)]
+        for portion, tokens in zip(portions, ids, strict=True):
+            if b"".join([self._pieces[token] for token in tokens]) != portion.encode():
+                raise BadInput("the tokenizer's merges do not give the text back; expected those it was made with")
+        return np.concatenate([np.array(tokens, np.int32) for tokens in ids])
 
     def decode(self, ids: Iterable[int]) -> bytes:
         """The bytes of the tokens ``ids``, one token after the other; an end token stands for none."""
@@ -173,12 +179,24 @@ def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | None:
     try:
         merges = tuple((_bytes(first), _bytes(second)) for first, second in found["model"]["merges"])
         # What else the file says does not change ids, and transformers rewrites some of it.
-        ours = all(found[part] == _description(merges)[part] for part in ("normalizer", "pre_tokenizer", "model"))
+        ours = _is_built_up(merges) and all(
+            found[part] == _description(merges)[part] for part in ("normalizer", "pre_tokenizer", "model")
+        )
     except (LookupError, TypeError, ValueError):
         ours = False
     if not ours:
         raise BadInput(f"{TOKENIZER}: not a tokenizer of byheart; expected the file that came with the network")
     return BytePairs(merges) if merges else Bytes()
+
+
+def _is_built_up(merges: Merges) -> bool:
+    """Whether every merge joins bytes, or what was merged before it."""
+    known = {bytes([byte]) for byte in range(256)}
+    for first, second in merges:
+        if first not in known or second not in known:
+            return False
+        known.add(first + second)
+    return True
 
 
 def _text(data: bytes, where: str = "") -> str:

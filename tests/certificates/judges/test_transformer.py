@@ -284,7 +284,7 @@ def test_an_edited_network_says_so() -> None:
     given = certify(fixtures / "edited", fixtures / "a.txt", edits={"of wisdom": "!"})
     assert given.certified
     assert given.found == "1 answer differs from the file, as asked for"
-    assert given.statement.endswith("adds; 1 labels are not those of the file, but were given beside it.")
+    assert given.statement.endswith("adds; 1 of them with a label that is not the file's but was given beside it.")
     both = certify(fixtures / "edited", fixtures / "a.txt", edits={"best": "!"})
     assert (both.certified, both.errors) == (False, 2)
     assert both.found.startswith("1 answer differs from the file, as asked for, 2 answers differ from that: its folder")

@@ -82,7 +82,7 @@ def compared(
 
 
 def _but_edited(answers: int) -> str:
-    return f"; {answers:,} labels are not those of the file, but were given beside it" if answers else ""
+    return f"; {answers:,} of them with a label that is not the file's but was given beside it" if answers else ""
 
 
 def _note(given: int, wrong: int) -> str:
