@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from byheart.errors import BadInput
 from byheart.tasks import tokenizers
-from byheart.tasks import tokenizers
 from byheart.tasks.tokenizers import END, BytePairs, Bytes, Tokenizer, from_files
 
 SOURCE = "def näme(x):\n    return '<|end|>' + x\n\n\n# it's 🎉 fine, 123\r\nabab abab abab\n".encode() * 3
