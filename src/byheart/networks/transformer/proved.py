@@ -142,7 +142,9 @@ class Proved:
                 up = self.product(up, self.weights[f"{name}.W_up"][:, :, None])
             hidden = self.product(hidden, up)
         binary = layer.act == "sigmoid" and layer.up == "none"
-        value = self.affine(f"{name}.W_out", None, hidden, 1 / hidden if binary else None)
+        value = self.chosen(f"{name}.W_out", hidden)
+        if value is None:
+            value = self.affine(f"{name}.W_out", None, hidden, 1 / hidden if binary else None)
         return self.added(stream, layer.writes, value.view(len(layer.writes), -1))
 
     def sigmoid(self, name: str, bias: str | None, x: Tensor) -> Tensor:
@@ -185,6 +187,19 @@ class Proved:
         for places in self.some(~fits & total.isfinite()):
             fits[places] = self.closely(name, bias, x, x_units, places)
         return torch.where(fits, value, torch.nan)
+
+    def chosen(self, name: str, x: Tensor) -> Tensor | None:
+        """W x where each column of x has one entry that is not 0, at most: a column of W, times it. None elsewhere."""
+        other = x != 0
+        if other.sum(1).amax() > 1:
+            return None
+        index = other.to(torch.uint8).argmax(1, keepdim=True)
+        factor = x.gather(1, index)
+        W = self.weights[name].view(len(x), -1, x.shape[1])
+        column = W.gather(2, index.expand(-1, W.shape[1], -1))
+        if ((factor == 0) | (factor == 1)).all():
+            return column * factor
+        return self.product(column, factor)
 
     def closely(self, name: str, bias: str | None, x: Tensor, x_units: Tensor, places: Places) -> Tensor:
         """Whether W x + b is exact at some (group, row, column), by all its terms. Two have no partial sum but one."""
