@@ -13,8 +13,8 @@ from byheart.progress import Report
 Ids = NDArray[np.int64]
 PORTION = 1 << 14
 """Tokens that are read at once."""
-SCORES = 1 << 22
-"""Scores of a head that are held at once."""
+SCORES, PIECE = 1 << 19, 16
+"""Scores of a head that are held at once, as many as stay in the processor's cache; and the fewest tokens of a piece."""
 
 
 @torch.inference_mode()
@@ -36,7 +36,7 @@ def answers(
         cache, before = None, int(network.first is not None)
         first = np.full((len(begins), before), network.first or 0)
         rows = np.concatenate([first, tokens[begins[:, None] + np.arange(length)].astype(np.int64)], axis=1)
-        piece = max(1, min(PORTION, SCORES // rows.shape[1]) // len(begins))
+        piece = max(min(PORTION, SCORES // rows.shape[1]) // len(begins), PIECE)
         for left in range(0, rows.shape[1], piece):
             right = min(left + piece, rows.shape[1])
             step = network.model(torch.from_numpy(rows[:, left:right]), past_key_values=cache, use_cache=True)
