@@ -113,6 +113,10 @@ class Claim:
                 return Lock(self.room / LOCK, self.place)
             except FileNotFoundError:  # who had the claim before has just removed the room
                 continue
+            except OSError:
+                with suppress(OSError):
+                    self.room.rmdir()
+                raise
         raise BadInput(f"{self.place}: others are writing there all the time; choose another name")
 
     def put(self) -> None:
@@ -159,6 +163,7 @@ class Claim:
                 self._check(ready)
             except BaseException:
                 _rename(ready, self.place, _EXCHANGE)
+                self._check(self.place)  # the same words, about the place
                 raise
         elif ready.is_dir():
             self._replace_in_two(ready)
@@ -174,6 +179,7 @@ class Claim:
         except BaseException:
             if not os.path.lexists(self.place):
                 os.rename(before, self.place)
+                self._check(self.place)
             raise
 
     def keep(self) -> Path | None:
@@ -207,10 +213,13 @@ class Claim:
         for name in (DRAFT, WASTE):
             _remove(self.room / name)
         for name in (READY, BEFORE):
-            if os.path.lexists(self.room / name):
-                self._check_left(self.room / name)
-                os.rename(self.room / name, self.room / WASTE)
-                _remove(self.room / WASTE)
+            left = self.room / name
+            if os.path.lexists(left):
+                self._check_left(left)
+                if left.is_dir():  # half of it would not pass the check
+                    os.rename(left, self.room / WASTE)
+                    left = self.room / WASTE
+                _remove(left)
 
     def _check_left(self, left: Path) -> None:
         try:

@@ -20,20 +20,31 @@ class Lock:
 
     def __init__(self, path: Path, place: Path | None = None) -> None:
         """Take the lock; BadInput, with who holds it and ``place`` (or the folder it is in), if it is taken."""
-        patience = time.monotonic() + PATIENCE
-        while True:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
-            if _take(self._file, fcntl.LOCK_EX) and _is_at(path, self._file):
-                break
+        self._path, patience = path, time.monotonic() + PATIENCE
+        while not self._open():
             holder = os.pread(self._file, 200, 0).decode(errors="replace").strip() or "another process"
             os.close(self._file)
             if time.monotonic() > patience:
                 where = path.parent if place is None else place
                 raise BadInput(f"{where}: {holder} is writing there; wait for it, or choose another name")
             time.sleep(0.02)
-        holder = f"{SIGNATURE} {os.getpid()} on {socket.gethostname()}\n"
-        os.pwrite(self._file, holder.encode(), 0)
-        os.ftruncate(self._file, len(holder.encode()))  # in this order it is never empty again
+
+    def _open(self) -> bool:
+        """Open, take and sign the lock; whether it was free. Where that is not possible, no new one is left."""
+        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        new = os.fstat(self._file).st_size == 0
+        try:
+            if not _take(self._file, fcntl.LOCK_EX) or not _is_at(self._path, self._file):
+                return False
+            holder = f"{SIGNATURE} {os.getpid()} on {socket.gethostname()}\n".encode()
+            os.pwrite(self._file, holder, 0)
+            os.ftruncate(self._file, len(holder))  # in this order it is never empty again
+        except BaseException:
+            if new:
+                os.unlink(self._path)
+            os.close(self._file)
+            raise
+        return True
 
     def release(self) -> None:
         """Let others write."""
