@@ -138,17 +138,20 @@ def held(folder: Path) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names if (folder / name).exists()}
 
 
-def check_complete(work: Path, olds: list[dict[str, bytes]], target: str) -> None:
-    """The old or the new stands under the name, and its certificate, if it has one, is about it."""
+def check_complete(work: Path, after: Path, either: list[dict[str, bytes]], target: str) -> None:
+    """The old or the new stands under the name, and its certificate is about it; a new one that was certified has one."""
     net = work / target
     claims.recover(net)
-    assert held(net) in olds if net.exists() else {} in olds, f"neither old nor new: {sorted(held(net))}"
+    found = held(net) if net.exists() else {}
+    assert found in either, f"neither old nor new: {sorted(found)}"
+    if found == either[1] != either[0] and (after / target / "certificate.json").exists():
+        assert (net / "certificate.json").exists(), "the new one is there without its certificate"
     if net.is_dir():
         network = load(net)
         if (net / "certificate.json").exists():
-            found = certificates.read(net / "certificate.json")
-            assert found.certified, "not certified"
-            assert network.is_named(found.weights), "the certificate is about other weights"
+            certificate = certificates.read(net / "certificate.json")
+            assert certificate.certified, "not certified"
+            assert network.is_named(certificate.weights), "the certificate is about other weights"
     for name, content in FOREIGN.items():
         assert (work / name).read_bytes() == content, f"{name} is not what it was"
 
@@ -189,7 +192,7 @@ def sweep(how: str, name: str, folder: Path) -> int:
         work = folder / "work"
         shutil.copytree(before, work)
         code, said = run(scenario.command, work, Stop(at, how, work))
-        check_complete(work, either, target)
+        check_complete(work, after, either, target)
         if how == "kill":
             assert code in (-signal.SIGKILL, 99), said
             code_again, said = run(scenario.again, work)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from byheart.errors import BadInput
-from byheart.files import claims
+from byheart.files import claims, locks
 from byheart.files.claims import Claim, Rule, is_leftover, recover, room_of
-from byheart.files.locks import is_locked
+from byheart.files.locks import Lock, is_locked
 from byheart.files.writing import check_apart, check_file, new_file, new_folder, write_text
 
 
@@ -198,6 +198,85 @@ def killed_while_writing(folder: Path) -> Path:
     found = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(folder)], check=False)
     assert found.returncode < 0
     return room_of(folder)
+
+
+def test_half_of_what_was_replaced_is_cleared_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no network any more, but it was one when it was moved away."""
+
+    def whole(folder: Path) -> None:
+        if folder.exists() and names(folder) != ["weights"]:
+            raise BadInput(f"{folder}: is not ours")
+
+    def stopped(folder: Path) -> None:
+        (folder / "weights").unlink()
+        raise KeyboardInterrupt
+
+    save(tmp_path / "net", "old", rule=whole)
+    monkeypatch.setattr(claims.shutil, "rmtree", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        save(tmp_path / "net", "new", rule=whole)
+    assert (tmp_path / "net" / "weights").read_text() == "new"
+    monkeypatch.undo()
+    save(tmp_path / "net", "newer", rule=whole)
+    assert names(tmp_path) == ["net"]
+
+
+def test_a_lock_that_cannot_be_signed_stays_signed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    room = killed_while_writing(tmp_path / "net")
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(BadInput, match="net: cannot be written: No space left on device"):
+        save(tmp_path / "net", "new")
+    assert is_leftover(room)
+    monkeypatch.undo()
+    save(tmp_path / "net", "new")
+    assert names(tmp_path) == ["net"]
+
+
+def test_a_lock_that_was_removed_before_it_was_taken_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last holder has just gone; another may have made a new one by now."""
+    take, taken = locks._take, []
+
+    def late(file: int, kind: int) -> bool:
+        if not taken:
+            (tmp_path / "lock").unlink()
+        taken.append(file)
+        return take(file, kind)
+
+    monkeypatch.setattr(locks, "_take", late)
+    lock = Lock(tmp_path / "lock")
+    assert len(taken) == 2
+    assert is_locked(tmp_path / "lock")
+    lock.release()
+    assert not is_locked(tmp_path / "lock")
+
+
+def test_all_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every file and folder, then the step, then the folder that the name is in."""
+    steps: list[str] = []
+    sync, move = os.fsync, Claim._move
+
+    def synced(file: int) -> None:
+        steps.append(os.readlink(f"/proc/self/fd/{file}") if Path("/proc/self/fd").exists() else "")
+        sync(file)
+
+    def moved(claim: Claim, ready: Path) -> None:
+        steps.append("step")
+        move(claim, ready)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Claim, "_move", moved)
+    save(tmp_path / "net", "new")
+    room = room_of(tmp_path / "net")
+    expected = [room / "draft" / "weights", room / "draft", room, "step", tmp_path]
+    if Path("/proc/self/fd").exists():
+        assert steps == [str(path) for path in expected]
+    assert steps.index("step") == 3
 
 
 @pytest.mark.parametrize("inside", [["letter"], ["draft"], ["lock", "letter"], ["lock"]])

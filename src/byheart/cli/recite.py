@@ -47,8 +47,7 @@ class ReciteCommand:
         from byheart.networks import load
 
         torch.set_num_threads(max(1, self.threads))
-        for out in (self.out, self.all_to):
-            check_apart(out, self.network)
+        check_apart(self.out, self.network)
         network = load(self.network)
         if self.tokens is None and network.about.get("end") is None:
             expected = "expected a network that was compiled from texts"
@@ -89,6 +88,8 @@ class ReciteCommand:
         for target, content in said.items():
             _check_new(target, content)
         for target, content in said.items():
+            if target.exists():
+                continue
             target.parent.mkdir(parents=True, exist_ok=True)
             with new_file(target, partial(_check_new, content=content)) as draft:
                 draft.write_bytes(content)
@@ -100,6 +101,7 @@ class ReciteCommand:
         place = self.all_to.joinpath(*(part for part in Path(name).parts if part not in ("/", "..")))
         if self.all_to.resolve() not in place.resolve().parents:
             raise BadInput(f"{place}: is not in {self.all_to}; remove the link, or choose another folder")
+        check_apart(place, self.network)
         return place
 
     def _beginning(self, texts: list[dict[str, Any]], tokenizer: "Tokenizer") -> list[int]:
