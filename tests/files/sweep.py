@@ -139,7 +139,7 @@ def held(folder: Path) -> dict[str, bytes]:
 
 
 def check_complete(work: Path, after: Path, either: list[dict[str, bytes]], target: str) -> None:
-    """The old or the new stands under the name, and its certificate is about it; a new one that was certified has one."""
+    """The old or the new stands under the name, its certificate about it; one that was certified has a certificate."""
     net = work / target
     claims.recover(net)
     found = held(net) if net.exists() else {}
