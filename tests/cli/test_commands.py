@@ -246,6 +246,7 @@ def test_certify_json(network: Path, run: Run) -> None:
     assert set(found) >= CERTIFICATE
     assert "controls" not in found
     assert (found["certified"], found["checked"], found["examples"], found["counterexample"]) == (True, 20, 20, None)
+    assert found.pop("written") == "net/certificate.json"
     assert found == json.loads((network / "certificate.json").read_text())
 
 

@@ -323,7 +323,7 @@ def test_files_of_the_same_name(here: Path, run: Run) -> None:
         (("net", "--prompt", ""), "--prompt is empty; expected at least one token"),
         (("net", "--tokens", "-1"), "tokens is -1; expected 0 or more"),
         (("nowhere",), "nowhere/config.json: no such file; expected a folder with a network"),
-        (("net", "-o", "no/such/folder"), "no/such/folder: No such file or directory"),
+        (("net", "-o", "no/such/folder"), "no/such/folder: cannot be written: No such file or directory"),
         (("hamlet.txt",), "hamlet.txt/config.json"),
     ],
 )
@@ -383,6 +383,7 @@ def test_certify(two: Path, run: Run) -> None:
     found = run("certify", "net", "hamlet.txt", "macbeth.txt", "--json").json
     assert found["certified"]
     assert (found["checked"], found["errors"], found["counterexample"]) == (125, 0, None)
+    assert found.pop("written") == "net/certificate.json"
     assert json.loads((two / "certificate.json").read_bytes()) == found | {"seconds": pytest.approx(0, abs=60)}
     assert run("certify", "net", "hamlet.txt", "macbeth.txt", "--recheck").code == 0
 
@@ -512,7 +513,7 @@ def test_edit(one: Path, run: Run) -> None:
     said = run("certify", "net", "hamlet.txt", "--set", "nobler=s", "--json")
     assert said.code == 0
     assert said.json["found"] == "1 answer differs from the file, as asked for"
-    assert said.json == found["after"] | {"seconds": pytest.approx(0, abs=60)}
+    assert said.json == found["after"] | {"seconds": pytest.approx(0, abs=60), "written": "net/certificate.json"}
     assert run("certify", "net", "hamlet.txt", "--set", "nobler=s", "--recheck").code == 0
     assert "is about task" in run("certify", "net", "hamlet.txt", "--recheck").complaint
     again = run("certify", "net", "hamlet.txt", "--set", "nobler=s").out
@@ -773,4 +774,7 @@ def test_a_certificate_of_before_is_not_overwritten(here: Path, run: Run) -> Non
     said = run("certify", "net", "hamlet.txt")
     assert said.code == 1
     assert "is about another task and was left as it is" in said.out
+    found = run("certify", "net", "hamlet.txt", "--json").json
+    assert found["written"] is None
+    assert "is about another task and was left as it is" in found["note"]
     assert (here / "net" / "certificate.json").read_bytes() == before

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab import durable
 from byheart.lab.experiments.experiment import Experiment, key
 from byheart.lab.jobs import Local, execute
 from byheart.lab.runs import Row, Run, metrics_of, read_rows, runs_in
@@ -130,7 +129,7 @@ def test_a_write_that_fails_halfway_leaves_no_half_line(tmp_path: Path, monkeypa
 
     with Run.create(tmp_path / "run", experiment(1, 2)) as run:
         run.append([row(run, 1)])
-        monkeypatch.setattr(durable.os, "write", full)
+        monkeypatch.setattr(os, "write", full)
         with pytest.raises(OSError, match="No space"):
             run.append([row(run, 2)])
         monkeypatch.undo()
@@ -169,7 +168,7 @@ def test_only_one_process_writes(tmp_path: Path) -> None:
 HOLD = """
     import sys, time
     from pathlib import Path
-    from byheart.lab.durable import Lock
+    from byheart.files.locks import Lock
     lock = Lock(Path(sys.argv[1]) / "lock")
     print("held", flush=True)
     time.sleep(60)

@@ -103,12 +103,25 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch, extension):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(BadInput) as caught:
         save(TASK.with_labels([5, 5]), path)
     assert str(caught.value) == f"{path}: cannot be written: No space left on device"
     assert path.read_bytes() == before
     assert os.listdir(tmp_path) == [path.name]
+
+
+def test_nothing_but_a_task_is_replaced(tmp_path):
+    np.savez(tmp_path / "t.npz", temperatures=np.arange(3))
+    (tmp_path / "t.jsonl").write_text('{"name": "Ada"}\n')
+    before = {name: (tmp_path / name).read_bytes() for name in ("t.npz", "t.jsonl")}
+    for name in before:
+        with pytest.raises(BadInput, match=rf"{name}: exists and is no task; choose another name"):
+            save(TASK, tmp_path / name)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    (tmp_path / "empty.npz").touch()
+    save(TASK, tmp_path / "empty.npz")
+    assert load(tmp_path / "empty.npz") == TASK
 
 
 def test_saving_into_a_missing_folder(tmp_path):
@@ -219,6 +232,7 @@ def test_damaged_npz(tmp_path):
 @given(place=st.floats(0, 1, exclude_max=True), value=st.integers(0, 255), extension=st.sampled_from(EXTENSIONS))
 def test_a_damaged_byte_is_refused_or_harmless(tmp_path, place, value, extension):
     path = tmp_path / f"t.{extension}"
+    path.unlink(missing_ok=True)
     save(TASK, path)
     content = bytearray(path.read_bytes())
     content[int(place * len(content))] = value

@@ -1,9 +1,7 @@
 """A certificate: what was checked, by which method, on which weights and which questions, and what came out."""
 
 import json
-import os
 import platform
-import tempfile
 from dataclasses import asdict, dataclass
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
@@ -11,7 +9,7 @@ from pathlib import Path
 
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
-from byheart.networks.folders import umask
+from byheart.files.writing import check_file, new_file
 
 FORMAT = "byheart-certificate-1"
 FILE = "certificate.json"
@@ -97,25 +95,16 @@ def check_place(path: Path) -> None:
     """BadInput if no certificate can be written to ``path``: something else is there, or its folder is not."""
     if not path.parent.is_dir():
         raise BadInput(f"{path}: cannot be written: its folder does not exist")
-    if path.is_symlink() or path.exists():
-        if not path.is_file():
-            raise BadInput(f"{path}: is no file; expected a place for a certificate")
+    check_file(path)
+    if path.exists():
         read(path)
 
 
 def write(certificate: Certificate, path: Path) -> None:
     """Write the certificate, whole or not at all; nothing but a certificate is replaced."""
-    check_place(path)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(certificate.as_json(), file, indent=1, ensure_ascii=False)
-            file.write("\n")
-        os.chmod(temporary, 0o666 & ~umask())  # what mkstemp makes is private; others are to re-check it
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with new_file(path, check_place) as draft, draft.open("w", encoding="utf-8") as file:
+        json.dump(certificate.as_json(), file, indent=1, ensure_ascii=False)
+        file.write("\n")
 
 
 def read(path: Path) -> Certificate:

@@ -1,5 +1,6 @@
 """``byheart approximate``: Transformers that approximate a function, one for every ε, measured and certified."""
 
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +9,8 @@ from tyro.conf import arg
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table
 from byheart.errors import BadInput
-from byheart.networks.folders import check_destination
+from byheart.files.writing import check_apart
+from byheart.networks.folders import GRID, replacing
 
 if TYPE_CHECKING:
     from byheart.approximation import Approximation, Measured
@@ -47,22 +49,28 @@ class ApproximateCommand:
 
         self._check()
         target, found = find(self.function), []
-        for epsilon in sorted(set(self.epsilon), reverse=True):
-            with steps(f"approximating to ε = {epsilon:g}", quiet=self.json) as report:
-                result = approximate(
-                    target,
-                    length=self.length,
-                    dim=self.dim,
-                    epsilon=epsilon,
-                    p=self.p,
-                    construction=self.construction,
-                    seed=self.seed,
-                    report=report,
-                )
-            with steps(f"measuring on {self.samples:,} points", quiet=self.json) as report:
-                draws = {"samples": self.samples, "seed": self.seed}
-                found.append((result, measure(result.network, target, p=self.p, **draws, report=report)))
-        self._keep(found)
+        with nullcontext() if self.out is None else replacing(self.out) as new:
+            for epsilon in sorted(set(self.epsilon), reverse=True):
+                with steps(f"approximating to ε = {epsilon:g}", quiet=self.json) as report:
+                    result = approximate(
+                        target,
+                        length=self.length,
+                        dim=self.dim,
+                        epsilon=epsilon,
+                        p=self.p,
+                        construction=self.construction,
+                        seed=self.seed,
+                        report=report,
+                    )
+                with steps(f"measuring on {self.samples:,} points", quiet=self.json) as report:
+                    draws = {"samples": self.samples, "seed": self.seed}
+                    found.append((result, measure(result.network, target, p=self.p, **draws, report=report)))
+            if new is not None:
+                self._write(*found[-1], new)
+        if self.plot is not None:
+            from byheart.report.approximation import draw_approximations
+
+            draw_approximations(found, self.plot)
         if self.json:
             sizes = {"length": self.length, "dim": self.dim, "p": self.p, "samples": self.samples}
             rows = [_as_json(*each) for each in found]
@@ -85,27 +93,19 @@ class ApproximateCommand:
         check_samples(self.samples)
         if self.plot is not None:
             check_picture(self.plot)
-        if self.out is not None:
-            check_destination(self.out)
+            check_apart(self.plot, self.out)
 
-    def _keep(self, found: "list[tuple[Approximation, Measured]]") -> None:
-        """Save the finest network and draw all of them, where asked for."""
-        if self.out is not None:
-            from byheart import networks
-            from byheart.certificates import write
-            from byheart.tasks import save
+    def _write(self, result: "Approximation", measured: "Measured", folder: Path) -> None:
+        """The network, and what was certified, to be checked again: the part that memorized the grid, and the grid."""
+        from byheart import networks
+        from byheart.certificates import write
+        from byheart.tasks import save
 
-            result, measured = found[-1]
-            about = {"construction": self.construction, "seed": self.seed, "approximates": _as_json(result, measured)}
-            networks.save(result.network, self.out, about | {"function": self.function, "p": self.p})
-            # What was certified, to be checked again: the part that memorized the grid, and the grid.
-            networks.save(result.built.network, self.out / "grid", about)
-            save(result.task, self.out / "grid.npz")
-            write(result.certificate, self.out / "grid" / "certificate.json")
-        if self.plot is not None:
-            from byheart.report.approximation import draw_approximations
-
-            draw_approximations(found, self.plot)
+        about = {"construction": self.construction, "seed": self.seed, "approximates": _as_json(result, measured)}
+        networks.write(result.network, folder, about | {"function": self.function, "p": self.p})
+        networks.save(result.built.network, folder / GRID, about)
+        save(result.task, folder / f"{GRID}.npz")
+        write(result.certificate, folder / GRID / "certificate.json")
 
     def _print(self, found: "list[tuple[Approximation, Measured]]") -> None:
         rows = table(

@@ -12,7 +12,8 @@ from byheart.cli.own import OwnConstructions
 from byheart.constructions import Built, Construction, build, find, known
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
-from byheart.networks.folders import check_destination
+from byheart.files.writing import check_apart
+from byheart.networks.folders import replacing
 
 Settings = TypeVar("Settings")
 
@@ -38,14 +39,14 @@ class Build(Generic[Settings]):
         from byheart.certificates.features import impossible
         from byheart.tasks import load
 
-        check_destination(self.out)
-        task = load(self.task)
-        with steps(f"building {self.entry.name}", quiet=self.json) as report:
+        with replacing(self.out) as new, steps(f"building {self.entry.name}", quiet=self.json) as report:
+            check_apart(self.out, self.task)
+            task = load(self.task)
             try:
                 built = build(self.entry, task, seed=self.seed, settings=self.settings, report=report)
             except BeyondCapacity as refusal:
                 raise BadInput(f"{refusal}{impossible(refusal.network, task)}") from refusal
-            built.save(self.out)
+            built.write(new)
         if self.json:
             told = {"construction": built.construction, "account": built.account.as_json()}
             print_json(told | {"chosen": dict(built.chosen), "seconds": built.seconds})

@@ -1,5 +1,6 @@
 """``byheart certify NETWORK --task FILE``, ``byheart certify NETWORK FILE…``: is it true?"""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -10,6 +11,8 @@ from tyro.conf import Positional, UseAppendAction, arg
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, print_json, steps
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
+from byheart.files.writing import check_apart
+from byheart.networks.folders import CONFIG, WEIGHTS
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
@@ -62,7 +65,9 @@ class CertifyCommand:
         check_seed(self.seed)
         if not self.recheck and self.network.is_dir():
             check_place(path)
+            check_apart(path, self.task, *self.files)
         with steps("reading", quiet=self.json):
+            seen = _state(self.network)
             network = load(self.network)
             tokenizer = from_files(network.files) if self.set else None
             edits = dict(edit_in(text, tokenizer) for text in self.set)
@@ -74,6 +79,9 @@ class CertifyCommand:
                 certificate = certify(network, questions, **options, report=report)
         kept = not self.recheck and _of_another_task(path, network, certificate)
         if not self.recheck and not kept:
+            if _state(self.network) != seen:
+                changed = "was changed while it was checked, and no certificate is written"
+                raise BadInput(f"{self.network}: {changed}; certify it again")
             write(certificate, path)
         lies: list[Control] = []
         if self.controls:
@@ -85,7 +93,10 @@ class CertifyCommand:
     def _print(self, certificate: "Certificate", lies: "list[Control]", path: Path, kept: bool) -> None:
         if self.json:
             told = [{"name": lie.name, "found": lie.found, "detail": lie.detail} for lie in lies]
-            print_json({**certificate.as_json(), **({"controls": told} if self.controls else {})})
+            written = None if self.recheck or kept else str(path)
+            note = {"note": self._last_line(path, kept)} if kept else {}
+            lies_told = {"controls": told} if self.controls else {}
+            print_json({**certificate.as_json(), "written": written, **note, **lies_told})
             return
         print_verdict(certificate)
         for lie in lies:
@@ -135,6 +146,12 @@ def _escaped(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)
+
+
+def _state(folder: Path) -> list[tuple[int, ...]]:
+    """Which files the network is in: others if it was replaced or written to meanwhile."""
+    found = [os.stat(path) for name in (CONFIG, WEIGHTS) if (path := folder / name).exists()]
+    return [(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
 
 
 def _of_another_task(path: Path, network: "Network", certificate: "Certificate") -> bool:

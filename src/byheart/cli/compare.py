@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table
 from byheart.cli.own import OwnConstructions
 from byheart.errors import BadInput
+from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:
     from byheart.report.compare import Compared
@@ -42,6 +43,7 @@ class CompareCommand:
         for picture in (self.plot, self.plot_constant):
             if picture is not None:
                 check_picture(picture)
+                check_apart(picture, *self.task)
         tasks = [load(path) for path in self.task]
         for path, task in zip(self.task, tasks, strict=True):
             if (self.plot or self.plot_constant) and not _planned(task):

@@ -10,7 +10,8 @@ from byheart.cli.certify import print_verdict
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, number, print_json, steps, table
 from byheart.cli.recite import tokenizer_of
 from byheart.errors import BadInput
-from byheart.networks.folders import check_destination
+from byheart.files.writing import check_apart
+from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
     from byheart.constructions.built import Built
@@ -48,21 +49,22 @@ class CompileCommand:
         from byheart.constructions.reciting import Settings, compile
 
         given = given_by(self.files, self.task)
-        check_destination(self.out)
-        with steps("compiling", quiet=self.json) as report:
-            built = compile(
-                given,
-                settings=Settings(self.precision, self.words, self.layout),
-                tokenizer=self.tokenizer,
-                vocab=self.vocab,
-                window=_window(self.window),
-                seed=self.seed,
-                report=report,
-            )
-        built.save(self.out)
-        with steps("checking every answer", quiet=self.json) as report:
-            certificate = certify(self.out, built.questions, report=report)
-        write(certificate, self.out / "certificate.json")
+        with replacing(self.out) as new:
+            check_apart(self.out, self.task, *self.files)
+            with steps("compiling", quiet=self.json) as report:
+                built = compile(
+                    given,
+                    settings=Settings(self.precision, self.words, self.layout),
+                    tokenizer=self.tokenizer,
+                    vocab=self.vocab,
+                    window=_window(self.window),
+                    seed=self.seed,
+                    report=report,
+                )
+            built.write(new)
+            with steps("checking every answer", quiet=self.json) as report:
+                certificate = certify(new, built.questions, report=report)
+            write(certificate, new / "certificate.json")
         numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
         if self.json:
             print_json(numbers)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.certify import edit_in, print_verdict
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, number, print_json, steps
+from byheart.cli.output import DONE, Json, console, given_by, number, print_json, steps
 from byheart.cli.recite import texts_of
 from byheart.errors import BadInput
-from byheart.networks.folders import NAMES, check_destination
+from byheart.files.writing import check_apart
+from byheart.networks.folders import NAMES, replacing
 from byheart.tasks.tokenizers import from_files
 
 if TYPE_CHECKING:
@@ -37,32 +38,28 @@ class EditCommand:
     json: Json = False
 
     def run(self) -> int:
-        """Certify, change, solve, save, certify."""
+        """Certify, change, solve, certify what was written, and let it take its place."""
         from byheart.certificates import certify, write
         from byheart.constructions.reciting.edit import edit
-        from byheart.networks import load
-        from byheart.networks.transformer.network import TransformerNetwork
         from byheart.tasks.edits import located
 
         folder = self.out or self.network
-        check_destination(folder)
-        network = load(self.network)
-        if not isinstance(network, TransformerNetwork):
-            expected = "expected a float Transformer, as `byheart compile` makes it in the layout rectangular"
-            raise BadInput(f"{self.network}: is {NAMES[network.kind]}; {expected}")
-        contexts, tokenizer = self._contexts(network), from_files(network.files)
-        place, label = located(contexts, *edit_in(self.set, tokenizer), tokenizer)
-        before = certify(network, contexts)
-        if not before.certified:
-            raise BadInput(f"{self.network}: does not answer all questions of the given texts; {before.counterexample}")
-        with steps("solving bit planes", quiet=self.json) as report:
-            edited = edit(network, contexts, place, label, report=report)
-        after = certify(edited.built, edited.built.questions)
-        if not after.certified:
-            raise AssertionError(f"the edited network is not right, and was not saved: {after.counterexample}")
-        edited.built.save(folder)
-        after = certify(folder, edited.built.questions)
-        write(after, folder / "certificate.json")
+        with replacing(folder) as new:
+            check_apart(folder, self.task, *self.files)
+            network = self._network()
+            contexts, tokenizer = self._contexts(network), from_files(network.files)
+            place, label = located(contexts, *edit_in(self.set, tokenizer), tokenizer)
+            before = certify(network, contexts)
+            if not before.certified:
+                wrong = f"does not answer all questions of the given texts; {before.counterexample}"
+                raise BadInput(f"{self.network}: {wrong}")
+            with steps("solving bit planes", quiet=self.json) as report:
+                edited = edit(network, contexts, place, label, report=report)
+            edited.built.write(new)
+            after = certify(new, edited.built.questions)
+            if not after.certified:
+                raise AssertionError(f"the edited network is not right, and was not saved: {after.counterexample}")
+            write(after, new / "certificate.json")
         if self.json:
             numbers = {"was": edited.was, "is": label, "words_changed": edited.words_changed}
             print_json({**numbers, "before": before.as_json(), "after": after.as_json()})
@@ -71,7 +68,17 @@ class EditCommand:
             out.print(f"before: {number(before.checked)} of {number(before.checked)} answers right")
             out.print(f"question {edited.question}: was {edited.was}, is {label}; {_what_changed(edited)}")
             print_verdict(after, "after: ")
-        return DONE if after.certified else NOT_TRUE
+        return DONE
+
+    def _network(self) -> "TransformerNetwork":
+        from byheart.networks import load
+        from byheart.networks.transformer.network import TransformerNetwork
+
+        network = load(self.network)
+        if not isinstance(network, TransformerNetwork):
+            expected = "expected a float Transformer, as `byheart compile` makes it in the layout rectangular"
+            raise BadInput(f"{self.network}: is {NAMES[network.kind]}; {expected}")
+        return network
 
     def _contexts(self, network: "TransformerNetwork") -> "Contexts":
         """The questions that the network answers now, if it is what its folder says: whether it is, is checked."""

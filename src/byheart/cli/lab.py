@@ -14,6 +14,7 @@ from byheart.cli.lab_capacity import CAPACITY, LabCapacity, check_device
 from byheart.cli.lab_plot import PLOT, LabPlot
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
 from byheart.errors import BadInput
+from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:
     from byheart.lab.jobs import Executor, Progress
@@ -158,10 +159,11 @@ class Show:
 
     def run(self) -> int:
         """Read and print; exit code 1 if models failed."""
-        from byheart.lab.runs import Run
+        from byheart.lab.runs import OWN, Run
         from byheart.lab.summary import points
 
         run = Run.open(self.folder)
+        check_apart(self.csv, *(self.folder / name for name in OWN))
         found = points(run.rows)
         metrics = _chosen(found, self.metric, self.folder)
         if self.csv is not None:

@@ -5,6 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 import tyro
@@ -77,7 +78,7 @@ _ABOUT = (
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command and exit: 0 done, 1 not true, 2 bad input, 70 our own mistake."""
+    """Run a command and exit: 0 done, 1 not true, 2 bad input, 70 our own mistake, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -90,9 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stdout.flush()
     except BadInput as error:
         code = _refuse(str(error), given)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing is left to say, not even by the interpreter on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # whoever read our output has seen enough
         code = 0
     except OSError as error:
         code = _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error), given)
@@ -103,6 +102,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         traceback.print_exc()
         sys.stderr.write("byheart: this is a mistake of Byheart's own, not of yours; please report it\n")
         code = OUR_MISTAKE
+    try:
+        sys.stdout.flush()
+    except OSError:  # nobody hears us, and the interpreter is not to try again on its way out
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
@@ -137,7 +140,9 @@ def _parse(given: list[str]) -> Any:
 
 def _refuse(message: str, given: list[str]) -> int:
     line = " ".join(message.split())
+    with suppress(OSError):
+        sys.stderr.write(f"byheart: {line}\n")
     if "--json" in given:
-        print_json({"error": line})
-    sys.stderr.write(f"byheart: {line}\n")
+        with suppress(OSError):
+            print_json({"error": line})
     return BAD_INPUT

@@ -4,13 +4,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE
 from byheart.errors import BadInput
+from byheart.files.writing import check_apart, check_file, new_file
 
 if TYPE_CHECKING:
     from byheart.networks import Network
@@ -45,6 +47,7 @@ class ReciteCommand:
         from byheart.networks import load
 
         torch.set_num_threads(max(1, self.threads))
+        check_apart(self.out, self.network)
         network = load(self.network)
         if self.tokens is None and network.about.get("end") is None:
             expected = "expected a network that was compiled from texts"
@@ -64,20 +67,10 @@ class ReciteCommand:
         # An edited network, or one with a beginning of nobody's, may never come to an end: no text is longer than this.
         tokens = 1 + max(text["tokens"] for text in texts) if self.tokens is None else self.tokens
         speech = generate(network, beginning, tokens=tokens, end=network.about.get("end"), guess=self.guess)
-        sink = sys.stdout.buffer if self.out is None else self.out.open("wb")
-        said = 0
-        try:
-            sink.write(tokenizer.decode(beginning))
-            for token in speech:
-                sink.write(tokenizer.decode([token]))
-                said += 1
-                if said % 16 == 0:
-                    sink.flush()
-        finally:
-            sink.flush()
-            if self.out is not None:
-                sink.close()
-        return said
+        if self.out is None:
+            return _say(beginning, speech, tokenizer, sys.stdout.buffer)
+        with new_file(self.out) as draft, draft.open("wb") as file:
+            return _say(beginning, speech, tokenizer, file)
 
     def _all(self, network: "Network") -> int:
         from byheart.networks import generate_all
@@ -86,14 +79,30 @@ class ReciteCommand:
         texts, tokenizer = texts_of(network), tokenizer_of(network)
         if not texts:
             raise BadInput(f"{self.network}: holds no texts; it was compiled from a task")
-        self.all_to.mkdir(parents=True, exist_ok=True)
         prompts, lengths = [text["prompt"] for text in texts], [text["tokens"] for text in texts]
         spoken = generate_all(network, prompts, end=network.about["end"], tokens=lengths)
-        for text, tokens in zip(texts, spoken, strict=True):
-            target = self.all_to.joinpath(*(part for part in Path(text["name"]).parts if part not in ("/", "..")))
+        said = {
+            self._place(text["name"]): tokenizer.decode([*text["prompt"], *tokens])
+            for text, tokens in zip(texts, spoken, strict=True)
+        }
+        for target, content in said.items():
+            _check_new(target, content)
+        for target, content in said.items():
+            if target.exists():
+                continue
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(tokenizer.decode([*text["prompt"], *tokens]))
+            with new_file(target, partial(_check_new, content=content)) as draft:
+                draft.write_bytes(content)
         return sum(map(len, spoken))
+
+    def _place(self, name: str) -> Path:
+        """Where a text of this name is written: the network chooses the name, but nothing outside of the folder."""
+        assert self.all_to is not None
+        place = self.all_to.joinpath(*(part for part in Path(name).parts if part not in ("/", "..")))
+        if self.all_to.resolve() not in place.resolve().parents:
+            raise BadInput(f"{place}: is not in {self.all_to}; remove the link, or choose another folder")
+        check_apart(place, self.network)
+        return place
 
     def _beginning(self, texts: list[dict[str, Any]], tokenizer: "Tokenizer") -> list[int]:
         if self.prompt is not None:
@@ -108,6 +117,28 @@ class ReciteCommand:
         if wanted not in prompts:
             raise BadInput(f"--text is {wanted!r}; expected one of {', '.join(prompts)}")
         return prompts[wanted]
+
+
+def _say(beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", sink: BinaryIO) -> int:
+    """Write a beginning and what follows, as it comes; how many tokens followed."""
+    said = 0
+    try:
+        sink.write(tokenizer.decode(beginning))
+        for token in speech:
+            sink.write(tokenizer.decode([token]))
+            said += 1
+            if said % 16 == 0:
+                sink.flush()
+    finally:
+        sink.flush()
+    return said
+
+
+def _check_new(path: Path, content: bytes) -> None:
+    """BadInput if there is a file of this name that says something else: the user did not name it."""
+    check_file(path)
+    if path.exists() and (path.stat().st_size != len(content) or path.read_bytes() != content):
+        raise BadInput(f"{path}: exists and says something else; remove it, or choose another folder")
 
 
 def tokenizer_of(network: "Network") -> "Tokenizer":

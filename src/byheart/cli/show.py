@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tyro.conf import Positional
 
 from byheart.cli.output import DONE, Json, console, number, print_json, table
+from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:
     from byheart.networks import Account, Network
@@ -35,6 +36,7 @@ class ShowCommand:
 
         if self.plot is not None:
             check_picture(self.plot)
+            check_apart(self.plot, self.network, self.task)
         network = load(self.network)
         facts, parts = _facts(network), parts_of(network)
         heads = None if self.task is None else saturation_of(network, inputs_of(load_task(self.task)))

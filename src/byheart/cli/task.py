@@ -9,6 +9,7 @@ from tyro.conf import Positional, arg, subcommand
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
 from byheart.cli.own import OwnConstructions
 from byheart.errors import BadInput
+from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,6 +106,7 @@ class Text:
         """Count and save."""
         from byheart.tasks.corpus import corpus_distribution, language_modelling
 
+        check_apart(self.out, *self.files)
         if self.every:
             sizes = {"length": self.length, "vocab": self.vocab, "examples": self.examples}
             return _keep(language_modelling(_texts(self.files), **sizes), self.out, self.json)  # type: ignore[arg-type]
@@ -143,6 +145,7 @@ class Embed:
         from byheart.tasks.embeddings import token_vectors
 
         rng = np.random.default_rng(_seed(self.seed))
+        check_apart(self.out, *self.files)
         with steps("reading with the sentence model", quiet=self.json):
             found = token_vectors(_texts(self.files), length=self.length, layer=self.layer, examples=self.examples)
         if self.real:

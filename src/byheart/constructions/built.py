@@ -46,6 +46,10 @@ class Built:
         """Write the network to ``folder``, whole or not at all; :func:`byheart.load` reads it."""
         networks.save(self.network, folder, self.about)
 
+    def write(self, folder: Path) -> None:
+        """Write the network's files into ``folder``, which is new."""
+        networks.write(self.network, folder, self.about)
+
     def __repr__(self) -> str:
         count, kind = self.questions.size.examples, self.questions.kind
         noun = kind if isinstance(self.questions, Contexts) else f"{kind} examples"

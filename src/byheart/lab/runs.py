@@ -10,7 +10,7 @@
 A process that is killed may leave half a line behind. Whoever reads ignores it, whoever resumes cuts it off, and a last
 line that lacks only its end is kept: no part of a JSON object is one itself, so a line that can be read is whole. A
 config counts as done when its line is written; failed ones are tried again on resuming, and the later line counts. One
-process writes at a time (:mod:`byheart.lab.durable`).
+process writes at a time (:mod:`byheart.files.locks`).
 """
 
 import csv
@@ -29,12 +29,14 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from byheart.errors import BadInput
-from byheart.lab.durable import Lock, append, beginning, is_locked, mend, replace
+from byheart.files.claims import is_leftover
+from byheart.files.locks import Lock, is_locked
+from byheart.files.writing import append, mend, new_file, write_text
 from byheart.lab.experiments.experiment import Experiment, key, to_json
 from byheart.lab.former import renamed
 
 FORMAT = "byheart-run-1"
-CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
+OWN = CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
 
 Value = float | int | str | None
 Metrics = Mapping[str, Value]
@@ -109,7 +111,7 @@ class Run:
             run = cls(folder, lock)
             run._check_same(experiment, configs)
             if source is not None:
-                replace(folder / SOURCE, source)
+                write_text(folder / SOURCE, source)
             _write_about(folder, {**run.about, "sessions": [*run.about["sessions"], _session()]})
             run.about = _read_about(folder)
         except BaseException:
@@ -178,7 +180,7 @@ class Run:
         rows = [row.flat for row in self.rows]
         names = dict.fromkeys(name for row in rows for name in row)
         last = [name for name in ("seconds", "error") if name in names]
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
+        with new_file(Path(path)) as draft, draft.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, [*(name for name in names if name not in last), *last])
             writer.writeheader()
             writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
@@ -292,8 +294,8 @@ def _version(package: str) -> str | None:
 
 def _could_become_a_run(folder: Path) -> bool:
     """Whether it is a folder that holds nothing but what a run that was killed while it began may have left."""
-    beginnings = {folder / LOCK, beginning(folder / CONFIG)}
-    return folder.is_dir() and beginnings.issuperset(folder.iterdir())
+    former = f".{CONFIG}"  # as earlier versions left it
+    return folder.is_dir() and all(path.name in (LOCK, former) or is_leftover(path) for path in folder.iterdir())
 
 
 def _read_about(folder: Path) -> dict[str, Any]:
@@ -310,7 +312,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
 
 
 def _write_about(folder: Path, about: Mapping[str, Any]) -> None:
-    replace(folder / CONFIG, json.dumps(about, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+    write_text(folder / CONFIG, json.dumps(about, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
 
 
 def _cell(value: Any) -> Any:

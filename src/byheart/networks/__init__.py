@@ -4,7 +4,7 @@ Importing this room needs numpy only. :mod:`~byheart.networks.kinds` says which 
 """
 
 from byheart.networks.account import Account, Item
-from byheart.networks.kinds import generate, generate_all, load, save
+from byheart.networks.kinds import generate, generate_all, load, save, write
 from byheart.networks.network import Network, count
 
-__all__ = ["Account", "Item", "Network", "count", "generate", "generate_all", "load", "save"]
+__all__ = ["Account", "Item", "Network", "count", "generate", "generate_all", "load", "save", "write"]

@@ -1,13 +1,10 @@
 """Folders that hold networks: what kind is in one, how it is read, and how a new one takes its place.
 
-A folder is written beside its destination and renamed, so it is there whole or not at all. Nothing in it executes on
-loading. None of this needs PyTorch.
+A folder is there whole or not at all (:mod:`byheart.files.writing`). Nothing in it executes on loading. None of this
+needs PyTorch.
 """
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +13,15 @@ from typing import Any, TypeVar
 from safetensors import SafetensorError
 
 from byheart.errors import BadInput
+from byheart.files.claims import is_leftover
+from byheart.files.writing import new_folder
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 """Files that are kept beside a network, as Hugging Face lays them out."""
-OURS = {CONFIG, WEIGHTS, *TOKENIZER, "generation_config.json", "certificate.json", "grid", "grid.npz"}
+GRID = "grid"
+"""The folder, in that of an approximation, of the network that has memorized its grid."""
+OURS = {CONFIG, WEIGHTS, *TOKENIZER, "generation_config.json", "certificate.json", GRID, f"{GRID}.npz"}
 """What Byheart itself writes into a network's folder."""
 EXACT = "byheart-exact-1"
 """The ``format`` of an exact network."""
@@ -87,15 +88,26 @@ def check_destination(folder: Path) -> None:
     a folder where something else was put beside ours, is never replaced.
     """
     if folder.is_dir():
-        strange = sorted(path.name for path in folder.iterdir() if path.name not in OURS)
-        if not any(folder.iterdir()) or (not strange and _has_about(folder)):
+        strange = _strange(folder)
+        if not any(folder.iterdir()) or (strange is None and _has_about(folder)):
             return
-        beside = f" (it holds {strange[0]!r})" if strange else ""
+        beside = "" if strange is None else f" (it holds {strange!r})"
     elif not folder.exists() and not folder.is_symlink():
         return
     else:
         beside = ""
     raise BadInput(f"{folder}: exists and is no network that Byheart wrote{beside}; choose another name or remove it")
+
+
+def _strange(folder: Path) -> str | None:
+    """Something in ``folder`` that is not Byheart's; what writers left behind who are dead by now is."""
+    for path in sorted(folder.iterdir()):
+        if path.name == GRID and path.is_dir():
+            if (strange := _strange(path)) is not None:
+                return f"{GRID}/{strange}"
+        elif (path.name not in OURS or not path.is_file()) and not is_leftover(path):
+            return path.name
+    return None
 
 
 def _has_about(folder: Path) -> bool:
@@ -105,37 +117,8 @@ def _has_about(folder: Path) -> bool:
         return False
 
 
-def umask() -> int:
-    """The permissions that new files of this process do not get."""
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
-    """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error."""
-    check_destination(folder)
-    folder = folder.resolve()
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        new = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
-    except OSError as error:
-        raise BadInput(f"{folder}: cannot be written ({error.strerror})") from error
-    aside = new.with_name(new.name + "-old")
-    try:
+    """A new folder to write a network into, which takes the place of ``folder``, or goes if there was an error."""
+    with new_folder(folder, check_destination) as new:
         yield new
-        new.chmod(0o777 & ~umask())
-        for path in new.iterdir():  # safetensors makes its files private
-            path.chmod(0o666 & ~umask())
-        if folder.exists():
-            os.replace(folder, aside)
-        try:
-            os.replace(new, folder)
-        except OSError:
-            if aside.exists():
-                os.replace(aside, folder)
-            raise
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-        shutil.rmtree(aside, ignore_errors=True)

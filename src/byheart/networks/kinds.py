@@ -13,14 +13,18 @@ A package has a module ``store`` with ``config``, ``write`` and ``read``, and, i
 ``generate``. It is imported when a network of its kind turns up, so that exact networks never need PyTorch.
 """
 
+import errno
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from byheart.errors import BadInput
-from byheart.networks.folders import CONFIG, NAMES, kind_in, read_beside, read_config, replacing
+from byheart.files.claims import recover
+from byheart.networks.folders import CONFIG, NAMES, WEIGHTS, kind_in, read_beside, read_config, replacing
 from byheart.networks.network import Network
 
 _SPEAKING = ("transformer", "stock")
@@ -31,19 +35,27 @@ def save(network: Network, folder: Path | str, about: Mapping[str, Any] | None =
 
     ``about`` is kept in config.json instead of the network's own.
     """
+    with replacing(Path(folder)) as new:
+        write(network, new, about)
+
+
+def write(network: Network, folder: Path, about: Mapping[str, Any] | None = None) -> None:
+    """Write the files of ``network`` into ``folder``, which is new: see :func:`byheart.networks.folders.replacing`."""
     store = _part(network.kind, "store")
     config = {**store.config(network), "about": dict(network.about if about is None else about)}
-    text = json.dumps(config, indent=1, ensure_ascii=False) + "\n"
-    with replacing(Path(folder)) as new:
-        store.write(network, new)
-        (new / CONFIG).write_text(text, encoding="utf-8")
-        for name, content in network.files.items():
-            (new / name).write_bytes(content)
+    try:
+        store.write(network, folder)
+    except SafetensorError as error:  # on a full disk too
+        raise OSError(errno.EIO, str(error), str(folder / WEIGHTS)) from error
+    (folder / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for name, content in network.files.items():
+        (folder / name).write_bytes(content)
 
 
 def load(folder: Path | str) -> Network:
     """The network in ``folder``; BadInput, with the file named, if anything is missing or does not fit."""
     folder = Path(folder)
+    recover(folder)
     config = read_config(folder)
     kind = kind_in(config)
     assert kind is not None

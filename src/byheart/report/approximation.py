@@ -14,7 +14,7 @@ import numpy as np
 
 from byheart.approximation import Approximation, Measured
 from byheart.approximation.measure import outputs
-from byheart.report.style import FAINT, INK, QUIET, canvas, colours, plain
+from byheart.report.style import FAINT, INK, QUIET, canvas, colours, plain, save_picture
 from byheart.tasks.checks import Floats
 
 Results: TypeAlias = Sequence[tuple[Approximation, Measured]]
@@ -55,7 +55,7 @@ def draw_approximations(results: Results, path: Path) -> None:
     domain = rf"$[0, 1]^{{{first.network.length}\times{first.network.dim}}}$"
     title = f"{name} on {domain}, approximated in $d_{{{first.p:g}}}$; the grid memorized by {first.built.construction}"
     picture.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 def _colour(results: Results) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Literal
 
 from byheart.errors import BadInput
-from byheart.report.style import FAINT, INK, QUIET, canvas
+from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
 
 _COLOURS = {"compiled": "#b3123f", "stock": "#1f5fa8", "trained": "#8c8c8c", "quoted": "#ffffff"}
 
@@ -35,4 +35,4 @@ def draw_bits(bars: list[Bar], path: Path, *, limit: int = 32) -> None:
     axes.set(xlim=(0, limit * 1.02), ylim=(-0.6, len(ordered)))
     axes.set_title("Bits of random labels memorized, per parameter (all parameters counted)", loc="left", fontsize=11)
     axes.grid(visible=False, axis="y")
-    picture.savefig(path)
+    save_picture(picture, path)

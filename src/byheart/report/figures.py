@@ -10,7 +10,7 @@ from byheart.bounds.kajitsuka_sato_2025 import needed_seq_to_seq, next_token
 from byheart.constructions.gadgets.demand import Setting
 from byheart.constructions.planner import planned
 from byheart.constructions.registry import known
-from byheart.report.style import FAINT, INK, QUIET, canvas, colours
+from byheart.report.style import FAINT, INK, QUIET, canvas, colours, save_picture
 from byheart.size import Size
 
 _GAP = 0.048
@@ -92,7 +92,7 @@ def draw_parameters(panels: list[Panel], path: Path) -> None:
         if panel.built:
             axes.plot([], [], "o", color=INK, markersize=6, label="built, and certified on every example")
             axes.legend(frameon=False, loc="upper left", fontsize=9)
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 def _draw_lines(axes: Any, panel: Panel, lines: list[Line], limits: tuple[float, float | None]) -> None:
@@ -147,7 +147,7 @@ def draw_constants(panels: list[Panel], path: Path) -> None:
         root = "√(N log₂C)" if panel.setting == "next-token" else "√(nN log₂C)"
         axes.set_ylabel(f"parameters ÷ {root}", color=INK)
         axes.set_title(f"The constant: {panel.title}", fontsize=9.5, color=INK, loc="left")
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 def _constructions(panel: Panel) -> list[Line]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from byheart.errors import BadInput, missing
+from byheart.files.writing import write_text
 
 MOST_ROWS = 400
 """That a table shows; the others are counted. All of them are in the run's own files."""
@@ -97,7 +98,7 @@ def write_page(path: Path, text: str) -> None:
         raise BadInput(f"{path}: expected the name of a page, .html")
     if not path.parent.is_dir():
         raise BadInput(f"{path}: its folder does not exist; expected one to write into")
-    path.write_text(text, encoding="utf-8")
+    write_text(path, text)
 
 
 def _about(about: Mapping[str, Any]) -> str:

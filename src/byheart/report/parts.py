@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from byheart.networks import Account, Network
-from byheart.report.style import FAINT, INK, QUIET, canvas
+from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
 
 WORDS = "words of the table"
 _PARTS = {
@@ -60,4 +60,4 @@ def draw_parts(parts: Mapping[str, Account], title: str, path: Path) -> None:
     axes.invert_yaxis()
     axes.set_axis_off()
     axes.set_title(title, loc="left", fontsize=11, color=INK)
-    picture.savefig(path)
+    save_picture(picture, path)

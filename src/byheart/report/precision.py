@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from byheart.report.figures import Line, name_lines
-from byheart.report.style import FAINT, INK, canvas, colours
+from byheart.report.style import FAINT, INK, canvas, colours, save_picture
 
 _NAMES = {
     ("paper", "hard"): "paper's scale, hard sequences",
@@ -57,7 +57,7 @@ def draw_precision(needed: list[Needed], path: Path) -> None:
     right.set_xlabel(f"ω, different tokens (n = {length})", color=INK)
     left.set_ylabel("bits that tell context ids apart", color=INK)
     picture.suptitle("One softmax layer: the precision it needs", x=0.01, ha="left", fontsize=11, color=INK)
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 def _most_frequent(values: list[int]) -> int:

@@ -22,7 +22,7 @@ from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.networks.folders import NAMES
 from byheart.networks.softmax.network import CHUNK, Floats, Inputs, SoftmaxNetwork, attention, check_inputs, embedded
-from byheart.report.style import FAINT, INK, QUIET, canvas
+from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
 from byheart.tasks.checks import Ids
 
 THRESHOLD = 0.99
@@ -152,7 +152,7 @@ def draw_saturation(saturation: Saturation, title: str, path: Path) -> None:
     _draw_held(picture.add_subplot(grid[1, 1], sharey=middle), saturation.held)
     picture.suptitle(_wrapped(title, width, 11), x=0.008, ha="left", fontsize=11, color=INK)
     picture.supxlabel(_wrapped(caption(saturation), width, 8.5), x=0.008, ha="left", fontsize=8.5, color=QUIET)
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 def _draw_map(picture: Any, axes: Any, saturation: Saturation) -> None:

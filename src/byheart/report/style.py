@@ -5,6 +5,7 @@ from typing import Any
 
 from byheart.constructions import known
 from byheart.errors import BadInput, missing
+from byheart.files.writing import check_file, new_file
 
 INK = "#222222"
 FAINT = "#b5b5b5"
@@ -34,12 +35,19 @@ def canvas(
     return picture, panels
 
 
+def save_picture(picture: Any, path: Path) -> None:
+    """Write a figure to ``path``, whole or not at all."""
+    with new_file(path) as draft:
+        picture.savefig(draft, format=path.suffix.removeprefix("."))
+
+
 def check_picture(path: Path) -> None:
     """BadInput if no picture can be written to ``path``; worth checking before long work."""
     if path.suffix not in (".png", ".svg", ".pdf"):
         raise BadInput(f"{path}: expected a picture's name, .png, .svg or .pdf")
     if not path.parent.is_dir():
         raise BadInput(f"{path}: its folder does not exist; expected one to draw into")
+    check_file(path)
 
 
 def plain(axes: Any) -> None:

@@ -1,13 +1,12 @@
 """Tasks in files: ``.npz`` for arrays, ``.jsonl`` for reading and writing by eye and by script."""
 
 import os
-import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+import zipfile
 from pathlib import Path
-from typing import BinaryIO
 
 from byheart.errors import BadInput
+from byheart.files.writing import check_file, new_file
 from byheart.tasks import jsonl, npz
 from byheart.tasks.task import Task
 
@@ -34,7 +33,7 @@ def load(path: str | os.PathLike[str]) -> Task:
 
 
 def save(task: Task, path: str | os.PathLike[str]) -> None:
-    """Write ``task`` to a ``.npz`` or ``.jsonl`` file, as a whole or not at all.
+    """Write ``task`` to a ``.npz`` or ``.jsonl`` file, as a whole or not at all; nothing but a task is replaced.
 
     >>> import tempfile
     >>> from byheart.tasks import NextToken
@@ -49,12 +48,15 @@ def save(task: Task, path: str | os.PathLike[str]) -> None:
     True
     """
     target = Path(path)
-    write = WRITERS[_extension(target)]
-    try:
-        with _replacing(target) as file:
-            write(task, file)
-    except OSError as error:
-        raise BadInput(f"{target}: cannot be written: {error.strerror or error}") from error
+    write, looks_like_one = WRITERS[_extension(target)], LOOKS[_extension(target)]
+
+    def check(path: Path) -> None:
+        check_file(path)
+        if path.exists() and path.stat().st_size > 0 and not looks_like_one(path):
+            raise BadInput(f"{target}: exists and is no task; choose another name or remove it")
+
+    with new_file(target, check) as draft, draft.open("wb") as file:
+        write(task, file)
 
 
 def _extension(path: Path) -> str:
@@ -63,13 +65,22 @@ def _extension(path: Path) -> str:
     return path.suffix
 
 
-@contextmanager
-def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """A new file next to ``target`` that takes its place once it is written; if that fails, nothing has happened."""
-    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+def _looks_like_npz(path: Path) -> bool:
+    """Whether it is an archive of arrays with the names of a task's."""
+    known = {f"{name}.npy" for name in (*npz.INPUTS, *npz.ANSWERS, *npz.ALSO.values(), *npz.SIZES, "kind")}
     try:
-        with draft.open("xb") as file:
-            yield file
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
+        with zipfile.ZipFile(path) as archive:
+            return known.issuperset(archive.namelist())
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return False
+
+
+def _looks_like_jsonl(path: Path) -> bool:
+    """Whether it begins like an object of a task's: with one of their keys."""
+    with path.open("rb") as file:
+        begin = re.match(rb'\s*\{\s*"(\w+)"\s*:', file.read(200))
+    return begin is not None and begin[1].decode() in {*jsonl.DEPTHS, *jsonl.SIZES, "task"}
+
+
+LOOKS = {".npz": _looks_like_npz, ".jsonl": _looks_like_jsonl}
+"""Whether a file may be a task: a short look, not a check."""

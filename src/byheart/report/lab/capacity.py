@@ -20,7 +20,7 @@ from byheart.report.lab.series import (
     legend_below,
     name_ends,
 )
-from byheart.report.style import QUIET, canvas
+from byheart.report.style import QUIET, canvas, save_picture
 
 BUILT: dict[str, Any] = {"markersize": 6, "linestyle": "none", "color": "#1f5fa8"}
 IN_SMALL: dict[str, Any] = {"fontsize": 7.5, "color": "#1f5fa8"}
@@ -54,7 +54,7 @@ def draw_capacity(rows: Rows, path: Path, beside: Sequence[Beside] = ()) -> None
     below.append(("left: all that was asked for; right, published: 3.6 (Morris et al. 2025)", PROVED_BEFORE))
     legend_below(picture, below)
     heading(picture, "Bits of random labels per parameter (all parameters counted)")
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 def _draw_demands(axes: Any, points: Sequence[Held], best: Sequence[Held]) -> None:

@@ -28,7 +28,7 @@ from byheart.report.lab.series import (
     series,
     values,
 )
-from byheart.report.style import canvas
+from byheart.report.style import canvas, save_picture
 
 STORED = "proved: H·d_h + d stored, the others guessed"
 STORED_BEFORE = "proved before: H(d_h − 1) + 1 stored"
@@ -102,7 +102,7 @@ def _draw_dana(
     label(right, x_name, "accuracy over all ω² contexts", "As the theorem counts it")
     legend_below(picture, entries)
     heading(picture, title)
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 def _draw_bound(axes: Any, rows: Rows, x: str, column: str, shade: Any, style: dict[str, Any]) -> None:
@@ -156,7 +156,7 @@ def draw_against_mlp(rows: Rows, path: Path) -> None:
     label(panels[1], "parameters", "accuracy over all ω² contexts", "Over all contexts")
     legend_below(picture, [(f"measured, {repeated}; {name}", style) for name, _, style in kinds])
     heading(picture, f"Attention against MLP, by parameters; {_words(rows)}")
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 _MLP: dict[str, Any] = {"marker": "s", "markerfacecolor": "white", "linestyle": (0, (4, 2))}

@@ -24,7 +24,7 @@ from byheart.report.lab.series import (
     series,
     values,
 )
-from byheart.report.style import INK, QUIET, canvas
+from byheart.report.style import INK, QUIET, canvas, save_picture
 
 WITHIN = 0.01
 """Of the entropy: what counts as memorized."""
@@ -64,7 +64,7 @@ def draw_madden(rows: Rows, path: Path) -> None:
     legend_below(picture, [*entries, *_draw_smallest(right, rows)])
     which = "embedding and attention frozen" if one(rows, "frozen") else "everything trained"
     heading(picture, f"Hidden neurons that take n stories of 10 tokens to their entropy; {which}")
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 def _draw_smallest(axes: Any, rows: Rows) -> list[Entry]:

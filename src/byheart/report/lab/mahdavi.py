@@ -25,7 +25,7 @@ from byheart.report.lab.series import (
     series,
     values,
 )
-from byheart.report.style import INK, QUIET, canvas
+from byheart.report.style import INK, QUIET, canvas, save_picture
 
 
 def draw_mahdavi(rows: Rows, path: Path, along: str) -> None:
@@ -57,7 +57,7 @@ def draw_mahdavi(rows: Rows, path: Path, along: str) -> None:
     title = f"{'Regression' if real else 'Classification'}, {context}; {', '.join(shared)}"
     label(axes, names[along], "mean squared error" if real else "accuracy over all N examples", title)
     legend(axes, entries, loc="best")
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 _LETTERS = {"heads": "H", "length": "n", "head_dim": "d_h"}
@@ -87,4 +87,4 @@ def draw_saturation_counts(rows: Rows, path: Path) -> None:
         label(axes, "saturated heads", "share of the examples", said)
         axes.grid(visible=False, axis="x")
     heading(picture, "On how many heads an example is saturated (one weight of more than 0.99)")
-    picture.savefig(path)
+    save_picture(picture, path)

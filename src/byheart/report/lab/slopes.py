@@ -26,7 +26,7 @@ from byheart.report.lab.series import (
     series,
     values,
 )
-from byheart.report.style import INK, QUIET, canvas
+from byheart.report.style import INK, QUIET, canvas, save_picture
 
 SATURATED = 0.9
 """Points above it are left out: accuracy ends at 1, and a line does not."""
@@ -92,7 +92,7 @@ def draw_slopes(rows: Rows, path: Path, metric: str = "last_accuracy") -> None:
     label(axes, "d = d_h", "accuracy gained a head", f"Slopes of accuracy over heads, below {SATURATED}; ω = {vocab}")
     legend(axes, entries, loc="upper left", fontsize=8)
     note(picture, best)
-    picture.savefig(path)
+    save_picture(picture, path)
 
 
 def _draw_fits(axes: Any, found: Comparison, xs: Any, entries: list[tuple[str, dict[str, Any]]]) -> str:

@@ -1,0 +1,278 @@
+"""A claim: the right to put something new under a name, and the one step in which it comes there.
+
+Beside the name NAME, a writer makes the folder ``.NAME.byheart``, and removes it in the end. It holds
+
+    lock      held by the writer as long as it lives (:mod:`byheart.files.locks`), and signed
+    draft     what is being written
+    ready     the draft, whole and on the disk; once exchanged with it, what was under the name before
+    before    where names cannot be exchanged: what was under the name, until ``ready`` has taken its place
+    waste     what was under the name, and may go
+
+Whoever is killed leaves some of it behind, and the next to claim the name, who gets the lock, clears it away: the
+draft and the waste for certain, the others if they are what may be replaced there. A folder of this name that is not
+laid out like this is somebody else's, and is left alone.
+
+Names are exchanged in one step by Linux's renameat2, so the name stands for the old or for the new at any moment. Where
+a system or file system cannot do that, files are replaced by rename, and folders by two of them; one that was killed in
+between is undone by :func:`recover`, before the name is next read or claimed. Of what is replaced the permissions are
+kept, not the owner, access lists or other attributes. What is not checked: file systems on which fsync or flock do
+nothing.
+"""
+
+import ctypes
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from byheart.errors import BadInput
+from byheart.files.locks import SIGNATURE, Lock, is_locked
+
+LOCK, DRAFT, READY, BEFORE, WASTE = "lock", "draft", "ready", "before", "waste"
+_TRIES = 100
+_AT_FDCWD, _NOREPLACE, _EXCHANGE = -100, 1, 2
+_CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+Rule: TypeAlias = Callable[[Path], None]
+"""BadInput if what is at a path may not be replaced; it is asked again, of the same thing, when that is moved away."""
+
+
+def room_of(place: Path) -> Path:
+    """The folder in which what is to come to ``place`` is written."""
+    return place.with_name(f".{place.name}.byheart")
+
+
+def is_leftover(path: Path) -> bool:
+    """Whether it is what a writer who is dead by now has left behind."""
+    try:
+        named = path.name.startswith(".") and path.name.endswith(".byheart")
+        return named and _is_ours(path) and not is_locked(path / LOCK)
+    except FileNotFoundError:  # its writer lived, and has removed it
+        return True
+
+
+def _is_ours(room: Path) -> bool:
+    """Whether a folder is laid out as those of writers are, alive or dead."""
+    if not stat.S_ISDIR(os.lstat(room).st_mode):
+        return False
+    held = set(os.listdir(room))
+    if held <= {LOCK}:
+        return not held or _signature(room / LOCK) in ("", SIGNATURE)
+    return held <= {LOCK, DRAFT, READY, BEFORE, WASTE} and LOCK in held and _signature(room / LOCK) == SIGNATURE
+
+
+def _signature(lock: Path) -> str:
+    if not stat.S_ISREG(os.lstat(lock).st_mode):
+        return "no file"
+    with lock.open("rb") as file:
+        return file.read(len(SIGNATURE)).decode(errors="replace")
+
+
+def recover(place: Path) -> None:
+    """Put back what a writer had taken away from ``place`` when it was killed; to be called before reading there.
+
+    Nothing of the kind happens where names can be exchanged.
+    """
+    place = Path(os.path.realpath(place))
+    if not os.path.lexists(place) and os.path.lexists(room_of(place) / BEFORE):
+        with suppress(FileNotFoundError):  # the writer lives, and has gone on meanwhile
+            lock = Lock(room_of(place) / LOCK, place)
+            try:
+                if not os.path.lexists(place):
+                    os.rename(room_of(place) / BEFORE, place)
+                    sync(place.parent)
+            finally:
+                lock.release()
+
+
+class Claim:
+    """The claim to ``place``, until it is released: BadInput if somebody else has it."""
+
+    def __init__(self, place: Path, check: Rule) -> None:
+        self.place, self.room, self.draft = place, room_of(place), room_of(place) / DRAFT
+        self._check, self._moved = check, False
+        self._lock = self._locked()
+        try:
+            self._clear()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _locked(self) -> Lock:
+        for _ in range(_TRIES):
+            with suppress(FileExistsError):
+                self.room.mkdir(0o700)
+            try:
+                if not _is_ours(self.room):
+                    raise BadInput(f"{self.room}: is in the way, and not Byheart's; move it, or choose another name")
+                return Lock(self.room / LOCK, self.place)
+            except FileNotFoundError:  # who had the claim before has just removed the room
+                continue
+            except OSError:
+                with suppress(OSError):
+                    self.room.rmdir()
+                raise
+        raise BadInput(f"{self.place}: others are writing there all the time; choose another name")
+
+    def put(self) -> None:
+        """Let the draft take its place, in one step, if what is there may be replaced; it is on the disk then."""
+        ready = self.room / READY
+        self._set_permissions()
+        _sync_all(self.draft)
+        os.rename(self.draft, ready)
+        sync(self.room)
+        self._move(ready)
+        self._moved = True
+        sync(self.place.parent)
+
+    def _set_permissions(self) -> None:
+        """Those of what is replaced; for files in a folder those of any new file: safetensors makes its own private."""
+        mode = stat.S_IMODE(os.lstat(self.draft).st_mode)
+        if self.draft.is_dir():
+            for path in self.draft.rglob("*"):
+                path.chmod(mode if path.is_dir() else mode & 0o666)
+        with suppress(FileNotFoundError):
+            former = stat.S_IMODE(os.stat(self.place).st_mode)
+            self.draft.chmod(former | 0o700 if self.draft.is_dir() else former)
+
+    def _move(self, ready: Path) -> None:
+        for _ in range(_TRIES):
+            try:
+                if not os.path.lexists(self.place):
+                    if not _rename(ready, self.place, _NOREPLACE):
+                        os.rename(ready, self.place)
+                else:
+                    self._replace(ready)
+                return
+            except (FileNotFoundError, FileExistsError):  # somebody else was at the name between look and step
+                continue
+        raise BadInput(f"{self.place}: others are changing it all the time; choose another name")
+
+    def _replace(self, ready: Path) -> None:
+        """What is there goes only if the rule allows it: asked before, and of what was really moved away."""
+        if self.place.is_symlink():
+            raise BadInput(f"{self.place}: has become a link, which is not replaced")
+        self._check(self.place)
+        if _rename(ready, self.place, _EXCHANGE):
+            try:
+                self._check(ready)
+            except BaseException:
+                _rename(ready, self.place, _EXCHANGE)
+                self._check(self.place)  # the same words, about the place
+                raise
+        elif ready.is_dir():
+            self._replace_in_two(ready)
+        else:
+            os.replace(ready, self.place)
+
+    def _replace_in_two(self, ready: Path) -> None:
+        before = self.room / BEFORE
+        os.rename(self.place, before)
+        try:
+            self._check(before)
+            os.rename(ready, self.place)
+        except BaseException:
+            if not os.path.lexists(self.place):
+                os.rename(before, self.place)
+                self._check(self.place)
+            raise
+
+    def keep(self) -> Path | None:
+        """Give a folder that is ready a name of its own beside the place that it cannot have; None if there is none."""
+        if self._moved or not os.path.lexists(self.room / READY):
+            return None
+        names = (f"{self.place.name}-new{number or ''}" for number in count())
+        kept = next(path for name in names if not os.path.lexists(path := self.place.with_name(name)))
+        try:
+            if not _rename(self.room / READY, kept, _NOREPLACE):
+                os.rename(self.room / READY, kept)
+        except OSError:
+            return None
+        return kept
+
+    def release(self) -> None:
+        """Leave nothing behind, and let others write. What cannot be removed is left to the next writer."""
+        try:
+            with suppress(OSError, BadInput):
+                self._clear()
+                os.unlink(self.room / LOCK)
+                os.rmdir(self.room)
+        finally:
+            self._lock.release()
+
+    def _clear(self) -> None:
+        """Remove what a writer has left; what it had moved away goes back if nothing has taken its place."""
+        if os.path.lexists(self.room / BEFORE) and not os.path.lexists(self.place):
+            os.rename(self.room / BEFORE, self.place)
+            sync(self.place.parent)
+        for name in (DRAFT, WASTE):
+            _remove(self.room / name)
+        for name in (READY, BEFORE):
+            left = self.room / name
+            if os.path.lexists(left):
+                self._check_left(left)
+                if left.is_dir():  # half of it would not pass the check
+                    os.rename(left, self.room / WASTE)
+                    left = self.room / WASTE
+                _remove(left)
+
+    def _check_left(self, left: Path) -> None:
+        try:
+            self._check(left)
+        except BadInput as error:
+            what = f"{left}: is what was at {self.place}, and is not replaced"
+            raise BadInput(f"{what}; move it, or choose another name ({error})") from error
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _find_renameat2() -> Any:
+    try:
+        return ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):  # no Linux, or a C library from before 2018
+        return None
+
+
+_renameat2 = _find_renameat2()
+
+
+def _rename(source: Path, target: Path, how: int) -> bool:
+    """Rename in one step without replacing, or exchange; False if the system, or the file system, cannot do that."""
+    if _renameat2 is None:
+        return False
+    if _renameat2(_AT_FDCWD, os.fsencode(source), _AT_FDCWD, os.fsencode(target), how) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code in _CANNOT:
+        return False
+    raise OSError(code, os.strerror(code), str(source), None, str(target))
+
+
+def _sync_all(path: Path) -> None:
+    """A file, or a folder and everything in it."""
+    if path.is_dir():
+        for inside in path.iterdir():
+            _sync_all(inside)
+    sync(path)
+
+
+def sync(path: Path) -> None:
+    """Have a file on the disk, or the names in a folder."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # there are file systems that have this for files only
+            raise
+    finally:
+        os.close(file)

@@ -1,0 +1,138 @@
+"""Writing: files and folders that are there whole or not at all, and lines that are added for good.
+
+Whatever happens to who writes, the name stands for the old or for the new, complete and on the disk. One process at a
+time writes to a name, others are told; what may not be replaced is asked for when the writing begins and again when the
+new takes its place (:mod:`byheart.files.claims`). Links are written through to what they stand for.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from byheart.errors import BadInput
+from byheart.files.claims import Claim, Rule, sync
+
+
+def check_file(path: Path) -> None:
+    """BadInput if no file can be put at ``path``: something else than a file is there."""
+    if path.is_symlink() and not path.exists():
+        raise BadInput(f"{path}: is a link to nothing; remove it, or choose another name")
+    if path.exists() and not stat.S_ISREG(path.stat().st_mode):
+        raise BadInput(f"{path}: is no file; expected a name for one")
+
+
+def check_apart(out: Path | None, *inputs: Path | None) -> None:
+    """BadInput if ``out``, which a command is to write, is one of its ``inputs``, or in one, or around one."""
+    for given in inputs:
+        if out is not None and given is not None and _overlap(_real(out), _real(given)):
+            raise BadInput(f"{out}: is also what is read ({given}); choose another name")
+
+
+def _overlap(out: Path, given: Path) -> bool:
+    same = out.exists() and given.exists() and out.samefile(given)
+    return same or out == given or out in given.parents or given in out.parents
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+@contextmanager
+def new_file(path: Path, check: Rule = check_file) -> Iterator[Path]:
+    """The name of a new file to write, which takes the place of ``path`` at the end, or goes if there was an error."""
+    with _claimed(path, check) as claim:
+        yield claim.draft
+        claim.put()
+
+
+@contextmanager
+def new_folder(folder: Path, check: Rule) -> Iterator[Path]:
+    """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error.
+
+    If it is complete but cannot have the place, it is kept beside it, and the error says where.
+    """
+    place = _real(folder)
+    if place in (here := _real(Path()), *here.parents):
+        raise BadInput(f"{folder}: is the folder that you are in; expected the name of one that may be replaced")
+    parents = [parent for parent in place.parents if not parent.exists()]
+    try:
+        with _claimed(folder, check, parents=True) as claim:
+            claim.draft.mkdir()
+            yield claim.draft
+            try:
+                claim.put()
+            except (BadInput, OSError) as error:
+                if (kept := claim.keep()) is None:
+                    raise
+                raise BadInput(f"{_said(folder, error)}; what was to be there is in {kept}") from error
+    finally:
+        if not place.exists():
+            for parent in parents:
+                with suppress(OSError):
+                    parent.rmdir()
+
+
+@contextmanager
+def _claimed(path: Path, check: Rule, *, parents: bool = False) -> Iterator[Claim]:
+    """A claim to what ``path`` stands for; errors of the system while writing become one line about ``path``."""
+    check(path)
+    place = _real(path)
+    try:
+        if parents:
+            place.parent.mkdir(parents=True, exist_ok=True)
+        claim = Claim(place, check)
+    except OSError as error:
+        raise BadInput(_said(path, error)) from error
+    try:
+        yield claim
+    except OSError as error:
+        if error.filename is None or str(error.filename).startswith(str(claim.room)):
+            raise BadInput(_said(path, error)) from error
+        raise
+    finally:
+        claim.release()
+
+
+def _said(path: Path, error: BadInput | OSError) -> str:
+    return str(error) if isinstance(error, BadInput) else f"{path}: cannot be written: {error.strerror or error}"
+
+
+def write_text(path: Path, text: str, check: Rule = check_file) -> None:
+    """Write a file, whole or not at all."""
+    with new_file(path, check) as draft:
+        draft.write_text(text, encoding="utf-8")
+
+
+def append(path: Path, lines: str) -> None:
+    """Add lines to a file, for good: when this returns they are on the disk. If it cannot be done, none is added."""
+    new = not path.exists()
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    size, data = os.fstat(file).st_size, lines.encode()
+    try:
+        while data:
+            data = data[os.write(file, data) :]
+        os.fsync(file)
+    except BaseException:
+        os.ftruncate(file, size)  # on a full disk: the next line must not be glued to half of this one
+        raise
+    finally:
+        os.close(file)
+    if new:
+        sync(path.parent)
+
+
+def mend(path: Path, is_whole: Callable[[bytes], bool]) -> None:
+    """Cut half a line off the end of a file; or end its last line, if it is whole but for its end."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return
+    tail = data[data.rfind(b"\n") + 1 :]
+    if tail and is_whole(tail):
+        append(path, "\n")
+    elif tail:
+        with path.open("r+b") as file:
+            file.truncate(len(data) - len(tail))
+            os.fsync(file.fileno())
