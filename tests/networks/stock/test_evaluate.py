@@ -47,6 +47,7 @@ def test_pieces_change_nothing(name, portion, monkeypatch):
     contexts = asked(network, given(name))
     whole = answers(network, contexts.tokens, contexts.starts, contexts.places)
     monkeypatch.setattr(evaluate, "PORTION", portion)
+    monkeypatch.setattr(evaluate, "PIECE", 1)
     found = answers(network, contexts.tokens, contexts.starts, contexts.places)
     assert found.labels.tolist() == whole.labels.tolist() == contexts.labels.tolist()
     assert found.margins.tolist() == whole.margins.tolist()

@@ -14,7 +14,7 @@ Ids = NDArray[np.int64]
 PORTION = 1 << 14
 """Tokens that are read at once."""
 SCORES, PIECE = 1 << 19, 16
-"""Scores of a head that are held at once, as many as stay in the processor's cache; and the fewest tokens of a piece."""
+"""Scores of a head that are held at once, so many that they stay in the cache; and the fewest tokens of a piece."""
 
 
 @torch.inference_mode()
