@@ -20,6 +20,16 @@ def check_seed(seed: object) -> None:
         raise BadInput(f"seed is {seed!r}; expected a whole number, 0 or more")
 
 
+MOST_THREADS = 256
+"""More than any machine here has cores for; each takes memory of its own."""
+
+
+def check_threads(threads: object) -> None:
+    """BadInput unless ``threads`` is a number of threads."""
+    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
+        raise BadInput(f"threads is {threads!r}; expected a whole number from 1 to {MOST_THREADS}")
+
+
 class BadInput(ValueError):  # noqa: N818 (it names what is wrong, and reads well in `raise`)
     """Input that cannot be used: a malformed file, a task outside a theorem's hypotheses, an impossible setting.
 

@@ -133,7 +133,7 @@ def test_truncated_weights(network: Path, work: Path, run: Run, everything: Ever
         (None, "net/config.json: no such file; expected a folder with a network"),
         ("", "net/config.json: cannot be read"),
         ("{", "net/config.json: cannot be read"),
-        ("[]", "net/config.json: list; expected a network"),
+        ("[]", "net/config.json: cannot be read ([] found; expected a JSON object)"),
         ('{"model_type": "gpt2"}', "net/config.json: format 'gpt2'; expected a network"),
         ('{"format": "byheart-exact-1"}', "net: config.json does not describe an exact network"),
         ('{"format": "byheart-exact-1", "network": {"layers": []}}', "net: model.safetensors holds"),

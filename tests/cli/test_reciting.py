@@ -14,8 +14,9 @@ import torch
 
 from byheart import networks
 from byheart.cli.recite import unescaped
+from byheart.files import memory
 from byheart.networks.transformer.module import Transformer
-from byheart.tasks import NextToken, load, random_next_token, random_seq_to_seq, save
+from byheart.tasks import NextToken, load, random_next_token, random_seq_to_seq, save, texts
 
 Run = Callable[..., Any]
 Everything = Callable[[Path], dict[str, bytes]]
@@ -256,11 +257,10 @@ def test_a_file_that_is_too_large(here: Path, run: Run, monkeypatch: pytest.Monk
     """Refused before it is read: it has 300 MB, all of them holes."""
     (here / "large.txt").touch()
     os.truncate(here / "large.txt", 300 * 10**6)
-    sizes = {"SC_PHYS_PAGES": 2**21, "SC_PAGE_SIZE": 2**12}
-    monkeypatch.setattr(os, "sysconf", sizes.__getitem__)
-    monkeypatch.setattr(Path, "read_bytes", lambda path: pytest.fail(f"{path} was read"))
+    monkeypatch.setattr(memory, "available", lambda: 8 << 30)
+    monkeypatch.setattr(texts, "read_bytes", lambda path, **_: pytest.fail(f"{path} was read"))
     complaint = run("compile", "large.txt", "-o", "net").complaint
-    assert "286 MiB of text would take about 335 GiB of memory to compile; this machine has 8 GiB" in complaint
+    assert "286 MiB of text would take about 335 GiB of memory to compile; there are 6.4 GiB for it" in complaint
     assert "split the text into several models" in complaint
     assert not (here / "net").exists()
 

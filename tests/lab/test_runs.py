@@ -327,3 +327,71 @@ def test_a_run_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twi
     }
     assert {r.status for r in rows} == {"done"}
     assert Run.open(tmp_path / "run").pending() == []
+
+
+WRONG_ROWS = {
+    "a config of another": ({"config": {"number": 7}}, "has another config than config.json"),
+    "a config of lists of objects": ({"config": {"number": [{}]}}, "no result row"),
+    "metrics of lists": ({"metrics": {"square": [1]}}, "no result row"),
+    "true as a metric": ({"metrics": {"square": True}}, "no result row"),
+    "a key that is a number": ({"key": 5}, "no result row"),
+    "seconds in words": ({"seconds": "long"}, "no result row"),
+    "an error that is none": ({"error": 5}, "no result row"),
+    "a status that there is not": ({"status": ["done"]}, "no result row"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_ROWS)
+def test_rows_of_other_types(tmp_path: Path, name: str) -> None:
+    """Whoever draws or prints them would fall over."""
+    squared(tmp_path / "run", experiment(1, 2))
+    path = tmp_path / "run" / "results.jsonl"
+    first, *rest = path.read_text().splitlines()
+    changes, message = WRONG_ROWS[name]
+    path.write_text("\n".join([json.dumps(json.loads(first) | changes), *rest]) + "\n")
+    with pytest.raises(BadInput, match=message):
+        Run.open(tmp_path / "run")
+
+
+def test_a_metric_is_a_number_or_a_text(tmp_path: Path) -> None:
+    squared(tmp_path / "run", experiment(1, 2))
+    path = tmp_path / "run" / "results.jsonl"
+    first, *rest = path.read_text().splitlines()
+    metrics = json.loads(first)["metrics"]
+    text = json.dumps(json.loads(first) | {"metrics": dict.fromkeys(metrics, "many")})
+    path.write_text("\n".join([text, *rest]) + "\n")
+    with pytest.raises(BadInput, match=r"results\.jsonl: .* is a text in some rows, and a number in others"):
+        Run.open(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"scale": 5},
+        {"experiment": None},
+        {"configs": []},
+        {"configs": {"a": 5}},
+        {"sessions": None},
+        {"sessions": [{}]},
+    ],
+    ids=str,
+)
+def test_a_config_of_other_types(tmp_path: Path, changes: dict[str, object]) -> None:
+    squared(tmp_path / "run", experiment(1, 2))
+    path = tmp_path / "run" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(BadInput, match=r"expected the config\.json of a run"):
+        Run.open(tmp_path / "run")
+
+
+def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
+    squared(tmp_path / "run", experiment(1, 2))
+    for name, message in (("results.jsonl", "is no file"), ("config.json", "is no file")):
+        (tmp_path / "run" / name).unlink()
+        os.mkfifo(tmp_path / "run" / name)
+        with pytest.raises(BadInput, match=message):
+            Run.open(tmp_path / "run")
+    squared(tmp_path / "other", experiment(1, 2))
+    (tmp_path / "other" / "lock").unlink()
+    os.mkfifo(tmp_path / "other" / "lock")
+    assert not Run.open(tmp_path / "other").running

@@ -95,7 +95,7 @@ def test_a_network_of_ours_is_replaced_and_nothing_else(tmp_path: Path) -> None:
     [
         (None, "no such file; expected a folder with a network"),
         ("{", "cannot be read"),
-        ("[]", "list; expected a network: byheart-exact-1,"),
+        ("[]", "cannot be read ([] found; expected a JSON object)"),
         ("{}", "format None; expected a network: byheart-exact-1,"),
         ('{"format": "byheart-softmax-9"}', "format 'byheart-softmax-9'; expected a network"),
         ('{"format": ["byheart"]}', r"format ['byheart']; expected a network"),

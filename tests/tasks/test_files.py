@@ -202,7 +202,7 @@ NPZ = {"tokens": [[0, 1]], "labels": [2]}
         (NPZ | {"label_count": 2}, "labels[0] is 2; expected 0 to 1 (label_count = 2)"),
         (
             NPZ | {"tokens": np.array([[None]])},
-            "array 'tokens' cannot be read: Object arrays cannot be loaded when allow_pickle=False",
+            "array 'tokens': its header is not that of an array of plain numbers",
         ),
     ],
 )
@@ -225,7 +225,7 @@ def test_damaged_npz(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("tokens", "[[0, 1]]")
         archive.writestr("labels", "[2]")
-    assert_refused(path, "'tokens' is not a numpy array")
+    assert_refused(path, "array 'tokens': not a numpy array")
 
 
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -269,7 +269,7 @@ QUERY = '{"context": [[1, 0], [0, 1]], "query": [1, 2], "target": 0.5}'
         (
             '{"task": "query-targets", "context": [[1, 0], [0, 1e999]]}\n{"query": [1, 2], "target": 1}',
             ":1",
-            "contexts[1, 1] is inf; expected finite numbers",
+            "1e999 found; expected finite numbers",
         ),
         ('{"query": [1, 2], "target": 1}', ":1", "found the keys query, target; expected context and query and target"),
         (f'{{"task": "seq-to-seq"}}\n{LINE}', ":2", "found the keys label, tokens; expected tokens and labels"),
@@ -289,13 +289,13 @@ QUERY = '{"context": [[1, 0], [0, 1]], "query": [1, 2], "target": 0.5}'
             "vectors holds an integer beyond 2^53; expected numbers that float64 holds exactly",
         ),
         ('{"vectors": [], "label": 0}', "", "vectors has shape (1, 0); expected [N, n, d]"),
-        ('{"vectors": [[1e999]], "label": 0}', ":1", "vectors[0, 0, 0] is inf; expected finite numbers"),
+        ('{"vectors": [[1e999]], "label": 0}', ":1", "1e999 found; expected finite numbers"),
         (
             f'{{"task": "next-token", "label_count": 3}}\n{LINE}\n{{"tokens": [0, 1], "label": 3}}',
             ":3",
             "labels[1] is 3; expected 0 to 2 (label_count = 3)",
         ),
-        (f'{{"tokens": [{2**70}], "label": 0}}', "", "tokens has dtype object; expected integers"),
+        (f'{{"tokens": [{2**70}], "label": 0}}', ":1", f"{2**70} found; expected numbers that 64 bits hold"),
     ],
 )
 def test_every_jsonl_check_fires(tmp_path, text, where, message):
@@ -309,10 +309,12 @@ def test_jsonl_that_is_not_text(tmp_path):
     path.write_bytes(b'{"tokens": [0], "label": 0}\n\xff\xfe')
     assert_refused(path, "not UTF-8 text", ":2")
     path.write_text("[" * 10**5)
-    with pytest.raises(BadInput, match=f"{path}:1: not valid JSON: maximum recursion depth"):
+    with pytest.raises(
+        BadInput, match=f"{path}:1: lists or objects stand 100,000 deep in each other; expected at most 32"
+    ):
         load(path)
     path.write_text(f'{{"tokens": [{"1" * 5000}], "label": 0}}')
-    with pytest.raises(BadInput, match=f"{path}:1: not valid JSON: Exceeds the limit"):
+    with pytest.raises(BadInput, match=f"{path}:1: 1{{16}}… .5,000 digits. found; expected numbers that 64 bits hold"):
         load(path)
 
 

@@ -2,17 +2,23 @@
 
 import json
 import platform
-from dataclasses import asdict, dataclass
+from dataclasses import MISSING, asdict, dataclass, fields
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from reprlib import repr as shortened
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
+from byheart.files.reading import read_json
 from byheart.files.writing import check_file, new_file
 
 FORMAT = "byheart-certificate-1"
 FILE = "certificate.json"
+MOST_BYTES = 1 << 20
+"""A certificate has one or two thousand."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,18 +116,38 @@ def write(certificate: Certificate, path: Path) -> None:
 def read(path: Path) -> Certificate:
     """A certificate from its file; BadInput if it is none."""
     try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(fields, dict) or fields.get("format") != FORMAT:
-            raise ValueError(f"format is not {FORMAT!r}")
-        if fields.get("counterexample") is not None:
-            fields["counterexample"] = Counterexample(**fields["counterexample"])
-        if not all(isinstance(fields.get(name), str) for name in ("task", "weights")):
-            raise ValueError("task and weights are not fingerprints")
-        return Certificate(**fields)
+        given = read_json(path, most=MOST_BYTES)
+        if given.get("format") != FORMAT:
+            raise BadInput(f"format is not {FORMAT!r}")
+        _check_types(Certificate, given)
+        if given["counterexample"] is not None:
+            _check_types(Counterexample, given["counterexample"])
+            given["counterexample"] = Counterexample(**given["counterexample"])
+        return Certificate(**given)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; certify the network first") from None
-    except (OSError, RecursionError, TypeError, ValueError) as error:
+    except (BadInput, OSError) as error:
         raise BadInput(f"{path}: not a certificate ({error})") from error
+
+
+def _check_types(kind: type, given: dict[str, Any]) -> None:
+    """BadInput unless these are the fields of ``kind``, all that it needs, and each of its type."""
+    known, hints = {field.name: field for field in fields(kind)}, get_type_hints(kind)
+    for name, field in known.items():
+        if name not in given and field.default is MISSING:
+            raise BadInput(f"{name} is missing")
+    for name, value in given.items():
+        if name not in known or type(value) not in _stored(hints[name]):
+            raise BadInput(f"{name} is {shortened(value)}")
+        if name == "versions" and not all(isinstance(version, str) for version in value.values()):
+            raise BadInput("versions are not texts")
+
+
+def _stored(hint: Any) -> set[type]:
+    """The types that JSON has for a field of this type: a whole number may stand for a float, and true for no number."""
+    either = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    stored = {float: {int, float}, Counterexample: {dict}}
+    return set().union(*(stored.get(one, {get_origin(one) or one}) for one in either))
 
 
 def versions(*packages: str) -> dict[str, str]:

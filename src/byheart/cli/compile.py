@@ -33,10 +33,10 @@ class CompileCommand:
     """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
     words: int | None = None
     """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16); default: the smaller."""
-    tokenizer: Literal["bytes", "bpe"] = "bytes"
-    """bytes, or a byte-level BPE trained on the texts (needs the extra hf)."""
-    vocab: int = 1024
-    """Tokens of the BPE."""
+    tokenizer: Literal["bytes", "bpe"] | None = None
+    """Of texts: bytes (the default), or a byte-level BPE trained on them (needs the extra hf)."""
+    vocab: int | None = None
+    """Tokens of the BPE (default: 1024)."""
     window: str = "auto"
     """How many tokens back the network looks: a power of two, or auto: as few as leave no context with two answers."""
     seed: int = 0
@@ -134,4 +134,6 @@ def _lzma_bits(files: tuple[Path, ...]) -> int | None:
     """What a good general compressor makes of the files, one after the other."""
     import lzma
 
-    return 8 * len(lzma.compress(b"".join(path.read_bytes() for path in files))) if files else None
+    from byheart.tasks.texts import read_files
+
+    return 8 * len(lzma.compress(b"".join(read_files(files).values()))) if files else None

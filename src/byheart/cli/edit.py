@@ -8,9 +8,9 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.certify import edit_in, print_verdict
 from byheart.cli.output import DONE, Json, console, given_by, number, print_json, steps
-from byheart.cli.recite import texts_of
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
+from byheart.networks.about import texts_of
 from byheart.networks.folders import NAMES, replacing
 from byheart.tasks.tokenizers import from_files
 

@@ -139,7 +139,7 @@ def _parse(given: list[str]) -> Any:
 
 
 def _refuse(message: str, given: list[str]) -> int:
-    line = " ".join(message.split())
+    line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(message.split()))
     with suppress(OSError):
         sys.stderr.write(f"byheart: {line}\n")
     if "--json" in given:

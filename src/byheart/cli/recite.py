@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE
-from byheart.errors import BadInput
+from byheart.errors import BadInput, check_threads
 from byheart.files.writing import check_apart, check_file, new_file
+from byheart.networks.about import end_of, texts_of
 
 if TYPE_CHECKING:
     from byheart.networks import Network
@@ -46,10 +47,11 @@ class ReciteCommand:
 
         from byheart.networks import load
 
-        torch.set_num_threads(max(1, self.threads))
+        check_threads(self.threads)
+        torch.set_num_threads(self.threads)
         check_apart(self.out, self.network)
         network = load(self.network)
-        if self.tokens is None and network.about.get("end") is None:
+        if self.tokens is None and end_of(network) is None:
             expected = "expected a network that was compiled from texts"
             raise BadInput(f"{self.network}: knows answers to a task, not texts; {expected}")
         start = time.perf_counter()
@@ -65,8 +67,8 @@ class ReciteCommand:
         texts, tokenizer = texts_of(network), tokenizer_of(network)
         beginning = self._beginning(texts, tokenizer)
         # An edited network, or one with a beginning of nobody's, may never come to an end: no text is longer than this.
-        tokens = 1 + max(text["tokens"] for text in texts) if self.tokens is None else self.tokens
-        speech = generate(network, beginning, tokens=tokens, end=network.about.get("end"), guess=self.guess)
+        tokens = 1 + max((text["tokens"] for text in texts), default=0) if self.tokens is None else self.tokens
+        speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
         if self.out is None:
             return _say(beginning, speech, tokenizer, sys.stdout.buffer)
         with new_file(self.out) as draft, draft.open("wb") as file:
@@ -79,11 +81,17 @@ class ReciteCommand:
         texts, tokenizer = texts_of(network), tokenizer_of(network)
         if not texts:
             raise BadInput(f"{self.network}: holds no texts; it was compiled from a task")
+        end = end_of(network)
+        if end is None:
+            raise BadInput(f"{self.network}: says nothing of how a text ends; expected about.end in config.json")
+        targets = [self._place(text["name"]) for text in texts]
+        if len({self.all_to, *targets}) < len(targets) + 1:
+            raise BadInput(f"{self.network}: a text has no name, or that of another; expected different ones")
         prompts, lengths = [text["prompt"] for text in texts], [text["tokens"] for text in texts]
-        spoken = generate_all(network, prompts, end=network.about["end"], tokens=lengths)
+        spoken = generate_all(network, prompts, end=end, tokens=lengths)
         said = {
-            self._place(text["name"]): tokenizer.decode([*text["prompt"], *tokens])
-            for text, tokens in zip(texts, spoken, strict=True)
+            target: tokenizer.decode([*text["prompt"], *tokens])
+            for target, text, tokens in zip(targets, texts, spoken, strict=True)
         }
         for target, content in said.items():
             _check_new(target, content)
@@ -149,17 +157,6 @@ def tokenizer_of(network: "Network") -> "Tokenizer":
     if tokenizer is None:
         raise BadInput("the network has no tokenizer; expected one that was compiled from texts")
     return tokenizer
-
-
-def texts_of(network: "Network") -> list[dict[str, Any]]:
-    """Name, length and prompt of the texts that a network was compiled from; BadInput if they are none."""
-    texts = network.about.get("texts", [])
-    kinds = {"name": str, "tokens": int, "prompt": list}
-    if not isinstance(texts, list) or not all(
-        isinstance(text, dict) and all(isinstance(text.get(key), kind) for key, kind in kinds.items()) for text in texts
-    ):
-        raise BadInput("config.json: about.texts is no list of texts; expected name, tokens and prompt of each")
-    return texts
 
 
 def unescaped(text: str) -> bytes:

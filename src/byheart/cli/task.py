@@ -9,6 +9,7 @@ from tyro.conf import Positional, arg, subcommand
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
 from byheart.cli.own import OwnConstructions
 from byheart.errors import BadInput
+from byheart.files.reading import read_text
 from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:
@@ -256,10 +257,7 @@ def _texts(files: tuple[Path, ...]) -> list[str]:
         raise BadInput("no files; expected one or more texts")
     texts = []
     for file in files:
-        try:
-            texts += file.read_text(encoding="utf-8").split("\f")
-        except UnicodeDecodeError as error:
-            raise BadInput(f"{file}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+        texts += read_text(file).split("\f")
     return texts
 
 

@@ -1,5 +1,6 @@
 """What every construction gives: a network that has memorized its questions, counted, ready to be saved."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, is_dataclass
 from html import escape
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from byheart import networks
+from byheart.errors import BadInput
 from byheart.networks import Account, Network
 from byheart.tasks import Questions
 from byheart.tasks.contexts import Contexts
@@ -44,7 +46,12 @@ class Built:
 
     def save(self, folder: Path | str) -> None:
         """Write the network to ``folder``, whole or not at all; :func:`byheart.load` reads it."""
-        networks.save(self.network, folder, self.about)
+        about = self.about
+        try:
+            json.dumps(about, allow_nan=False)
+        except (TypeError, ValueError) as error:  # a construction of the user's own
+            raise BadInput(f"{self.construction}: what it has chosen cannot be written as JSON: {error}") from error
+        networks.save(self.network, folder, about)
 
     def write(self, folder: Path) -> None:
         """Write the network's files into ``folder``, which is new."""

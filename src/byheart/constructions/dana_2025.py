@@ -141,8 +141,9 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     """The network; for distributions every term of the bound is among what was chosen."""
     kept = _held(task, settings)
     needs = demand(task, kept)
-    dimensions = _dimensions(needs, settings)
+    dimensions, planned = _dimensions(needs, settings), plan(needs, settings)
     check_system(NAME, len(kept))
+    planned.check_memory(NAME)
     asked = _asked(task, kept, dimensions[0], settings.restarts, rng)
     network, factored, basis = _fitted(needs, dimensions, asked, rng)
     chosen: dict[str, object] = {"heads": dimensions[2], "head_dim": dimensions[1], "held": len(kept)}
@@ -150,7 +151,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     if asked.encoder is not None:
         assert isinstance(task, NextTokenDistribution)
         chosen |= terms(network, task, asked.encoder, kept).as_json()
-    return Made(network, plan(needs, settings), chosen)
+    return Made(network, planned, chosen)
 
 
 def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:

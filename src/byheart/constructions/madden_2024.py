@@ -105,6 +105,8 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     checked, tokens = over_ids(NAME, task)
     kept = distinct(tokens).first
     check_system(NAME, len(kept))
+    planned = plan(Demand(task.size, len(kept)), settings)
+    planned.check_memory(NAME)
     drawn, direction, numbers, gap = _injective(tokens[kept], task.size, (d, d_h), rng)
     if gap < CLOSE:
         raise BadInput(f"{NAME}: in {DRAWS} draws attention left two contexts {gap:.2g} apart; take a larger model_dim")
@@ -120,7 +122,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     chosen: dict[str, object] = {"contexts": len(kept), **short}
     if isinstance(checked, NextTokenDistribution):
         chosen["needed_by_any_model"] = needed(len(kept), task.size.labels)
-    return Made(network, plan(Demand(task.size, len(kept)), settings), chosen)
+    return Made(network, planned, chosen)
 
 
 def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
@@ -138,7 +140,8 @@ def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
 def _logits(task: NextTokenDistribution | NextToken, floor: float) -> Floats:
     """What is asked for [N, C]: log p, or 1 for the label and 0 for all others."""
     if isinstance(task, NextToken):
-        return np.eye(task.label_count)[task.labels]
+        chosen: Floats = (task.labels[:, None] == np.arange(task.label_count)).astype(np.float64)
+        return chosen
     return np.log(np.maximum(task.probabilities, floor))
 
 

@@ -139,6 +139,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     known = _sizes(task, settings)
     _check_task(task, known, settings)
     check_system(NAME, known.examples)
+    plan(known).check_memory(NAME)
     network, factored = _best_attention(task, known, settings, rng)
     if factored.rank < known.examples:
         raise BeyondCapacity(_beyond(task, known, settings, factored.rank), network, factored.rank)

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
+from byheart.files.memory import check_memory
 from byheart.networks import Account
 
+TAKES = 64
+"""Bytes of memory for every parameter: a few copies, or an integer of any size in a list and an array."""
 Named: TypeAlias = tuple[str, tuple[int, ...]]
 """A tensor's name and its shape."""
 
@@ -82,6 +85,10 @@ class Plan:
     def embedding(self) -> int:
         """Entries of token embedding tables."""
         return sum(_dense(part) for part in self.parts if part[0].startswith("embedding"))
+
+    def check_memory(self, name: str) -> None:
+        """BadInput if a network of these sizes, and what it takes to find its weights, would not fit into memory."""
+        check_memory(TAKES * self.dense, f"{name}: a network of {self.dense:,} parameters")
 
     def agrees_with(self, account: Account) -> bool:
         """Whether the account of a built network has exactly these tensors, this depth and this width."""

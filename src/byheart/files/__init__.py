@@ -1,1 +1,1 @@
-"""Files: what is written survives, and what is not Byheart's is not lost. The bottom of the house; all rooms use it."""
+"""Files: what is read is bounded and checked, what is written survives. The bottom of the house; all rooms use it."""

@@ -58,7 +58,7 @@ SIGNATURE = "Byheart process"
 def is_locked(path: Path) -> bool:
     """Whether a living process holds the lock."""
     try:
-        file = os.open(path, os.O_RDONLY)
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # whatever lies there, it is not waited for
     except FileNotFoundError:
         return False
     try:

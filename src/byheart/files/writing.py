@@ -13,6 +13,7 @@ from pathlib import Path
 
 from byheart.errors import BadInput
 from byheart.files.claims import Claim, Rule, sync
+from byheart.files.reading import read_bytes
 
 
 def check_file(path: Path) -> None:
@@ -126,7 +127,7 @@ def append(path: Path, lines: str) -> None:
 def mend(path: Path, is_whole: Callable[[bytes], bool]) -> None:
     """Cut half a line off the end of a file; or end its last line, if it is whole but for its end."""
     try:
-        data = path.read_bytes()
+        data = bytes(read_bytes(path))
     except FileNotFoundError:
         return
     tail = data[data.rfind(b"\n") + 1 :]

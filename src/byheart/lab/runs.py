@@ -31,6 +31,7 @@ from typing import Any, Literal, Self
 from byheart.errors import BadInput
 from byheart.files.claims import is_leftover
 from byheart.files.locks import Lock, is_locked
+from byheart.files.reading import JSON_TAKES, parsed, read_bytes, read_json
 from byheart.files.writing import append, mend, new_file, write_text
 from byheart.lab.experiments.experiment import Experiment, key, to_json
 from byheart.lab.former import renamed
@@ -83,6 +84,7 @@ class Run:
         if lock is not None:
             mend(folder / RESULTS, _is_row)
         self.latest = {row.key: row for row in read_rows(folder / RESULTS)}
+        self._check_rows()
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
@@ -118,6 +120,16 @@ class Run:
             lock.release()
             raise
         return run
+
+    def _check_rows(self) -> None:
+        """BadInput unless rows are about the configs that they name, and metrics of one name of one kind."""
+        kinds: dict[str, bool] = {}
+        for row in self.rows:
+            if row.config != self.configs[row.key]:
+                raise BadInput(f"{self.folder / RESULTS}: the row of {row.key} has another config than {CONFIG}")
+            for name, value in row.metrics.items():
+                if value is not None and kinds.setdefault(name, isinstance(value, str)) != isinstance(value, str):
+                    raise BadInput(f"{self.folder / RESULTS}: {name} is a text in some rows, and a number in others")
 
     def _check_same(self, experiment: Experiment, configs: Mapping[str, Any]) -> None:
         if self.about["experiment"] != experiment.name:
@@ -211,7 +223,7 @@ def runs_in(folder: Path | str) -> list[Run]:
 def read_rows(path: Path) -> list[Row]:
     """All whole lines of a results file, in order; none if there is no file. Half a line at the end is left out."""
     try:
-        lines = path.read_bytes().split(b"\n")
+        lines = read_bytes(path, takes=JSON_TAKES).split(b"\n")
     except FileNotFoundError:
         return []
     if not _is_row(lines[-1]):
@@ -238,23 +250,42 @@ def metrics_of(found: object) -> dict[str, Value]:
 _FIELDS = frozenset(field.name for field in fields(Row))
 
 
-def _row(line: bytes, place: str) -> Row:
+def _row(line: bytes | bytearray, place: str) -> Row:
     try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        found = None
-    if (
-        not isinstance(found, dict)
-        or found.keys() != _FIELDS
-        or found["status"] not in ("done", "failed")
-        or not all(isinstance(found[name], dict) for name in ("config", "metrics"))
-    ):
+        found = parsed(line)
+    except BadInput:
+        found = {}
+    if found.keys() != _FIELDS or not _is_result(found):
         what = "no result row; remove the line, and its config will be run again"
         raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(Row))}")
     return Row(**found | {"config": renamed(found["config"]), "metrics": renamed(found["metrics"])})
 
 
-def _is_row(line: bytes) -> bool:
+def _is_result(found: Mapping[str, Any]) -> bool:
+    return (
+        found["status"] in ("done", "failed")
+        and all(isinstance(found[name], str) for name in ("experiment", "key"))
+        and _is_config(found["config"])
+        and isinstance(found["metrics"], dict)
+        and all(value is None or type(value) in (int, float, str) for value in found["metrics"].values())
+        and type(found["seconds"]) in (int, float)
+        and isinstance(found["error"], str | None)
+    )
+
+
+def _is_config(found: object) -> bool:
+    """Whether it is an object of plain values, and lists of them."""
+    return isinstance(found, dict) and all(
+        not isinstance(item, dict) for value in found.values() for item in _items(value)
+    )
+
+
+def _items(value: object) -> list[Any]:
+    """What lists hold; anything else holds itself."""
+    return [item for entry in value for item in _items(entry)] if isinstance(value, list) else [value]
+
+
+def _is_row(line: bytes | bytearray) -> bool:
     try:
         _row(line, "")
     except BadInput:
@@ -301,14 +332,25 @@ def _could_become_a_run(folder: Path) -> bool:
 def _read_about(folder: Path) -> dict[str, Any]:
     path = folder / CONFIG
     try:
-        found = json.loads(path.read_bytes())
+        found = read_json(path)
     except FileNotFoundError:
         raise BadInput(f"{folder}: no run here (it has no {CONFIG}); byheart lab list FOLDER lists runs") from None
-    except (ValueError, RecursionError):
-        raise BadInput(f"{path}: not valid JSON; expected the {CONFIG} of a run") from None
-    if not isinstance(found, dict) or found.get("format") != FORMAT or not isinstance(found.get("configs"), dict):
+    except BadInput as error:
+        raise BadInput(f"{error}; expected the {CONFIG} of a run") from error
+    if found.get("format") != FORMAT or not _is_about(found):
         raise BadInput(f"{path}: expected the {CONFIG} of a run (format {FORMAT})")
     return found | {"configs": {name: renamed(config) for name, config in found["configs"].items()}}
+
+
+def _is_about(found: Mapping[str, Any]) -> bool:
+    configs, sessions = found.get("configs"), found.get("sessions")
+    return (
+        all(isinstance(found.get(name), str) for name in ("experiment", "scale"))
+        and isinstance(configs, dict)
+        and all(map(_is_config, configs.values()))
+        and isinstance(sessions, list)
+        and all(isinstance(session, dict) and isinstance(session.get("started"), str) for session in sessions)
+    )
 
 
 def _write_about(folder: Path, about: Mapping[str, Any]) -> None:

@@ -26,6 +26,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from byheart.errors import BadInput
+from byheart.files.reading import read_text
 from byheart.lab.experiments.experiment import Experiment
 
 
@@ -123,10 +124,7 @@ def source(given: str, scale: str) -> Source:
     """What a user names: a file if it ends in .py, or else an experiment of ours."""
     if not given.endswith(".py"):
         return Named(given, scale)
-    try:
-        return UserFile(str(Path(given).resolve()), Path(given).read_text(encoding="utf-8"), scale)
-    except UnicodeDecodeError as error:
-        raise BadInput(f"{given}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+    return UserFile(str(Path(given).resolve()), read_text(Path(given)), scale)
 
 
 @contextmanager

@@ -4,16 +4,18 @@ A folder is there whole or not at all (:mod:`byheart.files.writing`). Nothing in
 needs PyTorch.
 """
 
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from reprlib import repr as shortened
+from typing import Any
 
-from safetensors import SafetensorError
+from numpy.typing import NDArray
 
 from byheart.errors import BadInput
 from byheart.files.claims import is_leftover
+from byheart.files.reading import MOST_JSON, read_bytes, read_json
+from byheart.files.tensors import read_tensors
 from byheart.files.writing import new_folder
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
@@ -38,23 +40,21 @@ NAMES = {
     "stock": "a stock Llama",
 }
 """Kinds of networks in words."""
-Read = TypeVar("Read")
 
 
 def read_config(folder: Path) -> dict[str, Any]:
     """config.json of ``folder``; BadInput if there is none, or none that describes a network."""
     path = folder / CONFIG
     try:
-        config = json.loads(path.read_bytes())
+        config = read_json(path)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; expected a folder with a network") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: cannot be read ({error})") from error
-    if not isinstance(config, dict) or kind_in(config) is None:
-        named = f"format {_name(config)!r}" if isinstance(config, dict) else type(config).__name__
-        raise BadInput(f"{path}: {named}; expected a network: {', '.join(KINDS)}")
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+    if kind_in(config) is None:
+        raise BadInput(f"{path}: format {shortened(_name(config))}; expected a network: {', '.join(KINDS)}")
     if not isinstance(config.get("about", {}), dict):
-        raise BadInput(f"{path}: about is {config['about']!r}; expected an object")
+        raise BadInput(f"{path}: about is {shortened(config['about'])}; expected an object")
     return config
 
 
@@ -68,17 +68,19 @@ def kind_in(config: dict[str, Any]) -> str | None:
     return KINDS.get(name) if isinstance(name, str) else None
 
 
-def read_weights(folder: Path, load_file: Callable[[Path], Read]) -> Read:
-    """``model.safetensors`` of ``folder`` by safetensors' ``load_file`` for numpy or for PyTorch."""
+def read_weights(folder: Path, formats: tuple[str, ...], *, takes: int = 4) -> dict[str, NDArray[Any]]:
+    """The tensors of ``model.safetensors`` in ``folder``; each byte ``takes`` so many once a network runs."""
     try:
-        return load_file(folder / WEIGHTS)
-    except (OSError, SafetensorError) as error:
-        raise BadInput(f"{WEIGHTS} cannot be read ({error}); the folder is incomplete") from error
+        return read_tensors(folder / WEIGHTS, formats, takes=takes)
+    except (BadInput, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"{WEIGHTS} cannot be read ({reason}); the folder is incomplete, or damaged") from error
 
 
 def read_beside(folder: Path) -> dict[str, bytes]:
     """The files that are kept beside a network, those that there are."""
-    return {name: (folder / name).read_bytes() for name in TOKENIZER if (folder / name).is_file()}
+    there = (folder / name for name in TOKENIZER if (folder / name).exists())
+    return {path.name: bytes(read_bytes(path, most=MOST_JSON)) for path in there}
 
 
 def check_destination(folder: Path) -> None:

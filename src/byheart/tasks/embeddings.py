@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from byheart.errors import BadInput, missing
+from byheart.files.reading import read_json
+from byheart.files.tensors import read_tensors
 from byheart.tasks.checks import Floats, Ids, count
 
 if TYPE_CHECKING:
@@ -130,12 +132,12 @@ def _model(folder: Path) -> Any:
     except ImportError as error:
         raise _no_library("transformers") from error
     import torch
-    from safetensors.torch import load_file
 
     bert: Any = BertModel  # its methods have no types
-    weights = load_file(folder / "model.safetensors")
+    arrays = read_tensors(folder / "model.safetensors", ("F32", "F64", "I32", "I64"))
+    weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
     with torch.random.fork_rng(devices=[]):  # what is drawn here is replaced at once
-        model = bert(BertConfig.from_json_file(folder / "config.json"), add_pooling_layer=False)
+        model = bert(BertConfig.from_dict(read_json(folder / "config.json")), add_pooling_layer=False)
     model.load_state_dict({name: weights[name] for name in model.state_dict()})
     return model.eval()
 

@@ -24,10 +24,7 @@ def load(path: str | os.PathLike[str]) -> Task:
     source = Path(path)
     read = READERS[_extension(source)]
     try:
-        with source.open("rb") as file:
-            if not file.peek(1):
-                raise BadInput(f"{source}: the file is empty")
-            return read(file, source)
+        return read(source)
     except OSError as error:
         raise BadInput(f"{source}: {error.strerror or error}") from error
 

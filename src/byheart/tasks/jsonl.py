@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from byheart.errors import BadInput
+from byheart.files.reading import JSON_TAKES, parsed, read_bytes
 from byheart.tasks.base import Task
 from byheart.tasks.checks import EXACT_IN_FLOAT64, BadEntry
 from byheart.tasks.kinds import KINDS
@@ -63,9 +64,9 @@ def _key(kind: str, name: str) -> str:
     return ANSWER_KEYS[kind] if name == KINDS[kind].answers_name else SINGULAR.get(name, name)
 
 
-def read(file: BinaryIO, path: Path) -> Task:
-    """Read a task from a file that is open for reading bytes; ``path`` names it in errors."""
-    numbered = list(_objects(file, path))
+def read(path: Path) -> Task:
+    """Read a task from a file."""
+    numbered = list(_objects(path))
     header: Object = {}
     if numbered and "task" in numbered[0][1]:
         number, header = numbered.pop(0)
@@ -109,30 +110,15 @@ def _at(place: str) -> Iterator[None]:
         raise BadInput(f"{place}: {error}") from error
 
 
-def _objects(file: BinaryIO, path: Path) -> Iterator[tuple[int, Object]]:
+def _objects(path: Path) -> Iterator[tuple[int, Object]]:
     """The objects of a file with their line numbers, from 1; blank lines are skipped."""
-    for number, line in enumerate(file, start=1):
+    content = read_bytes(path, takes=JSON_TAKES)
+    if not content:
+        raise BadInput(f"{path}: the file is empty")
+    for number, line in enumerate(content.split(b"\n"), start=1):
         if line.strip():
             with _at(f"{path}:{number}"):
-                yield number, _parsed(line)
-
-
-def _parsed(line: bytes) -> Object:
-    try:
-        value = json.loads(line.decode(), parse_constant=_refuse_constant)
-    except BadInput:
-        raise
-    except UnicodeDecodeError:
-        raise BadInput("not UTF-8 text") from None
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"not valid JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise BadInput(f"{shortened(value)} found; expected a JSON object")
-    return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise BadInput(f"{name} found; expected finite numbers")
+                yield number, parsed(line)
 
 
 def _check_header(header: Object) -> None:

@@ -1,18 +1,14 @@
 """Tasks as ``.npz`` files: the arrays by their names, and ``kind``, ``label_count`` and ``vocab`` as scalars."""
 
-import struct
-import zipfile
-import zlib
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.npyio import NpzFile
 
 from byheart.errors import BadInput
+from byheart.files.archives import Arrays, read_arrays
 from byheart.tasks.base import Task
 from byheart.tasks.kinds import KINDS
 from byheart.tasks.query import QueryLabels, QueryTargets, QueryTask
@@ -24,8 +20,6 @@ ALSO = {"contexts": "queries", "probabilities": "weights"}
 """The optional array that goes with each of these."""
 SIZES = ("label_count", "vocab")
 
-Arrays = dict[str, npt.NDArray[Any]]
-
 
 def write(task: Task, file: BinaryIO) -> None:
     """Write ``task`` to a file that is open for writing bytes."""
@@ -36,12 +30,12 @@ def write(task: Task, file: BinaryIO) -> None:
     np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
 
 
-def read(file: BinaryIO, path: Path) -> Task:
-    """Read a task from a file that is open for reading bytes; ``path`` names it in errors.
+def read(path: Path) -> Task:
+    """Read a task from a file.
 
     The scalars may be missing: what is asked for shows in the answers, and sizes have defaults.
     """
-    arrays = _arrays(file, path)
+    arrays = read_arrays(path)
     try:
         known = (*INPUTS, *ANSWERS, *ALSO.values(), *SIZES, "kind")
         if unknown := sorted(set(arrays) - set(known)):
@@ -71,29 +65,6 @@ def _made(kind: str, fields: dict[str, Any]) -> Task:
     except TypeError as error:
         # The names were checked; what is left is one that this kind does not have, or lacks.
         raise BadInput(f"the arrays {', '.join(fields)} do not make a {kind} task: {error}") from error
-
-
-def _arrays(file: BinaryIO, path: Path) -> Arrays:
-    # Not np.load, which takes whatever does not start like a zip file for a pickle, and says so.
-    with _reading(f"{path}: the archive"):
-        archive = NpzFile(file, allow_pickle=False)
-    arrays = {}
-    with archive:
-        for name in archive.files:
-            with _reading(f"{path}: array {name!r}"):
-                arrays[name] = archive[name]
-            if not isinstance(arrays[name], np.ndarray):
-                raise BadInput(f"{path}: {name!r} is not a numpy array")
-    return arrays
-
-
-@contextmanager
-def _reading(what: str) -> Iterator[None]:
-    """Turn everything that damaged files make zipfile and numpy raise into one line about ``what``."""
-    try:
-        yield
-    except (ValueError, EOFError, KeyError, RuntimeError, struct.error, zipfile.BadZipFile, zlib.error) as error:
-        raise BadInput(f"{what} cannot be read: {' '.join(str(error).split())}") from error
 
 
 def _one_of(names: Collection[str], arrays: Arrays) -> str:

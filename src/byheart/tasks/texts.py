@@ -7,7 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from byheart.errors import BadInput
+from byheart.files.reading import read_bytes
 from byheart.tasks.tokenizers import Tokenizer, Tokens
+
+TAKES = 32
+"""Bytes of memory for every byte of a text: itself, its tokens, and the questions about them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +55,7 @@ def read_files(paths: Sequence[Path]) -> dict[str, bytes]:
 
 def _content(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        data = bytes(read_bytes(path, takes=TAKES))
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from error
     if not data:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput, missing
+from byheart.files.reading import parsed
 from byheart.tasks.checks import count
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ END = 256
 END_NAME = "<|end|>"
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 PORTION = 2**16
+_PARTS = ("normalizer", "pre_tokenizer", "model")
+"""What decides about ids in ``tokenizer.json``."""
 
 # GPT-2's way to write bytes as printable characters: most of Latin-1 as it is, the rest as the characters from 256 on.
 _PRINTABLE = {*range(33, 127), *range(161, 173), *range(174, 256)}
@@ -173,15 +176,13 @@ def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | None:
     if TOKENIZER not in files:
         return None
     try:
-        found = json.loads(files[TOKENIZER])
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{TOKENIZER}: not valid JSON: {error}") from error
+        found = parsed(files[TOKENIZER])
+    except BadInput as error:
+        raise BadInput(f"{TOKENIZER}: {error}") from error
     try:
         merges = tuple((_bytes(first), _bytes(second)) for first, second in found["model"]["merges"])
         # What else the file says does not change ids, and transformers rewrites some of it.
-        ours = _is_built_up(merges) and all(
-            found[part] == _description(merges)[part] for part in ("normalizer", "pre_tokenizer", "model")
-        )
+        ours = _is_built_up(merges) and all(found[part] == _description(merges)[part] for part in _PARTS)
     except (LookupError, TypeError, ValueError):
         ours = False
     if not ours:

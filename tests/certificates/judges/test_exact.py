@@ -153,7 +153,7 @@ def test_threads_change_nothing() -> None:
 
 def test_options_are_checked() -> None:
     task = NextToken(tokens=[[0]], labels=[0])
-    with pytest.raises(BadInput, match="threads is 0; expected at least 1"):
+    with pytest.raises(BadInput, match="threads is 0; expected a whole number from 1 to 256"):
         judge(line(1, 0), task, threads=0)
     with pytest.raises(BadInput, match="evaluator is 'abacus'; expected limbs or flint"):
         judge(line(1, 0), task, evaluator="abacus")

@@ -199,7 +199,13 @@ def test_a_config_that_is_not_json(folder, text):
     refused(folder, "cannot be read")
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "5", "null", '{"format": "byheart-exact-2"}', '{"model_type": "gpt2"}'])
+@pytest.mark.parametrize("text", ["[]", "5", "null"])
+def test_a_config_that_is_no_object(folder, text):
+    (folder / "config.json").write_text(text)
+    refused(folder, "expected a JSON object")
+
+
+@pytest.mark.parametrize("text", ["{}", '{"format": "byheart-exact-2"}', '{"model_type": "gpt2"}'])
 def test_a_config_of_another_format(folder, text):
     (folder / "config.json").write_text(text)
     refused(folder, "expected a network: byheart-exact-1")
@@ -210,7 +216,7 @@ def test_shapes_that_do_not_match_the_integers(folder):
     edit_layer(folder, 0, shapes={"W_E": [2, 3]})
     refused(folder, "model.safetensors holds 24 integers; config.json describes 26", "model.safetensors")
     edit_layer(folder, 0, shapes={"W_E": [2, -2]})
-    refused(folder, "a negative shape")
+    refused(folder, "a matrix has shape [2, -2]; expected [rows, columns], from 1 on")
 
 
 def test_integers_and_lengths_that_do_not_add_up(folder):
@@ -230,13 +236,13 @@ def test_an_array_that_is_missing(folder, name):
 
 def test_lengths_of_another_type(folder):
     edit_arrays(folder, lengths=load_file(folder / "model.safetensors")["lengths"].astype(np.int64))
-    refused(folder, "int64", "model.safetensors")
+    refused(folder, "'lengths' is 'I64'; expected I32 or U8", "model.safetensors")
 
 
 def test_magnitudes_of_another_type(folder):
     """One float32 has as many bytes as one integer of four bytes, beside zeros."""
     edit_arrays(folder, lengths=np.array([4] + [0] * 23, np.int32), magnitudes=np.array([1.5], np.float32))
-    refused(folder, "float32", "model.safetensors")
+    refused(folder, "'magnitudes' is 'F32'; expected I32 or U8", "model.safetensors")
 
 
 NO_DESCRIPTIONS = {
@@ -250,7 +256,6 @@ NO_DESCRIPTIONS = {
     "an empty chain": {"layers": [{"kind": "FeedForward", "name": "x", "residual": False, "layers": []}]},
     "a layer that is a number": {"layers": [5]},
     "shapes that are a list": {"layers": [{"kind": "Flatten", "name": "x", "shapes": [1]}]},
-    # BUG (store.py, load; layers.py, _width_after): IndexError.
     "a table without columns": {"layers": [{"kind": "Embedding", "name": "x", "shapes": {"W_E": [0]}}]},
     "an infinite length": {"layers": [], "length": float("inf")},
     "inputs that there are not": {"layers": [], "inputs": "pictures"},
@@ -258,6 +263,31 @@ NO_DESCRIPTIONS = {
     "no tokens": {"layers": [], "length": 0},
     "no dimension": {"layers": [], "inputs": "vectors", "dim": 0},
 }
+
+
+@pytest.mark.parametrize("fields", [{"length": "2"}, {"length": True}, {"length": 2.0}, {"dim": None}], ids=str)
+def test_sizes_of_other_types(folder, fields):
+    edit(folder, **fields)
+    refused(folder, "expected whole numbers from 1 on", "")
+
+
+@pytest.mark.parametrize(
+    "fields", [{"residual": "false"}, {"residual": 1}, {"name": "\x1b[2J"}, {"shapes": {}}], ids=str
+)
+def test_layers_of_other_types(folder, fields):
+    layers = json.loads((folder / "config.json").read_text())["network"]["layers"]
+    index = next(i for i, layer in enumerate(layers) if layer["kind"] == "FeedForward")
+    edit_layer(folder, index, **fields)
+    refused(folder, f"config.json: {'first has shapes' if 'shapes' in fields else next(iter(fields))}")
+
+
+@pytest.mark.parametrize("fields", [{"relu": "no"}, {"shift": True}, {"shift": "1"}, {"role": None}, {"shape": [1, 0]}])
+def test_affine_maps_of_other_types(folder, fields):
+    layers = json.loads((folder / "config.json").read_text())["network"]["layers"]
+    chain = next(layer for layer in layers if layer["kind"] == "FeedForward")
+    chain["layers"][0] |= fields
+    edit(folder, layers=layers)
+    refused(folder, "config.json: ")
 
 
 @pytest.mark.parametrize("fields", NO_DESCRIPTIONS.values(), ids=NO_DESCRIPTIONS)

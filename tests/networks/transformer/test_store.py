@@ -143,7 +143,7 @@ DAMAGES = {
     ),
     "half a config": (lambda f: cut(f / "config.json", 100), "config.json: cannot be read"),
     "no text": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe\xfd"), "config.json: cannot be read"),
-    "a list": (lambda f: (f / "config.json").write_text("[]"), "config.json: list; expected a network"),
+    "a list": (lambda f: (f / "config.json").write_text("[]"), "found; expected a JSON object"),
     "another model": (lambda f: change_config(f, model_type="gpt2"), "config.json: format 'gpt2'; expected a network"),
     "half the weights": (
         lambda f: cut(f / "model.safetensors", -5),
@@ -166,6 +166,15 @@ DAMAGES = {
     "a short stream": (lambda f: change_spec(f, stream=2), "unembeds has features 2 to 2; expected 0 to 1"),
     "features": (lambda f: change_layer(f, 0, reads=["7:8"]), "previous: reads has features 7 to 7; expected 0 to 2"),
     "dilation": (lambda f: change_layer(f, 0, dilation=0), "previous: dilation is 0; expected a whole number from 1"),
+    "a trillion features": (lambda f: change_spec(f, embeds=["0:1000000000000"]), "'0:1000000000000' are no features"),
+    "many features": (lambda f: change_spec(f, embeds=["0:2000000000"]), "parts have 2,000,000,00. features; expected"),
+    "features often": (lambda f: change_spec(f, embeds=["0:2"] * 99), "parts have 20. features; expected at most"),
+    "no features": (lambda f: change_spec(f, unembeds=[]), "unembeds is empty; expected at least one feature"),
+    "a range turned round": (lambda f: change_spec(f, embeds=["2:0"]), "'2:0' are no features"),
+    "a wide stream": (lambda f: change_spec(f, stream=10**9), "stream has 1,000,000,000 features, and 3 are used"),
+    "a far look": (lambda f: change_layer(f, 0, dilation=10**7), "looks back 10,000,000 positions; expected at most"),
+    "a word for a truth": (lambda f: change_layer(f, 1, bias="false"), "bias is 'false', .* expected true or false"),
+    "a bias of nothing": (lambda f: change_layer(f, 1, up_bias=True), "up is 'none', and has no use for its up_bias"),
     "a kind": (lambda f: change_layer(f, 1, kind="convolution"), "does not describe"),
     "a tensor too few": (lambda f: change_tensors(f, lambda t: t.pop("less.b_in")), "less.b_in is missing"),
     "a tensor too many": (lambda f: change_tensors(f, lambda t: t.update(x=torch.zeros(1))), r"\['x'\] are missing"),
@@ -179,7 +188,7 @@ DAMAGES = {
     ),
     "a format": (
         lambda f: change_tensors(f, lambda t: t.update({"less.b_in": torch.zeros(1, 1).half()})),
-        r"network: less.b_in is torch.float16 \[1, 1\]; expected torch.float32 \[1, 1\]",
+        r"'less.b_in' is 'F16'; expected F32 or F64 or BF16",
     ),
 }
 

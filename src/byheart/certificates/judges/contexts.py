@@ -104,6 +104,8 @@ def flipped(network: Network, rng: np.random.Generator, weights: int) -> tuple[d
     """
     tensors = {name: np.array(tensor) for name, tensor in network.tensors()}
     sizes = np.array([np.count_nonzero(tensor) for tensor in tensors.values()])
+    if not sizes.any():
+        raise BadInput("all weights of the network are 0; expected one that can be perturbed")
     for name in rng.choice(list(tensors), size=min(weights, int(sizes.sum())), p=sizes / sizes.sum()):
         changed = tensors[name]
         entry = int(rng.choice(np.flatnonzero(changed)))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from byheart.certificates.judges.enclosed import judge_enclosed
 from byheart.certificates.verdict import Counterexample, Verdict
-from byheart.errors import BadInput
+from byheart.errors import BadInput, check_threads
 from byheart.networks.exact import ExactNetwork, Integers, integers
 from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq
@@ -48,8 +48,8 @@ def judge(
     """Evaluate ``network`` on all of ``task`` and compare every output with its label."""
     if evaluator not in (None, "limbs", "flint"):
         raise BadInput(f"evaluator is {evaluator!r}; expected limbs or flint")
-    if threads is not None and threads < 1:
-        raise BadInput(f"threads is {threads}; expected at least 1")
+    if threads is not None:
+        check_threads(threads)
     if not network.rational:
         if evaluator or threads:
             raise BadInput("evaluator and threads are for exact outputs; behind softmax attention they are enclosed")
@@ -72,12 +72,15 @@ def judge(
 
 
 def perturbed(network: ExactNetwork, rng: np.random.Generator, _: int) -> tuple[ExactNetwork, str]:
-    """A copy of ``network`` with one bit of one non-zero weight flipped, and where that is."""
-    tensors = {name: tensor for name, tensor in network.tensors() if np.count_nonzero(tensor)}
+    """A copy of ``network`` with one bit of one weight flipped, a non-zero one if there is one; and where that is."""
+    everything = dict(network.tensors())
+    if not everything:
+        raise BadInput("the network has no weights; expected one that can be perturbed")
+    tensors = {name: tensor for name, tensor in everything.items() if np.count_nonzero(tensor)} or everything
     name = list(tensors)[rng.integers(len(tensors))]
     flat = tensors[name].ravel().copy()
-    entry = int(rng.choice(np.flatnonzero(flat)))
-    bit = int(rng.integers(abs(flat[entry]).bit_length()))
+    entry = int(rng.choice(np.flatnonzero(flat) if np.count_nonzero(flat) else np.arange(len(flat))))
+    bit = int(rng.integers(max(1, abs(flat[entry]).bit_length())))
     flat[entry] ^= 1 << bit
     changed = integers(flat, tensors[name].shape)
     return network.with_tensor(name, changed), f"flipped bit {bit} of {name}[{entry}]"

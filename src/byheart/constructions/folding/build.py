@@ -34,6 +34,8 @@ from byheart.tasks.counts import counted
 NAME = "folding"
 _DRAWS = 200
 _FAILURES = 6
+MOST_LABELS = 1 << 60
+"""Words are solved for in 64 bits."""
 _GROWTH = 20
 
 
@@ -109,6 +111,8 @@ def build(task: Task, settings: Reading, rng: np.random.Generator, report: Repor
     checked = consistent(NAME, task, positions=settings.positions)
     asked = asking(checked, positions=settings.positions)
     wanted = demand(asked, settings)
+    if checked.label_count > MOST_LABELS:
+        raise BadInput(f"{NAME}: there are {checked.label_count:,} labels; expected at most {MOST_LABELS:,}")
     for growth in range(_GROWTH):
         sizes = wanted.sizes(growth)
         for failures in range(_FAILURES):

@@ -14,7 +14,9 @@ from byheart.constructions.gadgets.demand import positioned_ids
 from byheart.constructions.gadgets.distinguish import distinguishing_tokens
 from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, multiply
 from byheart.constructions.gadgets.sizes import Sizes
+from byheart.constructions.plan import TAKES
 from byheart.errors import BadInput
+from byheart.files.memory import check_memory
 from byheart.networks.exact import Affine, Embedding, FeedForward, Layer, Positions, integers
 from byheart.tasks import NextToken, SeqToSeq, Task
 from byheart.tasks.checks import Ids
@@ -28,6 +30,7 @@ def check_table(task: Task) -> None:
     """Refuse vocabularies that are too large for an embedding table."""
     if task.vocab > LARGEST_TABLE:
         raise BadInput(f"vocab is {task.vocab}; an embedding table can have {LARGEST_TABLE} rows at most")
+    check_memory(TAKES * task.vocab, f"an embedding table of {task.vocab:,} rows")
 
 
 class EmbeddedTokens:

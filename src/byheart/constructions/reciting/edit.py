@@ -14,6 +14,7 @@ from byheart.constructions.built import Built
 from byheart.constructions.reciting.rectangular import Recipe, compile_rectangular, compile_with
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.errors import BadInput
+from byheart.networks.about import end_of, texts_of
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts, text_contexts
 from byheart.tasks.edits import question_at, with_labels
@@ -40,12 +41,17 @@ def edit(
     network: "TransformerNetwork", contexts: Contexts, place: int, label: int, *, report: Report | None = None
 ) -> Edited:
     """Give the question at ``place`` (an index into ``contexts.tokens``) the answer ``label``."""
+    if contexts.label_count != network.spec.labels:
+        raise BadInput(
+            f"the network answers with {network.spec.labels} labels; what was given has {contexts.label_count}"
+        )
     if not 0 <= label < contexts.label_count:
         raise BadInput(f"the new answer is {label}; expected 0 to {contexts.label_count - 1}")
     question = question_at(contexts, place)
     was, edits = int(contexts.labels[question]), _edits(network, contexts, question, label)
     changed = replace(with_labels(contexts, {question: label}), edited=len(edits))
     recipe = Recipe.from_json(network.about.get("recipe", {}))
+    recipe.check(labels=network.spec.labels, parameters=network.account.dense)
     built = _solved_again(recipe, changed, network, report) if recipe.lengths[label] >= 0 else None
     words = None if built is None else _words_changed(network, built)
     if built is None:
@@ -59,17 +65,18 @@ def recited(network: "TransformerNetwork") -> Contexts:
     """The questions of the texts as the network itself says them."""
     from byheart.networks.transformer.generate import generate_all
 
-    about = network.about
-    if about.get("edits"):
+    if network.about.get("edits"):
         raise BadInput("the network was edited before, so it cannot recite its texts; give them with --files")
-    prompts = [text["prompt"] for text in about["texts"]]
-    lengths = [text["tokens"] for text in about["texts"]]
-    spoken = generate_all(network, prompts, end=about["end"], tokens=lengths)
+    known, end = texts_of(network), end_of(network)
+    if not known or end is None:
+        raise BadInput("config.json says nothing of texts, or of how they end; give them with --files")
+    prompts, lengths = [text["prompt"] for text in known], [text["tokens"] for text in known]
+    spoken = generate_all(network, prompts, end=end, tokens=lengths)
     texts = [
         Text(text["name"], np.array([*text["prompt"], *tokens], dtype=np.int32))
-        for text, tokens in zip(about["texts"], spoken, strict=True)
+        for text, tokens in zip(known, spoken, strict=True)
     ]
-    return text_contexts(texts, vocab=network.spec.vocab, end=about["end"], window=network.window)
+    return text_contexts(texts, vocab=network.spec.vocab, end=end, window=network.window)
 
 
 def _solved_again(
@@ -98,7 +105,7 @@ def _edits(network: "TransformerNetwork", contexts: Contexts, question: int, lab
         "token": place - int(contexts.starts[number]),
     }
     others = []
-    for old in network.about.get("edits", []):
+    for old in network.about.get("edits") or []:
         if (old["text"], old["token"]) == tuple(where.values()):
             was = old["was"]
         else:

@@ -63,6 +63,31 @@ class Recipe:
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(f"config.json has no recipe of a compiled network: {error}") from error
 
+    def check(self, *, labels: int, parameters: int) -> None:
+        """BadInput unless it can be the recipe of a network of these sizes: a folder may say anything of itself."""
+        settings, sizes = self.settings, self.sizes
+        numbers = {name: value for name, value in asdict(sizes).items() if name != "aligned" or value is not None}
+        fits = (
+            settings.precision in WORDS
+            and settings.words in (None, *WORDS[settings.precision])
+            and sizes.word == WORDS[settings.precision][0]
+            and all(type(number) is int and 0 <= number <= parameters for number in numbers.values())
+            and min(sizes.columns, sizes.starts, sizes.code_features) >= 1
+            and sizes.aligned != 0
+            and max(sizes.exponent, sizes.aligned or 0) <= sizes.word
+            and sizes.words <= parameters
+            and all(type(number) is int and 0 <= number < 1 << 63 for number in self.draw)
+        )
+        if not fits or len(self.lengths) != labels or not _is_code(self.lengths, sizes.word):
+            raise BadInput("config.json: about.recipe is not the recipe of this network")
+
+
+def _is_code(lengths: tuple[object, ...], longest: int) -> bool:
+    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality)."""
+    whole = [length for length in lengths if type(length) is int and -1 <= length <= longest]
+    used = [length for length in whole if length >= 0]
+    return len(whole) == len(lengths) and bool(used) and sum(1 << (longest - length) for length in used) <= 1 << longest
+
 
 def compile_rectangular(
     contexts: Contexts,

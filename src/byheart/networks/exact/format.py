@@ -109,39 +109,70 @@ def describe(layers: Sequence[Layer]) -> list[dict[str, Any]]:
     return entries
 
 
-def shapes(entries: Sequence[dict[str, Any]]) -> Iterator[list[int]]:
-    """The shapes of all tensors that the layers ``entries`` have, in order."""
+def shapes(entries: Sequence[dict[str, Any]]) -> Iterator[tuple[int, ...]]:
+    """The shapes of all tensors that the layers ``entries`` have, in order; BadInput if one is none."""
     for entry in entries:
-        for affine in entry.get("layers", []):
-            yield affine["shape"]
-            yield affine["shape"][:1]
-        for block in entry.get("blocks", []):
-            d_ff, d_model = block["shape"]
-            yield from ([d_ff, d_model], [d_ff], [d_model, d_ff])
-        yield from entry.get("shapes", {}).values()
+        if entry["kind"] == FeedForward.__name__:
+            for affine in entry["layers"]:
+                outputs, inputs = _matrix(affine["shape"])
+                yield from ((outputs, inputs), (outputs,))
+        elif entry["kind"] == Residual.__name__:
+            for block in entry["blocks"]:
+                d_ff, d_model = _matrix(block["shape"])
+                yield from ((d_ff, d_model), (d_ff,), (d_model, d_ff))
+        else:
+            yield from map(_matrix, entry["shapes"].values())
+
+
+def _matrix(shape: object) -> tuple[int, int]:
+    fits = isinstance(shape, list) and len(shape) == 2 and all(type(size) is int and size >= 1 for size in shape)
+    if not fits or not isinstance(shape, list):
+        raise BadInput(f"config.json: a matrix has shape {shape!r}; expected [rows, columns], from 1 on")
+    return shape[0], shape[1]
 
 
 def rebuild(entries: Sequence[dict[str, Any]], tensors: Iterator[Integers]) -> tuple[Layer, ...]:
-    """The layers that ``entries`` describe, with these tensors."""
+    """The layers that ``entries`` describe, with these tensors: as many as :func:`shapes` gives shapes for them."""
     layers: list[Layer] = []
     for entry in entries:
         causal = entry["kind"] == _CAUSAL
         kind = HardmaxAttention if causal else _KINDS[entry["kind"]]
+        name = _of_type(entry, "name", str)
         if kind is FeedForward:
-            chain = tuple(
-                Affine(next(tensors), next(tensors), shift=int(a["shift"]), relu=bool(a["relu"]), role=str(a["role"]))
-                for a in entry["layers"]
-            )
-            layers.append(FeedForward(chain, residual=bool(entry["residual"]), name=str(entry["name"])))
+            _only(entry, ("layers", "residual"))
+            chain = [Affine(next(tensors), next(tensors), **_options(a)) for a in entry["layers"]]
+            layers.append(FeedForward(tuple(chain), residual=_of_type(entry, "residual", bool), name=name))
         elif kind is Residual:
-            blocks = (Block(next(tensors), next(tensors), next(tensors), role=str(b["role"])) for b in entry["blocks"])
-            layers.append(Residual(tuple(blocks), name=str(entry["name"])))
+            _only(entry, ("blocks",))
+            blocks = [
+                Block(next(tensors), next(tensors), next(tensors), role=_of_type(b, "role", str))
+                for b in entry["blocks"]
+            ]
+            layers.append(Residual(tuple(blocks), name=name))
         else:
+            _only(entry, ("shapes", *_OPTIONS.get(kind, ())))
             weights = {key: next(tensors) for key in entry["shapes"]}
-            options = {key: entry[key] for key in entry if key not in ("kind", "name", "shapes")}
-            if not set(options) <= set(_OPTIONS.get(kind, ())):
-                raise BadInput(f"config.json: {entry['name']} has {', '.join(options)}, which no {entry['kind']} has")
+            options = {key: entry[key] for key in _OPTIONS.get(kind, ()) if key in entry}
             options |= {"causal": True} if causal else {}
             make: Any = kind
-            layers.append(make(**weights, **options, name=str(entry["name"])))
+            layers.append(make(**weights, **options, name=name))
     return tuple(layers)
+
+
+def _options(affine: dict[str, Any]) -> dict[str, Any]:
+    return {key: _of_type(affine, key, kind) for key, kind in (("shift", int), ("relu", bool), ("role", str))}
+
+
+def _of_type(entry: dict[str, Any], key: str, kind: type) -> Any:
+    """The entry's value of this type exactly: "false" is not false, and true is not 1."""
+    value = entry[key]
+    if type(value) is not kind:
+        raise BadInput(f"config.json: {key} is {value!r}; expected {kind.__name__}")
+    if isinstance(value, str) and not value.isprintable():  # names are printed, and a terminal obeys what it is shown
+        raise BadInput(f"config.json: {key} is {value!r}; expected letters that can be printed")
+    return value
+
+
+def _only(entry: dict[str, Any], keys: tuple[str, ...]) -> None:
+    if odd := entry.keys() - {"kind", "name", *keys}:
+        raise BadInput(f"config.json: {entry['name']} has {', '.join(sorted(odd))}, which no {entry['kind']} has")

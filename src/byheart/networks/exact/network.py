@@ -46,7 +46,8 @@ class ExactNetwork(Network):
     def __post_init__(self) -> None:
         expect(self.inputs in ("tokens", "vectors"), f"inputs is {self.inputs!r}; expected 'tokens' or 'vectors'")
         expect(self.outputs in ("last", "every"), f"outputs is {self.outputs!r}; expected 'last' or 'every'")
-        expect(self.length >= 1 and self.dim >= 1, f"length {self.length} and dim {self.dim} must be at least 1")
+        whole = all(type(size) is int and size >= 1 for size in (self.length, self.dim))
+        expect(whole, f"length is {self.length!r} and dim {self.dim!r}; expected whole numbers from 1 on")
         expect(self.inputs == "vectors" or self.dim == 1, f"token ids have one coordinate; dim is {self.dim}")
         flat = False
         for index, layer in enumerate(self.layers):
@@ -61,6 +62,7 @@ class ExactNetwork(Network):
         _ = self.streams  # every layer fits the one before
         for name, tensor in self.tensors():
             expect(tensor.dtype == object, f"{name} is {tensor.dtype}; expected integers of any size (exact.integers)")
+            expect(tensor.size > 0, f"{name} has shape {tensor.shape}; expected at least one entry")
         shifts = sum(_shift(layer) for layer in self.layers)
         expect(shifts <= MOST_SHIFT, f"the layers shift by {shifts:,} bits in all; expected at most {MOST_SHIFT:,}")
 

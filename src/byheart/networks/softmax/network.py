@@ -179,8 +179,9 @@ def embedded(network: SoftmaxNetwork, inputs: Inputs) -> tuple[Floats, Floats]:
     return vectors, vectors[:, -1]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def attention(network: SoftmaxNetwork, vectors: Floats, asked: Floats) -> Floats:
-    """The heads' weights aʰ [N, H, n] over vectors [N, n, d], asked by [N, d]."""
+    """The heads' weights aʰ [N, H, n] over vectors [N, n, d], asked by [N, d]; nan where scores are beyond float64."""
     if network.W_E is not None:
         # Keys and queries first: to multiply W_K W_Qᵀ out would lose the square of a change of basis in both.
         keys = np.einsum("tnd,hdk->thnk", vectors, network.W_K, optimize=True)

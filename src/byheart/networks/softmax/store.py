@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
 from byheart.errors import BadInput
 from byheart.networks.folders import SOFTMAX, WEIGHTS, read_weights
@@ -25,7 +25,7 @@ def read(config: dict[str, Any], folder: Path, **beside: Any) -> SoftmaxNetwork:
     if not isinstance(config.get("skip"), bool):
         raise BadInput(f"config.json: skip is {config.get('skip')!r}; expected true or false")
     try:
-        weights: dict[str, Any] = read_weights(folder, load_file)
+        weights: dict[str, Any] = read_weights(folder, ("F64",))
         return SoftmaxNetwork(**weights, skip=config["skip"], **beside)
-    except (AttributeError, KeyError, TypeError) as error:  # a dtype that numpy has not, or a tensor of another name
+    except TypeError as error:  # a tensor of another name
         raise BadInput(f"{WEIGHTS} does not hold the tensors of a softmax network ({error})") from error

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from byheart.errors import BadInput, missing
 from byheart.networks.network import Network
-
-_SIZES = ("hidden_size", "intermediate_size", "num_hidden_layers", "vocab_size")
+from byheart.networks.stock.config import checked, shapes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,11 +28,8 @@ class StockNetwork(Network):
     """SHA-256 over the two files that the network was read from: how certificates of Byheart 0.1.0 name it."""
 
     def __post_init__(self) -> None:
-        for name in _SIZES:
-            size = self.config.get(name)
-            if type(size) is not int or size < 1:
-                raise BadInput(f"config.json: {name} is {size!r}; expected a whole number from 1 on")
-        if self.first is not None and (type(self.first) is not int or not 0 <= self.first < self.config["vocab_size"]):
+        self._check_shapes(shapes(checked(self.config), len(self.weights)))
+        if self.first is not None and self.first >= self.config["vocab_size"]:
             raise BadInput(f"config.json: bos_token_id is {self.first!r}; expected null or a token")
         for name, tensor in self.weights.items():
             if not np.isfinite(tensor).all():
@@ -51,8 +47,7 @@ class StockNetwork(Network):
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         try:
-            config: Any = LlamaConfig.from_dict({**self.config, "attn_implementation": "eager"})
-            self._check_shapes(LlamaForCausalLM, config)
+            config: Any = LlamaConfig.from_dict({**checked(self.config), "attn_implementation": "eager"})
             state = {name: torch.from_numpy(np.ascontiguousarray(tensor)) for name, tensor in self.weights.items()}
             model: Any = LlamaForCausalLM.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
         except BadInput:
@@ -62,17 +57,11 @@ class StockNetwork(Network):
             raise BadInput(f"transformers cannot make a Llama of it ({reason})") from error
         return model.eval()
 
-    def _check_shapes(self, model: Any, config: Any) -> None:
+    def _check_shapes(self, wanted: Mapping[str, tuple[int, ...]]) -> None:
         """BadInput unless the tensors are those of the model: what is missing, transformers would draw at random."""
-        import torch
-
-        with torch.device("meta"):
-            shapes = {name: tuple(tensor.shape) for name, tensor in model(config).state_dict().items()}
-        if config.tie_word_embeddings:
-            del shapes["lm_head.weight"]
         given = {name: tensor.shape for name, tensor in self.weights.items()}
-        if given != shapes:
-            odd = sorted(name for name in {*given, *shapes} if given.get(name) != shapes.get(name))
+        if given != wanted:
+            odd = sorted(name for name in {*given, *wanted} if given.get(name) != wanted.get(name))
             expected = "expected those that config.json describes"
             raise BadInput(f"tensors {odd[:3]} are missing, unknown or of another shape; {expected}")
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors.numpy import load_file, save_file
+from safetensors.numpy import save_file
 
-from byheart.errors import BadInput
+from byheart.files.reading import MOST_JSON, read_bytes
 from byheart.networks.folders import CONFIG, WEIGHTS, read_weights
 from byheart.networks.stock.network import StockNetwork
 
@@ -30,10 +30,7 @@ def write(network: StockNetwork, folder: Path) -> None:
 
 def read(config: dict[str, Any], folder: Path, **beside: Any) -> StockNetwork:
     """The Llama that ``config`` describes, with the weights in ``folder``."""
-    try:
-        weights = read_weights(folder, load_file)
-    except TypeError as error:  # numpy has no bfloat16
-        raise BadInput(f"{WEIGHTS} has tensors that numpy cannot hold ({error}); expected float32") from error
-    digest = hashlib.sha256((folder / CONFIG).read_bytes() + (folder / WEIGHTS).read_bytes()).hexdigest()
+    weights = read_weights(folder, ("F32", "F16"))
+    digest = hashlib.sha256(read_bytes(folder / CONFIG, most=MOST_JSON) + read_bytes(folder / WEIGHTS)).hexdigest()
     own = {name: value for name, value in config.items() if name != "about"}
     return StockNetwork(own, weights, digest, **beside)

@@ -15,15 +15,24 @@ import torch
 from numpy.typing import NDArray
 
 from byheart.networks.transformer.module import Cache, exact_products
+from byheart.networks.transformer.spec import Spec
 from byheart.progress import Report
 
 Ids = NDArray[np.int64]
 PORTION = 1 << 14
 """Tokens that are read at once."""
+BEFORE = 16
+"""Positions before the starts of sequences that attention looks back to, for every token that is read at once."""
+MOST_NUMBERS = 1 << 27
+"""That any step may make at once: of networks with very wide layers, fewer tokens are read."""
 
 
 class Runs(Protocol):
     """A Transformer, or what runs like one."""
+
+    @property
+    def spec(self) -> Spec:
+        """What it is made of."""
 
     @property
     def device(self) -> torch.device:
@@ -59,6 +68,7 @@ def answers(
     """What the network answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``."""
     found = np.empty(len(places), dtype=np.int64)
     margins, done = np.empty(len(places)), 0
+    portion = max(1, min(portion, MOST_NUMBERS // module.spec.widest))
     portions = streams(module, tokens, starts, places, portion=portion)
     work = local_work(module, portions, lambda module, stream: best(module.answer(stream)))
     for index, labels, margin in work:
@@ -121,7 +131,7 @@ def streams(
 ) -> Iterator[tuple[Ids, torch.Tensor]]:
     """Indices into ``places``, and the stream after the last attention at these; in portions."""
     data = torch.as_tensor(np.ascontiguousarray(tokens, dtype=np.int64), device=module.device)
-    lengths = np.diff(starts)
+    lengths, reach = np.diff(starts), module.spec.reach
     by_length = np.argsort(lengths, kind="stable")
     rank = np.empty_like(by_length)
     rank[by_length] = np.arange(len(by_length))
@@ -131,7 +141,7 @@ def streams(
     first = 0
     while first < len(by_length):
         longest = int(lengths[by_length[first]])
-        batch = max(1, portion // max(1, longest))
+        batch = max(1, min(portion // max(1, longest), BEFORE * portion // (longest + reach)))
         last = min(first + batch, len(by_length))
         while last > first + 1 and lengths[by_length[last - 1]] * (last - first) > 2 * portion:
             last -= 1

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 import torch
 
 from byheart.errors import BadInput
+from byheart.files.memory import check_memory
 from byheart.networks.transformer.module import Cache, Transformer
 from byheart.networks.transformer.network import TransformerNetwork
 
@@ -119,6 +120,8 @@ def generate_all(
     module = network.module
     spoken: list[list[int]] = [[] for _ in prompts]
     longest = max(len(prompt) for prompt in prompts)
+    places = len(prompts) * (longest * module.spec.widest + module.spec.reach * module.spec.stream)
+    check_memory(8 * places, f"to recite {len(prompts):,} texts side by side")
     padded = torch.zeros(len(prompts), longest, dtype=torch.long)
     given = torch.zeros(len(prompts), longest)
     for row, prompt in enumerate(prompts):

@@ -13,7 +13,7 @@ The number of parameters is the number of entries of all tensors; ``padded`` is 
 sublayer reads and writes the whole stream, as in a stock Transformer.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
@@ -24,7 +24,9 @@ PRECISIONS = ("float32", "float64")
 LARGEST = 1 << 31
 """No size of a network is larger: products of two are then far from the end of 64 bits."""
 MOST_FEATURES = 1 << 24
-"""That one part of a network may read or write."""
+"""That all parts of a network together may read or write, where nobody knows its tensors."""
+MOST_REACH = 1 << 17
+"""Positions that one attention may look back; windows are found up to 2¹⁶ tokens."""
 _ACTS, _UPS = ("sigmoid", "relu"), ("none", "dense", "diagonal")
 _RESERVED = ("spec", "load", "device", "sees", "mix", "step", "answer", "local", "embeds", "unembeds", "training")
 """What a module of the network has under these names already."""
@@ -137,12 +139,16 @@ class Spec:
         for layer in self.sublayers:
             numbers = ("window", "dilation", "heads", "d_head") if isinstance(layer, Attention) else ("units", "groups")
             sizes |= {f"{layer.name}: {name}": getattr(layer, name) for name in numbers}
-            kinds = ("reads", "writes") if isinstance(layer, Attention) else ("reads", "writes", "up_reads")
+            gated = isinstance(layer, FeedForward) and layer.up != "none"
+            kinds = ("reads", "writes", "up_reads") if gated else ("reads", "writes")
             parts |= {f"{layer.name}: {name}": getattr(layer, name) for name in kinds}
             self._check_words(layer)
         for name, size in sizes.items():
             if type(size) is not int or not 1 <= size <= LARGEST:
                 raise BadInput(f"{name} is {size!r}; expected a whole number from 1 to {LARGEST:,}")
+        for layer in self.sublayers:
+            if isinstance(layer, Attention) and layer.reach > MOST_REACH:
+                raise BadInput(f"{layer.name} looks back {layer.reach:,} positions; expected at most {MOST_REACH:,}")
         names = [layer.name for layer in self.sublayers]
         if len({*names, "embedding", "unembedding"}) < len(names) + 2:
             raise BadInput("two parts have one name; expected different ones")
@@ -150,18 +156,30 @@ class Spec:
         strange = set(self.bfloat16) - {f"{layer.name}.{name}" for layer in inner for name in layer.shapes()}
         if strange:
             raise BadInput(f"bfloat16 names {', '.join(sorted(strange))}; expected tensors of feed-forward sublayers")
+        used: set[int] = set()
         for name, features in parts.items():
-            if features and not 0 <= min(features) <= max(features) < self.stream:
+            if not features:
+                raise BadInput(f"{name} is empty; expected at least one feature")
+            if not 0 <= min(features) <= max(features) < self.stream:
                 raise BadInput(
                     f"{name} has features {min(features)} to {max(features)}; expected 0 to {self.stream - 1}"
                 )
+            used.update(features)
+        if len(used) < self.stream:  # so it is no wider than the network has parameters
+            raise BadInput(f"the stream has {self.stream:,} features, and {len(used):,} are used; expected all of them")
 
     @staticmethod
     def _check_words(layer: "Sublayer") -> None:
         if not isinstance(layer.name, str) or not layer.name.isidentifier() or layer.name in _RESERVED:
             raise BadInput(f"a sublayer is called {layer.name!r}; expected a name of its own, letters and digits")
-        if isinstance(layer, FeedForward) and (layer.act not in _ACTS or layer.up not in _UPS):
+        if not isinstance(layer, FeedForward):
+            return
+        if layer.act not in _ACTS or layer.up not in _UPS:
             raise BadInput(f"{layer.name}: act is {layer.act!r}, up is {layer.up!r}; expected {_ACTS} and {_UPS}")
+        if not isinstance(layer.bias, bool) or not isinstance(layer.up_bias, bool):
+            raise BadInput(f"{layer.name}: bias is {layer.bias!r}, up_bias {layer.up_bias!r}; expected true or false")
+        if layer.up != "dense" and (layer.up_bias or (layer.up == "none" and layer.up_reads)):
+            raise BadInput(f"{layer.name}: up is {layer.up!r}, and has no use for its up_bias or up_reads")
 
     def shapes(self) -> Shapes:
         """Every tensor of the network, by its full name."""
@@ -177,6 +195,20 @@ class Spec:
     def sees(self) -> int:
         """How many tokens, the last one included, can change the logits after the last: what all attention reaches."""
         return 1 + sum(layer.reach for layer in self.sublayers if isinstance(layer, Attention))
+
+    @property
+    def reach(self) -> int:
+        """How many positions the farthest-looking attention looks back."""
+        return max((layer.reach for layer in self.sublayers if isinstance(layer, Attention)), default=0)
+
+    @property
+    def widest(self) -> int:
+        """The most numbers that any step makes for one token."""
+        inner = (
+            layer.heads * layer.d_head * layer.window if isinstance(layer, Attention) else layer.groups * layer.units
+            for layer in self.sublayers
+        )
+        return max(self.stream, self.labels, *inner, 0)
 
     @property
     def padded(self) -> int:
@@ -195,8 +227,8 @@ class Spec:
         }
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Spec":
-        """The spec that ``as_json`` wrote; BadInput if it is none.
+    def from_json(cls, value: Mapping[str, Any], most: int = MOST_FEATURES) -> "Spec":
+        """The spec that ``as_json`` wrote; BadInput if it is none, or its parts have more than ``most`` features.
 
         >>> ffn = FeedForward("square", "relu", reads=(0,), writes=(1,), units=1, bias=False, up="dense", up_reads=(0,))
         >>> spec = Spec(10, 10, 1, 2, "float32", (0,), (1,), (ffn,))
@@ -208,6 +240,7 @@ class Spec:
             if unknown := set(value) - known:
                 raise ValueError(f"unknown keys {sorted(unknown)}")
             given = dict(value)
+            _check_features([given, *given["sublayers"]], most)
             for name in ("embeds", "unembeds"):
                 given[name] = _features(given[name])
             given["sublayers"] = tuple(_sublayer(item) for item in given["sublayers"])
@@ -249,8 +282,25 @@ def _ranges(features: Features) -> list[str]:
     return [f"{start}:{stop}" for start, stop in ranges]
 
 
+_FEATURES = ("embeds", "unembeds", "reads", "writes", "up_reads")
+
+
+def _check_features(parts: Sequence[Mapping[str, Any]], most: int) -> None:
+    """ValueError if the parts of a network have more than ``most`` features in all; nothing is expanded here."""
+    bounds = [bound for part in parts for name in _FEATURES if name in part for bound in _bounds(part[name])]
+    if (count := sum(stop - start for start, stop in bounds)) > most:
+        raise ValueError(f"its parts have {count:,} features; expected at most {most:,}, the entries of its tensors")
+
+
+def _bounds(ranges: list[str]) -> list[tuple[int, int]]:
+    bounds = []
+    for part in ranges:
+        start, stop = (int(number) for number in part.split(":"))
+        if not 0 <= start < stop <= LARGEST:
+            raise ValueError(f"{part!r} are no features; expected a range such as 3:9")
+        bounds.append((start, stop))
+    return bounds
+
+
 def _features(ranges: list[str]) -> Features:
-    bounds = [tuple(map(int, part.split(":"))) for part in ranges]
-    if sum(max(0, stop - start) for start, stop in bounds) > MOST_FEATURES:
-        raise ValueError(f"more than {MOST_FEATURES:,} features in one part")
-    return tuple(feature for start, stop in bounds for feature in range(start, stop))
+    return tuple(feature for start, stop in _bounds(ranges) for feature in range(start, stop))

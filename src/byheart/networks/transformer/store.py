@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file, save_file
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors.torch import save_file
 
 from byheart.errors import BadInput
 from byheart.networks.folders import CONFIG, FLOAT, WEIGHTS, read_weights
@@ -35,6 +38,16 @@ def read(config: dict[str, Any], folder: Path, **beside: Any) -> TransformerNetw
     """The network that ``config`` describes, with the weights in ``folder``."""
     if "spec" not in config:
         raise BadInput(f"{CONFIG}: no 'spec'; expected the description of a network")
-    network = TransformerNetwork(Spec.from_json(config["spec"]), read_weights(folder, load_file), **beside)
+    arrays = read_weights(folder, ("F32", "F64", "BF16"))
+    # Whatever a part reads or writes has an entry of a tensor of its own.
+    spec = Spec.from_json(config["spec"], most=sum(array.size for array in arrays.values()))
+    network = TransformerNetwork(spec, {name: _tensor(array) for name, array in arrays.items()}, **beside)
     _ = network.module  # refuses tensors of other types, and those that the spec does not know
     return network
+
+
+def _tensor(array: NDArray[Any]) -> torch.Tensor:
+    """The array as a tensor; 16 bits are those of a bfloat16."""
+    if array.dtype == np.uint16:
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)

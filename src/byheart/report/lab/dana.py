@@ -143,8 +143,7 @@ def draw_against_mlp(rows: Rows, path: Path) -> None:
         for dim, shade in zip(dims, colours(len(dims)), strict=True):
             for _, with_mlp, style in kinds:
                 some = [r for r in rows if r["model_dim"] == dim and (r.get("hidden") is not None) == with_mlp]
-                if some:
-                    curve = series(some, None, "parameters", metric)[0]
+                for curve in series(some, None, "parameters", metric) if some else []:
                     draw_measured(axes, curve, shade, **style)
                     named.append((curve, f"d = {dim}", shade))
         axes.set(ylim=(0, 1.03))

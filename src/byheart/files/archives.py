@@ -1,0 +1,104 @@
+"""npz archives, member by member: the sizes that a header claims are proved before numpy makes an array of them.
+
+Only plain numbers and short words are read, stored or deflated. No header is evaluated as Python.
+"""
+
+import io
+import re
+import struct
+import zipfile
+import zlib
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.errors import BadInput
+from byheart.files.memory import check_memory
+from byheart.files.reading import read_bytes
+
+MOST_MEMBERS = 32
+"""Arrays of an archive; a task has 6 at most."""
+MOST_HEADER = 4096
+TAKES = 4
+"""Bytes of memory for every byte of an array: itself, a copy in our format, and what checks make of it."""
+_DAMAGED = (
+    *(ValueError, TypeError, EOFError, KeyError, RuntimeError, OverflowError),
+    *(struct.error, zipfile.BadZipFile, zlib.error),
+)
+"""What zipfile raises about archives that are none, and numpy about dtypes."""
+_DTYPE = re.compile(r"""['"]descr['"]\s*:\s*['"]([<>|=]?[biufU]\d{1,3})['"]""")
+_ORDER = re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)""")
+_SHAPE = re.compile(r"""['"]shape['"]\s*:\s*\(([\d\s,]{0,400})\)""")
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def read_arrays(path: Path) -> Arrays:
+    """The arrays of a ``.npz`` file by their names."""
+    content = read_bytes(path, takes=2)
+    if not content:
+        raise BadInput(f"{path}: the file is empty")
+    try:
+        archive = zipfile.ZipFile(io.BytesIO(content))
+    except _DAMAGED as error:
+        raise BadInput(f"{path}: the archive cannot be read: {_line(error)}") from error
+    with archive:
+        members = archive.infolist()
+        _check_members(path, members)
+        return {_name(member): _array(path, archive, member) for member in members}
+
+
+def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
+    names = [_name(member) for member in members]
+    if len(names) > MOST_MEMBERS or len(set(names)) < len(names):
+        raise BadInput(f"{path}: holds {len(names)} arrays; expected at most {MOST_MEMBERS}, with different names")
+    check_memory(TAKES * sum(member.file_size for member in members), str(path))
+
+
+def _name(member: zipfile.ZipInfo) -> str:
+    return member.filename.removesuffix(".npy")
+
+
+def _array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """A member as the array that it is; what it holds is read only after its header has said how much that is."""
+    try:
+        with archive.open(member) as file:
+            dtype, order, shape = _header(file)
+            expected = prod(shape) * dtype.itemsize
+            if expected > member.file_size:
+                raise BadInput(f"its header claims {expected:,} bytes, its entry in the archive {member.file_size:,}")
+            data = file.read(expected + 1)
+            if len(data) != expected:
+                raise BadInput(f"it does not hold the {expected:,} bytes that its header claims")
+        return np.frombuffer(data, dtype).reshape(shape, order=order)
+    except BadInput as error:
+        raise BadInput(f"{path}: array {_name(member)!r}: {error}") from error
+    except _DAMAGED as error:
+        raise BadInput(f"{path}: array {_name(member)!r} cannot be read: {_line(error)}") from error
+
+
+def _header(file: Any) -> tuple[np.dtype[Any], Any, tuple[int, ...]]:
+    """dtype, order and shape, as numpy's format has them: magic, version, length, and a dictionary in Python's terms.
+
+    It is looked at, not evaluated.
+    """
+    start = file.read(8)
+    wide = start[6:7] != b"\x01"  # versions 2 and 3 have four bytes for the length
+    if start[:6] != b"\x93NUMPY" or start[6:7] not in (b"\x01", b"\x02", b"\x03"):
+        raise BadInput("not a numpy array")
+    length = int.from_bytes(file.read(4 if wide else 2), "little")
+    if length > MOST_HEADER:
+        raise BadInput(f"its header has {length:,} bytes; expected at most {MOST_HEADER:,}")
+    text = file.read(length).decode("latin-1")
+    dtype, order, shape = (pattern.search(text) for pattern in (_DTYPE, _ORDER, _SHAPE))
+    if dtype is None or order is None or shape is None:
+        raise BadInput("its header is not that of an array of plain numbers")
+    sizes = tuple(int(size) for size in shape[1].replace(" ", "").split(",") if size)
+    return np.dtype(dtype[1]), "F" if order[1] == "True" else "C", sizes
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

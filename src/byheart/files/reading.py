@@ -1,0 +1,144 @@
+"""Every file that Byheart reads comes through here: it may be anybody's, and is hostile until it is checked.
+
+A file is a regular one (no pipe that never ends, no device, no folder), its size is known before it is read, and what
+it will take in memory is held against what there is. JSON is strict: objects without doubled keys, finite numbers that
+64 bits hold, text that can be encoded again, and no deeper than anything of ours.
+
+What is not checked here: what the values mean. That is for who asked for them.
+"""
+
+import errno
+import json
+import os
+import re
+import stat
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any, NoReturn
+
+import numpy as np
+
+from byheart.errors import BadInput
+from byheart.files.memory import check_memory
+
+MOST_JSON = 1 << 26
+"""Bytes of a JSON file: the config.json of a network that recites a million texts names them in less."""
+MOST_DEPTH = 32
+"""Of lists and objects within each other; nothing that Byheart writes goes deeper than 10."""
+JSON_TAKES = 24
+"""Bytes of memory for every byte of JSON, at most: "[]," becomes a list of 56 bytes and a pointer."""
+
+_STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_OPEN, _CLOSE = "[{", "]}"
+
+
+def read_bytes(path: Path, *, most: int | None = None, takes: int = 1) -> bytearray:
+    """What the regular file ``path`` holds: at most ``most`` bytes, and as many as memory has room for.
+
+    Each byte will take ``takes`` bytes of memory by the time it is made into something. An OSError is left to whoever
+    knows what to say about a file that is not there.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer waits
+    with os.fdopen(file, "rb") as source:
+        found = os.fstat(file)
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(found.st_mode):
+            raise BadInput(f"{path}: is no file; expected one that can be read as a whole, not a pipe or a device")
+        if most is not None and found.st_size > most:
+            raise BadInput(f"{path}: has {found.st_size:,} bytes; expected at most {most:,}")
+        check_memory(found.st_size * takes, str(path))
+        content = bytearray(found.st_size)
+        del content[source.readinto(content) :]  # if somebody has cut it off meanwhile
+        return content
+
+
+def read_text(path: Path) -> str:
+    """What a file of UTF-8 text holds; BadInput if it holds something else."""
+    try:
+        return read_bytes(path, takes=4).decode()
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
+
+
+def read_json(path: Path, *, most: int = MOST_JSON) -> dict[str, Any]:
+    """The object in a JSON file; BadInput, with the file named, if it is none."""
+    content = read_bytes(path, most=most, takes=JSON_TAKES)
+    try:
+        return parsed(content)
+    except BadInput as error:
+        raise BadInput(f"{path}: cannot be read ({error})") from error
+
+
+def parsed(data: bytes | bytearray) -> dict[str, Any]:
+    """The object that ``data`` is the JSON of; BadInput if it is not strict JSON, or another value.
+
+    >>> parsed(b'{"a": [1, 2.5, null]}')
+    {'a': [1, 2.5, None]}
+    >>> parsed(b'{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    byheart.errors.BadInput: the key 'a' stands there twice; expected different keys
+    """
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        raise BadInput("not UTF-8 text") from None
+    check_depth(text)
+    try:
+        value = _DECODER.decode(text)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise BadInput("half a surrogate pair found; expected text that can be encoded") from None
+    except BadInput:
+        raise
+    except ValueError as error:
+        raise BadInput(f"not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise BadInput(f"{shortened(value)} found; expected a JSON object")
+    return value
+
+
+def check_depth(text: str) -> None:
+    """BadInput if lists and objects of a JSON text stand deeper in each other than ``MOST_DEPTH``."""
+    if text.count("[") + text.count("{") <= MOST_DEPTH:
+        return
+    signs = np.frombuffer(_STRINGS.sub("", text).encode("utf-8", "replace"), np.uint8)
+    opened, closed = (np.isin(signs, np.frombuffer(pair.encode(), np.uint8)) for pair in (_OPEN, _CLOSE))
+    depth = int((opened.astype(np.int8) - closed.astype(np.int8)).cumsum(dtype=np.int64).max())
+    if depth > MOST_DEPTH:
+        raise BadInput(f"lists or objects stand {depth:,} deep in each other; expected at most {MOST_DEPTH}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        doubled = next(key for key in keys if keys.count(key) > 1)
+        raise BadInput(f"the key {doubled!r} stands there twice; expected different keys")
+    return found
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20 or not -(2**63) <= (number := int(digits)) < 2**63:
+        raise BadInput(f"{_short(digits)} found; expected numbers that 64 bits hold")
+    return number
+
+
+def _real(digits: str) -> float:
+    number = float(digits)
+    if not np.isfinite(number):
+        raise BadInput(f"{_short(digits)} found; expected finite numbers")
+    return number
+
+
+def _constant(name: str) -> NoReturn:
+    raise BadInput(f"{name} found; expected finite numbers")
+
+
+def _short(digits: str) -> str:
+    return digits if len(digits) <= 24 else f"{digits[:16]}… ({len(digits):,} digits)"
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer, parse_float=_real, parse_constant=_constant)

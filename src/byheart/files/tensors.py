@@ -1,0 +1,62 @@
+"""safetensors files, read by their header alone: nothing is mapped, and nothing made that the header does not prove.
+
+A file is eight bytes (the length n of the header, little-endian), n bytes of JSON (name ↦ dtype, shape, data_offsets),
+and the tensors' bytes, row by row, one tensor after the other without gaps.
+"""
+
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.errors import BadInput
+from byheart.files.reading import MOST_JSON, parsed, read_bytes
+
+FORMATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
+"""What networks are kept in. numpy has no bfloat16: such a tensor comes as the 16 bits of each number."""
+MOST_AXES = 8
+
+
+def read_tensors(path: Path, formats: tuple[str, ...], *, takes: int = 2) -> dict[str, NDArray[Any]]:
+    """The tensors of a safetensors file by their names, all of them in one of ``formats``.
+
+    ``takes`` is how many bytes of memory each byte of the file takes once it is a network.
+    """
+    content = read_bytes(path, takes=takes)
+    start = 8 + int.from_bytes(content[:8], "little")
+    if len(content) < 8 or start > min(len(content), MOST_JSON):
+        raise BadInput(f"its header is longer than the file, or than {MOST_JSON:,} bytes")
+    data = np.frombuffer(content, np.uint8)[start:]
+    header = parsed(content[8:start])
+    header.pop("__metadata__", None)
+    spans = sorted((_span(name, entry, formats), name) for name, entry in header.items())
+    ends = [end for (_, end), _ in spans]
+    if [begin for (begin, _), _ in spans] != [0, *ends][:-1] or [0, *ends][-1] != len(data):
+        raise BadInput(f"its tensors do not fill its {len(data):,} bytes one after the other")
+    return {name: _tensor(data[begin:end], header[name]) for (begin, end), name in spans}
+
+
+def _span(name: str, entry: object, formats: tuple[str, ...]) -> tuple[int, int]:
+    """Where a tensor begins and ends, if its entry makes sense."""
+    if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
+        raise BadInput(f"{name!r} is no tensor; expected dtype, shape and data_offsets")
+    if entry["dtype"] not in formats:
+        raise BadInput(f"{name!r} is {entry['dtype']!r}; expected {' or '.join(formats)}")
+    shape, offsets = entry["shape"], entry["data_offsets"]
+    if not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2 or len(shape) > MOST_AXES:
+        raise BadInput(f"{name!r} has shape {shape!r} and offsets {offsets!r}; expected whole numbers")
+    if offsets[1] - offsets[0] != prod(shape) * np.dtype(FORMATS[entry["dtype"]]).itemsize:
+        raise BadInput(f"{name!r} has {offsets[1] - offsets[0]:,} bytes; expected those of {entry['dtype']} {shape}")
+    return offsets[0], offsets[1]
+
+
+def _are_sizes(values: object) -> bool:
+    return isinstance(values, list) and all(type(value) is int and value >= 0 for value in values)
+
+
+def _tensor(data: NDArray[np.uint8], entry: dict[str, Any]) -> NDArray[Any]:
+    kind = np.dtype(FORMATS[entry["dtype"]])
+    placed = data if data.ctypes.data % kind.itemsize == 0 else data.copy()
+    return placed.view(kind).reshape(entry["shape"])

@@ -1,0 +1,34 @@
+"""What a network that says texts notes about them, checked: it comes with the folder, and the folder from anywhere."""
+
+from typing import Any
+
+from byheart.errors import BadInput
+from byheart.networks.network import Network
+
+MOST_TOKENS = (1 << 31) - 1
+"""Of a text, as when it was compiled."""
+
+
+def texts_of(network: Network) -> list[dict[str, Any]]:
+    """Name, length and prompt of the texts that a network was compiled from; BadInput if they are none."""
+    texts = network.about.get("texts", [])
+    if not isinstance(texts, list) or not all(map(_is_text, texts)):
+        raise BadInput("config.json: about.texts is no list of texts; expected name, tokens and prompt of each")
+    return texts
+
+
+def _is_text(text: object) -> bool:
+    if not isinstance(text, dict):
+        return False
+    name, tokens, prompt = (text.get(key) for key in ("name", "tokens", "prompt"))
+    named = isinstance(name, str) and name != "" and "\0" not in name
+    counted = type(tokens) is int and 0 <= tokens <= MOST_TOKENS
+    return named and counted and isinstance(prompt, list) and all(type(token) is int for token in prompt)
+
+
+def end_of(network: Network) -> int | None:
+    """The token that ends a text; None if the network was compiled from a task. BadInput if it is no token."""
+    end = network.about.get("end")
+    if end is not None and (type(end) is not int or not 0 <= end <= MOST_TOKENS):
+        raise BadInput(f"config.json: about.end is {end!r}; expected a token, or null")
+    return end

@@ -1,0 +1,114 @@
+"""npz archives: read as numpy reads them, and refused before a header that claims much makes numpy allocate it."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from byheart.errors import BadInput
+from byheart.files import memory
+from byheart.files.archives import read_arrays
+
+
+def archive(path: Path, *, deflated: bool = False, **members: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED) as file:
+        for name, content in members.items():
+            file.writestr(f"{name}.npy", content)
+    return path
+
+
+def npy(header: str, data: bytes = b"", version: bytes = b"\x01\x00") -> bytes:
+    length = len(header).to_bytes(2 if version[0] == 1 else 4, "little")
+    return b"\x93NUMPY" + version + length + header.encode() + data
+
+
+def header(descr: str = "'<i8'", shape: str = "(1,)", order: str = "False") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_read_as_they_were_written(save: object, tmp_path: Path) -> None:
+    arrays = {
+        "a": np.arange(6).reshape(2, 3),
+        "fortran": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        "big": np.arange(3, dtype=">i4"),
+        "word": np.array("next-token"),
+        "empty": np.zeros((0, 3), np.float32),
+        "yes": np.array([True, False]),
+    }
+    save(tmp_path / "t.npz", **arrays)  # type: ignore[operator]
+    found = read_arrays(tmp_path / "t.npz")
+    assert found.keys() == arrays.keys()
+    for name, array in arrays.items():
+        assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
+        assert np.array_equal(found[name], array)
+
+
+@pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])
+def test_all_versions_of_the_format(version: tuple[int, int], tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.arange(3), version=version)
+    assert read_arrays(archive(tmp_path / "t.npz", a=buffer.getvalue()))["a"].tolist() == [0, 1, 2]
+
+
+REFUSED = {
+    "objects": (npy(header("'|O'")), "its header is not that of an array of plain numbers"),
+    "structures": (npy(header("[('x', '<i8')]")), "its header is not that of an array of plain numbers"),
+    "dates": (npy(header("'<M8[s]'")), "its header is not that of an array of plain numbers"),
+    "bytes of any length": (npy(header("'|V9999999999'")), "its header is not that of an array of plain numbers"),
+    "a word of a billion letters": (npy(header("'<U999999999'")), "not that of an array of plain numbers"),
+    "a type that there is not": (npy(header("'<i3'"), bytes(3)), "cannot be read: data type '<i3' not understood"),
+    "a negative size": (npy(header(shape="(-1,)")), "its header is not that of an array of plain numbers"),
+    "a trillion entries": (npy(header(shape="(10000, 100000000)"), bytes(8)), "its header claims 8,000,000,000,000 by"),
+    "sizes beyond 64 bits": (npy(header(shape="(" + "9" * 300 + ",)"), bytes(8)), "its header claims 7,999"),
+    "too little": (npy(header(shape="(2,)"), bytes(8)), "does not hold the 16 bytes that its header claims"),
+    "too much": (npy(header(), bytes(9)), "does not hold the 8 bytes that its header claims"),
+    "code": (npy("__import__('os').system('true')"), "its header is not that of an array of plain numbers"),
+    "a long header": (npy(header() + " " * 5000), "its header has 5,0.. bytes; expected at most 4,096"),
+    "a length of gigabytes": (b"\x93NUMPY\x02\x00\xff\xff\xff\xff{}", "its header has 4,294,967,295 bytes"),
+    "version 9": (npy(header(), bytes(8), b"\x09\x00"), "not a numpy array"),
+    "a pickle": (b"\x80\x04N.", "not a numpy array"),
+    "nothing": (b"", "not a numpy array"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_members_that_prove_nothing(name: str, tmp_path: Path) -> None:
+    content, message = REFUSED[name]
+    with pytest.raises(BadInput, match=rf"t\.npz: array 'a'.*{message}") as caught:
+        read_arrays(archive(tmp_path / "t.npz", a=content))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen megabytes of zeros in sixteen kilobytes."""
+    zeros = npy(header("'|u1'", f"({1 << 24},)"), bytes(1 << 24))
+    path = archive(tmp_path / "t.npz", deflated=True, a=zeros)
+    assert path.stat().st_size < 1 << 15
+    assert read_arrays(path)["a"].size == 1 << 24
+    monkeypatch.setattr(memory, "available", lambda: 1 << 25)
+    with pytest.raises(BadInput, match=r"t\.npz would take 64\.0 MiB of memory; expected at most 25\.6 MiB"):
+        read_arrays(path)
+
+
+def test_a_member_that_says_it_is_encrypted(tmp_path: Path) -> None:
+    path = archive(tmp_path / "t.npz", a=npy(header(), bytes(8)))
+    content = bytearray(path.read_bytes())
+    content[content.rfind(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+    with pytest.raises(BadInput, match=r"array 'a' cannot be read: .*password"):
+        read_arrays(path)
+
+
+def test_names(tmp_path: Path) -> None:
+    one = npy(header(), bytes(8))
+    with zipfile.ZipFile(tmp_path / "t.npz", "w") as file:
+        file.writestr("a.npy", one)
+        with pytest.warns(UserWarning, match="Duplicate"):
+            file.writestr("a.npy", one)
+    with pytest.raises(BadInput, match="holds 2 arrays; expected at most 32, with different names"):
+        read_arrays(tmp_path / "t.npz")
+    with pytest.raises(BadInput, match="holds 99 arrays; expected at most 32"):
+        read_arrays(archive(tmp_path / "t.npz", **{f"a{k}": one for k in range(99)}))

@@ -1,0 +1,32 @@
+"""How much memory there is: within what the system says, and what the process was allowed."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from byheart.errors import BadInput
+from byheart.files import memory
+
+
+def test_what_is_available_is_less_than_the_machine_has() -> None:
+    assert 0 < memory.available() <= memory._installed()
+
+
+def test_the_share_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 10 << 30)
+    memory.check_memory(8 << 30, "a network")
+    with pytest.raises(BadInput) as caught:
+        memory.check_memory(9 << 30, "a network")
+    expected = "expected at most 8.0 GiB, 80 % of what is available"
+    assert str(caught.value) == f"a network would take 9.0 GiB of memory; {expected}"
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")
+def test_limits_of_the_process_count() -> None:
+    script = (
+        "import resource; from byheart.files import memory; resource.setrlimit(resource.RLIMIT_DATA, (1 << 31,) * 2);"
+        "assert 0 < memory.available() < (1 << 31)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
