@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test fast check lens ray bench clean
+.PHONY: help setup demo test fast check fuzz lens ray bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -29,6 +29,13 @@ check: setup  ## formatting, lint, types, and the fast tests
 
 fast: setup  ## the fast tests alone
 	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+
+COUNT ?= 5000
+SEED ?= 0
+
+fuzz: setup  ## damaged files of every kind, and flipped weights; make fuzz COUNT=20000 SEED=7
+	$(BIN)/python -m tests.fuzz --count $(COUNT) --seed $(SEED) --workers 2
+	$(BIN)/python -m tests.fuzz --flips --count $(COUNT) --seed $(SEED) --workers 2
 
 lens: setup  ## TransformerLens into .venv (400 MB), and the tests of the export to it
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lens]'

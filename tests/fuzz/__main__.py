@@ -1,0 +1,82 @@
+"""``python -m tests.fuzz``: so many cases, and what was found."""
+
+import os
+
+os.environ |= {"OMP_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false", "MPLBACKEND": "agg"}
+
+import argparse
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.fuzz.cases import case, lay_out
+from tests.fuzz.seeds import Seed, seeds
+from tests.fuzz.workers import Outcome, outcomes
+
+import byheart
+
+
+def fuzzed(count: int, seed: int, *, flips: bool = False, workers: int = 1, first: int = 0) -> list[Outcome]:
+    """What became of so many cases; findings are told as they come."""
+    known = _warm()
+
+    def worked(numbers: range) -> list[Outcome]:
+        found = []
+        for outcome in outcomes(known, seed, numbers, flips):
+            found.append(outcome)
+            if outcome.found:
+                title = case(known, seed, outcome.number, flips).title
+                sys.stdout.write(f"{title}\n    {outcome.found}\n")
+                sys.stdout.flush()
+        return found
+
+    parts = [range(first + k, first + count, workers) for k in range(workers)]
+    with ThreadPoolExecutor(workers) as pool:
+        return [outcome for part in pool.map(worked, parts) for outcome in part]
+
+
+def _warm() -> list[Seed]:
+    """All seeds; what commands import and compile on first use is there before anything is forked."""
+    import matplotlib.pyplot  # noqa: F401
+    import torch
+
+    torch.set_num_threads(1)
+    known = seeds()
+    with tempfile.TemporaryDirectory() as folder:
+        for number, one in enumerate(known):
+            lay_out(one.files, Path(folder, str(number)))
+            if one.weights:
+                questions = [Path(folder, str(number), name) for name in one.files if "/" not in name]
+                byheart.certify(Path(folder, str(number), "net"), questions if len(questions) > 1 else questions[0])
+    return known
+
+
+def main() -> int:
+    """Parse, run, print; exit code 1 if something was found."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--count", type=int, default=2000, help="cases")
+    parser.add_argument("--flips", action="store_true", help="change weights instead of files")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--only", type=int, help="one case, whose files are kept in fuzz-NUMBER")
+    parser.add_argument("--workers", type=int, default=1)
+    given = parser.parse_args()
+    if given.only is not None:
+        given.first, given.count, given.workers = given.only, 1, 1
+    began = time.perf_counter()
+    found = fuzzed(given.count, given.seed, flips=given.flips, workers=given.workers, first=given.first)
+    if given.only is not None:
+        one = case(seeds(), given.seed, given.only, given.flips)
+        lay_out(one.files, Path(f"fuzz-{given.only}"))
+        sys.stdout.write(f"{one.title}\n")
+    findings, changed = sum(bool(outcome.found) for outcome in found), sum(outcome.changed for outcome in found)
+    more = f", {changed:,} of them changed an answer" if given.flips else ""
+    seconds = time.perf_counter() - began
+    sys.stdout.write(f"{len(found):,} cases{more}, {findings} findings, {len(found) / seconds:.0f} a second\n")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""One case: files on the disk, one command, and what may be wrong with what it did."""
+
+import contextlib
+import os
+import shutil
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tests.fuzz.mutate import Files, changed_weights, mutated
+from tests.fuzz.oracle import stated, wrong
+from tests.fuzz.seeds import Command, Seed
+
+from byheart.cli.main import main
+
+GOOD = {0, 1, 2}
+
+
+@dataclass(frozen=True)
+class Case:
+    """The case with this number: the same for the same seed, always."""
+
+    number: int
+    name: str
+    files: Files
+    damage: str
+    command: Command
+
+    @property
+    def title(self) -> str:
+        """What it is, in one line."""
+        return f"{self.number}: {self.name}, {self.damage or 'nothing changed'}: byheart {' '.join(self.command)}"
+
+
+def case(seeds: list[Seed], seed: int, number: int, flips: bool) -> Case:
+    """Mutated files and a command; with ``flips``, a network with one weight changed, to be certified."""
+    rng = np.random.default_rng([seed, number])
+    usable = [one for one in seeds if one.weights or not flips]
+    chosen = usable[rng.integers(len(usable))]
+    if flips:
+        key = "net/model.safetensors"
+        files = chosen.files | {key: changed_weights(chosen.files[key], rng)}
+        return Case(number, chosen.name, files, "one weight", (*chosen.commands[0], "--json"))
+    files, damage = mutated(chosen.files, rng)
+    return Case(number, chosen.name, files, damage, chosen.commands[rng.integers(len(chosen.commands))])
+
+
+def tried(one: Case, place: Path, flips: bool) -> tuple[str, bool]:
+    """Run a case in ``place``: what was found ("" if nothing), and whether the change changed an answer (flips)."""
+    lay_out(one.files, place)
+    before = everything(place.parent)
+    os.chdir(place)
+    code, out, err = said(one.command)
+    found = _complaint(code, err)
+    own = _own(one.command)
+    for name, content in everything(place.parent).items() | before.items():
+        if (name, content) not in before.items() or name not in everything(place.parent):
+            inner = name.removeprefix(f"{place.name}/")
+            if not any(inner == allowed or inner.startswith(f"{allowed}/") for allowed in own) and not _is_own(inner):
+                found = found or f"{name} was changed, made or removed"
+    changed = False
+    if one.command[0] == "certify" and (flips or code == 0):
+        with contextlib.suppress(ValueError):  # refused: nothing was affirmed
+            mistakes = wrong(place / "net", _questions(one.command, place))
+            changed = mistakes > 0
+            if code == 0 and mistakes > stated(out):
+                found = found or f"certified, and {mistakes} answers are wrong"
+    return found, changed
+
+
+def lay_out(files: Files, place: Path) -> None:
+    """Write a case's files, and something beside them that no command may touch."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    for name, content in {**files, "precious.txt": b"precious"}.items():
+        path = place / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        match content:
+            case bytes() | bytearray():
+                path.write_bytes(content)
+            case "fifo":
+                os.mkfifo(path)
+            case "folder":
+                path.mkdir()
+            case ("link", target):
+                path.symlink_to(target if target != "precious.txt" else place / target)
+
+
+def said(command: Command) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command, run here."""
+    streams = [os.memfd_create(name) for name in ("out", "err")]
+    for number, stream in enumerate(streams, start=1):
+        os.dup2(stream, number)
+    code: Any = None
+    try:
+        main(list(command))
+    except SystemExit as stop:
+        code = stop.code
+    texts = []
+    for stream in streams:
+        texts.append(os.pread(stream, 1 << 20, 0).decode(errors="replace"))
+        os.close(stream)
+    return (0 if code is None else code if isinstance(code, int) else 1), texts[0], texts[1]
+
+
+def everything(folder: Path) -> dict[str, Any]:
+    """All that there is below a folder: what files hold, where links point, and what else there is."""
+    found: dict[str, Any] = {}
+    for path in folder.rglob("*"):
+        mode = path.lstat().st_mode
+        kind = stat.S_IFMT(mode)
+        if not stat.S_ISDIR(mode):
+            what = path.read_bytes() if stat.S_ISREG(mode) else os.readlink(path) if stat.S_ISLNK(mode) else b""
+            found[str(path.relative_to(folder))] = (kind, what)
+    return found
+
+
+def _complaint(code: int, err: str) -> str:
+    if code not in GOOD:
+        return f"exit code {code}: {' / '.join(err.strip().splitlines()[-4:])}"
+    if "Traceback" in err or "Warning" in err:
+        return f"on stderr: {' / '.join(err.strip().splitlines()[-3:])}"
+    lines = err.strip().splitlines()
+    return f"{len(lines)} lines on stderr: {lines[:2]}" if code == 2 and len(lines) != 1 else ""
+
+
+def _own(command: Command) -> tuple[str, ...]:
+    """What a command may write to."""
+    if command[0] == "certify":
+        return ("net/certificate.json",)
+    return ("net",) if command[0] == "edit" or command[-1] == "net" else ()
+
+
+def _is_own(name: str) -> bool:
+    return name.split("/", maxsplit=1)[0].split(".", maxsplit=1)[0] == "own"
+
+
+def _questions(command: Command, place: Path) -> list[Path]:
+    return [place / word for word in command if word.endswith((".txt", ".npz", ".jsonl"))]

@@ -1,0 +1,188 @@
+"""How many answers of a network are wrong, by plain means that share nothing with the judges.
+
+Exact networks in python-flint's rationals, or with softmax attention in mpmath; softmax networks in float64; float
+Transformers in float64 by loops over positions; stock Llamas by transformers, a whole sequence at a time.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from byheart import tasks
+from byheart.networks import load
+from byheart.networks.exact import layers as exact
+from byheart.networks.exact.reference import evaluate as evaluate_exact
+from byheart.networks.softmax.network import evaluate as evaluate_softmax
+from byheart.networks.transformer.spec import Attention
+from byheart.tasks.tokenizers import from_files
+
+TOLERANCE = 1e-6
+"""What certificates allow unless they are told otherwise."""
+Array = np.ndarray[Any, Any]
+
+
+def wrong(folder: Path, questions: list[Path]) -> int:
+    """Answers of the network in ``folder`` to the user's own files that are not right; what is not known counts not."""
+    network: Any = load(folder)
+    with np.errstate(all="ignore"):
+        if network.kind == "exact":
+            return _wrong_exact(network, tasks.load(questions[0]))
+        if network.kind == "softmax":
+            return _wrong_softmax(network, tasks.load(questions[0]))
+        return sum(_is_wrong(network, *sequence) for sequence in _sequences(network, questions))
+
+
+def _wrong_exact(network: Any, task: Any) -> int:
+    if network.rational:
+        return int((evaluate_exact(network, task.inputs) != task.labels).sum())
+    outputs = np.array([_real(network, sequence) for sequence in task.inputs], dtype=object)
+    return int((np.abs(outputs.reshape(task.labels.shape) - task.labels) >= 0.5).sum())
+
+
+def _real(network: Any, sequence: Array) -> list[Any]:
+    """The outputs of a network with softmax attention, with far more digits than its weights have."""
+    import mpmath
+
+    with mpmath.workprec(4 * network.account.max_bits + 400):
+        rows = sequence[:, None] if network.inputs == "tokens" else sequence
+        Z = np.array([[mpmath.mpf(float(x)) for x in row] for row in rows], dtype=object)
+        for layer in network.layers:
+            Z = _layer(layer, Z, mpmath)
+        return [+z for z in (Z[:, 0] if network.outputs == "every" else Z[-1:, 0])]
+
+
+def _layer(layer: Any, Z: Array, mpmath: Any) -> Array:
+    match layer:
+        case exact.Embedding():
+            return np.array([[mpmath.mpf(int(x)) for x in layer.W_E[int(token[0])]] for token in Z], dtype=object)
+        case exact.Positions():
+            return Z + layer.W_pos
+        case exact.Flatten():
+            return Z.reshape(1, -1)
+        case exact.Residual():
+            for block in layer.blocks:
+                Z = Z + np.maximum(Z @ block.W_in.T + block.b_in, 0) @ block.W_out.T
+            return Z
+        case exact.FeedForward():
+            result = Z
+            for affine in layer.layers:
+                result = (result @ affine.W.T + affine.b) / mpmath.mpf(2) ** affine.shift
+                result = np.maximum(result, 0) if affine.relu else result
+            return Z + result if layer.residual else result
+    n, mixed = len(Z), np.empty_like(Z)
+    for k in range(n):
+        if isinstance(layer, exact.UniformAttention):
+            weights = [mpmath.mpf(1) / n] * n
+        else:
+            scores = (Z @ layer.W_K.T) @ (layer.W_Q @ Z[k])
+            seen = range(k + 1) if getattr(layer, "causal", False) else range(n)
+            largest = max(scores[j] for j in seen)
+            if isinstance(layer, exact.HardmaxAttention):
+                raised = [mpmath.mpf(int(j in seen and scores[j] == largest)) for j in range(n)]
+            else:
+                raised = [mpmath.exp((score - largest) / mpmath.mpf(2) ** layer.score_shift) for score in scores]
+            weights = [value / sum(raised) for value in raised]
+        mixed[k] = sum(weight * row for weight, row in zip(weights, Z, strict=True))
+    return Z + mixed @ layer.W_V.T @ layer.W_O.T / mpmath.mpf(2) ** getattr(layer, "shift", 0)
+
+
+def _wrong_softmax(network: Any, task: Any) -> int:
+    queries = isinstance(task, tasks.QueryLabels | tasks.QueryTargets)
+    outputs = evaluate_softmax(network, (task.vectors, task.queries) if queries else (task.tokens, None))
+    known = np.isfinite(outputs).all(axis=1)
+    room = 1e-9 * (1 + np.abs(outputs).max(axis=1))
+    if isinstance(task, tasks.QueryTargets):
+        return int((known & (np.abs(outputs[:, 0] - task.targets) > TOLERANCE + room)).sum())
+    if isinstance(task, tasks.NextTokenDistribution):
+        shifted = outputs - outputs.max(axis=1, keepdims=True)
+        logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        p = task.probabilities
+        each = (p * (np.log(np.where(p > 0, p, 1.0)) - logs)).sum(axis=1)
+        return int(task.likelihoods @ each > TOLERANCE + room.max())
+    asked = outputs[np.arange(len(outputs)), task.labels]
+    return int((known & (asked < outputs.max(axis=1) - room)).sum())
+
+
+def _sequences(network: Any, questions: list[Path]) -> list[tuple[list[int], int, int]]:
+    """Every example, or every beginning of a text, with the label that follows; not what two texts share."""
+    if questions[0].suffix in (".npz", ".jsonl"):
+        task = tasks.load(questions[0])
+        return [(row.tolist(), len(row) - 1, int(label)) for row, label in zip(task.tokens, task.labels, strict=True)]
+    tokenizer = from_files(network.files)
+    texts = [tokenizer.encode(path.read_bytes()).tolist() for path in questions]
+    found = [(text, at, [*text, tokenizer.end][at + 1]) for text in texts for at in range(len(text))]
+    after: dict[tuple[int, ...], set[int]] = {}
+    for text, at, label in found:
+        after.setdefault(tuple(text[: at + 1]), set()).add(label)
+    return [(text, at, label) for text, at, label in found if len(after[tuple(text[: at + 1])]) == 1]
+
+
+_KNOWN: dict[tuple[str, tuple[int, ...]], Array] = {}
+
+
+def _is_wrong(network: Any, tokens: list[int], at: int, label: int) -> bool:
+    key = (network.fingerprint, tuple(tokens))
+    if key not in _KNOWN:
+        _KNOWN.clear()
+        _KNOWN[key] = _llama(network, tokens) if network.kind == "stock" else _logits(network, tokens)
+    row = _KNOWN[key][at]
+    others = np.delete(row, label) if 0 <= label < len(row) else None
+    return others is None or not np.isfinite(row).all() or bool(row[label] <= others.max(initial=-np.inf))
+
+
+def _llama(network: Any, tokens: list[int]) -> Array:
+    import torch
+
+    first = [] if network.first is None else [network.first]
+    with torch.inference_mode():
+        logits: Array = network.model(torch.tensor([[*first, *tokens]])).logits[0, len(first) :].double().numpy()
+    return logits
+
+
+def _logits(network: Any, tokens: list[int]) -> Array:
+    """Logits [T, labels] after each token."""
+    W = {name: tensor.astype(np.float64) for name, tensor in network.tensors()}
+    spec = network.spec
+    x = np.zeros((len(tokens), spec.stream))
+    np.add.at(x, (slice(None), list(spec.embeds)), W["embedding.W_E"][tokens])
+    for layer in spec.sublayers:
+        own = {name: W[f"{layer.name}.{name}"] for name in layer.shapes()}
+        change = _attention(layer, own, x) if isinstance(layer, Attention) else _feed_forward(layer, own, x)
+        np.add.at(x, (slice(None), list(layer.writes)), change)
+    logits: Array = x[:, list(spec.unembeds)] @ W["unembedding.W_U"].T + W["unembedding.b_U"]
+    return logits
+
+
+def _attention(layer: Attention, W: dict[str, Array], x: Array) -> Array:
+    seen, shape = x[:, list(layer.reads)], (len(x), layer.heads, layer.d_head)
+    q, k, v = ((seen @ W[name].T).reshape(shape) for name in ("W_Q", "W_K", "W_V"))
+    nothing, mixed = np.zeros(shape[1:]), np.empty(shape)
+    for t in range(len(x)):
+        places = [t - j * layer.dilation for j in range(layer.window)]
+        keys, values = (np.array([kept[p] if p >= 0 else nothing for p in places]) for kept in (k, v))
+        scores = np.einsum("hd,jhd->hj", q[t], keys) / np.sqrt(layer.d_head) + W["bias"]
+        raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+        mixed[t] = np.einsum("hj,jhd->hd", raised / raised.sum(axis=1, keepdims=True), values)
+    return mixed.reshape(len(x), -1) @ W["W_O"].T
+
+
+def _feed_forward(layer: Any, W: dict[str, Array], x: Array) -> Array:
+    def affine(features: tuple[int, ...], name: str) -> Array:
+        parts = x[:, list(features)].reshape(len(x), layer.groups, -1)
+        return np.einsum("tgi,gui->tgu", parts, W[f"W_{name}"]) + W.get(f"b_{name}", 0.0)
+
+    first = affine(layer.reads, "in" if layer.up == "none" else "gate")
+    hidden = 1 / (1 + np.exp(-first)) if layer.act == "sigmoid" else np.maximum(first, 0)
+    if layer.up == "dense":
+        hidden = hidden * affine(layer.up_reads, "up")
+    elif layer.up == "diagonal":
+        hidden = hidden * (x[:, list(layer.up_reads)].reshape(hidden.shape) * W["W_up"])
+    return np.einsum("tgu,gwu->tgw", hidden, W["W_out"]).reshape(len(x), -1)
+
+
+def stated(said: str) -> int:
+    """Answers of which a verdict says itself that they differ from the file."""
+    found = re.search(r"([\d,]+) answers? differs? from", said)
+    return int(found[1].replace(",", "")) if found else 0

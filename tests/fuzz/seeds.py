@@ -1,0 +1,138 @@
+"""What is mutated: a folder with a network and its questions, a task, texts, runs; and the commands that read it."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import byheart
+from byheart import tasks
+from byheart.certificates import write
+from byheart.constructions import Built, known
+from byheart.errors import BadInput
+
+TESTS = Path(__file__).parents[1]
+FIXTURES = TESTS / "fixtures" / "0.1.0"
+QUESTIONS = {
+    **dict.fromkeys(("causal",), ("causal.jsonl",)),
+    **dict.fromkeys(("dana-2025", "facts", "folding", "llama-facts"), ("next.jsonl",)),
+    **dict.fromkeys(("kajitsuka-sato-2024", "kim-2023"), ("seq.jsonl",)),
+    **dict.fromkeys(("edited", "pairs", "short"), ("a.txt",)),
+    "kajitsuka-sato-2025": ("vectors.npz",),
+    "llama": ("c.txt",),
+    "madden-2024": ("dist.npz",),
+    "mahdavi-2024": ("labels.npz",),
+    "targets": ("targets.npz",),
+    "texts": ("a.txt", "b.txt"),
+}
+
+Command = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Seed:
+    """Files by their names, and commands that are given them; a network is in ``net``."""
+
+    name: str
+    files: dict[str, bytes]
+    commands: tuple[Command, ...]
+
+    @property
+    def weights(self) -> bool:
+        """Whether there is a network in it."""
+        return "net/model.safetensors" in self.files
+
+
+def seeds() -> list[Seed]:
+    """All of them, in one order: the fixtures, what today's constructions build, tasks, texts and runs."""
+    found = [_network(name, FIXTURES / name, [FIXTURES / file for file in files]) for name, files in QUESTIONS.items()]
+    with tempfile.TemporaryDirectory() as folder:
+        found += _built(Path(folder)) + _compiled(Path(folder))
+    found += [_task(path) for path in sorted(FIXTURES.iterdir()) if path.suffix in (".npz", ".jsonl")]
+    return [*found, _texts(), _run("dana"), _run("capacity")]
+
+
+def _network(name: str, folder: Path, questions: list[Path]) -> Seed:
+    asked = (["--task"] if questions[0].suffix in (".npz", ".jsonl") else []) + [path.name for path in questions]
+    task, certify = asked[0] == "--task", ("certify", "net", *asked)
+    commands: list[Command] = [certify, (*certify, "--json"), (*certify, "--recheck"), (*certify, "-o", "own.json")]
+    commands += [(*certify, "--controls", "--json"), ("show", "net"), ("show", "net", "--json")]
+    if (folder / "tokenizer.json").exists():
+        commands += [("recite", "net", "--tokens", "30"), ("recite", "net", "--all-to", "own")]
+        commands += [("recite", "net", "--prompt", "b", "--tokens", "9", "-o", "own.txt")]
+        piece = questions[0].read_text()[:5] + "=x"
+        commands += [("edit", "net", "--set", piece), ("edit", "net", "--set", piece, "-f", *asked, "-o", "own")]
+    if b"byheart-exact" in (folder / "config.json").read_bytes():
+        commands += [(*certify, "--evaluator", "flint")]
+    commands += [("build", "interpolate", "--task", asked[1], "-o", "net")] if task else []
+    files = {path.name: path.read_bytes() for path in questions}
+    files |= {f"net/{path.name}": path.read_bytes() for path in folder.iterdir()}
+    return Seed(name, files, tuple(commands))
+
+
+def _built(folder: Path) -> list[Seed]:
+    """The network of every construction for the first of some tasks that it takes."""
+    rng, found = np.random.default_rng(0), []
+    sizes = {"examples": 6, "length": 3, "vocab": 9, "rng": rng}
+    given = {
+        "next": tasks.random_next_token(labels=3, **sizes),
+        "seq": tasks.random_seq_to_seq(labels=3, **sizes),
+        "points": tasks.random_next_token(examples=6, length=1, vocab=9, labels=3, rng=rng),
+        "dist": tasks.random_distribution(**sizes),
+        "query": tasks.load(FIXTURES / "targets.npz"),
+    }
+    for name in known():
+        for kind, task in given.items():
+            try:
+                built = byheart.build(name, task)
+            except BadInput:
+                continue
+            _save(built, folder / name)
+            tasks.save(task, folder / f"{kind}.npz")
+            found.append(_network(f"built {name}", folder / name, [folder / f"{kind}.npz"]))
+            break
+    return found
+
+
+def _save(built: Built, folder: Path) -> None:
+    built.save(folder)
+    write(byheart.certify(folder, built.questions), folder / "certificate.json")
+
+
+def _compiled(folder: Path) -> list[Seed]:
+    """A text in every format of the weights and every layout."""
+    layouts = [("float64", None), ("float64", 60), ("bfloat16", None), ("bfloat16", 15), ("float32", 31)]
+    found, text = [], FIXTURES / "c.txt"
+    for precision, words in layouts:
+        place = folder / f"{precision}-{words}"
+        _save(byheart.compile(text, precision=precision, words=words), place)
+        found.append(_network(f"compiled {place.name}", place, [text]))
+    return found
+
+
+def _task(path: Path) -> Seed:
+    name = path.name
+    commands: list[Command] = [("task", "show", name), ("task", "check", name), ("task", "show", name, "--json")]
+    kind = tasks.load(path).kind
+    attention = ["mahdavi-2024", "dana-2025", "madden-2024"]
+    fitting = [one.name for one in known().values() if kind in one.covers] or attention
+    commands += [("build", construction, "--task", name, "-o", "own") for construction in fitting]
+    commands += [("compile", "--task", name, "-o", "own"), ("compare", "--task", name)]
+    return Seed(name, {name: path.read_bytes()}, tuple(commands))
+
+
+def _texts() -> Seed:
+    files = {name: (FIXTURES / name).read_bytes() for name in ("a.txt", "b.txt")}
+    text = ("task", "text", "a.txt", "--length", "2", "--vocab", "5", "--examples", "3", "-o", "own.npz")
+    compiled: Command = ("compile", "a.txt", "b.txt", "-o", "own")
+    return Seed("texts", files, (text, compiled, (*compiled, "--tokenizer", "bpe", "--vocab", "300")))
+
+
+def _run(name: str) -> Seed:
+    folder = TESTS / "lab" / "former" / name
+    files = {f"run/{path.name}": path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    show: Command = ("lab", "show", "run")
+    commands = [show, (*show, "--json"), (*show, "--csv", "own.csv"), ("lab", "list", ".")]
+    commands += [("lab", "plot", "run", "-o", "own"), ("lab", "compare", "run", "run")]
+    return Seed(f"run {name}", files, tuple(commands))

@@ -1,0 +1,81 @@
+"""The fuzzer finds what is planted; and a few thousand cases, each time the same ones, find nothing."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from byheart.networks import folders
+
+pytest.importorskip("transformers")
+pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="children are watched through /proc")
+
+
+@pytest.fixture(scope="module")
+def fuzz() -> Any:
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # as for python -m tests.fuzz
+    try:
+        from tests.fuzz import __main__ as module
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+@pytest.fixture(scope="module")
+def known(fuzz: Any) -> Any:
+    """One network and its task: the others take a while to build."""
+    from tests.fuzz.seeds import FIXTURES, _network
+
+    return [_network("causal", FIXTURES / "causal", [FIXTURES / "causal.jsonl"])]
+
+
+def found(fuzz: Any, known: Any, flips: bool = False, count: int = 20) -> set[str]:
+    return {outcome.found for outcome in fuzz.outcomes(known, 0, range(count), flips)} - {""}
+
+
+def test_nothing_planted(fuzz: Any, known: Any) -> None:
+    assert found(fuzz, known) == set()
+    assert found(fuzz, known, flips=True) == set()
+
+
+def test_the_same_numbers_give_the_same_cases(fuzz: Any, known: Any) -> None:
+    one, same, other = (fuzz.case(known, seed, 5, False) for seed in (3, 3, 4))
+    assert one == same
+    assert (one.files, one.command) != (other.files, other.command)
+
+
+def test_a_lie_is_found(fuzz: Any, known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("byheart.certificates.verdict.Verdict.certified", True)
+    assert any("certified, and" in finding for finding in found(fuzz, known, flips=True))
+
+
+def test_a_crash_is_found(fuzz: Any, known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "kind_in", lambda _: 1 // 0)
+    assert any("exit code 70" in finding and "ZeroDivisionError" in finding for finding in found(fuzz, known))
+
+
+def test_what_dies_waits_or_grows_is_found(fuzz: Any, known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.fuzz.workers.SECONDS", 1.0)
+    monkeypatch.setattr(folders, "kind_in", lambda _: os.kill(os.getpid(), 9))
+    assert "the process died: 9" in found(fuzz, known, count=3)
+    monkeypatch.setattr(folders, "kind_in", lambda _: os.read(os.pipe()[0], 1))
+    assert "the process did not end within 1 seconds" in found(fuzz, known, count=3)
+    monkeypatch.setattr(folders, "kind_in", lambda _: bytearray(1 << 33))
+    assert any("MemoryError" in finding for finding in found(fuzz, known, count=3))
+
+
+def test_what_is_removed_is_found(fuzz: Any, known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders, "kind_in", lambda _: Path("precious.txt").unlink(missing_ok=True))
+    assert any("precious.txt was changed, made or removed" in finding for finding in found(fuzz, known))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "flips"), [(1000, False), (400, True)])
+def test_cases_of_every_kind(fuzz: Any, count: int, flips: bool) -> None:
+    outcomes = fuzz.fuzzed(count, 2026, flips=flips)
+    assert [outcome for outcome in outcomes if outcome.found] == []
+    assert len(outcomes) == count
+    assert not flips or sum(outcome.changed for outcome in outcomes) > count // 10, "flips that change answers"
