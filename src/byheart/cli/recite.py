@@ -106,7 +106,7 @@ class ReciteCommand:
     def _place(self, name: str) -> Path:
         """Where a text of this name is written: the network chooses the name, but nothing outside of the folder."""
         assert self.all_to is not None
-        place = self.all_to.joinpath(*(part for part in Path(name).parts if part not in ("/", "..")))
+        place = self.all_to.joinpath(*(part for part in Path(name).parts if part not in ("/", "//", "..")))
         if self.all_to.resolve() not in place.resolve().parents:
             raise BadInput(f"{place}: is not in {self.all_to}; remove the link, or choose another folder")
         check_apart(place, self.network)

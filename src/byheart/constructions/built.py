@@ -46,16 +46,20 @@ class Built:
 
     def save(self, folder: Path | str) -> None:
         """Write the network to ``folder``, whole or not at all; :func:`byheart.load` reads it."""
-        about = self.about
-        try:
-            json.dumps(about, allow_nan=False)
-        except (TypeError, ValueError) as error:  # a construction of the user's own
-            raise BadInput(f"{self.construction}: what it has chosen cannot be written as JSON: {error}") from error
-        networks.save(self.network, folder, about)
+        networks.save(self.network, folder, self._noted())
 
     def write(self, folder: Path) -> None:
         """Write the network's files into ``folder``, which is new."""
-        networks.write(self.network, folder, self.about)
+        networks.write(self.network, folder, self._noted())
+
+    def _noted(self) -> dict[str, Any]:
+        """What is noted, if JSON can hold it: a construction of the user's own may have chosen anything."""
+        about = self.about
+        try:
+            json.dumps(about, allow_nan=False)
+        except (TypeError, ValueError) as error:
+            raise BadInput(f"{self.construction}: what it has chosen cannot be written as JSON: {error}") from error
+        return about
 
     def __repr__(self) -> str:
         count, kind = self.questions.size.examples, self.questions.kind
