@@ -1,7 +1,7 @@
 """How many answers of a network are wrong, by plain means that share nothing with the judges.
 
-Exact networks in python-flint's rationals, or with softmax attention in mpmath; softmax networks in float64; float
-Transformers in float64 by loops over positions; stock Llamas by transformers, a whole sequence at a time.
+Exact networks in python-flint's rationals; whatever has softmax attention of real numbers in mpmath, with thousands of
+bits; float Transformers in float64 by loops over positions; stock Llamas by transformers, a whole sequence at a time.
 """
 
 import re
@@ -14,7 +14,6 @@ from byheart import tasks
 from byheart.networks import load
 from byheart.networks.exact import layers as exact
 from byheart.networks.exact.reference import evaluate as evaluate_exact
-from byheart.networks.softmax.network import evaluate as evaluate_softmax
 from byheart.networks.transformer.spec import Attention
 from byheart.tasks.tokenizers import from_files
 
@@ -89,20 +88,46 @@ def _layer(layer: Any, Z: Array, mpmath: Any) -> Array:
 
 
 def _wrong_softmax(network: Any, task: Any) -> int:
-    queries = isinstance(task, tasks.QueryLabels | tasks.QueryTargets)
-    outputs = evaluate_softmax(network, (task.vectors, task.queries) if queries else (task.tokens, None))
-    known = np.isfinite(outputs).all(axis=1)
-    room = 1e-9 * (1 + np.abs(outputs).max(axis=1))
-    if isinstance(task, tasks.QueryTargets):
-        return int((known & (np.abs(outputs[:, 0] - task.targets) > TOLERANCE + room)).sum())
-    if isinstance(task, tasks.NextTokenDistribution):
-        shifted = outputs - outputs.max(axis=1, keepdims=True)
-        logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
-        p = task.probabilities
-        each = (p * (np.log(np.where(p > 0, p, 1.0)) - logs)).sum(axis=1)
-        return int(task.likelihoods @ each > TOLERANCE + room.max())
-    asked = outputs[np.arange(len(outputs)), task.labels]
-    return int((known & (asked < outputs.max(axis=1) - room)).sum())
+    import mpmath
+
+    with mpmath.workprec(4000):  # scores may have any exponent that float64 has, twice
+        rows = [_softmax(network, task, example, mpmath) for example in range(task.size.examples)]
+        if isinstance(task, tasks.QueryTargets):
+            targets = zip(rows, task.targets.tolist(), strict=True)
+            return sum(abs(row[0] - mpmath.mpf(target)) > TOLERANCE for row, target in targets)
+        if isinstance(task, tasks.NextTokenDistribution):
+            each = [_divergence(row, p, mpmath) for row, p in zip(rows, task.probabilities.tolist(), strict=True)]
+            return int(sum(w * kl for w, kl in zip(task.likelihoods.tolist(), each, strict=True)) > TOLERANCE)
+        labels = zip(rows, task.labels.tolist(), strict=True)
+        return sum(row[label] <= max(row[:label] + row[label + 1 :], default=-mpmath.inf) for row, label in labels)
+
+
+def _softmax(network: Any, task: Any, example: int, mpmath: Any) -> list[Any]:
+    """The outputs for one example, as the formulas of ``networks/softmax/network.py`` have them."""
+
+    def exact(array: Array) -> Array:
+        return np.vectorize(mpmath.mpf, otypes=[object])(array)
+
+    W = {name: exact(tensor) for name, tensor in network.weights().items()}
+    if network.W_E is None:
+        x, q = exact(task.vectors[example]), exact(task.queries[example])
+    else:
+        x = W["W_E"][task.tokens[example]] + W["W_pos"]
+        q = x[-1]
+    z = q.copy() if network.skip else 0
+    for W_Q, W_K, W_V, W_O in zip(*(W[name] for name in ("W_Q", "W_K", "W_V", "W_O")), strict=True):
+        scores = (x @ W_K) @ (q @ W_Q)
+        raised = [mpmath.exp(score - max(scores)) for score in scores]
+        z = z + (np.array(raised) / sum(raised)) @ x @ W_V @ W_O
+    if "W_in" in W:
+        z = np.array([mpmath.tanh(value) for value in z @ W["W_in"] + W["b_in"]])
+    return list(z @ W["W_U"] if "W_U" in W else z)
+
+
+def _divergence(row: list[Any], probabilities: list[float], mpmath: Any) -> Any:
+    total = mpmath.log(sum(mpmath.exp(x - max(row)) for x in row))
+    terms = zip(row, map(mpmath.mpf, probabilities), strict=True)
+    return sum(p * (mpmath.log(p) - (x - max(row)) + total) for x, p in terms if p)
 
 
 def _sequences(network: Any, questions: list[Path]) -> list[tuple[list[int], int, int]]:
