@@ -94,3 +94,19 @@ def test_the_fields_of_a_point_are_plain_values() -> None:
 def test_refusals(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         Rung(most_parameters=1000, **settings)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"parameters": "many"}, {"examples": None}, {"demand": -1}, {"learning_rate": True}, {"parameters": 0},
+     {"bits_per_parameter": "3"}, {"examples": 10**18}],
+    ids=str,
+)  # fmt: skip
+def test_rows_that_are_no_measurements(change: dict[str, Any]) -> None:
+    """A run's folder may come from anywhere."""
+    row = {"parameters": 100, "learning_rate": 0.01, "examples": 50, "demand": 1, "bits_per_parameter": 0.5}
+    assert len(held([row])) == 1
+    with pytest.raises(BadInput, match=f"a row's {next(iter(change))} is .*; expected"):
+        held([row | change])
+    del row["bits_per_parameter"]
+    assert held([row]) == []

@@ -189,17 +189,28 @@ class Held:
     edge: bool
 
 
+LARGEST = 1e15
+"""No size of a run is larger."""
+
+
 def held(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
     """Rows of results, seeds put together; points at which all runs were lost are omitted."""
     most: dict[int, float] = {}
     measured: dict[tuple[int, int, float, float], list[float | None]] = {}
     for row in rows:
+        for name in ("parameters", "examples", "demand", "learning_rate"):
+            if type(row.get(name)) not in (int, float) or not 0 < row[name] <= LARGEST:
+                raise BadInput(f"a row's {name} is {row.get(name)!r}; expected a positive number")
+        if type(row.get("bits_per_parameter")) not in (int, float, type(None)):
+            raise BadInput(
+                f"a row's bits_per_parameter is {row.get('bits_per_parameter')!r}; expected a number or none"
+            )
         place = (int(row["parameters"]), int(row["examples"]), float(row["demand"]), float(row["learning_rate"]))
         measured.setdefault(place, []).append(row["bits_per_parameter"])
         most[place[0]] = max(most.get(place[0], 0.0), place[2])
     points = []
     for place, values in sorted(measured.items()):
-        known = [value for value in values if value is not None and math.isfinite(value)]
+        known = [value for value in values if value is not None and abs(value) <= LARGEST]
         if known:
             edge = place[2] == most[place[0]]
             points.append(Held(*place, *mean_interval(known, level), len(known), len(values) - len(known), edge))

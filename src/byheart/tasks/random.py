@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from byheart.errors import BadInput
+from byheart.files.memory import check_memory
 from byheart.tasks.checks import Ids, count
 from byheart.tasks.distinct import first_positions
 from byheart.tasks.query import QueryLabels, QueryTargets
@@ -112,10 +113,10 @@ def random_queries(
 def _sequences(
     *, examples: int, length: int, vocab: int | None, dim: int | None, shape: Shape, rng: np.random.Generator
 ) -> Ids:
-    count("examples", examples)
-    count("length", length)
+    entries = count("examples", examples) * count("length", length)
     if dim is not None:
-        count("dim", dim)
+        entries *= count("dim", dim)
+    check_memory(16 * entries, f"{examples:,} random examples")
     if vocab is not None:
         count("vocab", vocab)
         return distinct_sequences(examples=examples, length=length, vocab=vocab, shape=shape, rng=rng)
