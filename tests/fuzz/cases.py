@@ -54,12 +54,11 @@ def tried(one: Case, place: Path, flips: bool) -> tuple[str, bool]:
     os.chdir(place)
     code, out, err = said(one.command)
     found = _complaint(code, err)
-    own = _own(one.command)
-    for name, content in everything(place.parent).items() | before.items():
-        if (name, content) not in before.items() or name not in everything(place.parent):
-            inner = name.removeprefix(f"{place.name}/")
-            if not any(inner == allowed or inner.startswith(f"{allowed}/") for allowed in own) and not _is_own(inner):
-                found = found or f"{name} was changed, made or removed"
+    after, own = everything(place.parent), _own(one.command)
+    for name in before.keys() | after.keys():
+        inner = name.removeprefix(f"{place.name}/")
+        if before.get(name) != after.get(name) and not inner.startswith(own):
+            found = found or f"{name} was changed, made or removed"
     changed = False
     if one.command[0] == "certify" and (flips or code == 0):
         with contextlib.suppress(ValueError):  # refused: nothing was affirmed
@@ -127,14 +126,10 @@ def _complaint(code: int, err: str) -> str:
 
 
 def _own(command: Command) -> tuple[str, ...]:
-    """What a command may write to."""
+    """How the names begin that a command may write to."""
     if command[0] == "certify":
-        return ("net/certificate.json",)
-    return ("net",) if command[0] == "edit" or command[-1] == "net" else ()
-
-
-def _is_own(name: str) -> bool:
-    return name.split("/", maxsplit=1)[0].split(".", maxsplit=1)[0] == "own"
+        return ("own", "net/certificate.json")
+    return ("own", "net/") if command[0] == "edit" or command[-1] == "net" else ("own",)
 
 
 def _questions(command: Command, place: Path) -> list[Path]:

@@ -144,7 +144,7 @@ def _check_types(kind: type, given: dict[str, Any]) -> None:
 
 
 def _stored(hint: Any) -> set[type]:
-    """The types that JSON has for a field of this type: a whole number may stand for a float, and true for no number."""
+    """The types that JSON has for a field of this type: a whole number may stand for a float, true for none."""
     stored: dict[Any, set[type]] = {float: {int, float}, Counterexample: {dict}}
     either = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     return {kind for one in either for kind in stored.get(one, {get_origin(one) or one})}

@@ -201,12 +201,11 @@ def held(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
         for name in ("parameters", "examples", "demand", "learning_rate"):
             if type(row.get(name)) not in (int, float) or not 0 < row[name] <= LARGEST:
                 raise BadInput(f"a row's {name} is {row.get(name)!r}; expected a positive number")
-        if type(row.get("bits_per_parameter")) not in (int, float, type(None)):
-            raise BadInput(
-                f"a row's bits_per_parameter is {row.get('bits_per_parameter')!r}; expected a number or none"
-            )
+        bits = row.get("bits_per_parameter")
+        if type(bits) not in (int, float, type(None)):
+            raise BadInput(f"a row's bits_per_parameter is {bits!r}; expected a number or none")
         place = (int(row["parameters"]), int(row["examples"]), float(row["demand"]), float(row["learning_rate"]))
-        measured.setdefault(place, []).append(row["bits_per_parameter"])
+        measured.setdefault(place, []).append(bits)
         most[place[0]] = max(most.get(place[0], 0.0), place[2])
     points = []
     for place, values in sorted(measured.items()):
