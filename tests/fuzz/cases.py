@@ -1,6 +1,5 @@
 """One case: files on the disk, one command, and what may be wrong with what it did."""
 
-import contextlib
 import os
 import shutil
 import stat
@@ -14,6 +13,7 @@ from tests.fuzz.oracle import stated, wrong
 from tests.fuzz.seeds import Command, Seed
 
 from byheart.cli.main import main
+from byheart.errors import BadInput
 
 GOOD = {0, 1, 2}
 
@@ -61,11 +61,13 @@ def tried(one: Case, place: Path, flips: bool) -> tuple[str, bool]:
             found = found or f"{name} was changed, made or removed"
     changed = False
     if one.command[0] == "certify" and (flips or code == 0):
-        with contextlib.suppress(ValueError):  # refused: nothing was affirmed
+        try:
             mistakes = wrong(place / "net", _questions(one.command, place))
-            changed = mistakes > 0
-            if code == 0 and mistakes > stated(out):
-                found = found or f"certified, and {mistakes} answers are wrong"
+        except BadInput as refusal:
+            return found or (f"certified what is refused: {refusal}" if code == 0 else ""), False
+        changed = mistakes > 0
+        if code == 0 and mistakes > stated(out):
+            found = found or f"certified, and {mistakes} answers are wrong"
     return found, changed
 
 
