@@ -16,7 +16,9 @@ from byheart.networks.folders import CONFIG, WEIGHTS
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
+    from byheart.certificates.second_opinion import SecondOpinion
     from byheart.networks import Network
+    from byheart.tasks import Questions
     from byheart.tasks.edits import Piece
     from byheart.tasks.tokenizers import Tokenizer
 
@@ -40,6 +42,10 @@ class CertifyCommand:
     """Also tell two lies, shuffled answers and a perturbed weight, which must be found."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Where the certificate is (default: certificate.json in the network folder)."""
+    second_opinion: bool = False
+    """Also ask verify.py, a short program that a person can read and that shares nothing with the judges."""
+    sample: int | None = None
+    """Questions that the second opinion asks, drawn at random (default: all; it is slow)."""
     evaluator: Literal["limbs", "flint"] | None = None
     """Exact networks: limbs (compiled, fast, the default) or flint (python-flint's rationals, slow, independent)."""
     threads: int | None = None
@@ -47,7 +53,7 @@ class CertifyCommand:
     tolerance: float | None = None
     """Softmax networks: how far targets may be off, or nats above the entropy of the data (default: 1e-6)."""
     seed: int = 0
-    """Seed of the controls."""
+    """Seed of the controls, and of the second opinion's sample."""
     json: Json = False
 
     def run(self) -> int:
@@ -63,6 +69,8 @@ class CertifyCommand:
         options: dict[str, Any] = {name: getattr(self, name) for name in ("evaluator", "threads", "tolerance")}
         path = self.out or self.network / "certificate.json"
         check_seed(self.seed)
+        if self.sample is not None and not self.second_opinion:
+            raise BadInput("--sample is for a second opinion; expected --second-opinion too")
         if not self.recheck and self.network.is_dir():
             check_place(path)
             check_apart(path, self.task, *self.files)
@@ -87,18 +95,40 @@ class CertifyCommand:
         if self.controls:
             with steps("telling lies", quiet=self.json):
                 lies = controls(network, questions, np.random.default_rng(self.seed), **options)
-        self._print(certificate, lies, path, kept)
-        return DONE if certificate.certified and all(lie.found is not False for lie in lies) else NOT_TRUE
+        other = self._second_opinion(certificate, questions) if self.second_opinion else None
+        self._print(certificate, lies, other, path, kept)
+        agreed = other is None or other.agrees is not False
+        return DONE if certificate.certified and all(lie.found is not False for lie in lies) and agreed else NOT_TRUE
 
-    def _print(self, certificate: "Certificate", lies: "list[Control]", path: Path, kept: bool) -> None:
+    def _second_opinion(self, certificate: "Certificate", questions: "Questions") -> "SecondOpinion":
+        from byheart.certificates.second_opinion import second_opinion
+
+        with steps("asking verify.py", quiet=self.json):
+            return second_opinion(
+                certificate,
+                self.network,
+                questions,
+                files=self.files,
+                task=self.task,
+                tolerance=self.tolerance,
+                sample=self.sample,
+                seed=self.seed,
+            )
+
+    def _print(
+        self, certificate: "Certificate", lies: "list[Control]", other: "SecondOpinion | None", path: Path, kept: bool
+    ) -> None:
         if self.json:
             told = [{"name": lie.name, "found": lie.found, "detail": lie.detail} for lie in lies]
             written = None if self.recheck or kept else str(path)
-            note = {"note": self._last_line(path, kept)} if kept else {}
-            lies_told = {"controls": told} if self.controls else {}
-            print_json({**certificate.as_json(), "written": written, **note, **lies_told})
+            more: dict[str, object] = {"note": self._last_line(path, kept)} if kept else {}
+            more |= {"controls": told} if self.controls else {}
+            more |= {"second_opinion": other.as_json()} if other is not None else {}
+            print_json({**certificate.as_json(), "written": written, **more})
             return
         print_verdict(certificate)
+        if other is not None:
+            console().print(f"second opinion: {other}", markup=False)
         for lie in lies:
             words = {True: "found", False: "[bold red]NOT FOUND[/]", None: "not found, but all answers are alike"}
             example = f"; {lie.verdict.counterexample}" if lie.verdict.counterexample is not None else ""

@@ -1,0 +1,80 @@
+"""A second opinion on a certificate: ``verify.py``, which shares nothing with the judges, asked about the same files.
+
+It runs in a process of its own, isolated from what is installed and from what lies around. It affirms only what it
+proves, and there is more that it cannot decide than judges can: of float networks it asks for exactness in every order
+of summation.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from byheart.certificates.certificate import Certificate
+from byheart.errors import BadInput
+from byheart.tasks import Questions
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.edits import question_at
+
+PROGRAM = Path(__file__).parents[1] / "verify.py"
+LISTED = 1000
+"""Answers that are not right which the program lists, at most."""
+
+
+@dataclass(frozen=True)
+class SecondOpinion:
+    """Whether it agrees with the certificate (None: it cannot say), and what it found, in words."""
+
+    agrees: bool | None
+    found: str
+
+    def __str__(self) -> str:
+        words = {True: "agrees", False: "does NOT agree", None: "cannot say"}
+        return f"{words[self.agrees]} ({self.found})"
+
+    def as_json(self) -> dict[str, object]:
+        """As ``--json`` prints it."""
+        return asdict(self)
+
+
+def second_opinion(
+    certificate: Certificate,
+    network: Path,
+    questions: Questions,
+    *,
+    files: Sequence[Path] = (),
+    task: Path | None = None,
+    tolerance: float | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+) -> SecondOpinion:
+    """What ``verify.py`` says of the files that ``certificate`` was made from.
+
+    ``questions`` are those of the judge: the program knows nothing of answers that users give beside the files.
+    """
+    if sample is not None and sample < 1:
+        raise BadInput(f"sample is {sample}; expected at least 1")
+    options = {"--task": task, "--tolerance": tolerance, "--sample": sample, "--seed": seed}
+    given = [f"{name}={value}" for name, value in options.items() if value is not None]
+    command = [sys.executable, "-I", str(PROGRAM), "--json", *given, "--", str(network), *map(str, files)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ran.returncode not in (0, 1) or not ran.stdout:
+        return SecondOpinion(None, ran.stderr.strip() or f"verify.py ended with {ran.returncode}")
+    said = json.loads(ran.stdout)
+    found = (
+        f"{said['right']:,} answers right, {said['wrong']:,} wrong, {said['undecided']:,} undecided, {said['scope']}"
+    )
+    return SecondOpinion(_agrees(said, certificate, questions), f"{found}, {said['seconds']} s")
+
+
+def _agrees(said: dict[str, list[tuple[int, int, int]]], certificate: Certificate, questions: Questions) -> bool | None:
+    """Whether both found all right, or both not; as many answers may differ from the files as users want changed."""
+    if not certificate.certified:
+        return None if not said["not_right"] and said["asked"] != said["questions"] else bool(said["not_right"])
+    if not isinstance(questions, Contexts) or said["undecided"] or len(said["not_right"]) == LISTED:
+        return not said["not_right"]
+    starts = questions.starts.tolist()
+    differ = {question_at(questions, starts[text] + place) for text, place, _ in said["not_right"]}
+    return len(differ) == questions.edited or (said["asked"] != said["questions"] and len(differ) <= questions.edited)

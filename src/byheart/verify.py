@@ -1,0 +1,500 @@
+"""A second opinion on a network of Byheart: one file, Python's standard library, nothing of Byheart.
+
+    python -I verify.py FOLDER --task task.npz        python -I verify.py FOLDER a.txt b.txt --sample 2000
+
+It reads a network's folder and the user's own questions, computes the answers anew, and calls an answer *right* only
+where that is proved. Numbers are integers over common denominators; exp and log are those of Python's ``decimal``.
+
+- **exact** networks (integer weights): rational numbers; right is what equals the label. Behind softmax attention
+  outputs are real numbers: they are enclosed, and right is what lies within 1/2 of the label.
+- **softmax** networks (float64 weights, meant as real numbers): outputs are enclosed. Right is, all over enclosures, a
+  label whose logit is the largest, a target nearer than the tolerance; and distributions, all together, whose average
+  divergence from the network's is less than the tolerance.
+- **transformer** networks (float32, float64): what *floating point* gives. Every sum is computed in integers, and shown
+  to be the same in IEEE arithmetic in any order, with fused products or without: all terms are multiples of some 2^e,
+  and those above 0, and those below, add up to at most 2^(e + p), p = 24 or 53; or there are two, and they and their
+  sum have p bits. Nothing overflows or is subnormal: so nothing is rounded, and right is a label whose logit is the
+  largest. Assumed of exp: exp(0) = 1; beyond 1000 exp(-x) is 0 and exp(x) infinite (by far, in both formats): softmax
+  gives 0 to a score 1000 below the largest, and the sigmoid 1 / (1 + exp(-x)) is exactly 0 or 1 beyond 1000, where x
+  may itself be rounded. What cannot be shown so is *undecided*.
+
+Questions come from the user's files alone: edits that a folder mentions are not applied. Files are read as hostile:
+sizes are checked before anything is expanded. Exit code 0: all answers that were asked for are proved right; 1: not so;
+2: cannot be read, or nothing that is known here.
+"""
+
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]  # what lies beside this file must not be imported in place of the standard library
+import argparse, ast, decimal, functools, io, itertools, json, math, operator, os, random, struct, time, zipfile
+from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
+from typing import Any, NamedTuple, TypeAlias
+
+Vector: TypeAlias = list[int]
+Json: TypeAlias = dict[str, Any]
+LARGEST = 1 << 26  # bytes of a file, and of what is packed in it: for networks whose check a person can wait for
+BITS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)  # of enclosures: what is undecided with some is tried with more
+SOFT, CAUSAL, UNIFORM, HARD = (f"{word}Attention" for word in ("Softmax", "CausalHardmax", "Uniform", "Hardmax"))
+
+
+def need(condition: object, otherwise: str) -> None:
+    """Refuse unless ``condition`` holds: nothing can be said, and why."""
+    if not condition:
+        raise ValueError(otherwise)
+
+
+def read(*parts: str) -> bytes:
+    """A regular file that is not too large."""
+    path = os.path.join(*parts)
+    need(os.path.isfile(path) and os.path.getsize(path) <= LARGEST, f"{path}: no such file, or over {LARGEST:,} bytes")
+    with open(path, "rb") as file:
+        return file.read(LARGEST)
+
+
+def decoded(dtype: str, shape: Any, data: bytes) -> Any:
+    """Little-endian numbers as lists of lists; there must be as many bytes as the shape says."""
+    codes = {"U8": "B", "I32": "i", "F32": "f", "F64": "d", "f4": "f", "f8": "d", "i1": "b", "u1": "B", "i2": "h"}
+    codes |= {"u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"}
+    if dtype == "BF16":  # the upper half of a float32
+        dtype, data = "F32", b"".join(b"\0\0" + data[i : i + 2] for i in range(0, len(data), 2))
+    values: Any = list(struct.unpack(f"<{math.prod(shape)}{codes[dtype]}", data))
+    for size in reversed(shape[1:]):
+        values = [values[i : i + size] for i in range(0, len(values), size)]
+    return values if shape else values[0]
+
+
+def leaves(values: Any) -> Iterator[Any]:
+    """All numbers in lists of lists."""
+    yield from (leaf for value in values for leaf in leaves(value)) if isinstance(values, list) else [values]
+
+
+def read_safetensors(data: bytes) -> Json:
+    """Every tensor's dtype and numbers. Eight bytes say how long the header is; it says where in the rest they are."""
+    begin, tensors = 8 + int.from_bytes(data[:8], "little"), {}
+    for name, entry in json.loads(data[8:begin]).items():
+        if name != "__metadata__":
+            start, stop = entry["data_offsets"]
+            need(0 <= start <= stop <= len(data) - begin, f"{name!r:.60} lies outside of model.safetensors")
+            tensors[name] = entry["dtype"], decoded(entry["dtype"], entry["shape"], data[begin + start : begin + stop])
+    return tensors
+
+
+def read_npz(path: str) -> Json:
+    """The arrays of an .npz; what is no array of numbers is left out."""
+    arrays: Json = {}
+    with zipfile.ZipFile(io.BytesIO(read(path))) as archive:
+        need(sum(member.file_size for member in archive.infolist()) <= LARGEST, f"{path}: too large when unpacked")
+        for member in archive.infolist():
+            name, data = member.filename.removesuffix(".npy"), archive.read(member)
+            begin = 10 if data[6] == 1 else 12
+            end = begin + int.from_bytes(data[8:begin], "little")
+            header = ast.literal_eval(data[begin : min(end, 1 << 16)].decode("latin-1").strip())
+            dtype, shape, by_columns = header["descr"], header["shape"], header["fortran_order"]
+            need(name not in arrays and not (by_columns and shape[1:]), f"{path}: {name} is there twice, or by columns")
+            if dtype[0] in "<|" and dtype[1] in "fiu":
+                arrays[name] = decoded(dtype[1:], shape, data[end:])
+    return arrays
+
+
+def read_task(path: str) -> Json:
+    """A task: what it asks for, and inputs, answers, maybe queries and weights, one of each for every example."""
+    if path.endswith(".npz"):
+        arrays = read_npz(path)
+    else:
+        lines = [json.loads(line) for line in read(path).splitlines() if line.strip()]
+        header = lines.pop(0) if "task" in lines[0] else {}
+        many = {"context": "contexts", "query": "queries", "label": "labels", "target": "targets", "weight": "weights"}
+        arrays = {many.get(key, key): [line[key] for line in lines] for key in lines[0]}
+        arrays |= {"contexts": header["context"]} if "context" in header else {}
+    [source] = {"tokens", "vectors", "contexts"} & {*arrays}
+    [asked] = {"labels", "targets", "probabilities"} & {*arrays}
+    ids = (value for name in {source, asked} & {"tokens", "labels"} for value in leaves(arrays[name]))
+    need(all(type(value) is int and value >= 0 for value in ids), f"{path}: ids that are not integers, 0 or more")
+    if source == "contexts" and not isinstance(arrays[source][0][0], list):
+        arrays[source] = [arrays[source]] * len(arrays[asked])  # one context for all examples
+    names = {source: "inputs", asked: "answers", "queries": "queries", "weights": "weights"}
+    task = {names[name]: array for name, array in arrays.items() if name in names}
+    need(all(len(part) == len(task["answers"]) > 0 for part in task.values()), f"{path}: not one answer for a question")
+    each = "every" if asked == "labels" and isinstance(arrays[asked][0], list) else "last"
+    return task | {"kind": f"{asked} of {source}, {each}"}
+
+
+def read_texts(folder: str, paths: list[str]) -> tuple[list[Vector], list[tuple[int, int, int]]]:
+    """Texts as tokens, bytes and an end, 256; and the questions: (text, place of the last token, what follows)."""
+    merges = json.loads(read(folder, "tokenizer.json"))["model"]["merges"]
+    need(not merges, "the network reads byte pairs, which are not known here; expected bytes")
+    texts, asked, beginnings = [[*read(path), 256] for path in paths], [], {(0, 0): 0}
+    follows: dict[int, set[int]] = {}
+    for number, text in enumerate(texts):
+        node = 0  # every beginning of a text has a number
+        for place, (token, label) in enumerate(itertools.pairwise(text)):
+            node = beginnings.setdefault((node, token), len(beginnings))
+            follows.setdefault(node, set()).add(label)
+            asked.append((number, place, label, node))
+    # Where texts that begin alike go on differently, nobody can know which of them is meant.
+    return texts, [(text, place, label) for text, place, label, node in asked if len(follows[node]) == 1]
+
+
+def scaled(values: Any, bits: int | None = None) -> tuple[Any, int]:
+    """Lists of floats and integers as lists of integers over a power of two, exactly; and its exponent."""
+    bits = max(value.as_integer_ratio()[1].bit_length() for value in leaves(values)) - 1 if bits is None else bits
+    if isinstance(values, list):
+        return [scaled(value, bits)[0] for value in values], bits
+    return int(Fraction(values) * (1 << bits)), bits
+
+
+def real(function: str, numerator: int, denominator: int, bits: int) -> int:
+    """2^bits exp(x), x <= 0, or 2^bits ln(x), x a fraction, within 2: ``decimal`` rounds every step correctly."""
+    with decimal.localcontext(prec=bits // 3 + 20):
+        return int(getattr(decimal.Decimal(numerator) / denominator, function)() * (1 << bits))
+
+
+def decided(gap: Any, error: Any) -> bool | None:
+    """Whether a number within ``error`` of ``gap`` is positive, if that is certain."""
+    return True if gap > error else False if gap <= -error else None
+
+
+class Matrix:
+    """Integers; ``norm`` is the largest sum of absolute values of a row, which errors grow by at most."""
+
+    def __init__(self, rows: Iterable[Iterable[int]], reads: list[Vector] | None = None, add: Any = sum) -> None:
+        given = [list(row) for row in rows]
+        self.norm, self.add, self.columns = max(sum(map(abs, row)) for row in given), add, len(given[0])
+        pairs = zip(given, reads or [list(range(self.columns))] * len(given), strict=True)
+        used = ([(w, j) for w, j in zip(*pair, strict=True) if w] for pair in pairs)
+        self.rows = [([w for w, _ in own], [j for _, j in own]) for own in used]
+
+    def __call__(self, x: Vector) -> Vector:
+        """The product with a vector: of each row the weights with what they read, added up."""
+        need(self.add is not sum or len(x) == self.columns, f"a matrix of {self.columns} columns, {len(x)} numbers")
+        return [self.add(map(operator.mul, w, [x[j] for j in own])) for w, own in self.rows]
+
+
+class Stream(NamedTuple):
+    """Vectors of integers over one denominator; every entry is within error / den of the true one."""
+
+    rows: list[Vector]
+    den: int
+    error: int = 0
+
+    def plus(self, added: list[Vector], factor: int, error: int) -> "Stream":
+        """Itself and added / (den factor), which is within error / (den factor)."""
+        pairs, den, error = zip(self.rows, added, strict=True), self.den * factor, self.error * factor + error
+        rows = [[a * factor + b for a, b in zip(*pair, strict=True)] for pair in pairs]
+        common = math.gcd(den, error, *(value for row in rows for value in row))
+        return Stream([[v // common for v in row] for row in rows], den // common, error // common)
+
+    def affine(self, bits: int, W: Matrix, b: Vector, shift: int, act: str) -> "Stream":
+        """(W x + b) / 2^shift on every vector, then the ReLU or tanh, which make no error larger."""
+        need(shift + self.den.bit_length() < 1 << 23, "shifts by too many bits")
+        rows = [[v + c * self.den for v, c in zip(W(row), b, strict=True)] for row in self.rows]
+        den, error, one = self.den << shift, self.error * W.norm, 1 << bits
+        if act == "tanh":  # (1 - e) / (1 + e), e = exp(-2 |v|) within 2: within 4, and 1 for the cut
+            raised = [[(v, real("exp", -2 * abs(v), den, bits)) for v in row] for row in rows]
+            rows = [[(one - e << bits) // (one + e) * (1 if v > 0 else -1) for v, e in row] for row in raised]
+            return Stream(rows, one, (error << bits) // den + 6)
+        return Stream([[max(v, 0) for v in row] for row in rows] if act == "relu" else rows, den, error)
+
+
+def attend(head: Any, x: Stream, queries: list[Vector], places: Vector, bits: int) -> tuple[list[Vector], int, int]:
+    """W_O W_V Σ_j a_j x_j for every query, in units of 1 / (den factor); the factor; and the error, in these units.
+
+    A head is its kind, W_Q, W_K transposed, W_V, W_O, and the powers of two that scores and outputs are divided by. The
+    weights a are equal for all largest scores (for all, if scores are 0), or the softmax of the scores: exponentials
+    within 2, their sum, 1 or more, within 2n, so quotients within 2n + 3.
+    """
+    kind, W_Q, W_K, W_V, W_O, score_shift, shift = head
+    fits = (kind == UNIFORM or not x.error) and max(shift, score_shift) + x.den.bit_length() < 1 << 23
+    need(fits, "attention with scores that are only enclosed, or shifts by too many bits")
+    found, largest, unit = [], [max(map(abs, row)) for row in x.rows], x.den**2 << score_shift
+    for query, place in zip(queries, places, strict=True):
+        seen, direction = x.rows[: place + 1] if kind == CAUSAL else x.rows, W_K(W_Q(query))
+        need(len(direction) == len(x.rows[0]), "keys and queries of different sizes")
+        scores = [sum(map(operator.mul, row, direction)) for row in seen]
+        top, off = max(scores), 0
+        weights = [int(score == top) for score in scores]
+        if kind == SOFT:
+            raised, off = [real("exp", score - top, unit, bits) for score in scores], 2 * len(seen) + 3
+            weights = [(value << bits) // sum(raised) for value in raised]
+        sums = W_O(W_V([sum(map(operator.mul, weights, column)) for column in zip(*seen, strict=True)]))
+        error = off * sum(largest) + x.error * (sum(weights) + off * len(seen))
+        found.append((1 << bits if kind == SOFT else sum(weights), sums, error * W_V.norm * W_O.norm))
+    factor = math.lcm(*(own for own, _, _ in found))
+    rows = [[v * (factor // own) for v in sums] for own, sums, _ in found]
+    return rows, factor << shift, max(error * (factor // own) for own, _, error in found)
+
+
+def exact_layers(network: Json, tensors: Json) -> Iterator[tuple[str, Any]]:
+    """Every layer: a chain of affine maps, with a skip connection or without; heads; or what its name says."""
+    (_, lengths), magnitudes = tensors["lengths"], bytes(tensors["magnitudes"][1])
+    need(sum(map(abs, lengths)) == len(magnitudes), "the lengths of the integers do not add up")
+    ends = zip(lengths, itertools.pairwise(itertools.accumulate(map(abs, lengths), initial=0)), strict=True)
+    stored = (int.from_bytes(magnitudes[begin:end], "little") * (1 if n > 0 else -1) for n, (begin, end) in ends)
+
+    def take(rows: int, columns: int) -> list[Vector]:
+        need(rows > 0 < columns, "a matrix without entries")
+        return [[next(stored) for _ in range(columns)] for _ in range(rows)]
+
+    for layer in network["layers"]:
+        kind, shapes = layer["kind"], layer.get("shapes", {})
+        if kind == "FeedForward":
+            parts = [(take(*part["shape"]), take(1, part["shape"][0])[0], part) for part in layer["layers"]]
+            chain = [(Matrix(W), b, part["shift"], "relu" if part["relu"] else "") for W, b, part in parts]
+            yield "skip" if layer["residual"] else "chain", chain
+        for block in layer["blocks"] if kind == "Residual" else ():
+            W_in, [b], W_out = take(*block["shape"]), take(1, block["shape"][0]), take(*block["shape"][::-1])
+            yield "skip", [(Matrix(W_in), b, 0, "relu"), (Matrix(W_out), [0] * len(W_out), 0, "")]
+        W = {name: take(*shape) for name, shape in shapes.items()}
+        if kind in (SOFT, CAUSAL, UNIFORM, HARD):
+            Q, K = (W[name] if kind != UNIFORM else [[0] * len(W["W_V"][0])] for name in ("W_Q", "W_K"))
+            matrices = Matrix(Q), Matrix(zip(*K, strict=True)), Matrix(W["W_V"]), Matrix(W["W_O"])
+            yield "heads", (True, [(kind, *matrices, layer.get("score_shift", 0), layer.get("shift", 0))])
+        elif kind not in ("FeedForward", "Residual"):
+            need((kind, *W) in (("Embedding", "W_E"), ("Positions", "W_pos"), ("Flatten",)), f"layer {kind!r:.60}")
+            yield kind, (*W.values(), 0)
+    need(next(stored, None) is None, "more integers than the layers have")
+
+
+def softmax_layers(skip: bool, tensors: Json) -> Iterator[tuple[str, Any]]:
+    """The same of a softmax network: embedding, positions; [x_n +] what its heads give; tanh(W_in z + b_in); W_U z."""
+    own = {dtype for dtype, _ in tensors.values()}
+    need(own == {"F64"} and type(skip) is bool and skip <= ("W_E" in tensors), "not float64, or a skip from nowhere")
+    if "W_E" in tensors:
+        (W_E, W_pos), bits = scaled([tensors["W_E"][1], tensors["W_pos"][1]])
+        yield from (("Embedding", (W_E, bits)), ("Positions", (W_pos, bits)))
+    (Q, q), (K, k), (V, v), (O, o) = (scaled(tensors[name][1]) for name in ("W_Q", "W_K", "W_V", "W_O"))
+    four = zip(*([Matrix(zip(*head, strict=True)) for head in part] for part in (Q, V, O)), map(Matrix, K), strict=True)
+    yield "heads", (skip, [(SOFT, W_Q, W_K, W_V, W_O, q + k, v + o) for W_Q, W_V, W_O, W_K in four])
+    for W, b, act in (("W_in", "b_in", "tanh"), ("W_U", None, "")):
+        if W in tensors:
+            (rows, own), bits = scaled([tensors[W][1], tensors[b][1] if b else [0] * len(tensors[W][1][0])])
+            yield "chain", [(Matrix(zip(*rows, strict=True)), own, bits, act)]
+
+
+def layered(config: Json, tensors: Json, task: Json, limit: Fraction) -> Callable[[int, int], Any]:
+    """An exact or a softmax network."""
+    network, asks = config["network"] if config["format"] == "byheart-exact-1" else None, task["kind"].split()[0]
+    layers = list(exact_layers(network, tensors) if network else softmax_layers(config["skip"], tensors))
+    kinds, last = [kind for kind, _ in layers], not network or network["outputs"] == "last"
+    reads = network["inputs"] if network else "tokens" if "Embedding" in kinds else "contexts"
+    answers = f"{'labels' if network else asks} of {reads}, {'last' if last else 'every'}"
+    need(task["kind"] == answers, f"the network answers {answers!r:.60}; the task asks for {task['kind']}")
+    length = network["length"] if network else len(layers[1][1][0]) if reads == "tokens" else None
+    final = max((i for i, kind in enumerate(kinds) if kind in ("heads", "Flatten")), default=None)
+    soft = any(head[0] == SOFT for kind, weights in layers if kind == "heads" for head in weights[1])
+
+    def outputs(example: int, bits: int) -> Stream:
+        given = task["inputs"][example]
+        need(length in (None, len(given)), f"{len(given)} tokens; the network reads {length!r:.60}")
+        query = task["queries"][example] if reads == "contexts" else [0]
+        (rows, query), power = scaled([[[token] for token in given] if reads == "tokens" else given, query])
+        x, places = Stream(rows, 1 << power), list(range(len(given)))
+        for i, (kind, weights) in enumerate(layers):
+            if kind in ("chain", "skip"):
+                y = functools.reduce(lambda y, affine: y.affine(bits, *affine), weights, x)
+                x = x.plus(y.rows, y.den // x.den, y.error) if kind == "skip" else y
+            elif (i, kind, reads) == (0, "Embedding", "tokens"):
+                x = Stream([weights[0][token] for [token] in x.rows], 1 << weights[1])
+            elif kind == "Positions":
+                x = x.plus([[v * x.den >> weights[1] for v in weights[0][place]] for place in places], 1, 0)
+            elif kind == "Flatten":
+                x = x._replace(rows=[[v for row in x.rows for v in row]])
+            else:
+                places = places[-1:] if last and i == final else places  # no others are asked for
+                own = x._replace(rows=[query] if reads == "contexts" else x.rows[-len(places) :])
+                found = [attend(head, x, own.rows, places, bits) for head in weights[1]]
+                rows = [[sum(column) for column in zip(*each)] for each in zip(*(rows for rows, _, _ in found))]
+                own = own if weights[0] else Stream([[0] * len(row) for row in rows], x.den)
+                x = own.plus(rows, found[0][1], sum(error for *_, error in found))
+        return x
+
+    @functools.cache
+    def divergence(bits: int) -> tuple[Fraction, Fraction]:
+        """Σ_t π_t Σ_j p_tj (log p_tj - log softmax(logits_t)_j), off by 2r if logits are off by r; and its error."""
+        total, error, count = Fraction(0), Fraction(0), len(task["answers"])
+        for example, probabilities in enumerate(task["answers"]):
+            [row], den, moved = outputs(example, bits)
+            weight, top = Fraction(task["weights"][example]) if "weights" in task else Fraction(1, count), max(row)
+            log_sum = real("ln", sum(real("exp", v - top, den, bits) for v in row), 1 << bits, bits)
+            for p, v in ((Fraction(p), v) for p, v in zip(probabilities, row, strict=True) if p):
+                log_p = real("ln", p.numerator, p.denominator, bits)
+                total += weight * p / (1 << bits) * (log_p + (top - v << bits) // den + log_sum)
+                error += weight * p / (1 << bits) * (2 * len(row) + (2 * moved << bits) // den + 9)
+        return total, error
+
+    def ask(example: int, bits: int) -> Any:
+        wanted = task["answers"][example]
+        if asks == "probabilities":
+            return [(None, "its distribution", decided(limit - divergence(bits)[0], divergence(bits)[1]))]
+        rows, den, error = outputs(example, bits)
+        if network:
+            labels, rows = ([wanted], rows[-1:]) if last else (wanted, rows)
+            far = [abs(v - label * den) for [v], label in zip(rows, labels, strict=True)]
+            right = [decided(den - 2 * d, 2 * error) if soft else d == 0 for d in far]
+            return [(None if last else k, label, right[k]) for k, label in enumerate(labels)]
+        if asks == "labels":
+            gaps = [rows[0][wanted] - v for j, v in enumerate(rows[0]) if j != wanted]
+            return [(None, wanted, decided(min(gaps, default=math.inf), 2 * error))]
+        [[value]] = rows
+        return [(None, wanted, decided(limit - abs(Fraction(value, den) - Fraction(wanted)), Fraction(error, den)))]
+
+    return ask
+
+
+def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Callable[[int, int], Any]:
+    """A float Transformer: the label's logit is the largest after the token that is asked about."""
+    dtype, p, least, most = {"float32": ("F32", 24, 126, 127), "float64": ("F64", 53, 1022, 1023)}[spec["precision"]]
+    need({own for own, _ in tensors.values()} <= {dtype, "BF16"}, "tensors of another precision than config.json says")
+    point = least + p - 1  # numbers are integers in units of 2^-point; the stream's last entry is the number 1
+    one, tiny, huge = 1 << point, 1 << p - 1, 1 << point + most
+
+    def add(given: Iterable[int], shift: int = 0, step: bool = False) -> int:
+        """The sum of terms in units of 2^-(point + shift), as any order of adding gives it; or FloatingPointError.
+
+        With ``step``, its sigmoid, 0 or 1: then the sum of two terms that have p bits may be rounded, once.
+        """
+        terms = [term for term in given if term]
+        total, above = sum(terms), sum(term for term in terms if term > 0)
+        size = max(above, above - total)  # no part of the sum is larger
+        low = min((term & -term for term in terms), default=one << shift)  # all terms are multiples of it
+        whole = terms if step or not total else [*terms, total]
+        two = len(terms) <= 2 and all(abs(term) < (term & -term) << p for term in whole)
+        exact = (two or size <= low << p) and size < huge << shift and low >= tiny << shift
+        if not exact or (step and abs(total) <= 1001 * one << shift):
+            raise FloatingPointError
+        return one * (total > 0) if step else total >> shift
+
+    def features(ranges: list[str]) -> Vector:  # what "3:5" and "9:10" name
+        found = [range(*map(int, part.split(":"))) for part in ranges]
+        known = all(0 <= own.start < own.stop <= spec["stream"] < 1 << 20 for own in found)
+        need(known and sum(map(len, found)) < 1 << 22, "features beyond the stream, or too many")
+        return [feature for own in found for feature in own]
+
+    def matrix(name: str, part: str, reads: Vector, bias: bool = False, step: bool = False) -> Matrix:
+        """W [rows, reads], or in groups [groups, rows, reads of the group], or diagonal [groups, rows]; and b."""
+        W = tensors[f"{name}.W_{part}"][1]
+        if not isinstance(W[0][0], list):
+            W = [[[w]] for row in W for w in row] if part == "up" else [W]
+        b, wide = leaves(tensors[f"{name}.b_{part}"][1]) if bias else itertools.repeat(0), len(reads) // len(W)
+        rows, shift = scaled([[*row, next(b)] for group in W for row in group])
+        places = [[*reads[g * wide : g * wide + wide], -1] for g, group in enumerate(W) for _ in group]
+        return Matrix(rows, places, lambda terms: add(terms, shift, step))
+
+    def plus(x: Vector, writes: Vector, values: Vector) -> Vector:  # ``writes`` may name a feature twice
+        parts: dict[int, Vector] = {}
+        for feature, value in zip(writes, values, strict=True):
+            parts.setdefault(feature, [x[feature]]).append(value)
+        return [add(parts[feature]) if feature in parts else v for feature, v in enumerate(x)]
+
+    (codes, bits), embeds, sharp = scaled(tensors["embedding.W_E"][1]), features(spec["embeds"]), True
+    logits = matrix("unembedding", "U", features(spec["unembeds"]), True)
+    stages: list[Any] = [(None, [])]  # attention sublayers, each with the feed-forward sublayers behind it
+    for layer in spec["sublayers"]:
+        name, reads, writes = layer["name"], features(layer["reads"]), features(layer["writes"])
+        if layer["kind"] == "attention":
+            bias, V, back = scaled(tensors[f"{name}.bias"][1]), matrix(name, "V", reads), layer["dilation"]
+            # Scores are the bias, where queries and keys are 0 (others are not decided here). All weight is on the
+            # largest: on one, or in equal parts on two to some power of them, if all others are 1000 below.
+            tops = [[k for k, score in enumerate(own) if score > max(own) - (1000 << bias[1])] for own in bias[0]]
+            each = {(len({own[k] for k in top}), len(top).bit_count()) for own, top in zip(bias[0], tops, strict=True)}
+            sharp &= each == {(1, 1)} and not any(leaves([tensors[f"{name}.W_{part}"][1] for part in "QK"]))
+            need(back > 0, "attention to what is still to come")
+            W_O, offsets = matrix(name, "O", list(range(len(V.rows)))), range(0, back * len(bias[0][0]), back)
+            stages.append(((V, offsets, tops, W_O, writes), []))
+        else:  # W_out act(W_in x + b_in), or W_out (act(W_gate x + b_gate) · (W_up x + b_up))
+            act, up, above = layer["act"], layer["up"], features(layer["up_reads"])
+            need(act in ("sigmoid", "relu") and up in ("none", "dense", "diagonal"), f"{act!r:.60} or {up!r:.60}")
+            first = matrix(name, "in" if up == "none" else "gate", reads, layer["bias"], act == "sigmoid")
+            second = matrix(name, "up", above, layer["up_bias"]) if up != "none" else None
+            stages[-1][1].append((first, second, matrix(name, "out", list(range(len(first.rows)))), writes))
+
+    @functools.lru_cache(maxsize=int((1 << 25) // (spec["stream"] + 1)))
+    def stream(stage: int, number: int, place: int) -> tuple[Vector, Vector]:
+        """The stream behind a stage, and what the next attention finds there: 0 before the start."""
+        x, (attention, others) = [0] * (spec["stream"] + 1), stages[stage]
+        if place >= 0 and attention is None:
+            x = plus([*x[1:], one], embeds, [v << point - bits for v in codes[sequences[number][place]]])
+        elif place >= 0:
+            V, offsets, tops, W_O, writes = attention
+            found = [stream(stage - 1, number, place - back)[1] for back in offsets]
+            chosen = [tops[i * len(tops) // len(V.rows)] for i in range(len(V.rows))]
+            mixed = [add([found[k][i] * (one // len(top)) for k in top], point) for i, top in enumerate(chosen)]
+            x = plus(stream(stage - 1, number, place)[0], writes, W_O(mixed))
+        for first, second, out, writes in others if place >= 0 else ():
+            hidden = [max(0, v) for v in first(x)]
+            hidden = [add([a * b], point) for a, b in zip(hidden, second(x), strict=True)] if second else hidden
+            x = plus(x, writes, out(hidden))
+        return x, stages[stage + 1][0][0](x) if stage + 1 < len(stages) else []
+
+    def ask(question: int, _: int) -> Any:
+        number, place, label = questions[question]
+        try:
+            found = logits(stream(len(stages) - 1, number, place)[0])
+            return [(place, label, all(found[label] > v for j, v in enumerate(found) if j != label) if sharp else None)]
+        except FloatingPointError:
+            return [(place, label, None)]
+
+    return ask
+
+
+def verify(given: argparse.Namespace) -> Json:
+    """What came out, as the object that --json prints."""
+    began, config, questions = time.perf_counter(), json.loads(read(given.folder, "config.json")), []
+    name, limit = config.get("format", config.get("model_type")), given.tolerance
+    need(name in ("byheart-exact-1", "byheart-softmax-1", "byheart"), f"{name!r:.60} is not a kind that is known here")
+    need(bool(given.texts) != bool(given.task), "expected texts, or --task FILE")
+    tensors = read_safetensors(read(given.folder, "model.safetensors"))
+    task: Json = read_task(given.task) if given.task else {"kind": "texts"}
+    fits = limit is None or (limit > 0 and name == "byheart-softmax-1" and "labels" not in task["kind"])
+    need(fits, "--tolerance is for real answers, and above 0")
+    if name == "byheart":
+        need(task["kind"] in ("texts", "labels of tokens, last"), f"the task asks for {task['kind']}")
+        questions = [(n, len(row) - 1, task["answers"][n]) for n, row in enumerate(task.get("inputs", []))]
+        if given.texts:
+            task["inputs"], questions = read_texts(given.folder, given.texts)
+        ask = transformer(config["spec"], tensors, task["inputs"], questions)
+    else:
+        ask = layered(config, tensors, task, Fraction(limit or 1e-6))
+    count, answers = len(questions or task["inputs"]), []
+    asked = count if given.sample is None else min(given.sample, count)
+    need(asked == count or "probabilities" not in task["kind"], "distributions are judged all together: no --sample")
+    for question in sorted(random.Random(given.seed).sample(range(count), asked)):
+        for bits in BITS:
+            found = ask(question, bits)
+            if questions or all(right is not None for *_, right in found):
+                break
+        answers += [(questions[question][0] if questions else question, *answer) for answer in found]
+    right, wrong, undecided = (sum(answer[3] is was for answer in answers) for was in (True, False, None))
+    result: Json = {"verdict": "right" if right == len(answers) > 0 else "not right", "right": right, "wrong": wrong}
+    scope = f"{asked:,} of {count:,} questions" + (f", a sample (seed {given.seed})" if asked < count else "")
+    result |= {"undecided": undecided, "asked": asked, "questions": count, "scope": scope}
+    result["not_right"] = [answer[:3] for answer in answers if not answer[3]][:1000]
+    return result | {"seconds": round(time.perf_counter() - began, 1)}
+
+
+def main() -> int:
+    """The command; its exit code."""
+    parser = argparse.ArgumentParser(description="A second opinion.", epilog="example: verify.py net --task task.npz")
+    parser.add_argument("folder", help="the network's folder")
+    parser.add_argument("texts", nargs="*", help="the texts that it recites")
+    parser.add_argument("--task", help="the task that it answers (.npz or .jsonl)")
+    parser.add_argument("--sample", type=int, help="ask so many questions, drawn at random (default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
+    parser.add_argument("--tolerance", type=float, help="of targets and distributions (default: 1e-6)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    given = parser.parse_args()
+    try:
+        found = verify(given)
+    except Exception as error:  # whatever a file makes go wrong, nothing is affirmed
+        print("verify:", f"{type(error).__name__}: {error}"[:300].replace("\n", " "), file=sys.stderr)
+        return 2
+    line = "{verdict}: {right:,} right, {wrong:,} wrong, {undecided:,} undecided; {scope}; {seconds} s".format(**found)
+    first = "".join(f"; not right, first: example {n}, position {k}, {w}" for n, k, w in found["not_right"][:1])
+    print(json.dumps(found) if given.json else line + first)
+    return 0 if found["verdict"] == "right" else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

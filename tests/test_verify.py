@@ -1,0 +1,473 @@
+"""The second opinion: what it says of networks worked out by hand, of every construction, and of changed weights."""
+
+import argparse
+import ast
+import json
+import math
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import byheart
+from byheart import verify
+from byheart.certificates import judge
+from byheart.certificates.judges import judge_for
+from byheart.constructions import CONSTRUCTIONS
+from byheart.constructions.reciting import Settings
+from byheart.networks import Network, save
+from byheart.networks.exact import (
+    Affine,
+    ExactNetwork,
+    FeedForward,
+    HardmaxAttention,
+    Layer,
+    SoftmaxAttention,
+    UniformAttention,
+    integers,
+)
+from byheart.networks.softmax import SoftmaxNetwork
+from byheart.networks.transformer import Attention, Spec
+from byheart.networks.transformer import FeedForward as Units
+from byheart.networks.transformer.network import from_arrays
+from byheart.tasks import (
+    NextToken,
+    NextTokenDistribution,
+    QueryLabels,
+    QueryTargets,
+    SeqToSeq,
+    Task,
+    random_distribution,
+    random_next_token,
+    random_queries,
+    random_seq_to_seq,
+)
+from byheart.tasks import save as save_task
+
+SOURCE = Path(verify.__file__)
+FIXTURES = Path(__file__).parent / "fixtures" / "0.1.0"
+TEXT = "It was the best of times, it was the worst of times"
+ONE = integers([[1]])
+
+
+def opinion(folder: Path, *texts: Path, task: Path | None = None, **options: Any) -> dict[str, Any]:
+    """What it says, in this process."""
+    chosen: dict[str, Any] = {"sample": None, "seed": 0, "tolerance": None} | options
+    given = argparse.Namespace(
+        folder=str(folder), texts=list(map(str, texts)), task=None if task is None else str(task), **chosen
+    )
+    return verify.verify(given)
+
+
+def asked(network: Network, questions: Task | str, folder: Path, **options: Any) -> dict[str, Any]:
+    """What it says of a network and its questions, both saved."""
+    save(network, folder / "net")
+    if isinstance(questions, str):
+        (folder / "text").write_text(questions)
+        return opinion(folder / "net", folder / "text", **options)
+    save_task(questions, folder / "task.npz")
+    return opinion(folder / "net", task=folder / "task.npz", **options)
+
+
+def run(*arguments: object, program: Path = SOURCE, isolated: bool = True) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, *["-I"] * isolated, program, *arguments]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False, timeout=60)
+
+
+# By hand.
+
+RANK = HardmaxAttention(W_Q=integers([[1]]), W_K=ONE, W_V=ONE, W_O=ONE)
+LAYERS: dict[str, tuple[Layer, list[list[int]]]] = {
+    "double": (FeedForward((Affine(integers([[2]]), integers([0])),)), [[0, 2], [2, 2], [4, 0]]),
+    "relu": (FeedForward((Affine(integers([[-3]]), integers([4])),), residual=True), [[4, 2], [2, 2], [2, 4]]),
+    "halves": (FeedForward((Affine(integers([[6]]), integers([2]), shift=1),)), [[1, 4], [4, 4], [7, 1]]),
+    # Sequences (0, 1), (1, 1), (2, 0): twice the means 1/2, 1, 1 are added.
+    "mean": (UniformAttention(W_V=ONE, W_O=integers([[2]])), [[1, 2], [3, 3], [4, 2]]),
+    # Queries of 0 see both alike, others see the largest.
+    "hardmax": (HardmaxAttention(ONE, ONE, W_V=ONE, W_O=integers([[2]])), [[1, 3], [3, 3], [6, 2]]),
+    "causal": (HardmaxAttention(ONE, ONE, W_V=ONE, W_O=integers([[2]]), causal=True), [[0, 3], [3, 3], [6, 2]]),
+    # 0 + 10/2, 1 + 10 e/(1 + e) = 8.31; 1 + 10; 2 + 20 e⁴/(1 + e⁴) = 21.64, 0 + 20/2.
+    "softmax": (SoftmaxAttention(ONE, ONE, W_V=ONE, W_O=integers([[10]])), [[5, 8], [11, 11], [22, 10]]),
+}
+SEQUENCES = [[0, 1], [1, 1], [2, 0]]
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_exact_layers(name: str, tmp_path: Path) -> None:
+    layer, labels = LAYERS[name]
+    network = ExactNetwork((layer,), inputs="tokens", outputs="every", length=2)
+    found = asked(network, SeqToSeq(SEQUENCES, labels), tmp_path)
+    assert (found["verdict"], found["right"], found["wrong"], found["undecided"]) == ("right", 6, 0, 0)
+    wrong = SeqToSeq(SEQUENCES, [labels[0], labels[1], [labels[2][0], labels[2][1] + 1]])
+    found = asked(network, wrong, tmp_path)
+    assert (found["verdict"], found["right"], found["wrong"], found["not_right"]) == (
+        "not right",
+        5,
+        1,
+        [(2, 1, labels[2][1] + 1)],
+    )
+
+
+def test_what_is_no_integer_equals_no_label(tmp_path: Path) -> None:
+    third = ExactNetwork((UniformAttention(ONE, ONE),), inputs="tokens", outputs="last", length=3)
+    assert asked(third, NextToken([[1, 1, 1], [0, 0, 1]], [2, 1]), tmp_path)["not_right"] == [(1, None, 1)]
+
+
+def test_one_number_for_a_label(tmp_path: Path) -> None:
+    wide = ExactNetwork((FeedForward((Affine(integers([[1], [1]]), integers([0, 0])),)),), "tokens", "last", 1)
+    with pytest.raises(ValueError, match="too many values"):
+        asked(wide, NextToken([[1]], [1]), tmp_path)
+
+
+def test_softmax_networks(tmp_path: Path) -> None:
+    one = np.ones((1, 1, 1))
+    network = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
+    contexts, queries, third = [[0.0], [1.0]], [[0.0], [1.0]], math.e / (1 + math.e)
+    targets = QueryTargets(contexts=contexts, queries=queries, targets=[0.5, third])
+    assert asked(network, targets, tmp_path)["verdict"] == "right"
+    close = targets.with_answers([0.5, third + 1e-5])
+    assert asked(network, close, tmp_path)["not_right"] == [(1, None, third + 1e-5)]
+    assert asked(network, close, tmp_path, tolerance=1e-4)["verdict"] == "right"
+    two = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=np.array([[[1.0, 0.75]]]))
+    labels = QueryLabels(contexts=contexts, queries=queries, labels=[0, 0], label_count=2)
+    assert asked(two, labels, tmp_path)["verdict"] == "right"
+    assert asked(two, labels.with_answers([0, 1]), tmp_path)["wrong"] == 1
+    tie = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=np.array([[[1.0, 1.0]]]))
+    assert asked(tie, labels, tmp_path)["right"] == 0
+
+
+def test_distributions(tmp_path: Path) -> None:
+    """Logits ½·(0, log 3) with tanh out of the way: softmax is (1, √3)/(1 + √3)."""
+    share = 1 / (1 + math.sqrt(3))
+    W_O = np.array([[[0.0, math.log(3)]]])
+    ones = np.ones((1, 1, 1))
+    network = SoftmaxNetwork(ones, ones, ones, W_O, W_E=np.array([[0.0], [1.0]]), W_pos=np.array([[0.0], [0.0]]))
+    task = NextTokenDistribution([[0, 1]], [[0.25, 0.75]])  # the last token asks: e/(1 + e) of the way
+    assert asked(network, task, tmp_path)["verdict"] == "not right"
+    task = NextTokenDistribution([[1, 0]], [[share, 1 - share]])
+    assert asked(network, task, tmp_path)["verdict"] == "right"
+    two = NextTokenDistribution([[1, 0], [0, 0]], [[share, 1 - share]] * 2)
+    with pytest.raises(ValueError, match="all together"):
+        asked(network, two, tmp_path, sample=1)
+
+
+SQUARE = Units("square", "relu", reads=(0,), writes=(1,), units=1, bias=False, up="dense", up_reads=(0,))
+LOOK = Attention("look", (1,), (2,), window=2, dilation=1, heads=2, d_head=1)
+
+
+def squares(**changes: Any) -> Network:
+    """Label 1 where the square of this token's number, less that of the token before, is larger than 4."""
+    tensors: dict[str, Any] = {
+        "embedding.W_E": [[0], [1], [2], [3]],
+        "square.W_gate": [[[1]]],
+        "square.W_up": [[[1]]],
+        "square.W_out": [[[1]]],
+        **{f"look.{name}": [[0], [0]] for name in ("W_Q", "W_K")},
+        "look.W_V": [[1], [1]],
+        "look.W_O": [[1, -1]],
+        "look.bias": [[0, -2000], [-2000, 0]],
+        "unembedding.W_U": [[0], [1]],
+        "unembedding.b_U": [0, -4.5],
+    } | changes
+    spec = Spec(4, 2, 2, 3, "float32", (0,), (2,), (SQUARE, LOOK))
+    return from_arrays(spec, {name: np.array(tensor, np.float32) for name, tensor in tensors.items()})
+
+
+TOKENS = NextToken([[1, 3], [3, 3], [2, 3], [0, 2], [0, 3]], [1, 0, 1, 0, 1])
+
+
+def test_transformers(tmp_path: Path) -> None:
+    assert judge(squares(), TOKENS).certified
+    assert asked(squares(), TOKENS, tmp_path)["verdict"] == "right"
+    found = asked(squares(), TOKENS.with_labels([1, 1, 1, 0, 1]), tmp_path)
+    assert (found["wrong"], found["not_right"]) == (1, [(1, 1, 1)])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"embedding.W_E": [[0], [1], [2], [3 + 2.0**-20]]},  # its square has more than 24 bits
+        {"look.bias": [[0, -200], [-2000, 0]]},  # exp(-200) is not 0
+        {"look.W_Q": [[1], [0]], "look.W_K": [[1], [0]]},  # attends to what it reads
+        {"look.W_V": [[2.0**120], [1]], "look.W_O": [[2.0**-120, -1]]},  # overflows where the square is 2⁷ at least
+        {"unembedding.b_U": [2.0**-30, -4.5]},  # more bits than the sum has room for: only the label's own is exact
+    ],
+    ids=["bits", "softmax", "content", "range", "sum"],
+)
+def test_what_floating_point_may_round_is_undecided(changes: dict[str, Any], tmp_path: Path) -> None:
+    changes = {**changes}
+    if "look.W_V" in changes:
+        changes["embedding.W_E"] = [[0], [1], [2], [3 * 2.0**4]]
+    if "unembedding.b_U" in changes:
+        changes["unembedding.W_U"] = [[1], [1]]
+    found = asked(squares(**changes), NextToken([[2, 3]], [1]), tmp_path)
+    assert (found["right"], found["wrong"], found["undecided"]) == (0, 0, 1)
+
+
+# Constructions, and changed weights.
+
+RNG = np.random.default_rng(0)
+NEXT = random_next_token(examples=20, length=3, vocab=12, labels=4, rng=RNG)
+SEQ = random_seq_to_seq(examples=8, length=3, vocab=12, labels=4, rng=RNG)
+CAUSAL = SeqToSeq([[0, 1, 2], [3, 1, 1], [4, 4, 0]], [[1, 0, 2], [0, 0, 1], [2, 1, 0]])
+VECTORS = random_next_token(examples=10, length=3, vocab=None, labels=3, dim=2, rng=RNG)
+TASKS: dict[str, list[tuple[Task, dict[str, Any]]]] = {
+    "interpolate": [(NEXT, {}), (VECTORS, {"positions": True})],
+    "vardi-2022": [(NEXT, {}), (VECTORS, {})],
+    "kajitsuka-sato-2025": [(NEXT, {}), (SEQ, {}), (VECTORS, {})],
+    "kim-2023": [(SEQ, {}), (CAUSAL, {"causal": True})],
+    "kajitsuka-sato-2024": [(SEQ, {})],
+    "folding": [(NEXT, {}), (VECTORS, {})],
+    "mahdavi-2024": [
+        (random_queries(examples=5, length=3, dim=4, labels=3, rng=RNG), {}),
+        (random_queries(examples=5, length=3, dim=4, labels=None, shared=True, rng=RNG), {}),
+    ],
+    "dana-2025": [(NEXT, {})],
+    "madden-2024": [(random_distribution(examples=5, length=2, vocab=4, rng=RNG), {})],
+}
+COMPILED: dict[str, tuple[Task | str, Settings]] = {
+    "text": (TEXT, Settings()),
+    "task": (NEXT, Settings()),
+    "float64": (TEXT, Settings(precision="float64")),
+    "bfloat16": (TEXT, Settings(precision="bfloat16")),
+    "packed": (TEXT, Settings(words=31)),
+    "packed float64": (TEXT, Settings(precision="float64", words=60)),
+    "packed bfloat16": (TEXT, Settings(precision="bfloat16", words=15)),
+}
+
+
+def networks() -> Iterator[Any]:
+    """Every construction with what it is for, and every format of compiled networks."""
+    assert sorted(TASKS) == sorted(CONSTRUCTIONS)
+    for name, tasks in TASKS.items():
+        for number, (task, flags) in enumerate(tasks):
+            yield pytest.param(
+                lambda name=name, task=task, flags=flags: (byheart.build(name, task, **flags).network, task),
+                id=f"{name} {number}",
+            )
+    for name, (questions, settings) in COMPILED.items():
+        yield pytest.param(
+            lambda questions=questions, settings=settings: (
+                byheart.compile(questions, settings=settings).network,
+                questions,
+            ),
+            id=f"compiled {name}",
+        )
+
+
+@pytest.mark.parametrize("made", [*networks()])
+def test_agrees_with_the_judge(made: Any, tmp_path: Path) -> None:
+    network, questions = made()
+    verdict, found = judge(network, questions), asked(network, questions, tmp_path)
+    assert verdict.certified
+    assert (found["verdict"], found["right"], found["undecided"]) == ("right", verdict.checked, 0)
+
+
+def changes_agree(made: Any, folder: Path, count: int) -> tuple[int, int]:
+    """Networks with changed weights: what it calls right, the judge does too. How many were not; how many undecided."""
+    network, questions = made()
+    rng, wrong, undecided = np.random.default_rng(1), 0, 0
+    for attempt in range(count):
+        changed, place = judge_for(network).perturbed(network, rng, attempt % (16 if network.kind == "softmax" else 3))
+        changed = replace(changed, files=network.files)
+        verdict, found = judge(changed, questions), asked(changed, questions, folder)
+        wrong += not verdict.certified
+        undecided += verdict.certified and found["verdict"] != "right"
+        assert verdict.certified or found["verdict"] != "right", place
+        assert found["verdict"] == "right" or not verdict.certified or (found["undecided"] and not found["wrong"]), (
+            place
+        )
+    return wrong, undecided
+
+
+@pytest.mark.parametrize("made", [made for made in networks() if "packed" not in str(made.id)])
+def test_changed_weights(made: Any, tmp_path: Path) -> None:
+    changes_agree(made, tmp_path, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", [*networks()])
+def test_many_changed_weights(made: Any, tmp_path: Path) -> None:
+    wrong, undecided = changes_agree(made, tmp_path, 16)
+    assert wrong > 0
+    print(f"{wrong} of 16 not certified, {undecided} certified but undecided here")
+
+
+QUESTIONS = {
+    **{"causal": "causal.jsonl", "dana-2025": "next.jsonl", "facts": "next.jsonl", "folding": "next.jsonl"},
+    **{"kajitsuka-sato-2024": "seq.jsonl", "kajitsuka-sato-2025": "vectors.npz", "kim-2023": "seq.jsonl"},
+    **{"madden-2024": "dist.npz", "mahdavi-2024": "labels.npz", "targets": "targets.npz", "short": "a.txt"},
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_networks_of_before(name: str) -> None:
+    file = FIXTURES / QUESTIONS[name]
+    found = opinion(FIXTURES / name, file) if file.suffix == ".txt" else opinion(FIXTURES / name, task=file)
+    assert found["verdict"] == "right"
+
+
+def test_texts_that_begin_alike(tmp_path: Path) -> None:
+    """Where they part nothing is asked; and edits that the folder mentions are not applied."""
+    found = opinion(FIXTURES / "texts", FIXTURES / "a.txt", FIXTURES / "b.txt")
+    assert (found["verdict"], found["questions"]) == ("right", 141)
+    assert opinion(FIXTURES / "edited", FIXTURES / "a.txt")["not_right"] == [(0, 76, 10)]
+    for name, text in {"a": "abcX", "b": "abdX", "c": "eX"}.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "tokenizer.json").write_text('{"model": {"merges": []}}')
+    _, questions = verify.read_texts(str(tmp_path), [str(tmp_path / name) for name in "abc"])
+    after_a, end = ord("b"), 256
+    assert [label for text, place, label in questions if text == 0] == [after_a, ord("X"), end]
+    assert (0, 1, ord("c")) not in questions
+    assert (2, 1, end) in questions
+
+
+def test_a_sample_is_stated(tmp_path: Path) -> None:
+    found = opinion(FIXTURES / "short", FIXTURES / "a.txt", sample=10, seed=3)
+    assert (found["verdict"], found["right"], found["asked"], found["questions"]) == ("right", 10, 10, 78)
+    said = run(FIXTURES / "short", FIXTURES / "a.txt", "--sample", 10, "--seed", 3)
+    assert said.returncode == 0
+    assert "10 of 78 questions, a sample (seed 3)" in said.stdout
+
+
+# The file itself, and hostile ones.
+
+
+def test_a_person_can_read_it() -> None:
+    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) <= 500
+
+
+def test_it_needs_the_standard_library_alone() -> None:
+    names = set()
+    for node in ast.walk(ast.parse(SOURCE.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0
+            names.add(str(node.module).split(".")[0])
+    assert names <= sys.stdlib_module_names
+
+
+def test_a_copy_runs_anywhere(tmp_path: Path) -> None:
+    copy = shutil.copy(SOURCE, tmp_path / "verify.py")
+    given = (FIXTURES / "folding", "--task", FIXTURES / "next.jsonl")
+    assert run(*given, program=copy).returncode == 0
+    for name in ("json", "zipfile", "byheart", "decimal"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported what lies beside it')")
+    for isolated in (True, False):
+        said = run(*given, "--json", program=copy, isolated=isolated)
+        assert (said.returncode, json.loads(said.stdout)["right"]) == (0, 12), said.stderr
+    assert run(FIXTURES / "edited", FIXTURES / "a.txt", program=copy).returncode == 1
+    assert "example: " in run("--help", program=copy).stdout
+
+
+def refused(said: subprocess.CompletedProcess[str]) -> str:
+    assert (said.returncode, said.stdout, said.stderr.count("\n")) == (2, "", 1), said
+    return said.stderr
+
+
+def test_other_kinds_are_refused(tmp_path: Path) -> None:
+    assert "not a kind that is known here" in refused(run(FIXTURES / "llama", FIXTURES / "c.txt"))
+    assert "byte pairs" in refused(run(FIXTURES / "pairs", FIXTURES / "a.txt"))
+    assert "no such file" in refused(run(tmp_path, "--task", FIXTURES / "next.jsonl"))
+    assert "the task asks for" in refused(run(FIXTURES / "folding", "--task", FIXTURES / "seq.jsonl"))
+    assert "expected texts, or --task" in refused(run(FIXTURES / "short"))
+    assert "real answers" in refused(run(FIXTURES / "short", FIXTURES / "a.txt", "--tolerance", 1))
+    labels = (FIXTURES / "mahdavi-2024", "--task", FIXTURES / "labels.npz")
+    assert "real answers" in refused(run(*labels, "--tolerance", 1))
+    targets = (FIXTURES / "targets", "--task", FIXTURES / "targets.npz")
+    for tolerance in (0, -1, "inf", "nan"):
+        refused(run(*targets, f"--tolerance={tolerance}"))
+
+
+def changed(folder: Path, name: str, change: dict[str, Any]) -> Path:
+    """A network of before, entries of its config.json replaced ("spec.stream": value, lists by number)."""
+    shutil.copytree(FIXTURES / name, folder, dirs_exist_ok=True)
+    config = json.loads((folder / "config.json").read_text())
+    for path, value in change.items():
+        *parts, last = path.split(".")
+        place = config
+        for part in parts:
+            place = place[int(part) if part.isdigit() else part]
+        place[int(last) if last.isdigit() else last] = value
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("short", {"spec.sublayers.0.dilation": -1}),  # would read what it is asked for
+        ("short", {"spec.sublayers.0.dilation": 0}),
+        ("short", {"spec.stream": 10**12}),
+        ("short", {"spec.embeds": ["0:1000000000000"]}),
+        ("short", {"spec.embeds": ["-1:1"]}),
+        ("short", {"spec.precision": "float64"}),
+        ("short", {"spec.sublayers": []}),
+        ("short", {"spec": 3}),
+        ("folding", {"network.length": 2}),
+        ("folding", {"network.outputs": "every"}),
+        ("folding", {"network.layers.0.shapes.W_E": [10**12, 0]}),
+        ("folding", {"network.layers.0.shapes.W_E": [10**12, 1]}),
+        ("folding", {"network.layers.0.shapes.W_E": [-1, -1]}),
+        ("kajitsuka-sato-2025", {"network.layers.0.layers.0.shift": 1 << 62}),
+        ("kajitsuka-sato-2025", {"network.layers.0.layers.0.shift": -1}),
+        ("dana-2025", {"skip": 1}),
+        ("folding", {"network": {}}),
+    ],
+)
+def test_hostile_configs(name: str, change: dict[str, Any], tmp_path: Path) -> None:
+    folder = changed(tmp_path / "net", name, change)
+    given = FIXTURES / {"short": "a.txt", "kajitsuka-sato-2025": "vectors.npz"}.get(name, "next.jsonl")
+    found = run(folder, *(["--task"] if given.suffix != ".txt" else []), given)
+    if name == "short" and change == {"spec.sublayers": []}:
+        assert found.returncode == 1
+    else:
+        refused(found)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[" * 100_000,
+        b'{"task": "next-token"}',
+        b'{"tokens": [0, -1, 2], "label": 1}',
+        b'{"tokens": [0, 1, 99], "label": 1}',
+        b'{"tokens": [0, 1, true], "label": 1}',
+        b'{"tokens": [0, 1, 2], "label": 1.0}',
+        b'{"tokens": [0, 1, 2]}',
+        b'{"tokens": [0, 1, 2], "label": ' + b"9" * 10_000 + b"}",
+    ],
+)
+def test_hostile_tasks(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_bytes(content)
+    refused(run(FIXTURES / "folding", "--task", tmp_path / "t.jsonl"))
+
+
+def test_hostile_arrays(tmp_path: Path) -> None:
+    """Headers that claim more than there is, and weights that are no numbers."""
+    task = tmp_path / "t.npz"
+    np.savez(task, tokens=np.zeros((1, 3), np.int64), labels=np.zeros(1, np.int64))
+    task.write_bytes(task.read_bytes().replace(b"(1, 3)", b"(9, 9)"))
+    refused(run(FIXTURES / "folding", "--task", task))
+    np.savez_compressed(task, tokens=np.zeros((1 << 24, 1), np.int64), labels=np.zeros(1 << 24, np.int64))
+    assert "too large" in refused(run(FIXTURES / "folding", "--task", task))
+    folder = changed(tmp_path / "net", "dana-2025", {})
+    weights = folder / "model.safetensors"
+    data = weights.read_bytes()
+    weights.write_bytes(data[:-8] + struct.pack("<d", math.nan))
+    refused(run(folder, "--task", FIXTURES / "next.jsonl"))
+    weights.write_bytes(data[:-8])
+    refused(run(folder, "--task", FIXTURES / "next.jsonl"))
+    weights.write_bytes(struct.pack("<Q", 1 << 62) + data[8:])
+    refused(run(folder, "--task", FIXTURES / "next.jsonl"))
+    assert "no such file" in refused(run(FIXTURES / "folding", "--task", "/dev/zero"))
