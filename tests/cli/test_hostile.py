@@ -13,6 +13,7 @@ import torch
 import byheart
 from byheart import networks
 from byheart.certificates import certify, read
+from byheart.constructions import registry
 from byheart.files import memory
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
 from byheart.networks.transformer import evaluate
@@ -247,7 +248,10 @@ CONSTRUCTION = Construction(name="mine", summary="mine", build=build)
 
 
 @pytest.mark.parametrize("chosen", ["{1}", "float('nan')", "object()"])
-def test_what_an_own_construction_has_chosen(work: Path, run: Run, chosen: str) -> None:
+def test_what_an_own_construction_has_chosen(
+    work: Path, run: Run, chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "CONSTRUCTIONS", dict(registry.CONSTRUCTIONS))
     (work / "mine.py").write_text(OWN.replace("CHOSEN", chosen))
     complaint = run("build", "mine", "--construction", "mine.py", "--task", "t.npz", "-o", "net").complaint
     assert "mine: what it has chosen cannot be written as JSON" in complaint

@@ -223,7 +223,7 @@ def test_a_failed_save_leaves_the_old_network_and_nothing_else(folder: Path, mon
 
     monkeypatch.setattr(module, "save_file", fail)
     for name in ("net", "new"):
-        with pytest.raises(OSError, match="disk is full"):
+        with pytest.raises(BadInput, match="cannot be written: the disk is full"):
             save(drawn("own")[0], folder.parent / name)
     assert state(folder.parent) == before
     assert [path.name for path in folder.parent.iterdir()] == ["net"]
