@@ -51,6 +51,7 @@ bench: setup  ## the figures that the README names, measured on this machine
 	$(BIN)/python benchmarks/contextual.py --plot docs/precision.png
 	$(BIN)/python benchmarks/lab.py
 	$(BIN)/python benchmarks/reciting.py --plot docs/bits.png
+	$(BIN)/python benchmarks/second_opinion.py
 
 clean:  ## remove what the other targets made
 	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -24,13 +24,13 @@ cmp "$(source_of inspect)" "$folder/recited/inspect.py"
 printf 'both byte for byte the same; and they work:\n'
 "$python" "$(dirname "$0")/works.py" "$folder/recited"
 
-say "3. Is it true? Every answer from the files, every step proved to be exact; and two lies that must be found."
-run certify "$folder/stdlib" "$(source_of argparse)" "$(source_of inspect)" --controls
+say "3. Is it true? Every answer from the files, every step proved to be exact; two lies that must be found; and a second opinion on 200 answers."
+run certify "$folder/stdlib" "$(source_of argparse)" "$(source_of inspect)" --controls --second-opinion --sample 200
 
 say "4. Exact networks: 10,000 random sequences of 16 tokens with a random bit each, by folding."
 run task random --examples 10000 --length 16 --vocab 64 --labels 2 --seed 0 -o "$folder/task.npz"
 run build folding --task "$folder/task.npz" -o "$folder/folded"
-run certify "$folder/folded" --task "$folder/task.npz" --controls
+run certify "$folder/folded" --task "$folder/task.npz" --controls --second-opinion
 
 say "5. Every construction on the same two tasks, beside what its paper says; a hardmax layer, refused: two sequences that it confuses; and a function, approximated."
 run task random --seq-to-seq --examples 200 --length 8 --vocab 64 --labels 10 -o "$folder/tags.npz"

@@ -45,6 +45,7 @@ COLUMNS = {
         ["tokenizer", "words", "questions", "window", "parameters", "bits/parameter", "errors"],
     ],
     "same_bits": [["device", "threads", "wrong", "contexts/s", "digest", "one by one the same"]],
+    "second_opinion": [["network", "answers", "judge", "verify.py", "what it found"]],
     "stock_check": [["N", "wrong", "smallest margin", "parameters", "bits per parameter", "seconds"]],
 }
 """The columns of every table that a script prints, or some of them, in order."""
