@@ -404,10 +404,10 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
             W_O, offsets = matrix(name, "O", list(range(len(V.rows)))), range(0, back * len(bias[0][0]), back)
             stages.append(((V, offsets, tops, W_O, writes), []))
         else:  # W_out act(W_in x + b_in), or W_out (act(W_gate x + b_gate) · (W_up x + b_up))
-            act, up, above = layer["act"], layer["up"], features(layer["up_reads"])
+            act, up, above = layer["act"], layer.get("up", "none"), features(layer.get("up_reads", []))
             need(act in ("sigmoid", "relu") and up in ("none", "dense", "diagonal"), f"{act!r:.60} or {up!r:.60}")
-            first = matrix(name, "in" if up == "none" else "gate", reads, layer["bias"], act == "sigmoid")
-            second = matrix(name, "up", above, layer["up_bias"]) if up != "none" else None
+            first = matrix(name, "in" if up == "none" else "gate", reads, layer.get("bias", True), act == "sigmoid")
+            second = matrix(name, "up", above, layer.get("up_bias", False)) if up != "none" else None
             stages[-1][1].append((first, second, matrix(name, "out", list(range(len(first.rows)))), writes))
 
     @functools.lru_cache(maxsize=int((1 << 25) // (spec["stream"] + 1)))

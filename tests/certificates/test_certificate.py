@@ -182,3 +182,10 @@ def test_nothing_but_a_certificate_is_replaced(tmp_path: Path) -> None:
     write(certificate, tmp_path / "c.json")
     (tmp_path / "any").touch()
     assert (tmp_path / "c.json").stat().st_mode == (tmp_path / "any").stat().st_mode
+
+
+def test_a_certificate_that_claims_more_is_refused(tmp_path):
+    true = certify(NETWORK, TASK)
+    write(replace(true, checked=10**6), tmp_path / "c.json")
+    with pytest.raises(BadInput, match=f"claims 1,000,000 answers; there are {true.checked}"):
+        recheck(tmp_path / "c.json", NETWORK, TASK)

@@ -299,7 +299,7 @@ def test_a_certificate_of_another_task_is_left_alone(network: Path, run: Run, wo
     save(task.with_labels((task.labels + 1) % 4), work / "lie.npz")
     said = run("certify", "net", "--task", "lie.npz")
     assert said.code == 1
-    assert "is about another task and was left as it is" in said.out
+    assert "is about another task, was not checked, and was left as it is" in said.out
     assert (network / "certificate.json").read_bytes() == before
 
 

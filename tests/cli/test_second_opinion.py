@@ -49,7 +49,7 @@ def test_kinds_that_it_does_not_know(work: Path, run: Run) -> None:
     pytest.importorskip("transformers")
     shutil.copytree(FIXTURES / "llama-facts", "llama")
     said = run("certify", "llama", "--task", FIXTURES / "next.jsonl", "--second-opinion")
-    assert said.code == 0
+    assert said.code == 1, "a folder must not be able to switch it off unnoticed"
     assert "second opinion: cannot say (verify: ValueError: 'llama' is not a kind that is known here)" in said.out
 
 

@@ -1,10 +1,12 @@
 """Where in texts questions are asked, and questions whose answers were changed one by one."""
 
+import re
+
 import pytest
 
 from byheart.errors import BadInput
 from byheart.tasks import NextToken
-from byheart.tasks.edits import places_of, question_at, with_edits, with_labels
+from byheart.tasks.edits import edited, located, places_of, question_at, with_labels
 from byheart.tasks.questions import contexts_of
 from byheart.tasks.tokenizers import Bytes
 
@@ -63,40 +65,39 @@ def test_other_answers():
 
 
 def test_edits():
+    """By hand: pieces that occur once, and one token each; what was changed is counted."""
     contexts = asked({"one": "abcd", "two": "xyz"})
-    edits = [{"text": "two", "token": 1, "label": 33}, {"text": "one", "token": 0, "label": 34, "was": 98}]
-    changed = with_edits(contexts, edits)
+    changed = edited(contexts, {"xy": "!", b"a": b'"'}, Bytes())
     assert changed.labels.tolist() == [34, 99, 100, 256, 121, 33, 256]
-    assert (changed.edited, contexts.edited) == (2, 0)
+    assert (changed.edited, changed.edited_places, contexts.edited) == (2, 2, 0)
     assert changed.names == contexts.names
-    assert with_edits(contexts, []).fingerprint == contexts.fingerprint
-    assert with_edits(contexts, []).edited == 0
+    assert edited(contexts, {}, Bytes()).fingerprint == contexts.fingerprint
+    assert edited(contexts, {"a": "b"}, Bytes()).edited == 0, "what the text has there already"
 
 
-def test_edits_of_facts_are_by_number():
-    """Examples 0 and 1 ask the same question: one edit changes both."""
-    changed = with_edits(FACTS, [{"text": 1, "token": 1, "label": 2}])
-    assert (changed.labels.tolist(), changed.edited) == ([2, 0], 1)
+def test_edits_of_facts_are_by_their_tokens():
+    """Examples 0 and 1 ask the same question, which shows their last token alone: one edit changes both."""
+    changed = edited(FACTS, {(2, 1): (2,)}, None)
+    assert (changed.labels.tolist(), changed.edited, changed.edited_places) == ([2, 0], 1, 2)
 
 
 @pytest.mark.parametrize(
-    ("edit", "where"),
+    ("piece", "answer", "message"),
     [
-        ({"text": "three", "token": 0, "label": 1}, "token 0 of 'three'"),
-        ({"text": "one", "token": 4, "label": 1}, "token 4 of 'one'"),
-        ({"text": 7, "token": 0, "label": 1}, "token 0 of 7"),
-        ({"text": -1, "token": 0, "label": 1}, "token 0 of -1"),
-        ({"text": "two", "token": -1, "label": 1}, "token -1 of 'two'"),
+        ("bc", "!!", "'!!' is 2 tokens; expected one token, from 0 to 256"),
+        ("bc", [300], "is token 300; expected one token, from 0 to 256"),
+        ("bc", "", "'' is 0 tokens; expected one"),
+        ("q", "!", "'q' occurs 0 times; expected once: nothing was changed"),
+        ("b", "!", "'b' occurs 2 times; expected once: give more of it"),
+        ("", "!", "'' occurs 0 times; expected once"),
     ],
     ids=str,
 )
-def test_edits_elsewhere(edit, where):
-    with pytest.raises(BadInput, match=f"the network was edited at {where}, which is not in what was given"):
-        with_edits(asked({"one": "abcd", "two": "xyz"}), [edit])
+def test_edits_that_are_refused(piece, answer, message):
+    with pytest.raises(BadInput, match=re.escape(message)):
+        located(asked({"one": "abcd", "two": "xbz"}), piece, answer, Bytes())
 
 
-@pytest.mark.parametrize("edits", [3, [3], [{}], [{"text": [], "token": 0, "label": 1}], [{"text": 0, "token": "x"}]])
-def test_edits_that_are_none(edits):
-    """They come from a file."""
-    with pytest.raises(BadInput, match=r"about\.edits .* expected"):
-        with_edits(FACTS, edits)
+def test_facts_have_no_text():
+    with pytest.raises(BadInput, match="'a' is a text, and the network was made from a task; expected token ids"):
+        located(FACTS, "a", (1,), None)

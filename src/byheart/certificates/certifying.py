@@ -81,7 +81,8 @@ def recheck(
 ) -> Certificate:
     """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else.
 
-    Nothing but the fingerprints is taken from the certificate: the options are those of :func:`certify`.
+    The options are those of :func:`certify`: nothing is taken from the certificate. One that claims more answers, or a
+    smaller tolerance, than were checked is refused; its words are not compared.
     """
     claimed, subject = read(Path(path)), network_of(network)
     asking = asked(subject, questions, edits)
@@ -90,4 +91,16 @@ def recheck(
     if not subject.is_named(claimed.weights):
         found = subject.fingerprint
         raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {found[:12]}…")
-    return certify(subject, asking, **options)
+    again = certify(subject, asking, **options)
+    if again.certified:
+        _check_claim(path, claimed, again)
+    return again
+
+
+def _check_claim(path: Path | str, claimed: Certificate, again: Certificate) -> None:
+    """BadInput if a certificate claims more than came out."""
+    if claimed.checked != again.checked:
+        raise BadInput(f"{path}: claims {claimed.checked:,} answers; there are {again.checked:,}")
+    if claimed.tolerance is not None and again.tolerance is not None and claimed.tolerance < again.tolerance:
+        what = f"claims a tolerance of {claimed.tolerance:g}; {again.tolerance:g} was asked for"
+        raise BadInput(f"{path}: {what}: give --tolerance {claimed.tolerance:g}")

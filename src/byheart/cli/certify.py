@@ -97,7 +97,7 @@ class CertifyCommand:
                 lies = controls(network, questions, np.random.default_rng(self.seed), **options)
         other = self._second_opinion(certificate, questions) if self.second_opinion else None
         self._print(certificate, lies, other, path, kept)
-        agreed = other is None or other.agrees is not False
+        agreed = other is None or other.agrees is True
         return DONE if certificate.certified and all(lie.found is not False for lie in lies) and agreed else NOT_TRUE
 
     def _second_opinion(self, certificate: "Certificate", questions: "Questions") -> "SecondOpinion":
@@ -137,7 +137,7 @@ class CertifyCommand:
 
     def _last_line(self, path: Path, kept: bool) -> str:
         if kept:
-            return f"{path} is about another task and was left as it is; -o writes elsewhere"
+            return f"{path} is about another task, was not checked, and was left as it is; -o writes elsewhere"
         if self.recheck:
             return f"{path} was checked again: the same weights, the same task"
         what = f"--task {self.task}" if self.task is not None else " ".join(map(str, self.files))

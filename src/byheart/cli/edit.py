@@ -40,7 +40,7 @@ class EditCommand:
     def run(self) -> int:
         """Certify, change, solve, certify what was written, and let it take its place."""
         from byheart.certificates import certify, write
-        from byheart.constructions.reciting.edit import edit
+        from byheart.constructions.reciting.edit import edit, present
         from byheart.tasks.edits import located
 
         folder = self.out or self.network
@@ -49,23 +49,24 @@ class EditCommand:
             network = self._network()
             contexts, tokenizer = self._contexts(network), from_files(network.files)
             place, label = located(contexts, *edit_in(self.set, tokenizer), tokenizer)
-            before = certify(network, contexts)
-            if not before.certified:
-                wrong = f"does not answer all questions of the given texts; {before.counterexample}"
-                raise BadInput(f"{self.network}: {wrong}")
-            with steps("solving bit planes", quiet=self.json) as report:
-                edited = edit(network, contexts, place, label, report=report)
+            try:
+                before = certify(network, present(network, contexts))
+                with steps("solving bit planes", quiet=self.json) as report:
+                    edited = edit(network, contexts, place, label, report=report)
+            except BadInput as error:
+                raise BadInput(f"{self.network}: {error}") from error
             edited.built.write(new)
             after = certify(new, edited.built.questions)
             if not after.certified:
-                raise AssertionError(f"the edited network is not right, and was not saved: {after.counterexample}")
+                wrong = f"what its recipe makes is not right: {after.counterexample}"
+                raise BadInput(f"{self.network}: {wrong}; compile the texts anew")
             write(after, new / "certificate.json")
         if self.json:
             numbers = {"was": edited.was, "is": label, "words_changed": edited.words_changed}
             print_json({**numbers, "before": before.as_json(), "after": after.as_json()})
         else:
             out = console()
-            out.print(f"before: {number(before.checked)} of {number(before.checked)} answers right")
+            out.print(f"before: {number(before.checked)} answers{f', {before.found}' * bool(before.found)}")
             out.print(f"question {edited.question}: was {edited.was}, is {label}; {_what_changed(edited)}")
             print_verdict(after, "after: ")
         return DONE
@@ -81,16 +82,14 @@ class EditCommand:
         return network
 
     def _contexts(self, network: "TransformerNetwork") -> "Contexts":
-        """The questions that the network answers now, if it is what its folder says: whether it is, is checked."""
+        """What the user's texts or task ask and answer; or the texts as the network says them."""
         from byheart.certificates.judges.transformer import asked
         from byheart.constructions.reciting.edit import recited
-        from byheart.tasks.edits import with_edits
 
         with steps("reading", quiet=self.json):
             if not self.files and self.task is None and texts_of(network):
                 return asked(network, recited(network))
-            given = asked(network, given_by(self.files, self.task))
-            return with_edits(given, network.about.get("edits", []))
+            return asked(network, given_by(self.files, self.task))
 
 
 def _what_changed(edited: "Edited") -> str:

@@ -61,6 +61,8 @@ class Contexts(Questions):
     """What the sequences are called, if they are texts. The fingerprint does not cover it."""
     edited: int = 0
     """How many answers are not those of the texts or the task, but were changed afterwards."""
+    edited_places: int = 0
+    """In how many places of the texts, or examples of the task, these are asked for."""
 
     def __post_init__(self) -> None:
         for array in (self.tokens, self.starts, self.places, self.labels, self.asked):

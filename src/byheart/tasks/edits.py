@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -29,7 +29,7 @@ def edited(contexts: Contexts, edits: Edits, tokenizer: Tokenizer | None) -> Con
     for context, answer in edits.items():
         place, label = located(contexts, context, answer, tokenizer)
         changes[question_at(contexts, place)] = label
-    return _counted(with_labels(contexts, changes), contexts)
+    return changed_from(with_labels(contexts, changes), contexts)
 
 
 def located(contexts: Contexts, context: Piece, answer: Piece, tokenizer: Tokenizer | None) -> tuple[int, int]:
@@ -59,31 +59,11 @@ def _tokens(piece: Piece, tokenizer: Tokenizer | None) -> list[int]:
     return [int(token) for token in tokenizer.encode(piece.encode() if isinstance(piece, str) else piece)]
 
 
-def with_edits(contexts: Contexts, edits: Sequence[Mapping[str, Any]]) -> Contexts:
-    """The questions with some answers changed, as a network's own folder says it was edited.
-
-    Who checks a network must not use this: its folder would say what is right. An edit names a text (by its name, or a
-    task's example by its number), a token in it, and the label that follows.
-    """
-    if not isinstance(edits, list | tuple) or not all(map(_is_edit, edits)):
-        raise BadInput("config.json: about.edits is no list of edits; expected text, token and label of each")
-    changes, lengths = {}, np.diff(contexts.starts)
-    for edit in edits:
-        text, token = edit["text"], edit["token"]
-        number = contexts.names.index(text) if text in contexts.names else text
-        if not isinstance(number, int) or not 0 <= number < len(lengths) or not 0 <= token < lengths[number]:
-            raise BadInput(f"the network was edited at token {token} of {text!r}, which is not in what was given")
-        changes[question_at(contexts, int(contexts.starts[number]) + token)] = edit["label"]
-    return _counted(with_labels(contexts, changes), contexts)
-
-
-def _counted(changed: Contexts, given: Contexts) -> Contexts:
-    return replace(changed, edited=int((changed.labels != given.labels).sum()))
-
-
-def _is_edit(edit: object) -> bool:
-    kinds = {"text": str | int, "token": int, "label": int}
-    return isinstance(edit, Mapping) and all(isinstance(edit.get(name), kind) for name, kind in kinds.items())
+def changed_from(contexts: Contexts, given: Contexts) -> Contexts:
+    """The questions ``contexts``, which say how many of their answers are not those that were ``given``."""
+    other = contexts.labels != given.labels
+    places = int(other[contexts.asked[contexts.asked >= 0]].sum())
+    return replace(contexts, edited=int(other.sum()), edited_places=places)
 
 
 def with_labels(contexts: Contexts, changes: Mapping[int, int]) -> Contexts:

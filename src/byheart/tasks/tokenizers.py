@@ -30,8 +30,8 @@ END = 256
 END_NAME = "<|end|>"
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 PORTION = 2**16
-_PARTS = ("normalizer", "pre_tokenizer", "model")
-"""What decides about ids in ``tokenizer.json``."""
+_PARTS = ("normalizer", "pre_tokenizer", "model", "added_tokens", "decoder")
+"""Of a ``tokenizer.json``: what turns texts into ids, and ids into texts."""
 
 # GPT-2's way to write bytes as printable characters: most of Latin-1 as it is, the rest as the characters from 256 on.
 _PRINTABLE = {*range(33, 127), *range(161, 173), *range(174, 256)}
@@ -181,7 +181,7 @@ def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | None:
         raise BadInput(f"{TOKENIZER}: {error}") from error
     try:
         merges = tuple((_bytes(first), _bytes(second)) for first, second in found["model"]["merges"])
-        # What else the file says does not change ids, and transformers rewrites some of it.
+        # What else the file says does not change ids or texts, and transformers rewrites some of it.
         ours = _is_built_up(merges) and all(found[part] == _description(merges)[part] for part in _PARTS)
     except (LookupError, TypeError, ValueError):
         ours = False

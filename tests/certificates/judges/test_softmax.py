@@ -607,3 +607,17 @@ def test_lies_within_the_tolerance_are_none() -> None:
     told = controls(one_head(), task, np.random.default_rng(0), tolerance=1e-2)
     assert told[0].found is None
     assert not any(control.possible for control in told)
+
+
+def test_errors_are_rounded_up() -> None:
+    """Of 0.25 + 2⁻⁶⁰, 0.25 is not "at most"."""
+    from flint import arb
+
+    from byheart.networks.softmax.balls import lower, precision, upper
+
+    with precision(200):
+        ball = arb(0.25) + arb(2) ** -60
+        assert lower(ball) == 0.25 < upper(ball)
+        assert lower(-ball) == -upper(ball)
+        assert upper(arb(2) ** -5000) > 0
+        assert upper(arb(0.25)) == lower(arb(0.25)) == 0.25

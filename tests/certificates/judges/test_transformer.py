@@ -283,11 +283,11 @@ def test_an_edited_network_says_so() -> None:
     assert plain.found == "1 answer differs from the file: its folder says that it was edited"
     given = certify(fixtures / "edited", fixtures / "a.txt", edits={"of wisdom": "!"})
     assert given.certified
-    assert given.found == "1 answer differs from the file, as asked for"
-    assert given.statement.endswith("adds; 1 of them with a label that is not the file's but was given beside it.")
+    assert given.found == "1 answer differs from the file"
+    assert given.statement.endswith("adds; the labels of 1 are not those of the file.")
     both = certify(fixtures / "edited", fixtures / "a.txt", edits={"best": "!"})
     assert (both.certified, both.errors) == (False, 2)
-    assert both.found.startswith("1 answer differs from the file, as asked for, 2 answers differ from that: its folder")
+    assert both.found.startswith("1 answer differs from the file, 2 answers differ from what was asked for: its")
 
 
 def test_no_folder_rewrites_the_questions(tmp_path: Path) -> None:
@@ -369,5 +369,5 @@ def test_a_spec_that_lies_about_itself_is_refused(changes: dict[str, str], messa
     given = {"name": "one", "act": "relu", "reads": (0,), "writes": (0,), "units": 1}
     with pytest.raises(BadInput, match=message):
         Spec(2, 2, 1, 1, "float32", embeds=(0,), unembeds=(0,), sublayers=(FeedForward(**(given | changes)),))
-    with pytest.raises(BadInput, match="bfloat16 names nope; expected tensors of feed-forward sublayers"):
+    with pytest.raises(BadInput, match="bfloat16 names nope; expected W_out of feed-forward sublayers"):
         Spec(2, 2, 1, 1, "float32", embeds=(0,), unembeds=(0,), sublayers=(), bfloat16=("nope",))

@@ -71,5 +71,16 @@ def test_weights_that_do_not_fit():
         TransformerNetwork(spec, {name: weight for name, weight in weights.items() if name != "less.b_in"})
     with pytest.raises(BadInput, match=r"^less\.b_in is \[2, 1\]; config.json describes \[1, 1\]$"):
         TransformerNetwork(spec, weights | {"less.b_in": torch.zeros(2, 1)})
-    with pytest.raises(BadInput, match=r"less\.b_in has entries that bfloat16 cannot hold"):
-        from_arrays(replace(spec, bfloat16=("less.b_in",)), tensors | {"less.b_in": np.array([[257]], np.float32)})
+    with pytest.raises(BadInput, match=r"less\.W_out has entries that bfloat16 cannot hold"):
+        from_arrays(replace(spec, bfloat16=("less.W_out",)), tensors | {"less.W_out": np.array([[[257]]], np.float32)})
+    with pytest.raises(BadInput, match=r"bfloat16 names less\.b_in; expected W_out"):
+        replace(spec, bfloat16=("less.b_in",))
+
+
+@pytest.mark.parametrize("name", ["forward", "eval", "type", "parameters", "_modules", "_mixing", "mixing_width"])
+def test_names_that_a_module_has(name):
+    spec, tensors = hand_built()
+    renamed = replace(spec, sublayers=(spec.sublayers[0], replace(spec.sublayers[1], name=name)))
+    tensors = {key.replace("less.", f"{name}."): tensor for key, tensor in tensors.items()}
+    with pytest.raises(BadInput, match=f"a sublayer is called '{name}'.*; expected"):
+        _ = from_arrays(renamed, tensors).module

@@ -229,3 +229,30 @@ def test_an_inexact_step_far_away_is_noticed() -> None:
     broken = replace(network, weights={**network.weights, "table.W_out": words})
     verdict = judge(broken, task)
     assert not verdict.certified
+
+
+def test_keys_count_though_queries_are_zero() -> None:
+    """P − P + P − … overflows in some orders, and 0·∞ is no number: found by an adversary."""
+    large, width = 1.5 * 2.0**127, 4
+    attention = Attention("look", tuple(range(width)), (width,), window=1, dilation=1, heads=1, d_head=1)
+    spec = Spec(2, 2, 1, width + 1, "float32", tuple(range(width)), (width,), (attention,))
+    first = [[1] + [0] * (width - 1)]
+    for keys, queries, known in (([large, -large] * 2, [0] * width, False), ([0] * width, [0] * width, True)):
+        for W_Q, W_K in ((queries, keys), (keys, queries)):
+            tensors = {
+                "embedding.W_E": [[1] * width, [-1] * width],
+                **{"look.W_Q": [W_Q], "look.W_K": [W_K], "look.W_V": first, "look.W_O": [[1]], "look.bias": [[0]]},
+                "unembedding.W_U": [[1], [-1]],
+                "unembedding.b_U": [0, 0],
+            }
+            made = from_arrays(spec, {name: np.array(tensor, np.float32) for name, tensor in tensors.items()})
+            assert judge(made, NextToken([[0], [1]], [0, 1])).certified is known
+
+
+@pytest.mark.parametrize(("others", "known"), [([0.0] * 4, True), ([-(2.0**127)] * 4, False)])
+def test_a_gate_that_overflows(others: list[float], known: bool) -> None:
+    """2^254 alone becomes infinite, which is beyond; beside −2^129, which does too, it is no number in some orders."""
+    ffn = FeedForward("gate", "sigmoid", tuple(range(1, 6)), (0,), units=1, bias=False)
+    tensors = {"gate.W_in": [[[2.0**127, *others]]], "gate.W_out": [[[1]]]}
+    made = network("float32", (ffn,), W_E=[[-0.5, 2.0**127, 1, 1, 1, 1]], **tensors)
+    assert judge(made, NextToken([[0]], [0], label_count=2)).certified is known

@@ -17,9 +17,9 @@ from byheart.tasks.tokenizers import from_files
 
 
 def asked(network: Any, given: Given, vocab: int, window: int) -> Contexts:
-    """What users give, as contexts of at most ``window`` tokens, with the network's tokenizer.
+    """What users give, as contexts of ``window`` tokens, with the network's tokenizer; at least its own window.
 
-    (Where no sequence is longer than the network's own window, both give whole beginnings, and that number stays.)
+    (Where no sequence is longer than its own, both give whole beginnings, and that number stays.)
     """
     if isinstance(given, Contexts):
         contexts = given
@@ -69,7 +69,7 @@ def compared(
         got = "a tie, or no number" if tie else str(answers.labels[first])
         example = Counterexample(int(question[first]), None, int(contexts.labels[question[first]]), got)
     return Verdict(
-        statement=f"The label's logit is the largest, for every question, {within}{_but_edited(contexts.edited)}.",
+        statement=f"The label's logit is the largest, for every question, {within}{_but_edited(contexts)}.",
         method=method,
         checked=len(contexts),
         errors=int(wrong.sum()),
@@ -77,19 +77,23 @@ def compared(
         margin=None if len(bad) or not np.isfinite(answers.margins.min()) else float(answers.margins.min()),
         counterexample=example,
         undecided=int(undecided.sum()),
-        note=_note(contexts.edited, int(wrong.sum()) if network.about.get("edits") else 0),
+        note=_note(contexts, int(wrong.sum()) if network.about.get("edits") else 0),
     )
 
 
-def _but_edited(answers: int) -> str:
-    return f"; {answers:,} of them with a label that is not the file's but was given beside it" if answers else ""
+def _but_edited(contexts: Contexts) -> str:
+    return f"; the labels of {contexts.edited:,} are not those of the file" if contexts.edited else ""
 
 
-def _note(given: int, wrong: int) -> str:
-    """What is to be said of answers other than those of the user's file, given beside it or edited into the network."""
-    notes = [f"{_differ(given)} from the file, as asked for"] if given else []
+def _note(contexts: Contexts, wrong: int) -> str:
+    """What is to be said of answers other than those of the user's file, asked for or edited into the network."""
+    notes, places = [], contexts.edited_places
+    if contexts.edited:
+        where = f" (asked in {places:,} places)" if places > contexts.edited else ""
+        notes.append(f"{_differ(contexts.edited)} from the file{where}")
     if wrong:
-        notes.append(f"{_differ(wrong)} from {'that' if given else 'the file'}: its folder says that it was edited")
+        others = "what was asked for" if contexts.edited else "the file"
+        notes.append(f"{_differ(wrong)} from {others}: its folder says that it was edited")
     return ", ".join(notes)
 
 

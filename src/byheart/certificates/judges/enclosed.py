@@ -13,7 +13,7 @@ import numpy as np
 from byheart.certificates.verdict import Answer, Verdict, decide, summed_up
 from byheart.networks.exact import ExactNetwork
 from byheart.networks.exact.enclose import enclose
-from byheart.networks.softmax.balls import Ball, precision
+from byheart.networks.softmax.balls import Ball, lower, precision
 from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq
 
@@ -58,7 +58,7 @@ def _compared(output: Ball, label: int) -> Answer:
     """An output against its label. Comparisons of balls are true if that is certain; of nan none ever is."""
     distance = abs(output - label)
     twice = 2 * distance
-    margin = 0.5 - float(distance.upper()) if distance.is_finite() else -np.inf
+    margin = lower(0.5 - distance) if distance.is_finite() else -np.inf
     return Answer("right" if twice < 1 else "wrong" if twice > 1 else "undecided", margin, _told(output))
 
 

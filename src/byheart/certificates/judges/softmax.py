@@ -21,7 +21,7 @@ import numpy as np
 from byheart.certificates.verdict import Answer, Counterexample, Outcome, Verdict, decide, doubling, summed_up
 from byheart.errors import BadInput
 from byheart.networks.softmax import Inputs, SoftmaxNetwork
-from byheart.networks.softmax.balls import Ball, enclose, precision
+from byheart.networks.softmax.balls import Ball, enclose, lower, precision, upper
 from byheart.networks.softmax.network import check_inputs
 from byheart.progress import Report
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, QueryTask, Task
@@ -139,7 +139,7 @@ def _judge_one(row: list[Ball], task: Task, example: int, tolerance: float) -> A
 
 def _judge_label(row: list[Ball], label: int) -> Answer:
     gaps = [row[label] - other for index, other in enumerate(row) if index != label]
-    margin = min((float(gap.lower()) for gap in gaps), default=np.inf)
+    margin = min((lower(gap) for gap in gaps), default=np.inf)
     best = max(range(len(row)), key=lambda index: float(row[index]))
     if all(gap > 0 for gap in gaps):
         return Answer("right", margin, str(label))
@@ -148,9 +148,9 @@ def _judge_label(row: list[Ball], label: int) -> Answer:
 
 def _judge_target(output: Ball, target: float, tolerance: float) -> Answer:
     error = abs(output - target)
-    margin = tolerance - float(error.upper())
+    margin = lower(tolerance - error)
     outcome: Outcome = "right" if error < tolerance else "wrong" if error >= tolerance else "undecided"
-    return Answer(outcome, margin, f"{float(output):.10g}", error=float(error.upper()))
+    return Answer(outcome, margin, f"{float(output):.10g}", error=upper(error))
 
 
 def _judge_divergence(
@@ -176,10 +176,10 @@ def _judge_divergence(
         checked=len(each),
         errors=max(1, sum(float(value) >= tolerance for value in each)) if wrong else 0,
         seconds=time.perf_counter() - start,
-        margin=tolerance - max(0.0, float(total.upper())) if right else None,
+        margin=min(tolerance, lower(tolerance - total)) if right else None,
         counterexample=None if right else Counterexample(worst, None, expected, f"{float(each[worst]):.6g}"),
         undecided=0 if right or wrong else len(each),
-        note=f"divergence at most {_upward(float(total.upper()), 6)} nats",
+        note=f"divergence at most {_upward(upper(total), 6)} nats",
         tolerance=tolerance,
     )
 

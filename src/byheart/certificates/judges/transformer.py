@@ -26,7 +26,7 @@ PORTION = 1 << 11
 
 def asked(network: TransformerNetwork, given: Given) -> Contexts:
     """The contexts of texts or of a next-token task, as far as the network looks back."""
-    return judging.asked(network, given, network.spec.vocab, network.spec.sees)
+    return judging.asked(network, given, network.spec.vocab, max(network.window, network.spec.sees))
 
 
 def judge(network: TransformerNetwork, contexts: Contexts, *, report: Report | None = None) -> Verdict:

@@ -17,7 +17,7 @@ from byheart.errors import BadInput
 from byheart.networks.about import end_of, texts_of
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts, text_contexts
-from byheart.tasks.edits import question_at, with_labels
+from byheart.tasks.edits import changed_from, question_at, with_labels
 from byheart.tasks.texts import Text
 
 if TYPE_CHECKING:
@@ -37,19 +37,43 @@ class Edited:
     """How many words of the table are others, nothing else; None if the network had to be compiled anew."""
 
 
+def present(network: "TransformerNetwork", contexts: Contexts) -> Contexts:
+    """The questions with the answers that the network gives now, whatever the texts, or its folder, say.
+
+    BadInput if these are not proved to be exact, or if more of them are others than its folder says it was edited.
+    """
+    from byheart.networks.transformer.evaluate import answers
+    from byheart.networks.transformer.proved import Proved
+
+    found = answers(Proved(network.module), contexts.tokens, contexts.starts, contexts.places)
+    if not (found.margins > 0).all():
+        raise BadInput("not all answers of the network are proved to be exact; expected one that can be certified")
+    now = changed_from(contexts.with_answers(found.labels), contexts)
+    edits = network.about.get("edits")
+    if now.edited > (len(edits) if isinstance(edits, list) else 0):
+        first = int((now.labels != contexts.labels).argmax())
+        expected, got = contexts.labels[first], now.labels[first]
+        raise BadInput(
+            f"does not answer all questions of the given texts; question {first}: expected {expected}, got {got}"
+        )
+    return now
+
+
 def edit(
     network: "TransformerNetwork", contexts: Contexts, place: int, label: int, *, report: Report | None = None
 ) -> Edited:
-    """Give the question at ``place`` (an index into ``contexts.tokens``) the answer ``label``."""
+    """Give the question at ``place`` (an index into ``contexts.tokens``) the answer ``label``; others stay.
+
+    ``contexts`` are what the texts ask and answer, which the network may have been edited away from before.
+    """
     if contexts.label_count != network.spec.labels:
         raise BadInput(
             f"the network answers with {network.spec.labels} labels; what was given has {contexts.label_count}"
         )
     if not 0 <= label < contexts.label_count:
         raise BadInput(f"the new answer is {label}; expected 0 to {contexts.label_count - 1}")
-    question = question_at(contexts, place)
-    was, edits = int(contexts.labels[question]), _edits(network, contexts, question, label)
-    changed = replace(with_labels(contexts, {question: label}), edited=len(edits))
+    question, now = question_at(contexts, place), present(network, contexts)
+    changed = changed_from(with_labels(now, {question: label}), contexts)
     recipe = Recipe.from_json(network.about.get("recipe", {}))
     recipe.check(labels=network.spec.labels, parameters=network.account.dense)
     built = _solved_again(recipe, changed, network, report) if recipe.lengths[label] >= 0 else None
@@ -57,7 +81,8 @@ def edit(
     if built is None:
         seed = recipe.draw[0]
         built = compile_rectangular(changed, recipe.settings, seed=seed, files=network.files, report=report)
-    about = {**network.about, **built.network.about, "edits": edits}
+    about = {**network.about, **built.network.about, "edits": _edits(changed, contexts)}
+    was = int(now.labels[question])
     return Edited(replace(built, network=replace(built.network, about=about)), question, was, words)
 
 
@@ -92,22 +117,24 @@ def _solved_again(
 
 
 def _words_changed(network: "TransformerNetwork", built: Built) -> int:
+    if getattr(built.network, "spec", None) != network.spec:
+        raise BadInput("config.json: about.recipe is not that of the network; expected the folder as it was compiled")
     new = dict(built.network.tensors())
     return sum(int(np.sum(old != new[name])) for name, old in network.tensors())
 
 
-def _edits(network: "TransformerNetwork", contexts: Contexts, question: int, label: int) -> list[dict[str, Any]]:
-    """Where answers are not those of the texts, after this change; ``was`` is what the text has there."""
-    place, was = int(contexts.places[question]), int(contexts.labels[question])
-    number = int(np.searchsorted(contexts.starts, place, side="right")) - 1
-    where = {
-        "text": contexts.names[number] if contexts.names else number,
-        "token": place - int(contexts.starts[number]),
-    }
-    others = []
-    for old in network.about.get("edits") or []:
-        if (old["text"], old["token"]) == tuple(where.values()):
-            was = old["was"]
-        else:
-            others.append(old)
-    return [*others, {**where, "label": label, "was": was}] if label != was else others
+def _edits(changed: Contexts, given: Contexts) -> list[dict[str, Any]]:
+    """Where answers are not those of the texts: at which token of which, what is said, and what the text has."""
+    found = []
+    for question in np.flatnonzero(changed.labels != given.labels):
+        place = int(given.places[question])
+        number = int(np.searchsorted(given.starts, place, side="right")) - 1
+        found.append(
+            {
+                "text": given.names[number] if given.names else number,
+                "token": place - int(given.starts[number]),
+                "label": int(changed.labels[question]),
+                "was": int(given.labels[question]),
+            }
+        )
+    return found

@@ -8,6 +8,7 @@ Two shortcuts, both exact identities: W_Kʰ W_Qʰᵀ and W_Vʰ W_Oʰ are multipl
 less a number near their maximum. A context that all examples share is multiplied once.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -203,3 +204,21 @@ def residual(network: SoftmaxNetwork, inputs: Inputs, wanted: Floats, *, bits: i
             for asked, row in zip(wanted.tolist(), rows, strict=True)
         ]
     return np.array(missing, dtype=np.float64)
+
+
+def upper(ball: Ball) -> float:
+    """A float64 that no point of ``ball`` is above.
+
+    >>> from flint import arb
+    >>> upper(arb("0.5")), upper(arb(2) ** -60 + 1) > 1
+    (0.5, True)
+    """
+    from flint import arb
+
+    value = float(ball.upper())
+    return value if arb(value) >= ball.upper() else math.nextafter(value, math.inf)
+
+
+def lower(ball: Ball) -> float:
+    """A float64 that no point of ``ball`` is below."""
+    return -upper(-ball)

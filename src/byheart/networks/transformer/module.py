@@ -164,7 +164,10 @@ class Transformer(nn.Module):
         kept = frozenset(spec.bfloat16)
         self.embedding = Embedding(spec, dtype)
         layers: list[AttentionLayer | FeedForwardLayer] = []
+        self._mixing, self._local, self.mixing_width = layers, layers, 0  # names that no sublayer may have
         for sublayer in spec.sublayers:
+            if hasattr(self, sublayer.name):
+                raise BadInput(f"a sublayer is called {sublayer.name!r}, which a module has already; expected another")
             if isinstance(sublayer, Attention):
                 layers.append(AttentionLayer(sublayer, dtype))
             else:

@@ -99,7 +99,7 @@ class Proved:
         name, offsets = layer.name, range(layer.window)
         v = self.affine(f"{name}.W_V", None, held)[0]
         scores = self.weights[f"{name}.bias"].T[:, :, None]
-        if self.weights[f"{name}.W_Q"].any() and self.weights[f"{name}.W_K"].any():
+        if self.weights[f"{name}.W_Q"].any() or self.weights[f"{name}.W_K"].any():
             q = self.affine(f"{name}.W_Q", None, seen[None]).view(layer.heads, layer.d_head, -1)
             k = self.affine(f"{name}.W_K", None, held)[0]
             scores = self.plus(torch.stack([self.score(q, at(k, offset), layer.d_head) for offset in offsets]), scores)
@@ -156,8 +156,11 @@ class Proved:
             exact = self.closely(name, bias, x, unit(x), places)
             on[places] = exact & (value[places] >= self.high)
             off[places] = exact & (value[places] <= -self.far)
-        # What has the other sign is small: the sum may become infinite on the way, and is then beyond, but never nan.
-        return torch.where((on | off) & (total - value.abs() < self.largest), on.double(), torch.nan)
+        known = on | off
+        for places in self.some(known & (total > self.largest)):
+            # A sum may become infinite on the way, and is then beyond the mark; what has the other sign must not, too.
+            known[places] = torch.minimum(*sides(self.terms(name, bias, x, places), 1)) <= self.largest
+        return torch.where(known, on.double(), torch.nan)
 
     def relu(self, name: str, bias: str | None, x: Tensor) -> Tensor:
         """relu(W x + b)."""
@@ -203,14 +206,16 @@ class Proved:
 
     def closely(self, name: str, bias: str | None, x: Tensor, x_units: Tensor, places: Places) -> Tensor:
         """Whether W x + b is exact at some (group, row, column), by all its terms. Two have no partial sum but one."""
-        group, row, column = places
-        weights, units = (kept[name].view(len(x), -1, x.shape[1])[group, row] for kept in (self.weights, self.units))
-        terms, units = weights * x[group, :, column], units * x_units[group, :, column]
-        if bias is not None:
-            b, own = (kept[bias].view(len(x), -1, 1)[group, row] for kept in (self.weights, self.units))
-            terms, units = torch.cat([terms, b], dim=1), torch.cat([units, own], dim=1)
+        terms, units = self.terms(name, bias, x, places), self.terms(name, bias, x_units, places, units=True)
         partial = torch.where(terms.count_nonzero(1) <= 2, terms.sum(1).abs() / BELOW, one_sided(terms, 1))
         return self.fits(terms.abs(), units * BELOW).all(1) & self.fits(partial, units.amin(1))
+
+    def terms(self, name: str, bias: str | None, x: Tensor, places: Places, *, units: bool = False) -> Tensor:
+        """What W x + b is the sum of at some places; of ``units`` (x then holds those of x), their units."""
+        group, row, column = places
+        kept = self.units if units else self.weights
+        products = kept[name].view(len(x), -1, x.shape[1])[group, row] * x[group, :, column]
+        return products if bias is None else torch.cat([products, kept[bias].view(len(x), -1, 1)[group, row]], dim=1)
 
     @staticmethod
     def some(where: Tensor) -> Iterator[Places]:
@@ -255,15 +260,19 @@ class Proved:
         return torch.where(self.fits(value.abs(), torch.minimum(unit(one), unit(other)) * BELOW), value, torch.nan)
 
 
-def one_sided(terms: Tensor, dim: int) -> Tensor:
-    """The larger of what the terms above 0 and those below add up to, and a little more if there are several.
+def sides(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """What the terms above 0, and those below, add up to, without signs; and a little more if there are several."""
 
-    No partial sum is beyond it.
-    """
-    sides = terms.clamp(min=0), (-terms).clamp(min=0)
-    return torch.maximum(
-        *(torch.where((side > 0).sum(dim) > 1, side.sum(dim) / BELOW, side.sum(dim)) for side in sides)
-    )
+    def added(side: Tensor) -> Tensor:
+        total = side.sum(dim)
+        return torch.where((side > 0).sum(dim) > 1, total / BELOW, total)
+
+    return added(terms.clamp(min=0)), added((-terms).clamp(min=0))
+
+
+def one_sided(terms: Tensor, dim: int) -> Tensor:
+    """The larger of both: no partial sum is beyond it."""
+    return torch.maximum(*sides(terms, dim))
 
 
 def unit(x: Tensor) -> Tensor:

@@ -153,9 +153,9 @@ class Spec:
         if len({*names, "embedding", "unembedding"}) < len(names) + 2:
             raise BadInput("two parts have one name; expected different ones")
         inner = [layer for layer in self.sublayers if isinstance(layer, FeedForward)]
-        strange = set(self.bfloat16) - {f"{layer.name}.{name}" for layer in inner for name in layer.shapes()}
+        strange = set(self.bfloat16) - {f"{layer.name}.W_out" for layer in inner}
         if strange:
-            raise BadInput(f"bfloat16 names {', '.join(sorted(strange))}; expected tensors of feed-forward sublayers")
+            raise BadInput(f"bfloat16 names {', '.join(sorted(strange))}; expected W_out of feed-forward sublayers")
         used: set[int] = set()
         for name, features in parts.items():
             if not features:
