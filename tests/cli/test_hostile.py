@@ -273,3 +273,33 @@ def test_a_network_that_is_wide_is_read_in_small_portions(monkeypatch: pytest.Mo
     found = evaluate.answers(network.module, np.zeros(2, np.int64), np.array([0, 2]), np.array([0, 1]))
     assert found.labels.tolist() == [0, 0]
     assert portions == [evaluate.MOST_NUMBERS // labels]
+
+
+def test_a_certificate_that_is_a_link(work: Path, run: Run) -> None:
+    """The folder is a stranger's, and the link leads to a certificate of one's own."""
+    (work / "a.txt").write_text(TEXT)
+    for name in ("mine", "theirs"):
+        assert run("compile", "a.txt", "-o", name).code == 0
+    before = (work / "mine" / "certificate.json").read_bytes()
+    (work / "theirs" / "certificate.json").unlink()
+    (work / "theirs" / "certificate.json").symlink_to(work / "mine" / "certificate.json")
+    assert "is a link, which somebody else may have laid" in run("certify", "theirs", "a.txt").complaint
+    assert (work / "mine" / "certificate.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(("groups", "units"), [(6 * 10**9, "a"), (10**18, "a"), (9 * 10**18, [1]), (1, None)])
+def test_units_that_are_no_numbers(work: Path, run: Run, groups: int, units: object) -> None:
+    """A string times six billion is six gigabytes."""
+    (work / "a.txt").write_text(TEXT)
+    assert run("compile", "a.txt", "-o", "net").code == 0
+    config = json.loads((work / "net" / "config.json").read_text())
+    parts = {"up": "diagonal", "reads": [], "writes": [], "up_reads": [], "groups": groups, "units": units}
+    config["spec"]["sublayers"].append({"kind": "feed-forward", "name": "odd", "act": "relu", **parts})
+    (work / "net" / "config.json").write_text(json.dumps(config))
+    assert "expected whole numbers" in run("show", "net").complaint
+
+
+def test_a_network_without_layers(work: Path, run: Run) -> None:
+    empty = ExactNetwork((), inputs="tokens", outputs="last", length=1)
+    networks.save(empty, work / "net")
+    assert run("show", "net").code in (0, 2)

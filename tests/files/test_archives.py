@@ -112,3 +112,12 @@ def test_names(tmp_path: Path) -> None:
         read_arrays(tmp_path / "t.npz")
     with pytest.raises(BadInput, match="holds 99 arrays; expected at most 32"):
         read_arrays(archive(tmp_path / "t.npz", **{f"a{k}": one for k in range(99)}))
+
+
+@pytest.mark.parametrize("way", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_packed_in_other_ways(tmp_path: Path, way: int) -> None:
+    """Some kilobytes of bzip2 become gigabytes before anybody can count them."""
+    with zipfile.ZipFile(tmp_path / "t.npz", "w", way) as file:
+        file.writestr("a.npy", npy(header(), bytes(8)))
+    with pytest.raises(BadInput, match="'a' is packed in an unknown way; expected stored or deflated"):
+        read_arrays(tmp_path / "t.npz")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -356,3 +357,34 @@ def test_outputs_are_no_inputs(tmp_path: Path) -> None:
     check_apart(tmp_path / "a.txt.png", text)
     check_apart(None, text)
     check_file(tmp_path / "b.txt")
+
+
+def test_a_room_that_somebody_laid(tmp_path: Path) -> None:
+    """Reading a name that is not there moves nothing out of a stranger's folder, and signs no stranger's file."""
+    victim = tmp_path / "victim"
+    (victim / "before").mkdir(parents=True)
+    (victim / "lock").write_text("mine")
+    room_of(tmp_path / "gone").symlink_to(victim)
+    recover(tmp_path / "gone")
+    assert (names(victim), (victim / "lock").read_text()) == (["before", "lock"], "mine")
+    assert not (tmp_path / "gone").exists()
+    with pytest.raises(BadInput, match="is in the way, and not Byheart's"):
+        save(tmp_path / "gone", "new")
+
+
+@pytest.mark.parametrize("planted", ["lock", "before"])
+def test_links_in_a_room(tmp_path: Path, planted: str) -> None:
+    victim, room = tmp_path / "victim", room_of(tmp_path / "net")
+    room.mkdir()
+    if planted == "lock":
+        victim.touch()
+        os.link(victim, room / "lock")
+    else:
+        victim.mkdir()
+        (room / "lock").write_text(locks.SIGNATURE)
+        (room / "before").symlink_to(victim)
+    for act in (recover, lambda place: save(place, "new")):
+        with suppress(BadInput):
+            act(tmp_path / "net")
+    assert not (tmp_path / "net").exists()
+    assert victim.is_dir() or victim.read_text() == ""

@@ -72,6 +72,8 @@ class CertifyCommand:
         if self.sample is not None and not self.second_opinion:
             raise BadInput("--sample is for a second opinion; expected --second-opinion too")
         if not self.recheck and self.network.is_dir():
+            if self.out is None and path.is_symlink():
+                raise BadInput(f"{path}: is a link, which somebody else may have laid; remove it, or give -o")
             check_place(path)
             check_apart(path, self.task, *self.files)
         with steps("reading", quiet=self.json):

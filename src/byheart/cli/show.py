@@ -69,14 +69,14 @@ def _facts(network: "Network") -> dict[str, str]:
     facts["entries"] = f"at most {account.max_bits} bits per entry"
     if network.padded != account.dense:
         facts["padded"] = f"{network.padded:,} padded to one width"
-    if isinstance(bits, float):
+    if isinstance(bits, float) and account.dense:
         facts["bits"] = f"{bits / account.dense:.1f} bits memorized per parameter"
     return facts
 
 
 def _print(title: str, account: "Account", parts: "dict[str, Account]") -> None:
     rows = table(title, "part", ">parameters", ">non-zero", "")
-    most = max(part.dense for part in parts.values())
+    most = max((part.dense for part in parts.values()), default=0) or 1
     for name, part in parts.items():
         bar = "█" * max(1, round(24 * part.dense / most))
         rows.add_row(name, number(part.dense), number(part.nonzero), bar)

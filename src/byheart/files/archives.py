@@ -33,6 +33,8 @@ _DTYPE = re.compile(r"""['"]descr['"]\s*:\s*['"]([<>|=]?[biufU]\d{1,3})['"]""")
 _ORDER = re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)""")
 _SHAPE = re.compile(r"""['"]shape['"]\s*:\s*\(([\d\s,]{0,400})\)""")
 
+_PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -55,6 +57,9 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     names = [_name(member) for member in members]
     if len(names) > MOST_MEMBERS or len(set(names)) < len(names):
         raise BadInput(f"{path}: holds {len(names)} arrays; expected at most {MOST_MEMBERS}, with different names")
+    packed = next((member for member in members if member.compress_type not in _PACKED), None)
+    if packed is not None:  # what else there is unpacks without a bound
+        raise BadInput(f"{path}: {_name(packed)!r} is packed in an unknown way; expected stored or deflated")
     check_memory(TAKES * sum(member.file_size for member in members), str(path))
 
 

@@ -61,14 +61,17 @@ def _is_ours(room: Path) -> bool:
     if not stat.S_ISDIR(os.lstat(room).st_mode):
         return False
     held = set(os.listdir(room))
+    if BEFORE in held and not stat.S_ISDIR(os.lstat(room / BEFORE).st_mode):
+        return False
     if held <= {LOCK}:
         return not held or _signature(room / LOCK) in ("", SIGNATURE)
     return held <= {LOCK, DRAFT, READY, BEFORE, WASTE} and LOCK in held and _signature(room / LOCK) == SIGNATURE
 
 
 def _signature(lock: Path) -> str:
-    if not stat.S_ISREG(os.lstat(lock).st_mode):
-        return "no file"
+    found = os.lstat(lock)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        return "no file, or not of this name alone"
     with lock.open("rb") as file:
         return file.read(len(SIGNATURE)).decode(errors="replace")
 
@@ -81,6 +84,8 @@ def recover(place: Path) -> None:
     place = Path(os.path.realpath(place))
     if not os.path.lexists(place) and os.path.lexists(room_of(place) / BEFORE):
         with suppress(FileNotFoundError):  # the writer lives, and has gone on meanwhile
+            if not _is_ours(room_of(place)):
+                return
             lock = Lock(room_of(place) / LOCK, place)
             try:
                 if not os.path.lexists(place):

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import stat
+from collections import Counter
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NoReturn
@@ -40,10 +41,11 @@ def read_bytes(path: Path, *, most: int | None = None, takes: int = 1) -> bytear
     knows what to say about a file that is not there.
     """
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer waits
+    found = os.fstat(file)
+    if stat.S_ISDIR(found.st_mode):
+        os.close(file)
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     with os.fdopen(file, "rb") as source:
-        found = os.fstat(file)
-        if stat.S_ISDIR(found.st_mode):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(found.st_mode):
             raise BadInput(f"{path}: is no file; expected one that can be read as a whole, not a pipe or a device")
         if most is not None and found.st_size > most:
@@ -114,8 +116,8 @@ def check_depth(text: str) -> None:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        doubled = next(key for key in keys if keys.count(key) > 1)
+        times = Counter(key for key, _ in pairs)
+        doubled = next(key for key, count in times.items() if count > 1)
         raise BadInput(f"the key {doubled!r} stands there twice; expected different keys")
     return found
 

@@ -17,6 +17,8 @@ from byheart.files.reading import MOST_JSON, parsed, read_bytes
 FORMATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
 """What networks are kept in. numpy has no bfloat16: such a tensor comes as the 16 bits of each number."""
 MOST_AXES = 8
+MOST_ENTRIES = 1 << 48
+"""Of a tensor, where no size were 0: numpy counts them in 64 bits."""
 
 
 def read_tensors(path: Path, formats: tuple[str, ...], *, takes: int = 2) -> dict[str, NDArray[Any]]:
@@ -45,7 +47,8 @@ def _span(name: str, entry: object, formats: tuple[str, ...]) -> tuple[int, int]
     if entry["dtype"] not in formats:
         raise BadInput(f"{name!r} is {entry['dtype']!r}; expected {' or '.join(formats)}")
     shape, offsets = entry["shape"], entry["data_offsets"]
-    if not _are_sizes(shape) or not _are_sizes(offsets) or len(offsets) != 2 or len(shape) > MOST_AXES:
+    fits = _are_sizes(shape) and len(shape) <= MOST_AXES and prod(size or 1 for size in shape) <= MOST_ENTRIES
+    if not fits or not _are_sizes(offsets) or len(offsets) != 2:
         raise BadInput(f"{name!r} has shape {shape!r} and offsets {offsets!r}; expected whole numbers")
     if offsets[1] - offsets[0] != prod(shape) * np.dtype(FORMATS[entry["dtype"]]).itemsize:
         raise BadInput(f"{name!r} has {offsets[1] - offsets[0]:,} bytes; expected those of {entry['dtype']} {shape}")

@@ -82,9 +82,11 @@ class FeedForward:
     up_bias: bool = False
 
     def __post_init__(self) -> None:
+        if type(self.units) is not int or type(self.groups) is not int or not 1 <= self.groups <= LARGEST:
+            raise BadInput(f"{self.name}: units {self.units!r:.40}, groups {self.groups!r:.40}; expected whole numbers")
         parts = {"reads": len(self.reads), "writes": len(self.writes), "up_reads": len(self.up_reads)}
         for name, size in parts.items():
-            if type(self.groups) is not int or self.groups < 1 or size % self.groups:
+            if size % self.groups:
                 raise BadInput(f"{self.name}: {name} has {size} features; expected a multiple of {self.groups} groups")
         if self.up == "diagonal" and len(self.up_reads) != self.groups * self.units:
             raise BadInput(f"{self.name}: a diagonal W_up reads {len(self.up_reads)}; expected one feature a unit")
