@@ -388,3 +388,18 @@ def test_links_in_a_room(tmp_path: Path, planted: str) -> None:
             act(tmp_path / "net")
     assert not (tmp_path / "net").exists()
     assert victim.is_dir() or victim.read_text() == ""
+
+
+def test_a_lock_is_not_taken_where_something_else_lies(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("processes of mine")
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("text", "pipe"):
+        with pytest.raises(BadInput, match=f"{name}: is in the way, and no lock of Byheart's"):
+            Lock(tmp_path / name)
+    assert names(tmp_path) == ["pipe", "text"]
+    assert (tmp_path / "text").read_text() == "processes of mine"
+
+
+def test_a_link_is_no_lock_that_is_held(tmp_path: Path) -> None:
+    (tmp_path / "lock").symlink_to("lock")
+    assert not is_locked(tmp_path / "lock")

@@ -130,7 +130,7 @@ def test_a_write_that_fails_halfway_leaves_no_half_line(tmp_path: Path, monkeypa
     with Run.create(tmp_path / "run", experiment(1, 2)) as run:
         run.append([row(run, 1)])
         monkeypatch.setattr(os, "write", full)
-        with pytest.raises(OSError, match="No space"):
+        with pytest.raises(BadInput, match=r"results\.jsonl: cannot be written: No space"):
             run.append([row(run, 2)])
         monkeypatch.undo()
         run.append([row(run, 2)])
@@ -395,3 +395,44 @@ def test_pipes_are_not_waited_for(tmp_path: Path) -> None:
     (tmp_path / "other" / "lock").unlink()
     os.mkfifo(tmp_path / "other" / "lock")
     assert not Run.open(tmp_path / "other").running
+
+
+@pytest.mark.parametrize("name", ["config.json", "results.jsonl", "experiment.py", "lock"])
+def test_nothing_is_written_through_a_link_in_a_run(tmp_path: Path, name: str) -> None:
+    squared(tmp_path / "run", experiment(1, 2))
+    inside, outside = tmp_path / "run" / name, tmp_path / "mine"
+    held = inside.read_text() if inside.exists() else "secret = 1"
+    outside.write_text(held.removesuffix("\n"))  # a last line that lacks its end would be mended
+    inside.unlink(missing_ok=True)
+    inside.symlink_to(outside)
+    for sweep in (experiment(1, 2), experiment(1, 2, name="others")):
+        with pytest.raises(BadInput, match=f"{name}: is a link"):
+            Run.resume(tmp_path / "run", sweep, source="CONFIGS = []")
+    assert outside.read_text() == held.removesuffix("\n")
+
+
+def test_a_run_may_be_a_link_itself(tmp_path: Path) -> None:
+    squared(tmp_path / "run", experiment(1))
+    (tmp_path / "link").symlink_to("run")
+    with Run.resume(tmp_path / "link", experiment(1)) as run:
+        assert run.done == 1
+
+
+def test_a_run_of_something_else_is_not_mended(tmp_path: Path) -> None:
+    squared(tmp_path / "run", experiment(1))
+    with (tmp_path / "run" / "results.jsonl").open("a") as file:
+        file.write('{"half a')
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    with pytest.raises(BadInput, match="expected one of others"):
+        Run.resume(tmp_path / "run", experiment(1, name="others"))
+    assert {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()} == before
+
+
+@pytest.mark.parametrize("config", [None, '{"a": 1}'])
+def test_a_file_called_lock_that_is_none_is_left_alone(tmp_path: Path, config: str | None) -> None:
+    (tmp_path / "lock").write_text("my own, not to be lost")
+    if config is not None:
+        (tmp_path / "config.json").write_text(config)
+    with pytest.raises(BadInput, match="in the way, and no lock of Byheart's" if config is None else "of a run"):
+        Run.resume(tmp_path, experiment(1))
+    assert (tmp_path / "lock").read_text() == "my own, not to be lost"

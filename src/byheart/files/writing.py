@@ -2,7 +2,8 @@
 
 Whatever happens to who writes, the name stands for the old or for the new, complete and on the disk. One process at a
 time writes to a name, others are told; what may not be replaced is asked for when the writing begins and again when the
-new takes its place (:mod:`byheart.files.claims`). Links are written through to what they stand for.
+new takes its place (:mod:`byheart.files.claims`). Links are written through to what they stand for, except inside
+folders that may be anybody's (:func:`check_unlinked`).
 """
 
 import os
@@ -22,6 +23,13 @@ def check_file(path: Path) -> None:
         raise BadInput(f"{path}: is a link to nothing; remove it, or choose another name")
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
         raise BadInput(f"{path}: is no file; expected a name for one")
+
+
+def check_unlinked(path: Path) -> None:
+    """BadInput if ``path`` is a link, or no file can be put there: for files in a folder that may be anybody's."""
+    if path.is_symlink():
+        raise BadInput(f"{path}: is a link, which is not written through here; remove it")
+    check_file(path)
 
 
 def check_apart(out: Path | None, *inputs: Path | None) -> None:
@@ -107,16 +115,22 @@ def write_text(path: Path, text: str, check: Rule = check_file) -> None:
 
 
 def append(path: Path, lines: str) -> None:
-    """Add lines to a file, for good: when this returns they are on the disk. If it cannot be done, none is added."""
+    """Add lines to a file, for good: when this returns they are on the disk. If it cannot be done, none is added.
+
+    A link is not written through.
+    """
+    check_unlinked(path)
     new = not path.exists()
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     size, data = os.fstat(file).st_size, lines.encode()
     try:
         while data:
             data = data[os.write(file, data) :]
         os.fsync(file)
-    except BaseException:
+    except BaseException as error:
         os.ftruncate(file, size)  # on a full disk: the next line must not be glued to half of this one
+        if isinstance(error, OSError):
+            raise BadInput(_said(path, error)) from error
         raise
     finally:
         os.close(file)
@@ -125,7 +139,11 @@ def append(path: Path, lines: str) -> None:
 
 
 def mend(path: Path, is_whole: Callable[[bytes], bool]) -> None:
-    """Cut half a line off the end of a file; or end its last line, if it is whole but for its end."""
+    """Cut half a line off the end of a file; or end its last line, if it is whole but for its end.
+
+    A link is not written through.
+    """
+    check_unlinked(path)
     try:
         data = bytes(read_bytes(path))
     except FileNotFoundError:
@@ -134,6 +152,9 @@ def mend(path: Path, is_whole: Callable[[bytes], bool]) -> None:
     if tail and is_whole(tail):
         append(path, "\n")
     elif tail:
-        with path.open("r+b") as file:
-            file.truncate(len(data) - len(tail))
-            os.fsync(file.fileno())
+        file = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
+        try:
+            os.ftruncate(file, len(data) - len(tail))
+            os.fsync(file)
+        finally:
+            os.close(file)

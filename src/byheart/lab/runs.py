@@ -10,7 +10,8 @@
 A process that is killed may leave half a line behind. Whoever reads ignores it, whoever resumes cuts it off, and a last
 line that lacks only its end is kept: no part of a JSON object is one itself, so a line that can be read is whole. A
 config counts as done when its line is written; failed ones are tried again on resuming, and the later line counts. One
-process writes at a time (:mod:`byheart.files.locks`).
+process writes at a time (:mod:`byheart.files.locks`). A folder may be anybody's: what it is is known before anything in
+it is written, and nothing is written through a link in it; it may be one itself.
 """
 
 import csv
@@ -32,7 +33,7 @@ from byheart.errors import BadInput
 from byheart.files.claims import is_leftover
 from byheart.files.locks import Lock, is_locked
 from byheart.files.reading import JSON_TAKES, parsed, read_bytes, read_json
-from byheart.files.writing import append, mend, new_file, write_text
+from byheart.files.writing import append, check_unlinked, mend, new_file, write_text
 from byheart.lab.experiments.experiment import Experiment, key, to_json
 from byheart.lab.former import renamed
 
@@ -105,6 +106,10 @@ class Run:
         folder, configs = Path(folder), keyed(experiment)
         if folder.exists() and not (folder / CONFIG).exists() and not _could_become_a_run(folder):
             raise BadInput(f"{folder}: exists and holds no run; choose another folder")
+        for name in OWN:
+            check_unlinked(folder / name)
+        if (folder / CONFIG).exists():
+            cls.open(folder)._check_same(experiment, configs)
         folder.mkdir(parents=True, exist_ok=True)
         lock = Lock(folder / LOCK)
         try:
@@ -113,7 +118,7 @@ class Run:
             run = cls(folder, lock)
             run._check_same(experiment, configs)
             if source is not None:
-                write_text(folder / SOURCE, source)
+                write_text(folder / SOURCE, source, check_unlinked)
             _write_about(folder, {**run.about, "sessions": [*run.about["sessions"], _session()]})
             run.about = _read_about(folder)
         except BaseException:
@@ -354,7 +359,8 @@ def _is_about(found: Mapping[str, Any]) -> bool:
 
 
 def _write_about(folder: Path, about: Mapping[str, Any]) -> None:
-    write_text(folder / CONFIG, json.dumps(about, ensure_ascii=False, allow_nan=False, indent=1) + "\n")
+    text = json.dumps(about, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    write_text(folder / CONFIG, text, check_unlinked)
 
 
 def _cell(value: Any) -> Any:
