@@ -224,3 +224,25 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("inside", ["figures", "figures/index.html"])
+def test_figures_are_not_drawn_through_links(here: Path, run: Run, inside: str) -> None:
+    run(*GO)
+    (here / "site").mkdir()
+    (here / "site" / "index.html").write_text("mine")
+    link = here / "run" / inside
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(here / "site" / link.relative_to(here / "run" / "figures"))
+    assert f"run/{inside}: is a link" in run("lab", "plot", "run").complaint
+    assert [path.read_text() for path in (here / "site").iterdir()] == ["mine"]
+
+
+def test_figures_that_cannot_be_written_leave_no_folder(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    run(*GO)
+    monkeypatch.setattr("byheart.report.page.write_page", full)
+    assert "No space left" in run("lab", "plot", "run", "-o", "deep/drawn").complaint
+    assert not (here / "deep").exists()

@@ -436,3 +436,21 @@ def test_a_file_called_lock_that_is_none_is_left_alone(tmp_path: Path, config: s
     with pytest.raises(BadInput, match="in the way, and no lock of Byheart's" if config is None else "of a run"):
         Run.resume(tmp_path, experiment(1))
     assert (tmp_path / "lock").read_text() == "my own, not to be lost"
+
+
+def test_what_cannot_be_read_hides_no_other_run(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        squared(tmp_path / name, experiment(1))
+    (tmp_path / "a" / "results.jsonl").unlink()
+    (tmp_path / "a" / "results.jsonl").mkdir()
+    assert [run.folder.name for run in runs_in(tmp_path)] == ["b"]
+
+
+def test_a_run_that_cannot_begin_leaves_no_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str, check: object) -> None:
+        raise BadInput(f"{path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr("byheart.lab.runs.write_text", full)
+    with pytest.raises(BadInput, match=r"config\.json: cannot be written: No space"):
+        Run.create(tmp_path / "deep" / "run", experiment(1))
+    assert list(tmp_path.iterdir()) == []

@@ -8,6 +8,7 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE, Json, console, print_json, steps, with_example
 from byheart.errors import BadInput
+from byheart.files.writing import made
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run
@@ -49,6 +50,8 @@ class LabPlot:
         with steps("compiling", quiet=self.json) as report:
             drawings = _drawings(runs, rows, report)
         title = ", ".join(dict.fromkeys(f"{run.name}, {run.about['scale']}" for run in runs))
+        if self.out is None:
+            _check_links(self.folders[0] / "figures")
         out = self.out or self.folders[0] / "figures"
         return self._write(out, title, drawings, _about(runs), _tables(runs), len(rows))
 
@@ -69,9 +72,8 @@ class LabPlot:
     ) -> int:
         from byheart.report.page import page, picture_of, write_page
 
-        out.mkdir(parents=True, exist_ok=True)
         files, pictures, missing = [], [], []
-        with steps("drawing", quiet=self.json) as report:
+        with made(out), steps("drawing", quiet=self.json) as report:
             for index, drawing in enumerate(drawings):
                 if report is not None:
                     report(index, len(drawings), drawing.name)
@@ -82,7 +84,7 @@ class LabPlot:
                     continue
                 files.append(out / f"{drawing.name}.{self.format}")
                 drawing.draw(files[-1])
-        write_page(out / "index.html", page(title, about, tables, pictures, note="; ".join(missing)))
+            write_page(out / "index.html", page(title, about, tables, pictures, note="; ".join(missing)))
         files.append(out / "index.html")
         if self.json:
             print_json({"files": [str(path) for path in files], "rows": rows, "missing": missing})
@@ -90,6 +92,13 @@ class LabPlot:
             lines = [*missing, *(f"wrote {path}" for path in files)]
             console().print("\n".join(lines), markup=False)
         return DONE
+
+
+def _check_links(figures: Path) -> None:
+    """BadInput if the folder, or something in it, is a link: a run may be anybody's, and lead anywhere."""
+    for path in (figures, *(figures.iterdir() if figures.is_dir() else ())):
+        if path.is_symlink():
+            raise BadInput(f"{path}: is a link, which is not written through here; remove it, or choose a folder (-o)")
 
 
 def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: "Report | None") -> "list[Drawing]":

@@ -84,6 +84,20 @@ def new_folder(folder: Path, check: Rule) -> Iterator[Path]:
 
 
 @contextmanager
+def made(folder: Path) -> Iterator[None]:
+    """A folder to write into, made where it is missing, with those around it; after an error none is left empty."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for each in missing:
+            with suppress(OSError):
+                each.rmdir()
+        raise
+
+
+@contextmanager
 def _claimed(path: Path, check: Rule, *, parents: bool = False) -> Iterator[Claim]:
     """A claim to what ``path`` stands for; errors of the system while writing become one line about ``path``."""
     check(path)

@@ -33,7 +33,7 @@ from byheart.errors import BadInput
 from byheart.files.claims import is_leftover
 from byheart.files.locks import Lock, is_locked
 from byheart.files.reading import JSON_TAKES, parsed, read_bytes, read_json
-from byheart.files.writing import append, check_unlinked, mend, new_file, write_text
+from byheart.files.writing import append, check_unlinked, made, mend, new_file, write_text
 from byheart.lab.experiments.experiment import Experiment, key, to_json
 from byheart.lab.former import renamed
 
@@ -110,7 +110,11 @@ class Run:
             check_unlinked(folder / name)
         if (folder / CONFIG).exists():
             cls.open(folder)._check_same(experiment, configs)
-        folder.mkdir(parents=True, exist_ok=True)
+        with made(folder):
+            return cls._begun(folder, experiment, configs, source)
+
+    @classmethod
+    def _begun(cls, folder: Path, experiment: Experiment, configs: Mapping[str, Any], source: str | None) -> Self:
         lock = Lock(folder / LOCK)
         try:
             if not (folder / CONFIG).exists():
@@ -122,6 +126,8 @@ class Run:
             _write_about(folder, {**run.about, "sessions": [*run.about["sessions"], _session()]})
             run.about = _read_about(folder)
         except BaseException:
+            if not (folder / CONFIG).exists():
+                (folder / LOCK).unlink()
             lock.release()
             raise
         return run
@@ -216,11 +222,14 @@ class Run:
 
 
 def runs_in(folder: Path | str) -> list[Run]:
-    """The runs in the folders right below ``folder``, by name; what is no run, or a damaged one, is left out."""
+    """The runs in the folders right below ``folder``, by name.
+
+    What is no run, or a damaged one, or one that may not be read, is left out.
+    """
     found = []
     for path in sorted(Path(folder).iterdir()) if Path(folder).is_dir() else []:
-        if (path / CONFIG).is_file():
-            with suppress(BadInput):
+        with suppress(BadInput, OSError):
+            if (path / CONFIG).is_file():
                 found.append(Run.open(path))
     return found
 
