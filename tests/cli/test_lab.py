@@ -2,6 +2,7 @@
 
 import csv
 import importlib.util
+import json
 import shutil
 import signal
 import subprocess
@@ -246,3 +247,35 @@ def test_figures_that_cannot_be_written_leave_no_folder(here: Path, run: Run, mo
     monkeypatch.setattr("byheart.report.page.write_page", full)
     assert "No space left" in run("lab", "plot", "run", "-o", "deep/drawn").complaint
     assert not (here / "deep").exists()
+
+
+def changed(folder: Path, about: dict[str, Any], **changes: Any) -> None:
+    """A run whose config.json and rows say something else; ``config`` and ``metrics`` are added to those of all."""
+    config, rows = json.loads((folder / "config.json").read_text()), (folder / "results.jsonl").read_text().splitlines()
+    settings, metrics = changes.pop("config", {}), changes.pop("metrics", {})
+    config["configs"] = {name: found | settings for name, found in config["configs"].items()}
+    (folder / "config.json").write_text(json.dumps(config | about))
+    told = [json.loads(row) for row in rows]
+    told = [row | {"config": row["config"] | settings, "metrics": row["metrics"] | metrics} | changes for row in told]
+    (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told))
+
+
+def test_nothing_in_a_run_is_markup(here: Path, run: Run) -> None:
+    run(*GO)
+    changed(here / "run", {"experiment": "[/e]", "scale": "[/s]"}, metrics={"[/a]": 1.0}, config={"[/c]": "[/d]"})
+    for command in (("show", "run"), ("list", "."), ("compare", "run", "run", "--metric", "[/a]")):
+        said = run("lab", *command)
+        assert (said.code, said.err) == (0, ""), command
+        assert ("[/e]" if command[0] != "compare" else "[/a]") in said.out
+    changed(here / "run", {}, status="failed", error="[/foo] boom")
+    said = run("lab", "show", "run")
+    assert (said.code, said.err) == (1, "")
+    assert "[/foo] boom" in said.out
+
+
+def test_means_of_numbers_that_are_too_large_are_none(here: Path, run: Run) -> None:
+    run(*GO)
+    changed(here / "run", {}, metrics={"accuracy": 1e308, "loss": -1e308})
+    assert run("lab", "show", "run").code == 0
+    assert run("lab", "compare", "run", "run").code == 0
+    assert "no run has a metric" in run("lab", "compare", "run", "run", "--metric", "accuracy").complaint

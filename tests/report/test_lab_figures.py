@@ -237,3 +237,28 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="folder does not exist"):
         draw_heads([dana()], tmp_path / "missing" / "p.png")
     assert list(tmp_path.iterdir()) == []
+
+
+ODD_ROWS: dict[str, tuple[dict[str, Any], str]] = {
+    "a list": ({"heads": [1, 2]}, r"heads is \[1, 2\] in a row of the table; expected a positive number"),
+    "a text": ({"model_dim": "wide"}, "model_dim is 'wide' in a row"),
+    "no size": ({"vocab": 0}, "vocab is 0 in a row"),
+    "accuracy in words": ({"accuracy": "good"}, "accuracy is 'good' in a row"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_ROWS)
+def test_rows_of_other_kinds_are_not_drawn(name: str) -> None:
+    changes, message = ODD_ROWS[name]
+    rows = [{"model_dim": d, "head_dim": d, "heads": d, "vocab": 50, "accuracy": 0.5} | changes for d in (2, 3)]
+    with pytest.raises(BadInput, match=message):
+        figures_of("dana-2025-1", rows)
+
+
+@pytest.mark.parametrize("measured", [{}, {"accuracy": None, "last_accuracy": None}])
+def test_rows_without_a_measurement_are_not_drawn(measured: dict[str, None], tmp_path: Path) -> None:
+    sizes = [{"model_dim": d, "head_dim": d, "heads": H, "vocab": 50} for d in (2, 3, 4) for H in (1, 2, 3)]
+    rows = [row | measured | {"lower_bound": 0.1, "previous_bound": 0.1} for row in sizes]
+    for drawing in figures_of("dana-2025-1", rows):
+        with pytest.raises(BadInput, match="no accuracy, last_accuracy" if not measured else "no row has a number"):
+            drawing.draw(tmp_path / "drawn.png")

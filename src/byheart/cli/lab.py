@@ -140,7 +140,8 @@ class List:
         for run in runs:
             state = _state(run)
             counts = (number(state[name]) for name in ("done", "failed", "models"))
-            rows.add_row(run.folder.name, run.name, state["scale"], *counts, state["state"], state["began"])
+            told = _literal(run.folder.name, run.name, state["scale"])
+            rows.add_row(*told, *counts, state["state"], *_literal(state["began"] or ""))
         out.print(rows)
         return DONE
 
@@ -184,10 +185,11 @@ class Show:
         title = f"{run.folder}: {run.name}, {state['scale']}, {state['state']}"
         title += f", {number(state['done'])} of {number(state['models'])} models done"
         names = [*found[0].settings] if found else []
-        rows = table(title, *(f">{name}" for name in names), ">models", *(f">{name}" for name in metrics))
+        settings, measures = ([f">{name}" for name in _literal(*some)] for some in (names, metrics))
+        rows = table(title, *settings, ">models", *measures)
         for point in found:
             measured = (_mean(point.metrics.get(name)) for name in metrics)
-            rows.add_row(*map(_setting, point.settings.values()), number(point.models), *measured)
+            rows.add_row(*_literal(*map(_setting, point.settings.values())), number(point.models), *measured)
         out.print(rows)
         fixed = ", ".join(f"{name} {_setting(value)}" for name, value in constants(run.rows).items())
         if fixed:
@@ -231,11 +233,11 @@ class Compare:
             return DONE
         out = console()
         names = [*_settings(found[0])] if found else []
-        columns = (f">{folder}" for folder in self.folders)
-        shown = table(f"{metric}, mean ± standard deviation", *(f">{name}" for name in names), *columns)
+        columns = (f">{name}" for name in _literal(*names, *map(str, self.folders)))
+        shown = table(f"{metric}, mean ± standard deviation", *columns)
         for points in found:
             means = (_mean(point.metrics.get(metric) if point else None) for point in points)
-            shown.add_row(*map(_setting, _settings(points).values()), *means)
+            shown.add_row(*_literal(*map(_setting, _settings(points).values())), *means)
         out.print(shown)
         for folder, value in zip(self.folders[1:], differences, strict=True):
             apart = f"mean {value.mean:+.4g}, largest {value.largest:+.4g}" if value.points else "nothing to compare"
@@ -264,11 +266,18 @@ def _print_failures(run: "Run") -> None:
         return
     rows = table(f"failed: {number(len(failures))} models", "key", "config", "error")
     for row in failures[:MOST_FAILURES_SHOWN]:
-        rows.add_row(row.key, _words(row), row.error or "")
+        rows.add_row(*_literal(row.key, _words(row), row.error or ""))
     out = console()
     out.print(rows)
     if len(failures) > MOST_FAILURES_SHOWN:
         out.print(f"… and {number(len(failures) - MOST_FAILURES_SHOWN)} more; --csv FILE writes them all", style="dim")
+
+
+def _literal(*texts: str) -> list[str]:
+    """Cells that say what a run's folder says, which may be anything: nothing in them is markup."""
+    from rich.markup import escape
+
+    return [escape(text) for text in texts]
 
 
 def _words(row: "Row") -> str:

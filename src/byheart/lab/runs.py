@@ -16,7 +16,6 @@ it is written, and nothing is written through a link in it; it may be one itself
 
 import csv
 import json
-import math
 import os
 import platform
 import socket
@@ -39,6 +38,9 @@ from byheart.lab.former import renamed
 
 FORMAT = "byheart-run-1"
 OWN = CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
+
+LARGEST = 1e150
+"""Of metrics: sums of their squares are finite."""
 
 Value = float | int | str | None
 Metrics = Mapping[str, Value]
@@ -246,7 +248,10 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def metrics_of(found: object) -> dict[str, Value]:
-    """Metrics as they are written: numbers, texts and None; a number that is not finite becomes None.
+    """Metrics as they are written and read: numbers, texts and None.
+
+    A number that is not finite, or so large that its square would not be, is none that means or figures can be made of:
+    it becomes None.
 
     >>> metrics_of({"loss": float("nan"), "steps": 4})
     {'loss': None, 'steps': 4}
@@ -257,7 +262,7 @@ def metrics_of(found: object) -> dict[str, Value]:
         if not isinstance(name, str) or not (value is None or isinstance(value, float | int | str)):
             raise BadInput(f"metric {name!r} is {value!r}; expected a number, a text or None")
     return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in found.items()
+        name: None if isinstance(value, float) and not abs(value) <= LARGEST else value for name, value in found.items()
     }
 
 
@@ -272,7 +277,7 @@ def _row(line: bytes | bytearray, place: str) -> Row:
     if found.keys() != _FIELDS or not _is_result(found):
         what = "no result row; remove the line, and its config will be run again"
         raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(Row))}")
-    return Row(**found | {"config": renamed(found["config"]), "metrics": renamed(found["metrics"])})
+    return Row(**found | {"config": renamed(found["config"]), "metrics": metrics_of(renamed(found["metrics"]))})
 
 
 def _is_result(found: Mapping[str, Any]) -> bool:

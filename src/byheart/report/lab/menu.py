@@ -8,7 +8,7 @@ from byheart.report.lab.capacity import Beside, draw_capacity
 from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
 from byheart.report.lab.madden import draw_madden
 from byheart.report.lab.mahdavi import draw_mahdavi, draw_saturation_counts
-from byheart.report.lab.series import Rows, values
+from byheart.report.lab.series import Rows, check_numbers, values
 from byheart.report.lab.slopes import draw_slopes, has_slopes
 
 QUESTIONS = {
@@ -34,6 +34,8 @@ def figures_of(experiment: str, rows: Rows, beside: Sequence[Beside] = ()) -> li
     if not rows:
         return []
     paper = experiment.split("-", maxsplit=1)[0]
+    if paper in QUESTIONS:
+        check_numbers(rows)
     if paper == "dana":
         return _dana_figures(rows)
     if paper == "mahdavi":

@@ -36,6 +36,29 @@ class Series:
     runs: list[int]
 
 
+SIZES = (
+    *("model_dim", "head_dim", "heads", "vocab", "layers", "length", "examples", "labels", "demand", "learning_rate"),
+    *("stories", "contexts", "parameters"),
+)
+"""Columns of positive numbers, in every row that has them."""
+NUMBERS = (
+    *("accuracy", "last_accuracy", "best_accuracy", "best_loss", "lower_bound", "previous_bound", "relative_excess"),
+    *("bits_per_parameter", "hidden", "steps", "seed"),
+)
+"""Columns of numbers, or None."""
+
+
+def check_numbers(rows: Rows) -> None:
+    """BadInput if a column that figures and tables count with holds something else than numbers in some row."""
+    for row in rows:
+        for name in SIZES:
+            if name in row and not (is_number(row[name]) and row[name] > 0):
+                raise BadInput(f"{name} is {row[name]!r} in a row of the table; expected a positive number")
+        for name in NUMBERS:
+            if row.get(name) is not None and not is_number(row[name]):
+                raise BadInput(f"{name} is {row[name]!r} in a row of the table; expected a number")
+
+
 def series(rows: Rows, by: str | None, x: str, y: str) -> list[Series]:
     """One curve for each value of ``by`` (one in all if None), x ascending.
 
@@ -91,6 +114,8 @@ def runs(curves: Sequence[Series]) -> str:
     'mean ± s.d. of 4 to 5 runs'
     """
     counts = {number for curve in curves for number in curve.runs}
+    if not counts:
+        raise BadInput("no row has a number to draw; expected some that did not diverge")
     if counts == {1}:
         return "single runs"
     few = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(max(counts))
@@ -102,7 +127,7 @@ def colours(count: int) -> list[Any]:
     from matplotlib.colors import LinearSegmentedColormap, to_hex
 
     ramp = LinearSegmentedColormap.from_list("ordered", RAMP)
-    return [to_hex(ramp(index / max(1, count - 1))) for index in range(count)] if count > 1 else [RAMP[2]]
+    return [to_hex(ramp(index / max(1, count - 1))) for index in range(count)] if count > 1 else [RAMP[2]][:count]
 
 
 def draw_measured(axes: Any, curve: Series, colour: Any, **more: Any) -> None:
@@ -118,6 +143,8 @@ def draw_line(axes: Any, points: Sequence[tuple[float, float]], colour: Any, sty
 
 def name_ends(axes: Any, curves: Sequence[Series], names: Sequence[str], shades: Sequence[Any]) -> None:
     """Names at the right ends of the curves, in their order, moved apart where they would overlap."""
+    if not curves:
+        return
     ends = [_share(axes, curve.means[-1]) for curve in curves]
     order = sorted(range(len(curves)), key=lambda index: (round(20 * ends[index]), index))
     gap = min(0.052, 1 / max(1, len(curves)))

@@ -60,8 +60,9 @@ def _slopes(rows: Rows, metric: str) -> tuple[list[float], list[float]]:
     dims, slopes = [], []
     for dim in values(rows, "model_dim"):
         for seed in values(rows, "seed") or [None]:
-            some = [row for row in rows if row["model_dim"] == dim and row.get("seed") == seed]
-            points = [(r["heads"], r[metric]) for r in some if is_number(r[metric]) and r[metric] < SATURATED]
+            some = [row for row in rows if row.get("model_dim") == dim and row.get("seed") == seed]
+            known = [row for row in some if "heads" in row and is_number(row.get(metric))]
+            points = [(row["heads"], row[metric]) for row in known if row[metric] < SATURATED]
             if len(points) < 3:
                 continue
             found = fit([x for x, _ in points], [y for _, y in points], "linear", held_out=False)
