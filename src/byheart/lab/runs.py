@@ -16,6 +16,7 @@ it is written, and nothing is written through a link in it; it may be one itself
 
 import csv
 import json
+import math
 import os
 import platform
 import socket
@@ -40,7 +41,7 @@ FORMAT = "byheart-run-1"
 OWN = CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
 
 LARGEST = 1e150
-"""Of metrics: sums of their squares are finite."""
+"""Of numbers that are counted with: sums of their squares are finite."""
 
 Value = float | int | str | None
 Metrics = Mapping[str, Value]
@@ -247,11 +248,17 @@ def read_rows(path: Path) -> list[Row]:
     return [_row(line, f"{path}:{place}") for place, line in enumerate(lines, start=1)]
 
 
-def metrics_of(found: object) -> dict[str, Value]:
-    """Metrics as they are written and read: numbers, texts and None.
+def is_number(value: object) -> bool:
+    """Whether it is a number that means and figures can be made of: finite, and so is its square.
 
-    A number that is not finite, or so large that its square would not be, is none that means or figures can be made of:
-    it becomes None.
+    >>> is_number(0.5), is_number(1e308), is_number("0.5")
+    (True, False, False)
+    """
+    return isinstance(value, int | float) and abs(value) <= LARGEST
+
+
+def metrics_of(found: object) -> dict[str, Value]:
+    """Metrics as they are written: numbers, texts and None; a number that is not finite becomes None.
 
     >>> metrics_of({"loss": float("nan"), "steps": 4})
     {'loss': None, 'steps': 4}
@@ -262,7 +269,7 @@ def metrics_of(found: object) -> dict[str, Value]:
         if not isinstance(name, str) or not (value is None or isinstance(value, float | int | str)):
             raise BadInput(f"metric {name!r} is {value!r}; expected a number, a text or None")
     return {
-        name: None if isinstance(value, float) and not abs(value) <= LARGEST else value for name, value in found.items()
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in found.items()
     }
 
 
@@ -277,7 +284,7 @@ def _row(line: bytes | bytearray, place: str) -> Row:
     if found.keys() != _FIELDS or not _is_result(found):
         what = "no result row; remove the line, and its config will be run again"
         raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(Row))}")
-    return Row(**found | {"config": renamed(found["config"]), "metrics": metrics_of(renamed(found["metrics"]))})
+    return Row(**found | {"config": renamed(found["config"]), "metrics": renamed(found["metrics"])})
 
 
 def _is_result(found: Mapping[str, Any]) -> bool:

@@ -4,14 +4,13 @@ Everything comes from the rows of a run alone. The axes of a table are the setti
 by point on the axes of all, so that they may differ in settings that are constant in each, as scales do.
 """
 
-import math
 import statistics
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.lab.runs import Row
+from byheart.lab.runs import Row, is_number
 
 SEED = "seed"
 
@@ -27,7 +26,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Point:
-    """All repetitions of one choice of the axes; metrics that are not numbers are omitted."""
+    """All repetitions of one choice of the axes; metrics that are no numbers, or too large for means, are omitted."""
 
     settings: dict[str, Any]
     models: int
@@ -113,7 +112,7 @@ def _measured(rows: Sequence[Row]) -> dict[str, Measured]:
     for row in rows:
         for name, value in row.metrics.items():
             known = numbers.setdefault(name, [])
-            if isinstance(value, int | float) and math.isfinite(value):
+            if isinstance(value, int | float) and is_number(value):
                 known.append(float(value))
     return {
         name: Measured(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from byheart.lab.published import REPETITIONS, published
+from byheart.lab.runs import is_number
 from byheart.report.lab.series import (
     MEASURED,
     PROVED,
@@ -19,7 +20,6 @@ from byheart.report.lab.series import (
     draw_line,
     draw_measured,
     heading,
-    is_number,
     label,
     legend_below,
     name_ends,

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+from byheart.lab.runs import is_number
 from byheart.report.lab.series import (
     MEASURED,
     PROVED,
@@ -15,7 +16,6 @@ from byheart.report.lab.series import (
     draw_line,
     draw_measured,
     heading,
-    is_number,
     label,
     legend_below,
     name_ends,

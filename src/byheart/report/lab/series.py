@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byheart.errors import BadInput
+from byheart.lab.runs import is_number
 from byheart.report.style import INK, QUIET
 
 Rows = Sequence[Mapping[str, Any]]
@@ -55,7 +56,7 @@ def check_numbers(rows: Rows) -> None:
             if name in row and not (is_number(row[name]) and row[name] > 0):
                 raise BadInput(f"{name} is {row[name]!r} in a row of the table; expected a positive number")
         for name in NUMBERS:
-            if row.get(name) is not None and not is_number(row[name]):
+            if not isinstance(row.get(name), int | float | None):
                 raise BadInput(f"{name} is {row[name]!r} in a row of the table; expected a number")
 
 
@@ -78,11 +79,6 @@ def _series(key: Any, points: dict[float, list[float]]) -> Series:
     groups = [points[x] for x in sorted(points)]
     deviations = [statistics.stdev(values) if len(values) > 1 else 0.0 for values in groups]
     return Series(key, sorted(points), [statistics.fmean(v) for v in groups], deviations, [len(v) for v in groups])
-
-
-def is_number(value: object) -> bool:
-    """Whether there is something to draw."""
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def check_columns(rows: Rows, *columns: str) -> None:

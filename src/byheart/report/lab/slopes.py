@@ -9,6 +9,7 @@ import numpy as np
 from byheart.errors import BadInput
 from byheart.lab.fits import FORMULAS, Comparison, Fit, compare, fit
 from byheart.lab.published import published
+from byheart.lab.runs import is_number
 from byheart.report.lab.dana import layers_of, other_steps
 from byheart.report.lab.series import (
     MEASURED,
@@ -17,7 +18,6 @@ from byheart.report.lab.series import (
     Rows,
     check_columns,
     draw_measured,
-    is_number,
     label,
     legend,
     note,
