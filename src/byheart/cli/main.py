@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import sys
 import traceback
 from collections.abc import Sequence
@@ -20,7 +21,7 @@ from byheart.cli.compare import CompareCommand
 from byheart.cli.compile import CompileCommand
 from byheart.cli.edit import EditCommand
 from byheart.cli.lab import LabCommand
-from byheart.cli.output import BAD_INPUT, OUR_MISTAKE, print_json, with_example
+from byheart.cli.output import BAD_INPUT, DONE, OUR_MISTAKE, hush, print_json, say, visible, with_example
 from byheart.cli.own import register_own
 from byheart.cli.recite import ReciteCommand
 from byheart.cli.show import ShowCommand
@@ -75,38 +76,54 @@ _ABOUT = (
     "Byheart: a dataset in, a Transformer that has memorized it out, with an honest parameter count beside every known "
     "bound, and a certificate that anyone can re-check."
 )
+_NARROWEST = 20
+"""Columns that help is laid out for at least: with a few less, laying it out does not end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit: 0 done, 1 not true, 2 bad input, 70 our own mistake, 130 interrupted."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if sys.stderr is None:  # closed: what would be said there is said to nobody
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:  # nor may a file that is opened next take its number
+        sys.stderr.write("byheart: stdout is closed; expected somewhere to write the results\n")
+        sys.exit(BAD_INPUT)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that has no √ is no reason to stop
-    if given == ["--version"]:
-        sys.stdout.write(f"byheart {byheart.__version__}\n")
-        sys.exit(0)
+    code = _run(given)
     try:
-        code = _parse(given := register_own(given)).run()
         sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has seen enough, and the code is what it is
+        hush()
+    except OSError as error:
+        hush()
+        code = code or _refuse(f"stdout: {error.strerror}", [])
+    sys.exit(code)
+
+
+def _run(given: list[str]) -> int:
+    """The exit code of a command, whose errors are told on stderr."""
+    try:
+        if given == ["--version"]:
+            say(f"byheart {byheart.__version__}")
+            return DONE
+        code: int = _parse(given := register_own(given)).run()
     except BadInput as error:
         code = _refuse(str(error), given)
-    except BrokenPipeError:  # whoever read our output has seen enough
-        code = 0
     except OSError as error:
         code = _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error), given)
     except KeyboardInterrupt:
         code = 130
-    except Exception:
+    except SystemExit as stop:  # after help, or a command line that is not understood
+        code = stop.code if isinstance(stop.code, int) else BAD_INPUT
+    except BaseException:  # a panic of a library in Rust is no Exception
         # Not 1, which says that something is not true: here nothing is known.
-        traceback.print_exc()
-        sys.stderr.write("byheart: this is a mistake of Byheart's own, not of yours; please report it\n")
+        with suppress(OSError):
+            traceback.print_exc()
+            sys.stderr.write("byheart: this is a mistake of Byheart's own, not of yours; please report it\n")
         code = OUR_MISTAKE
-    try:
-        sys.stdout.flush()
-    except OSError:  # nobody hears us, and the interpreter is not to try again on its way out
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code)
+    return code
 
 
 def _command() -> Any:
@@ -130,16 +147,21 @@ def _parse(given: list[str]) -> Any:
     """The command; on a bad command line tyro has said why on stderr."""
     config = (tyro.conf.FlagCreatePairsOff,)
     check_name(given)
+    if shutil.get_terminal_size().columns < _NARROWEST:
+        os.environ["COLUMNS"] = str(_NARROWEST)
     try:
         return tyro.cli(_command(), prog="byheart", description=_ABOUT, args=given, config=config)
     except SystemExit as stop:
         if stop.code == BAD_INPUT and "--json" in given:
             print_json({"error": "the command line is not understood; stderr says why"})
         raise
+    except BrokenPipeError:  # in the middle of the help
+        hush()
+        sys.exit(DONE)
 
 
 def _refuse(message: str, given: list[str]) -> int:
-    line = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in " ".join(message.split()))
+    line = visible(" ".join(message.split()))
     with suppress(OSError):
         sys.stderr.write(f"byheart: {line}\n")
     if "--json" in given:

@@ -5,6 +5,7 @@ Results go to stdout (as one JSON object with ``--json``), everything else to st
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,18 +29,52 @@ def with_example(text: str, example: str) -> str:
     return f"{text}\n\nExample:  {example}"
 
 
+def visible(text: str) -> str:
+    """A text that cannot command the terminal: what does not print, lines' ends aside, as Python writes it.
+
+    >>> visible("a\\x1b[2J")
+    'a\\\\x1b[2J'
+    """
+    return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+
+
+def hush() -> None:
+    """Nobody reads stdout any more: what is still written there, also by the interpreter on its way out, is lost."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+def say(line: str) -> None:
+    """A line on stdout, whether or not somebody still reads it."""
+    try:
+        sys.stdout.write(f"{line}\n")
+    except BrokenPipeError:
+        hush()
+
+
 def print_json(value: object) -> None:
     """One object on stdout."""
-    json.dump(value, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    say(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 def console() -> Any:
-    """A rich console on stdout; as wide as it needs to be when nobody looks at a terminal."""
+    """A rich console on stdout; as wide as it needs to be when nobody looks at a terminal.
+
+    Names of files, and whatever else comes from outside, are printed as :func:`visible` writes them. A reader that
+    stops early stops nothing: the command goes on, and its exit code is its own.
+    """
     from rich.console import Console
 
-    plain = Console(highlight=False)
-    return plain if sys.stdout.isatty() else Console(highlight=False, width=130, soft_wrap=True)
+    class Safe(Console):
+        def render_str(self, text: str, **options: Any) -> Any:
+            return super().render_str(visible(text), **options)
+
+        def on_broken_pipe(self) -> None:
+            hush()
+
+    plain = Safe(highlight=False)
+    return plain if sys.stdout.isatty() else Safe(highlight=False, width=130, soft_wrap=True)
 
 
 def table(title: str, *columns: str) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.output import DONE
+from byheart.cli.output import DONE, hush
 from byheart.errors import BadInput, check_threads
 from byheart.files.writing import check_apart, check_file, new_file
 from byheart.networks.about import end_of, texts_of
@@ -55,9 +55,13 @@ class ReciteCommand:
             expected = "expected a network that was compiled from texts"
             raise BadInput(f"{self.network}: knows answers to a task, not texts; {expected}")
         start = time.perf_counter()
-        said = self._all(network) if self.all_to is not None else self._one(network)
+        try:
+            said = self._all(network) if self.all_to is not None else self._one(network)
+            sys.stdout.flush()
+        except BrokenPipeError:  # whoever listened has heard enough
+            hush()
+            return DONE
         seconds = time.perf_counter() - start
-        sys.stdout.flush()
         sys.stderr.write(f"{said:,} tokens in {seconds:.1f} s, {said / max(seconds, 1e-9):,.0f} per second\n")
         return DONE
 
@@ -181,7 +185,7 @@ def _pieces(text: str) -> Iterator[bytes]:
             yield bytes([int(code, 16)])
             at += 4
         else:
-            yield here.encode()
+            yield here.encode(errors="surrogateescape")  # bytes that are no UTF-8 come as surrogates
             at += 1
 
 
