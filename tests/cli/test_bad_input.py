@@ -1,6 +1,9 @@
 """Bad input: one line that names the place, exit code 2, one JSON object if asked for, and nothing left behind."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ Run = Callable[..., Any]
 Everything = Callable[[Path], dict[str, bytes]]
 
 BUILD = ("build", "interpolate", "--task")
+RANDOM = ("task", "random", "-o", "r.npz")
+QUERIES = (*RANDOM, "--vocab", "None")
 
 
 def lines(*examples: object) -> str:
@@ -240,6 +245,9 @@ def test_places_that_cannot_be_written(
     ("command", "complaint"),
     [
         (("bounds", "--examples", 0), "examples is 0; expected at least 1"),
+        (("bounds", "--examples", 10**18), f"examples is {10**18}; expected at most {10**12}"),
+        (("bounds", "--length", 10**400), f"expected at most {10**12}"),
+        (("bounds", "--examples", 10**12, "--length", 10**6, "--vocab", 10**6), f"expected at most {10**14}"),
         (("bounds", "--dim", 0), "dim is 0; expected at least 1"),
         (("bounds", "--bits", 0), "bits is 0; expected a positive number"),
         (("task", "random", "--examples", 0, "-o", "r.npz"), "examples is 0; expected at least 1"),
@@ -248,6 +256,12 @@ def test_places_that_cannot_be_written(
         (("task", "random", "--vocab", "None", "-o", "r.npz"), "vocab is None"),
         (("task", "random", "--distribution", "--seq-to-seq", "-o", "r.npz"), "--distribution"),
         (("task", "random", "--seed", -1, "-o", "r.npz"), "seed is -1"),
+        ((*QUERIES, "--dim", 10**18, "--query", "own", "--real"), "1,000 random examples would take"),
+        ((*QUERIES, "--dim", 2, "--query", "shared", "--examples", 10**12), "random examples would take"),
+        ((*RANDOM, "--distribution", "--vocab", 10**12), "1,000 random distributions would take"),
+        (("lab", "capacity", "--learning-rates", "nan"), "learning_rate is nan; expected a finite number above 0"),
+        (("lab", "capacity", "--learning-rates", "inf"), "learning_rate is inf; expected a finite number above 0"),
+        (("lab", "capacity", "--seeds", 10**18), "networks; expected at most 1000000: fewer seeds"),
         ((*BUILD, "t.npz", "-o", "net", "--seed", -1), "seed is -1"),
         (("build", "vardi-2022", "--task", "t.npz", "-o", "net", "--bits", 3), "got bits=3"),
         (("build", "vardi-2022", "--task", "t.npz", "-o", "net", "--depth", 3), "got depth=3"),
@@ -288,3 +302,30 @@ def test_what_cannot_be_parsed(work: Path, run: Run, command: tuple[str, ...]) -
 def test_errors_are_one_line_even_for_long_paths(work: Path, run: Run) -> None:
     name = "/".join(["a very long name"] * 12) + ".npz"
     assert name in run("task", "show", name).complaint
+
+
+def test_names_that_are_no_utf8(work: Path, run: Run) -> None:
+    """A text's name is written into config.json."""
+    name = "\udcff.txt"
+    expected = r"byheart: \udcff.txt: the name is no UTF-8; expected one that can be written down beside the network"
+    assert run("compile", name, "-o", "net").complaint == expected
+
+
+def test_vocabularies_beyond_all_texts(work: Path, run: Run) -> None:
+    """No text has so many pairs; the trainer is not told to make room for them."""
+    pytest.importorskip("tokenizers")
+    (work / "a.txt").write_bytes(b"so long, so long, so long")
+    weights = []
+    for vocab in (1000, 10**18):
+        assert run("compile", "a.txt", "-o", f"net{vocab}", "--tokenizer", "bpe", "--vocab", vocab).code == 0
+        weights.append((work / f"net{vocab}" / "tokenizer.json").read_bytes())
+    assert weights[0] == weights[1]
+
+
+def test_backends_that_matplotlib_does_not_know(network: Path) -> None:
+    pytest.importorskip("matplotlib")
+    command = [sys.executable, "-m", "byheart", "show", str(network), "--plot", "x.png", "--json"]
+    said = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"MPLBACKEND": "junk"}, check=False)
+    assert said.returncode == 2
+    assert said.stderr == "byheart: MPLBACKEND is 'junk'; expected one that matplotlib knows, or none at all\n"
+    assert said.stdout.count("\n") == 1, "one object, and not the parameters before it"

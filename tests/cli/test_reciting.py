@@ -366,6 +366,7 @@ def test_an_exact_network_is_not_recited(network: Path, run: Run) -> None:
         ("\\", b"\\"),
         (r"\\n", rb"\n"),
         ("é\n", "é\n".encode()),
+        ("a\udcff", b"a\xff"),  # as a byte that is no UTF-8 comes from the command line
     ],
 )
 def test_escapes(text: str, data: bytes) -> None:

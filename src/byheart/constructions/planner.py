@@ -16,6 +16,10 @@ from byheart.size import Size
 
 LARGEST = 10**7
 """Up to this N the planner looks for the smallest construction."""
+MOST = 10**12
+"""No size is larger: the layers that a plan lists are as many as √N."""
+MOST_TOKENS = 10**14
+"""Nor are there more different tokens, those of every example counted: each may ask for a label."""
 
 
 @dataclass(frozen=True)
@@ -177,8 +181,12 @@ def _range(first: int, last: int) -> str:
 
 
 def check_size(size: Size) -> Size:
-    """Refuse sizes that no task can have."""
+    """Refuse sizes that no task can have, and those too large to plan for, layer by layer."""
     for name, value in asdict(size).items():
         if value is not None and value < 1:
             raise BadInput(f"{name} is {value}; expected at least 1")
+        if value is not None and value > MOST:
+            raise BadInput(f"{name} is {value}; expected at most {MOST}")
+    if (tokens := size.examples * min(size.length, size.vocab)) > MOST_TOKENS:
+        raise BadInput(f"examples with {tokens} different tokens in all; expected at most {MOST_TOKENS}")
     return size

@@ -37,6 +37,9 @@ from byheart.progress import Report
 from byheart.tasks import random_next_token
 from byheart.tasks.checks import count
 
+MOST_NETWORKS = 10**6
+"""No ladder has more: all of them are listed before the first is trained."""
+
 
 @dataclass(frozen=True)
 class Rung:
@@ -61,6 +64,8 @@ class Rung:
             count(name, getattr(self, name))
         if not 0 < self.demand < math.inf:
             raise BadInput(f"demand is {self.demand}; expected more than 0 bits per parameter")
+        if not 0 < self.learning_rate < math.inf:
+            raise BadInput(f"learning_rate is {self.learning_rate}; expected a finite number above 0")
         if self.labels < 2:
             raise BadInput(f"labels is {self.labels}; expected at least 2: one label holds no bits")
 
@@ -84,7 +89,9 @@ def ladder(
     >>> len(ladder([1000, 2000], [2, 4], seeds=3, steps=100).configs)
     12
     """
-    wanted = product(sizes, demands, learning_rates, range(count("seeds", seeds)))
+    if (networks := len(sizes) * len(demands) * len(learning_rates) * count("seeds", seeds)) > MOST_NETWORKS:
+        raise BadInput(f"a ladder of {networks} networks; expected at most {MOST_NETWORKS}: fewer seeds, say")
+    wanted = product(sizes, demands, learning_rates, range(seeds))
     rungs = (Rung(size, demand, seed, learning_rate=rate, **fixed) for size, demand, rate, seed in wanted)
     return Experiment("capacity", scale, tuple(rungs), groups, work)
 

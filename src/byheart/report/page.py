@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from byheart.errors import BadInput, missing
+from byheart.errors import BadInput
 from byheart.files.writing import write_text
+from byheart.report.style import check_matplotlib
 
 MOST_ROWS = 400
 """That a table shows; the others are counted. All of them are in the run's own files."""
@@ -58,10 +59,9 @@ class Picture:
 
 def picture_of(draw: Callable[[Path], None], caption: str) -> Picture:
     """What a drawing function draws, as an SVG whose text is text; the same drawing gives the same SVG."""
-    try:
-        from matplotlib import rc_context
-    except ImportError as error:
-        raise BadInput(missing("matplotlib", "drawing", "plots")) from error
+    check_matplotlib()
+    from matplotlib import rc_context
+
     with tempfile.TemporaryDirectory() as folder, rc_context({"svg.fonttype": "none", "svg.hashsalt": "byheart"}):
         path = Path(folder) / "figure.svg"
         draw(path)

@@ -1,5 +1,6 @@
 """One look for all pictures."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,9 @@ def canvas(
 ) -> tuple[Any, list[Any]]:
     """A figure for ``path`` with its panels, row by row; BadInput if it cannot be drawn there."""
     check_picture(path)
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise BadInput(missing("matplotlib", "drawing", "plots")) from error
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     picture = Figure(figsize=(width, height), dpi=160, layout="constrained")
     FigureCanvasAgg(picture)
     panels = list(picture.subplots(rows, columns, squeeze=False).ravel())
@@ -48,6 +47,18 @@ def check_picture(path: Path) -> None:
     if not path.parent.is_dir():
         raise BadInput(f"{path}: its folder does not exist; expected one to draw into")
     check_file(path)
+    check_matplotlib()
+
+
+def check_matplotlib() -> None:
+    """BadInput if matplotlib cannot be imported."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise BadInput(missing("matplotlib", "drawing", "plots")) from error
+    except ValueError as error:  # it looks at the variable while it is imported, though nothing here needs a backend
+        backend = os.environ.get("MPLBACKEND")
+        raise BadInput(f"MPLBACKEND is {backend!r}; expected one that matplotlib knows, or none at all") from error
 
 
 def plain(axes: Any) -> None:

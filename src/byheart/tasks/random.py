@@ -82,6 +82,7 @@ def random_distribution(
     NextTokenDistribution(Size(examples=100, length=4, labels=50, vocab=50, dim=None))
     """
     ids = _sequences(examples=examples, length=length, vocab=vocab, dim=dim, shape=shape, rng=rng)
+    check_memory(16 * examples * vocab, f"{examples:,} random distributions")
     weights = rng.standard_exponential((examples, vocab))
     probabilities = weights / weights.sum(axis=1, keepdims=True)
     return NextTokenDistribution(probabilities=probabilities, **_inputs(ids, vocab, dim, rng))
@@ -102,6 +103,8 @@ def random_queries(
     """
     for name, size in (("examples", examples), ("length", length), ("dim", dim)):
         count(name, size)
+    vectors = examples + length * (1 if shared else examples)
+    check_memory(16 * (vectors * dim + examples), f"{examples:,} random examples")
     contexts = rng.random((length, dim) if shared else (examples, length, dim))
     queries = rng.random((examples, dim))
     if labels is None:

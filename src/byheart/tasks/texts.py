@@ -65,6 +65,9 @@ def _content(path: Path) -> bytes:
 
 def _names(paths: Sequence[Path]) -> list[str]:
     """For each path the fewest of its last parts that no other path ends in."""
+    for path in paths:
+        if not _is_utf8(str(path)):
+            raise BadInput(f"{path}: the name is no UTF-8; expected one that can be written down beside the network")
     wholes = [Path(os.path.abspath(path)) for path in paths]
     for whole, times in Counter(wholes).items():
         if times > 1:
@@ -74,3 +77,11 @@ def _names(paths: Sequence[Path]) -> list[str]:
         str(Path(*next(whole.parts[-k:] for k in range(1, len(whole.parts) + 1) if endings[whole.parts[-k:]] == 1)))
         for whole in wholes
     ]
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

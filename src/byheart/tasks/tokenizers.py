@@ -125,10 +125,10 @@ class BytePairs:
         library = _library(())
         from tokenizers.trainers import BpeTrainer
 
-        # The trainer knows nothing of the end token, so that no text can be mistaken for it.
-        trainer = BpeTrainer(
-            vocab_size=vocab - 1, min_frequency=2, initial_alphabet=list(_LETTERS), show_progress=False
-        )
+        # The trainer knows nothing of the end token, so that no text can be mistaken for it. Every merge takes at least
+        # one token out of the texts, so there are no more than bytes; the trainer makes room for all it is told of.
+        most = min(vocab - 1, END + sum(map(len, texts)))
+        trainer = BpeTrainer(vocab_size=most, min_frequency=2, initial_alphabet=list(_LETTERS), show_progress=False)
         library.train_from_iterator([_text(data, f"texts[{number}]: ") for number, data in enumerate(texts)], trainer)
         found = json.loads(library.to_str())["model"]["merges"]
         return cls(tuple((_bytes(first), _bytes(second)) for first, second in found))
