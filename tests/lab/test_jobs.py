@@ -1,5 +1,6 @@
 """Executors: the same rows from each of them; failures stay alone; who dies takes nothing with him."""
 
+import multiprocessing
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.lab.experiments.experiment import Experiment
-from byheart.lab.jobs import Executor, Local, Progress, execute, perform, spread
+from byheart.lab.jobs import Executor, Job, Local, Progress, execute, perform, spread
 from byheart.lab.processes import Processes
 from byheart.lab.runs import Run, read_rows
 from byheart.lab.sources import Given, Source, load, source
@@ -184,6 +185,24 @@ def test_a_config_that_kills_its_process_fails_alone(sweep: Sweep, tmp_path: Pat
     assert (reached.done, reached.failed) == (31, 1)
     assert {row.error for row in run.rows if row.status == "failed"} == {"the worker's process died (signal 9)"}
     assert status(run)[8, 3] == "failed"
+
+
+class Interrupted(Processes):
+    """Processes that get a Ctrl-C as soon as there are any: it goes to all processes of a terminal."""
+
+    def start(self, job: Job) -> None:
+        super().start(job)
+        for process in multiprocessing.active_children():
+            assert process.pid is not None
+            os.kill(process.pid, signal.SIGINT)
+
+
+@pytest.mark.slow
+def test_processes_leave_interrupts_to_the_one_that_started_them(sweep: Sweep) -> None:
+    handler = signal.getsignal(signal.SIGINT)
+    _, reached = sweep(lambda toy: Interrupted(toy, jobs=2))
+    assert (reached.done, reached.failed) == (32, 0)
+    assert signal.getsignal(signal.SIGINT) is handler
 
 
 KILLED = """

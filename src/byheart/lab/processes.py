@@ -5,7 +5,8 @@ import os
 import signal
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
@@ -73,7 +74,8 @@ class _Process:
     def __init__(self, context: Any, source: Source, device: str) -> None:
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, source, device), daemon=True)
-        self._process.start()
+        with _deaf():
+            self._process.start()
         theirs.close()  # theirs is now the only one, and the pipe ends with them
         self.job: Job = ()
         self._began = 0.0
@@ -104,11 +106,27 @@ class _Process:
         self.pipe.close()
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Ctrl-C is for the process that writes, which stops the others: one that is started here never hears of it.
+
+    Not even while it imports what it needs: that a signal is ignored is inherited. Only a main thread can see to it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _serve(pipe: Connection, source: Source, device: str) -> None:
     """A worker's life: a job, a result, and the next, until nobody sends any."""
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that writes; it stops this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # also where a thread has started this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     while True:
