@@ -19,16 +19,16 @@ demo: setup  ## two modules of Python recited by a Transformer; exact networks a
 	@BYHEART=$(BIN)/byheart PYTHON=$(BIN)/python sh examples/demo.sh demo
 
 test: check  ## everything that is checked, the slow tests included
-	$(BIN)/python -m pytest -q -n 2 -m slow
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
 
 check: setup  ## formatting, lint, types, and the fast tests
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow'
 
 fast: setup  ## the fast tests alone
-	$(BIN)/python -m pytest -q -n 2 -m 'not slow'
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow'
 
 COUNT ?= 5000
 SEED ?= 0

@@ -1,7 +1,8 @@
-"""Hypothesis without deadlines (numba compiles, machines are busy), and repeatable where CI decides what lands."""
+"""Hypothesis without deadlines (numba compiles, machines are busy), repeatable where CI decides; the longest first."""
 
 import os
 
+import pytest
 from hypothesis import settings
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -11,3 +12,11 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+LONG = ("test_readme.py", "test_fuzz.py", "test_killed.py", "test_benchmarks.py")
+"""Files whose tests take longest: they begin first, so that no worker is left alone with one in the end."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first; the others stay in their order."""
+    items.sort(key=lambda item: item.path.name not in LONG)
