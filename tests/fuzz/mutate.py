@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -14,7 +15,17 @@ Files = dict[str, Any]
 """Bytes by name; or None for a file that is gone, "fifo", "folder", or ("link", target)."""
 Rng = np.random.Generator
 
-_DAMAGED = (ValueError, LookupError, TypeError, RuntimeError, EOFError, MemoryError, zlib.error, zipfile.BadZipFile)
+_DAMAGED = (
+    ValueError,
+    LookupError,
+    TypeError,
+    RuntimeError,
+    EOFError,
+    MemoryError,
+    zlib.error,
+    zipfile.BadZipFile,
+    tokenize.TokenError,
+)
 RAW = {"deep": "[" * 3000 + "]" * 3000, "digits": "9" * 6000, "huge": "1e999", "nan": "NaN", "half": '"\\ud800"'}
 """JSON that Python would not write."""
 VALUES: tuple[Any, ...] = (
