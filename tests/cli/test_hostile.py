@@ -26,13 +26,6 @@ Everything = Callable[[Path], dict[str, bytes]]
 TEXT = "to be or not to be"
 
 
-@pytest.fixture(autouse=True)
-def _threads() -> Any:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture
 def recited(work: Path) -> Path:
     """A network that recites a text, and the text."""

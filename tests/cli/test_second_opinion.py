@@ -77,3 +77,14 @@ def test_what_cannot_be_asked(network: Path, run: Run, monkeypatch: pytest.Monke
     program.write_text("raise SystemExit(70)")
     monkeypatch.setattr(second_opinion, "PROGRAM", program)
     assert "cannot say (verify.py ended with 70)" in run(*given, "--second-opinion").out
+
+
+def test_answers_that_the_network_does_not_give(work: Path, run: Run) -> None:
+    """The files alone say nothing of an answer that the user wants to be another: that is no disagreement."""
+    (work / "a b.txt").write_text("It was the best of times")
+    assert run("compile", "a b.txt", "-o", "net").code == 0
+    said = run("certify", "net", "a b.txt", "--set", "best=!", "--second-opinion")
+    assert said.code == 1
+    assert "second opinion: cannot say" in said.out
+    again = run("certify", "net", "a b.txt").out
+    assert "byheart certify net 'a b.txt' --recheck" in again, "as a shell understands it"

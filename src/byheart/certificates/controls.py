@@ -78,4 +78,5 @@ def _differs(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], options: di
 
 
 def _wrong(verdict: Verdict) -> str:
-    return f"{verdict.errors:,} of {verdict.checked:,} answers wrong"
+    doubt = f", {verdict.undecided:,} undecided" if verdict.undecided else ""
+    return f"{verdict.errors:,} of {verdict.checked:,} answers wrong{doubt}"

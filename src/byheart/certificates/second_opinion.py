@@ -70,7 +70,12 @@ def second_opinion(
 
 
 def _agrees(said: dict[str, list[tuple[int, int, int]]], certificate: Certificate, questions: Questions) -> bool | None:
-    """Whether both found all right, or both not; as many answers may differ from the files as users want changed."""
+    """Whether both found all right, or both not; as many answers may differ from the files as users want changed.
+
+    Of a network that does not give the answers that users want changed, the files alone say nothing.
+    """
+    if not certificate.certified and isinstance(questions, Contexts) and questions.edited:
+        return None
     if not certificate.certified:
         return None if not said["not_right"] and said["asked"] != said["questions"] else bool(said["not_right"])
     if not isinstance(questions, Contexts) or said["undecided"] or len(said["not_right"]) == LISTED:

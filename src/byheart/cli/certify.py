@@ -142,10 +142,16 @@ class CertifyCommand:
             return f"{path} is about another task, was not checked, and was left as it is; -o writes elsewhere"
         if self.recheck:
             return f"{path} was checked again: the same weights, the same task"
-        what = f"--task {self.task}" if self.task is not None else " ".join(map(str, self.files))
-        options = f" -o {self.out}" * (self.out is not None) + f" --tolerance {self.tolerance}" * bool(self.tolerance)
+        what = f"--task {_quoted(self.task)}" if self.task is not None else " ".join(map(_quoted, self.files))
+        options = f" -o {_quoted(self.out)}" * (self.out is not None) + f" --tolerance {self.tolerance}" * bool(
+            self.tolerance
+        )
         options += "".join(f" --set {quote(text)}" for text in self.set)
-        return f"wrote {path}; check it again with:  byheart certify {self.network} {what}{options} --recheck"
+        return f"wrote {path}; check it again with:  byheart certify {_quoted(self.network)} {what}{options} --recheck"
+
+
+def _quoted(path: Path | None) -> str:
+    return quote(str(path))
 
 
 def print_verdict(certificate: "Certificate", before: str = "") -> None:

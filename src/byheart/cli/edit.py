@@ -40,7 +40,7 @@ class EditCommand:
     def run(self) -> int:
         """Certify, change, solve, certify what was written, and let it take its place."""
         from byheart.certificates import certify, write
-        from byheart.constructions.reciting.edit import edit, present
+        from byheart.constructions.reciting.edit import edit
         from byheart.tasks.edits import located
 
         folder = self.out or self.network
@@ -50,9 +50,9 @@ class EditCommand:
             contexts, tokenizer = self._contexts(network), from_files(network.files)
             place, label = located(contexts, *edit_in(self.set, tokenizer), tokenizer)
             try:
-                before = certify(network, present(network, contexts))
                 with steps("solving bit planes", quiet=self.json) as report:
                     edited = edit(network, contexts, place, label, report=report)
+                before = certify(network, edited.before)
             except BadInput as error:
                 raise BadInput(f"{self.network}: {error}") from error
             edited.built.write(new)
@@ -66,7 +66,7 @@ class EditCommand:
             print_json({**numbers, "before": before.as_json(), "after": after.as_json()})
         else:
             out = console()
-            out.print(f"before: {number(before.checked)} answers{f', {before.found}' * bool(before.found)}")
+            out.print(f"before: {number(before.checked)} answers, {before.found or 'all as the texts have them'}")
             out.print(f"question {edited.question}: was {edited.was}, is {label}; {_what_changed(edited)}")
             print_verdict(after, "after: ")
         return DONE

@@ -77,7 +77,10 @@ def test_weights_that_do_not_fit():
         replace(spec, bfloat16=("less.b_in",))
 
 
-@pytest.mark.parametrize("name", ["forward", "eval", "type", "parameters", "_modules", "_mixing", "mixing_width"])
+@pytest.mark.parametrize(
+    "name",
+    ["mix", "device", "spec", "embeds", "forward", "eval", "type", "parameters", "_modules", "_mixing", "mixing_width"],
+)
 def test_names_that_a_module_has(name):
     spec, tensors = hand_built()
     renamed = replace(spec, sublayers=(spec.sublayers[0], replace(spec.sublayers[1], name=name)))

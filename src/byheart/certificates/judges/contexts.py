@@ -66,7 +66,11 @@ def compared(
     if len(bad):
         first = int(bad[0])
         tie = answers.labels[first] == contexts.labels[question[first]] and not right[first]
-        got = "a tie, or no number" if tie else str(answers.labels[first])
+        got = (
+            "a tie, or no number"
+            if tie
+            else f"{answers.labels[first]}{', not proved to be exact' * bool(right[first])}"
+        )
         example = Counterexample(int(question[first]), None, int(contexts.labels[question[first]]), got)
     return Verdict(
         statement=f"The label's logit is the largest, for every question, {within}{_but_edited(contexts)}.",

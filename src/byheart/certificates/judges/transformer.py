@@ -14,14 +14,12 @@ from byheart.certificates.judges import contexts as judging
 from byheart.certificates.verdict import Verdict
 from byheart.networks.transformer.evaluate import answers
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
-from byheart.networks.transformer.proved import Proved
+from byheart.networks.transformer.proved import proved_answers
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.questions import Given
 
 LIBRARIES = ("numpy", "torch")
-PORTION = 1 << 11
-"""Tokens that are read at once for the proof: what it holds beside them is to stay in the processor's cache."""
 
 
 def asked(network: TransformerNetwork, given: Given) -> Contexts:
@@ -35,7 +33,7 @@ def judge(network: TransformerNetwork, contexts: Contexts, *, report: Report | N
     places = judging.places(contexts, network.spec.sees)
     asked = contexts.tokens, contexts.starts, places
     once = answers(network.module, *asked, report=report)
-    proved = answers(Proved(network.module), *asked, portion=PORTION, report=report)
+    proved = proved_answers(network.module, *asked, report=report)
     doubtful = (proved.labels != once.labels) | (proved.margins != once.margins)
     exact = f"{doubtful.sum():,} not proved to be exact" if doubtful.any() else "every step proved to be exact"
     within = f"whatever the order in which {precision} adds"

@@ -29,6 +29,8 @@ class Edited:
     """The network after the change, and what has changed."""
 
     built: Built
+    before: Contexts
+    """What was asked and answered before the change."""
     question: int
     """Which question got another answer."""
     was: int
@@ -37,15 +39,14 @@ class Edited:
     """How many words of the table are others, nothing else; None if the network had to be compiled anew."""
 
 
-def present(network: "TransformerNetwork", contexts: Contexts) -> Contexts:
+def _present(network: "TransformerNetwork", contexts: Contexts) -> Contexts:
     """The questions with the answers that the network gives now, whatever the texts, or its folder, say.
 
     BadInput if these are not proved to be exact, or if more of them are others than its folder says it was edited.
     """
-    from byheart.networks.transformer.evaluate import answers
-    from byheart.networks.transformer.proved import Proved
+    from byheart.networks.transformer.proved import proved_answers
 
-    found = answers(Proved(network.module), contexts.tokens, contexts.starts, contexts.places)
+    found = proved_answers(network.module, contexts.tokens, contexts.starts, contexts.places)
     if not (found.margins > 0).all():
         raise BadInput("not all answers of the network are proved to be exact; expected one that can be certified")
     now = changed_from(contexts.with_answers(found.labels), contexts)
@@ -72,7 +73,7 @@ def edit(
         )
     if not 0 <= label < contexts.label_count:
         raise BadInput(f"the new answer is {label}; expected 0 to {contexts.label_count - 1}")
-    question, now = question_at(contexts, place), present(network, contexts)
+    question, now = question_at(contexts, place), _present(network, contexts)
     changed = changed_from(with_labels(now, {question: label}), contexts)
     recipe = Recipe.from_json(network.about.get("recipe", {}))
     recipe.check(labels=network.spec.labels, parameters=network.account.dense)
@@ -83,7 +84,7 @@ def edit(
         built = compile_rectangular(changed, recipe.settings, seed=seed, files=network.files, report=report)
     about = {**network.about, **built.network.about, "edits": _edits(changed, contexts)}
     was = int(now.labels[question])
-    return Edited(replace(built, network=replace(built.network, about=about)), question, was, words)
+    return Edited(replace(built, network=replace(built.network, about=about)), now, question, was, words)
 
 
 def recited(network: "TransformerNetwork") -> Contexts:

@@ -164,7 +164,9 @@ class Transformer(nn.Module):
         kept = frozenset(spec.bfloat16)
         self.embedding = Embedding(spec, dtype)
         layers: list[AttentionLayer | FeedForwardLayer] = []
-        self._mixing, self._local, self.mixing_width = layers, layers, 0  # names that no sublayer may have
+        self.unembedding = Unembedding(spec, dtype)
+        self.embeds, self.unembeds = Slice(spec.embeds), Slice(spec.unembeds)
+        self._mixing, self._local, self.mixing_width = layers, layers, 0  # all names that no sublayer may have
         for sublayer in spec.sublayers:
             if hasattr(self, sublayer.name):
                 raise BadInput(f"a sublayer is called {sublayer.name!r}, which a module has already; expected another")
@@ -173,8 +175,6 @@ class Transformer(nn.Module):
             else:
                 layers.append(FeedForwardLayer(sublayer, dtype, kept))
             self.add_module(sublayer.name, layers[-1])
-        self.unembedding = Unembedding(spec, dtype)
-        self.embeds, self.unembeds = Slice(spec.embeds), Slice(spec.unembeds)
         last = max((i for i, layer in enumerate(layers) if isinstance(layer, AttentionLayer)), default=-1)
         self._mixing, self._local = layers[: last + 1], layers[last + 1 :]
         used = {*spec.embeds}

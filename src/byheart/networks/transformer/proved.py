@@ -22,11 +22,15 @@ What is not proved becomes nan, and whatever depends on it does: an answer is ei
 from collections.abc import Iterator, Sequence
 from math import inf, sqrt
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from byheart.networks.transformer.evaluate import Answers, Ids, answers
 from byheart.networks.transformer.module import Cache, Slice, Transformer
 from byheart.networks.transformer.spec import Attention, FeedForward
+from byheart.progress import Report
 
 BITS = {"float32": 24, "float64": 53}
 FAR = {"float32": 105.0, "float64": 750.0}
@@ -37,6 +41,8 @@ LARGEST = {"float32": 2.0**128 - 2.0**104, "float64": 2.0**500}
 """No sum is larger."""
 BELOW = 1 - 2.0**-53
 """Makes a bound strict: of 2^53·u it leaves the float64 before."""
+READ = 1 << 11
+"""Tokens that are read at once: what the proof holds beside them is to stay in the processor's cache."""
 PORTION = 1 << 14
 """Sums that are looked at closely at a time."""
 Places = tuple[Tensor, Tensor, Tensor]
@@ -258,6 +264,13 @@ class Proved:
         """one + other: there is no partial sum but the sum."""
         value = one + other
         return torch.where(self.fits(value.abs(), torch.minimum(unit(one), unit(other)) * BELOW), value, torch.nan)
+
+
+def proved_answers(
+    module: Transformer, tokens: NDArray[np.integer], starts: Ids, places: Ids, report: Report | None = None
+) -> Answers:
+    """As :func:`byheart.networks.transformer.evaluate.answers`, proved; where that fails, the margin is nan."""
+    return answers(Proved(module), tokens, starts, places, portion=READ, report=report)
 
 
 def sides(terms: Tensor, dim: int) -> tuple[Tensor, Tensor]:

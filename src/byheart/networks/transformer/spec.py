@@ -28,8 +28,6 @@ MOST_FEATURES = 1 << 24
 MOST_REACH = 1 << 17
 """Positions that one attention may look back; windows are found up to 2¹⁶ tokens."""
 _ACTS, _UPS = ("sigmoid", "relu"), ("none", "dense", "diagonal")
-_RESERVED = ("spec", "load", "device", "sees", "mix", "step", "answer", "local", "embeds", "unembeds", "training")
-"""What a module of the network has under these names already."""
 Shapes = dict[str, tuple[int, ...]]
 
 
@@ -172,7 +170,7 @@ class Spec:
 
     @staticmethod
     def _check_words(layer: "Sublayer") -> None:
-        if not isinstance(layer.name, str) or not layer.name.isidentifier() or layer.name in _RESERVED:
+        if not isinstance(layer.name, str) or not layer.name.isidentifier():
             raise BadInput(f"a sublayer is called {layer.name!r}; expected a name of its own, letters and digits")
         if not isinstance(layer, FeedForward):
             return
