@@ -26,6 +26,7 @@ from byheart.cli.own import register_own
 from byheart.cli.recite import ReciteCommand
 from byheart.cli.show import ShowCommand
 from byheart.cli.task import TaskCommand
+from byheart.cli.theorems import TheoremsCommand
 from byheart.errors import BadInput
 
 _TASK = with_example(
@@ -47,6 +48,10 @@ _CERTIFY = with_example(
 _COMPARE = with_example(
     "Build every construction on the same tasks, certify each, and print one table per task.",
     "byheart compare --task tags.npz labels.npz --plot compare.png",
+)
+_THEOREMS = with_example(
+    "Every theorem that Byheart runs: what it says, and its network as stated beside ours, certified on one task.",
+    "byheart theorems    or:  byheart theorems kajitsuka-sato-2025 dana-2025 -o theorems.md",
 )
 _APPROXIMATE = with_example(
     "Approximate a permutation-equivariant function of sequences by a Transformer: quantise, memorize the grid.",
@@ -134,6 +139,7 @@ def _command() -> Any:
         | Annotated[build_command(), subcommand("build", description=_BUILD)]
         | Annotated[CertifyCommand, subcommand("certify", description=_CERTIFY)]
         | Annotated[CompareCommand, subcommand("compare", description=_COMPARE)]
+        | Annotated[TheoremsCommand, subcommand("theorems", description=_THEOREMS)]
         | Annotated[ApproximateCommand, subcommand("approximate", description=_APPROXIMATE)]
         | Annotated[CompileCommand, subcommand("compile", description=_COMPILE)]
         | Annotated[ReciteCommand, subcommand("recite", description=_RECITE)]

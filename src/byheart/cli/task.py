@@ -1,20 +1,19 @@
 """``byheart task random | text | embed | show | check``."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import Positional, arg, subcommand
+from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
 from byheart.cli.own import OwnConstructions
-from byheart.errors import BadInput
+from byheart.errors import BadInput, check_seed
 from byheart.files.reading import read_text
 from byheart.files.writing import check_apart
+from byheart.tasks.drawing import Drawing
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from byheart.tasks import Task
 
 
@@ -24,62 +23,12 @@ class Random:
 
     out: Annotated[Path, arg(aliases=["-o"])]
     """File to write: .npz or .jsonl."""
-    examples: int = 1000
-    """N: sequences."""
-    length: int = 32
-    """n: tokens in a sequence."""
-    vocab: int | None = 200
-    """ω: different tokens. None (with --dim): every token is a vector of its own."""
-    labels: int = 10
-    """C: different labels."""
-    dim: int | None = None
-    """d: make tokens standard-normal vectors of this dimension instead of ids."""
-    seq_to_seq: bool = False
-    """One label for every token instead of one for the sequence."""
-    distribution: bool = False
-    """A distribution over the next token instead of a label."""
-    query: Literal["none", "own", "shared"] = "none"
-    """A query beside each sequence of vectors (with --dim): contexts of their own, or one that all share."""
-    real: bool = False
-    """Real numbers instead of labels as answers (with --query)."""
-    shape: Literal["uniform", "skewed", "neighbours", "every"] = "uniform"
-    """Tokens uniform, Zipf-distributed, sequences that differ in one or two tokens only, or all ω^n sequences."""
-    seed: int = 0
-    """Seed of the generator."""
+    drawing: OmitArgPrefixes[Drawing] = field(default_factory=Drawing)
     json: Json = False
 
     def run(self) -> int:
         """Draw and save."""
-        import numpy as np
-
-        from byheart.tasks import Task, random_distribution, random_next_token, random_seq_to_seq
-
-        rng = np.random.default_rng(_seed(self.seed))
-        if self.query != "none":
-            return self._query(rng)
-        if self.real:
-            raise BadInput("--real is for queries; expected --query own or --query shared beside it")
-        sizes = {"examples": self.examples, "length": self.length, "dim": self.dim, "shape": self.shape}
-        task: Task
-        if self.distribution:
-            if self.vocab is None or self.seq_to_seq:
-                raise BadInput("--distribution needs a --vocab and excludes --seq-to-seq")
-            task = random_distribution(vocab=self.vocab, rng=rng, **sizes)  # type: ignore[arg-type]
-        else:
-            make = random_seq_to_seq if self.seq_to_seq else random_next_token
-            task = make(vocab=self.vocab, labels=self.labels, rng=rng, **sizes)  # type: ignore[arg-type]
-        return _keep(task, self.out, self.json)
-
-    def _query(self, rng: "np.random.Generator") -> int:
-        from byheart.tasks import random_queries
-
-        if self.dim is None or self.seq_to_seq or self.distribution or self.shape != "uniform":
-            raise BadInput("--query needs a --dim and excludes --seq-to-seq, --distribution and --shape")
-        labels, shared = None if self.real else self.labels, self.query == "shared"
-        task = random_queries(
-            examples=self.examples, length=self.length, dim=self.dim, labels=labels, shared=shared, rng=rng
-        )
-        return _keep(task, self.out, self.json)
+        return _keep(self.drawing.draw(), self.out, self.json)
 
 
 @dataclass(frozen=True)
@@ -145,7 +94,8 @@ class Embed:
         from byheart.tasks.checks import count
         from byheart.tasks.embeddings import token_vectors
 
-        rng = np.random.default_rng(_seed(self.seed))
+        check_seed(self.seed)
+        rng = np.random.default_rng(self.seed)
         check_apart(self.out, *self.files)
         with steps("reading with the sentence model", quiet=self.json):
             found = token_vectors(_texts(self.files), length=self.length, layer=self.layer, examples=self.examples)
@@ -244,12 +194,6 @@ class Check:
             verdicts.add_row(name, f"[{colours[row.verdict]}]{row.verdict}[/]", row.found)
         console().print(verdicts)
         return NOT_TRUE if failed else DONE
-
-
-def _seed(seed: int) -> int:
-    if seed < 0:
-        raise BadInput(f"seed is {seed}; expected 0 or more")
-    return seed
 
 
 def _texts(files: tuple[Path, ...]) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from byheart.constructions.gadgets.demand import Setting
 from byheart.constructions.plan import Plan
+from byheart.constructions.theorem import Theorem
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.progress import Report
@@ -70,6 +71,8 @@ class Construction:
     """What is published (or claimed) about the number of parameters, in words, by kind of task."""
     hypotheses: Callable[[Task, Any], list[Hypothesis]] | None = None
     """Task and settings → the theorem's hypotheses, each with a verdict; None if there is no theorem to check."""
+    theorems: tuple[Theorem, ...] = ()
+    """The statements that it runs, for ``byheart theorems``."""
     colour: str = "#222222"
     """The colour of its curve in pictures."""
     dash: tuple[int, tuple[int, ...]] | None = None

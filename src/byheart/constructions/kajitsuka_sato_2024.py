@@ -48,6 +48,7 @@ from byheart.constructions.gadgets.demand import Setting, most_questions
 from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Part, Plan, plan_of
+from byheart.constructions.theorem import TOKENS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.exact import (
     Embedding,
@@ -382,6 +383,32 @@ def _confused(asked: _Asked, first: int, second: int, Y: int) -> str:
     )
 
 
+THEOREMS = (
+    Theorem(
+        "memorization",
+        says="one layer with one softmax head of rank one memorizes N sequences with O(d(2nN + d)) parameters",
+        assumes="(r, δ)-separated tokens, no token twice in a sequence, equal questions have equal answers",
+        limits="one layer, one head, W_Q, W_K, W_V of rank one, 2nN hidden units",
+        task=TOKENS,
+        stated={"scale": "paper"},
+        ours={"scale": "gentle"},
+        differs="2(K − 1) units for K different questions, so fewer; tokens may repeat",
+    ),
+    Theorem(
+        "hardmax",
+        says="no layer of hardmax heads, however many, tells all sequences apart",
+        assumes="a layer of hardmax heads",
+        limits="one layer",
+        shown_by="byheart build kajitsuka-sato-2024 --attention hardmax",
+    ),
+    Theorem(
+        "universal approximation",
+        says="one such layer between two feed-forward networks approximates continuous equivariant functions",
+        assumes="a continuous permutation-equivariant function on a compact set, ε > 0",
+        limits="one layer, one head of rank one",
+        shown_by="byheart approximate --function rank --length 3 --epsilon 0.3 0.2 0.1",
+    ),
+)
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Kajitsuka & Sato 2024",
@@ -392,6 +419,7 @@ CONSTRUCTION = Construction(
     plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),
     orders={"seq-to-seq": "O(d(2nN + d))"},
     hypotheses=hypotheses,
+    theorems=THEOREMS,
     colour="#7a4fb5",
     flags="--scale paper",
 )

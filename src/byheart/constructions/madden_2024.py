@@ -28,6 +28,7 @@ from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets.hypotheses import over_ids
 from byheart.constructions.gadgets.linear import check_system
 from byheart.constructions.plan import Part, Plan
+from byheart.constructions.theorem import DISTRIBUTIONS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.network import attention, embedded
@@ -179,6 +180,23 @@ def _units(numbers: Floats) -> tuple[Floats, Floats]:
     return ordered - gaps / 2, STEEP / gaps
 
 
+THEOREMS = (
+    Theorem(
+        "upper bound",
+        says="one decoder layer with N units interpolates any N next-token distributions: O(ωN) parameters",
+        assumes="different contexts",
+        limits="one head, one hidden layer of N units with an analytic activation (here tanh)",
+        task=DISTRIBUTIONS,
+        stated={},
+    ),
+    Theorem(
+        "lower bound",
+        says="whatever interpolates any N distributions has at least N(ω − 1) parameters",
+        assumes="outputs depend smoothly on the parameters",
+        limits="none",
+        shown_by="byheart build madden-2024, which prints what is needed",
+    ),
+)
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Madden, Fox & Thrampoulidis 2024",
@@ -190,5 +208,6 @@ CONSTRUCTION = Construction(
     plan=lambda size, _, settings: plan(worst_demand(size), settings),
     orders={"next-token-distribution": "ωN + 2N + ω + n + 4"},
     hypotheses=hypotheses,
+    theorems=THEOREMS,
     colour="#b5648f",
 )

@@ -43,7 +43,7 @@ def compare(task: Task, *, seed: int = 0, positions: bool = False, report: Repor
         if report is not None:
             report(done, len(known()), construction.name)
         try:
-            rows.append(_one(construction, task, seed, positions))
+            rows.append(measured(construction, task, construction.settings_with(positions=positions), seed=seed))
         except (BadInput, RuntimeError) as refusal:
             rows.append(Compared(construction.name, _published(construction, task), note=str(refusal)))
     return sorted(rows, key=lambda row: (row.parameters is None, (row.parameters or 0) - (row.embedding or 0)))
@@ -53,8 +53,9 @@ def _published(construction: Construction, task: Task) -> str:
     return construction.orders.get(task.kind, "–")
 
 
-def _one(construction: Construction, task: Task, seed: int, positions: bool) -> Compared:
-    built = build(construction, task, seed=seed, settings=construction.settings_with(positions=positions))
+def measured(construction: Construction, task: Task, settings: object, *, seed: int = 0) -> Compared:
+    """Build one, save it, and certify what was saved."""
+    built = build(construction, task, seed=seed, settings=settings)
     with tempfile.TemporaryDirectory() as folder:
         built.save(Path(folder) / "network")
         start = time.perf_counter()

@@ -1,0 +1,59 @@
+"""Theorem by theorem: every form is built as the commands say, and what is not certified is said to be so."""
+
+from dataclasses import replace
+
+import pytest
+
+from byheart.constructions import known
+from byheart.constructions.theorem import Theorem, flags
+from byheart.errors import BadInput
+from byheart.report import theorems
+from byheart.report.theorems import in_words, page, rows, statement
+
+
+def test_every_theorem_has_its_statement():
+    found = rows(build=False)
+    assert {row.paper for row in found} == {entry.paper or "Byheart" for entry in known().values() if entry.theorems}
+    names = [(row.paper, row.theorem.name, row.form) for row in found]
+    assert len(set(names)) == len(names)
+    for row in found:
+        assert row.command.startswith("byheart ")
+        assert all(statement(row.theorem))
+
+
+@pytest.mark.slow
+def test_every_form_is_certified():
+    for row in rows():
+        assert row.built is None or row.built.certified, f"{row.paper}, {row.theorem.name}, {row.form}"
+
+
+def test_one_construction():
+    found = rows(["madden-2024"])
+    assert [row.form for row in found] == ["as stated", ""]
+    assert found[0].built is not None
+    assert found[0].built.certified
+    assert "378 parameters" in in_words(found[0])
+    assert in_words(found[0]).endswith("; certified")
+    lines = page(found).splitlines()
+    assert len(lines) == 2 + len(found)
+    assert "| 378 | 30 | 4 | 64 | yes |" in lines[2]
+
+
+def test_what_is_not_certified(monkeypatch):
+    measured = theorems.measured
+    monkeypatch.setattr(theorems, "measured", lambda *given: replace(measured(*given), certified=False))
+    row = rows(["madden-2024"])[0]
+    assert in_words(row).endswith("NOT certified")
+    assert "| NO |" in page([row])
+
+
+def test_a_name_that_there_is_not():
+    with pytest.raises(BadInput, match="no construction is called 'kim-2032'; there are interpolate, "):
+        rows(["kim-2032"])
+
+
+def test_a_theorem_that_shows_nothing():
+    said = {"says": "", "assumes": "", "limits": ""}
+    with pytest.raises(ValueError, match="expected settings to build with on a task, or a command that shows it"):
+        Theorem("Theorem 0", **said)
+    assert flags({"bits": 53, "positions": True}) == "--bits 53 --positions"

@@ -1,0 +1,40 @@
+"""Random tasks by their numbers: the same numbers give the same task, from Python and from the command line."""
+
+import pytest
+
+from byheart.cli.main import main
+from byheart.errors import BadInput
+from byheart.tasks import load
+from byheart.tasks.drawing import Drawing
+
+DRAWINGS = [
+    Drawing(examples=9, length=3, vocab=7, labels=3),
+    Drawing(examples=9, length=3, vocab=7, labels=3, seq_to_seq=True, seed=4),
+    Drawing(examples=9, length=2, vocab=None, dim=3),
+    Drawing(examples=9, length=3, vocab=5, distribution=True),
+    Drawing(examples=9, length=3, dim=4, query="shared", real=True),
+]
+
+
+@pytest.mark.parametrize("drawing", DRAWINGS, ids=lambda drawing: drawing.flags)
+def test_the_command_draws_the_same(drawing, tmp_path, capsys):
+    path = tmp_path / "t.npz"
+    with pytest.raises(SystemExit) as stop:
+        main(["task", "random", *drawing.flags.split(), "-o", str(path)])
+    assert stop.value.code == 0
+    assert load(path).fingerprint == drawing.draw().fingerprint
+    assert drawing.draw().fingerprint != Drawing(**{**vars(drawing), "seed": 99}).draw().fingerprint
+
+
+@pytest.mark.parametrize(
+    ("drawing", "message"),
+    [
+        (Drawing(seed=-1), "seed is -1; expected a whole number"),
+        (Drawing(real=True), "--real is for queries"),
+        (Drawing(distribution=True, seq_to_seq=True), "--distribution needs a --vocab and excludes --seq-to-seq"),
+        (Drawing(query="own"), "--query needs a --dim"),
+    ],
+)
+def test_numbers_that_do_not_go_together(drawing, message):
+    with pytest.raises(BadInput, match=message):
+        drawing.draw()
