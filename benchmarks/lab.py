@@ -36,7 +36,7 @@ class Plain(nn.Module):
         super().__init__()
         H, d, _ = weights["0.W_Q"].shape
         self.embedding, self.unembedding, self.positions = (
-            nn.Parameter(weights[name].to(dtype, copy=True)) for name in ("embedding", "unembedding", "0.positions")
+            nn.Parameter(weights[name].to(dtype, copy=True)) for name in ("embedding", "unembedding", "positions")
         )
         self.heads = nn.ModuleList(
             [nn.MultiheadAttention(d, 1, bias=False, batch_first=True, dtype=dtype) for _ in range(H)]

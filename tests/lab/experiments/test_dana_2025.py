@@ -83,7 +83,7 @@ def plain_losses(member, steps):
             order = shuffles([member.seed], epoch, member.count, torch.device("cpu"))[0]
         rows = order[inside : inside + training.batch]
         stream = weights["embedding"][member.examples["tokens"][rows]]
-        seen = stream + weights["0.positions"]
+        seen = stream + weights["positions"]
         Q, K, V = (torch.einsum("bsi,hji->bhsj", seen, weights[f"0.{name}"]) for name in ("W_Q", "W_K", "W_V"))
         scores = (Q @ K.mT / network.head_dim**0.5).masked_fill(future, -torch.inf)
         stream = stream + torch.einsum("bhsj,hij->bsi", scores.softmax(dim=-1) @ V, weights["0.W_O"])

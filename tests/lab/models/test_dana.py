@@ -85,7 +85,7 @@ def test_parameters_by_hand():
 
 def test_first_weights_are_in_the_ranges_of_the_authors():
     first = AttentionOnly(vocab=50, model_dim=8, head_dim=6, heads=40).init(torch.Generator().manual_seed(0))
-    bounds = {"embedding": 8**-0.5, "0.positions": 6**-0.5, "0.W_Q": (6 / 24) ** 0.5, "0.W_O": 6**-0.5}
+    bounds = {"embedding": 8**-0.5, "positions": 6**-0.5, "0.W_Q": (6 / 24) ** 0.5, "0.W_O": 6**-0.5}
     for name, bound in bounds.items():
         assert 0.8 * bound < first[name].abs().max() <= bound, name
     assert first["0.W_V"].std().item() == pytest.approx(0.5 / 3**0.5, rel=0.05)

@@ -7,7 +7,8 @@ one out, read at the second position. One layer, as the authors' code has it:
     e_t ← e_t + D Σ_h W_O W_V Σ_s softmax_s(y_t·W_Qᵀ W_K y_s / √d_h) y_s    (causal; D as C)
     e_t ← e_t + W_out GELU(W_in e_t + b_in)                                  (MLP variant only)
 
-with no norm and no bias elsewhere, and untied embedding and unembedding. With ``text`` it is what the paper's equations
+with no norm and no bias elsewhere, and untied embedding and unembedding. Positions, C and D are one each, shared by all
+layers. With ``text`` it is what the paper's equations
 say instead: positions are added to the embedding, and every head has its own d_h × d matrices.
 
 **Only what the loss reads is computed**, which changes nothing but the rounding:
@@ -21,8 +22,7 @@ say instead: positions are added to the embedding, and every head has its own d_
 The batch is the last axis: all products have B columns. Heads and hidden neurons of zeros stay zero, so models with
 different H and w can be joined.
 
-Not known, and chosen here: that every layer has its own positions, C and D; and the range of the first C and D, that
-of a linear layer.
+Not known, and chosen here: the range of the first C and D, that of a linear layer.
 """
 
 import math
@@ -96,17 +96,14 @@ class AttentionOnly:
             "embedding": ((self.vocab, d), d**-0.5),
             "unembedding": ((self.vocab, d), d**-0.5),
         }
-        if self.text:
-            tensors["positions"] = (LENGTH, d), d**-0.5
+        tensors["positions"] = (LENGTH, k), k**-0.5
         xavier = math.sqrt(6 / (3 * d_h + k))
+        if self.compressed:
+            tensors["compression"] = (d_h, d), d**-0.5
+            tensors["decompression"] = (d, d_h), d_h**-0.5
         for layer in range(self.layers):
-            if not self.text:
-                tensors[f"{layer}.positions"] = (LENGTH, d_h), d_h**-0.5
             tensors |= {f"{layer}.{name}": ((H, d_h, k), xavier) for name in ("W_Q", "W_K", "W_V")}
             tensors[f"{layer}.W_O"] = (H, k, d_h), d_h**-0.5
-            if self.compressed:
-                tensors[f"{layer}.compression"] = (d_h, d), d**-0.5
-                tensors[f"{layer}.decompression"] = (d, d_h), d_h**-0.5
             if self.hidden is not None:
                 w = self.hidden
                 tensors[f"{layer}.W_in"] = (w, d), d**-0.5
@@ -128,7 +125,7 @@ class AttentionOnly:
             positions = weights["positions"].unsqueeze(-1)  # [M, 2, d, 1]
             table, columns = table + positions[:, 0], columns + positions[:, 1]
         for layer in range(self.layers):
-            own = {name.partition(".")[2]: tensor for name, tensor in weights.items() if name.startswith(f"{layer}.")}
+            own = {name.removeprefix(f"{layer}."): tensor for name, tensor in weights.items()}
             last = layer == self.layers - 1
             table, columns = self._layer(own, table, columns, first, last=last)
         return (weights["unembedding"] @ columns).mT
