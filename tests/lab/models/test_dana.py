@@ -79,6 +79,8 @@ def test_parameters_are_counted(network):
 def test_parameters_by_hand():
     """Embedding and unembedding 2·50·10, positions 2·10, four matrices of 10·10 in each of 20 heads."""
     assert AttentionOnly(vocab=50, model_dim=10, head_dim=10, heads=20).parameters == 1000 + 20 + 8000
+    # Three layers: positions, compression and decompression are there once.
+    assert AttentionOnly(vocab=50, model_dim=10, head_dim=5, heads=20, layers=3).parameters == 1000 + 10 + 6000 + 100
     # With d_h = 5: positions 2·5, four matrices of 5·5 a head, compression and decompression 2·50.
     assert AttentionOnly(vocab=50, model_dim=10, head_dim=5, heads=20).parameters == 1000 + 10 + 2000 + 100
 
