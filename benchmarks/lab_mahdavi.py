@@ -178,11 +178,14 @@ def side_by_side(
         stacks.append(Stack(members(configs), configs[0].architecture, device, torch.float32, graph=True))
 
     def step(steps: int) -> None:
-        while steps > 0:
-            done = [stack.start(min(steps, TURN)) for stack in stacks]
+        turns = [min(TURN, steps - done) for done in range(0, steps, TURN)]
+        for stack in stacks:
+            stack.start(turns[0])
+        for turn in [*turns[1:], 0]:
             for stack in stacks:
                 stack.finish()
-            steps -= done[0]
+                if turn:
+                    stack.start(turn)
 
     return step
 

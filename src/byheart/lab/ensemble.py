@@ -65,11 +65,12 @@ def train(
             planned = waiting.popleft()
             stack = Stack([members[i] for i in planned.which], planned.architecture, place, dtype, graph=graph)
             running.append(_Run(stack, planned, keep_weights, clock))
+            running[-1].start()
             del stack
         for run in running:
-            run.start()
-        for run in running:
             run.finish()
+            if not run.over:  # at once, so that the others' turn finds the GPU at work
+                run.start()
         for run in [run for run in running if run.over]:
             outcomes |= run.done
             running.remove(run)
