@@ -35,11 +35,13 @@ on the keys. At P = N²/8 and C = 2 it is below 30·√(N log₂N).
 bits of every weight, so the length of the groups' integers: Õ(N/b) parameters.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
 import numpy as np
 
+from byheart.constructions.gadgets.selecting import NARROW, WIDE, Chain, Groups, Selection, Squares, Wide, unpacking_folds
 from byheart.constructions.plan import Shape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers
@@ -68,6 +70,7 @@ class Lookup:
     field: int
     groups: int
     own_bits: int = 0
+    selection: Selection = WIDE
 
     @property
     def answer_bits(self) -> int:
@@ -82,14 +85,13 @@ class Lookup:
     @property
     def weight_bits(self) -> int:
         """No weight has more bits than this, sign included."""
-        return max(self.top + 3, (self.labels * (self.largest + 2)).bit_length() + 2)
+        return max(self.top + self.selection.spare_bits(self), (self.labels * (self.largest + 2)).bit_length() + 2)
 
     @property
     def shape(self) -> Shape:
         """Layers behind the single unit that holds the key."""
-        steps = 2 * (self.groups - 1) + 1
         slot = [("fold", 3, 4), *[("fold", 3, 3)] * self.field, ("read", 4, 3)]
-        return Shape((("steps", steps, 1), ("groups", 2, steps), ("read", 4, 2), *slot * self.slots, ("answer", 1, 4)))
+        return Shape((*self.selection.shapes(self, self.groups), *slot * self.slots, ("answer", 1, 4)))
 
     def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
         """The layers for these different ``keys`` [N] and ``labels`` [N]; the input is one unit, the key.
@@ -101,7 +103,7 @@ class Lookup:
         first = _cut(self, kappa)
         thresholds = [kappa[i] // self.labels for i in first[1:]]
         packed = [_pack(self, kappa[i:j]) for i, j in zip(first, [*first[1:], len(kappa)], strict=True)]
-        layers = [_steps(thresholds), _groups(self, [kappa[i] for i in first], packed), _first_read(self)]
+        layers = self.selection.layers(self, Groups(thresholds, [kappa[i] for i in first], packed))
         top = self.top
         for _ in range(self.slots):
             layers += _slot(self, top)
@@ -110,48 +112,104 @@ class Lookup:
 
 
 def design(
-    keys: int, labels: int, largest: int, *, own_bits: int = 0, limits: Limits = NO_LIMITS, layers_before: int = 0
+    keys: int,
+    labels: int,
+    largest: int,
+    *,
+    own_bits: int = 0,
+    limits: Limits = NO_LIMITS,
+    layers_before: int = 0,
+    selection: Selection = WIDE,
 ) -> Lookup:
-    """The cheapest lookup network for ``keys`` different keys in [0, ``largest``].
+    """The lookup network for ``keys`` different keys in [0, ``largest``] with the fewest parameters.
+
+    Squares are not for few parameters: see :func:`shallowest`.
 
     >>> design(keys=10_000, labels=2, largest=10**8 // 8).shape.dense
     9218
+    >>> design(keys=10_000, labels=2, largest=10**8 // 8, selection=NARROW).shape.dense
+    11630
     """
-    span = labels * (largest + 1)
-    fields = range(labels.bit_length(), span.bit_length() + 1)
-    best: Lookup | None = None
-    best_cost = 0
-    for field in fields:
-        smallest = Lookup(keys, labels, largest, slots=0, field=field, groups=keys, own_bits=own_bits)
-        cuts = min(keys, span >> field)
-        slots = _candidates(smallest, cuts, _most_slots(smallest, limits, layers_before))
-        groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
-        cost = 8 * groups + slots * (12 * field + 31)
-        if len(slots) and (best is None or cost.min() < best_cost):
-            at = int(cost.argmin())
-            best_cost = int(cost[at])
-            best = Lookup(keys, labels, largest, int(slots[at]), field, int(groups[at]), own_bits)
+    smallest = Lookup(keys, labels, largest, 0, labels.bit_length(), keys, own_bits, selection)
+    best = _cheapest(smallest, _PARAMETERS, lambda sizes: _most_slots(sizes, limits, layers_before))
     if best is None or (limits.bits is not None and best.weight_bits > limits.bits):
+        layers = f"{layers_before + 4} layers and " if selection == WIDE else ""
         raise BadInput(
-            f"the lookup of {labels} labels under keys up to {largest} needs at least {layers_before + 4} layers and "
+            f"the lookup of {labels} labels under keys up to {largest} needs at least {layers}"
             f"{smallest.weight_bits} bits per weight; got depth={limits.depth}, bits={limits.bits}"
         )
     return best
 
 
-def _candidates(smallest: Lookup, cuts: int, most: int) -> Ids:
-    """Numbers of slots up to ``most`` among which the cheapest is.
+def shallowest(keys: int, labels: int, largest: int, selection: Chain | Squares) -> Lookup:
+    """The lookup network with this selection that has the fewest layers.
 
-    With x = slots + 1 the cost is within 8 of 8(N − cuts − 1)/x + (12β + 31)x + constant. Around the minimum at
-    x₀ = √(8N'/(12β + 31)) that convex function is more than 8 larger than there once |x − x₀| > √(x₀³/N') + 1.
+    >>> [len(shallowest(10_000, 2, 10**8 // 8, how).shape.layers) for how in (NARROW, Squares(8), Squares(32))]
+    [976, 202, 76]
+    """
+    smallest = Lookup(keys, labels, largest, 0, labels.bit_length(), keys, selection=selection)
+    best = _cheapest(smallest, _LAYERS, lambda sizes: sizes.keys - 1)
+    assert best is not None
+    return best
+
+
+@dataclass(frozen=True)
+class _Price:
+    """What shall be small, parameters or layers: the price of a layer of width 3, and of a slot with a field of β bits."""
+
+    layer: int
+    slot: Callable[[int], int]
+
+    def groups(self, selection: Selection, groups: Ids) -> Ids:
+        """Of a selection among so many groups, up to a constant."""
+        return _WIDE_GROUP * groups if isinstance(selection, Wide) else self.layer * selection.depth(groups)
+
+    def group(self, selection: Selection) -> float:
+        """Of one group among many."""
+        return _WIDE_GROUP if isinstance(selection, Wide) else self.layer / selection.groups_a_layer
+
+
+_WIDE_GROUP = 8
+_PARAMETERS = _Price(layer=12, slot=lambda field: 12 * field + 31)
+_LAYERS = _Price(layer=1, slot=lambda field: field + 2)
+
+
+def _cheapest(smallest: Lookup, price: _Price, most: Callable[[Lookup], int]) -> Lookup | None:
+    """The cheapest among all fields and all numbers of slots up to the ``most`` for that field; None if there is none.
+
+    ``smallest`` is the lookup without slots.
+    """
+    keys, span = smallest.keys, smallest.labels * (smallest.largest + 1)
+    best, best_cost = None, 0
+    for field in range(smallest.labels.bit_length(), span.bit_length() + 1):
+        sizes = replace(smallest, field=field)
+        cuts = min(keys, span >> field)
+        slots = _candidates(sizes, price, cuts, most(sizes))
+        groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
+        # Where words are packed, the first slot makes it necessary to unpack them.
+        unpacking = 0 if sizes.selection == WIDE or sizes.own_bits else price.layer * unpacking_folds(sizes)
+        cost = price.groups(sizes.selection, groups) + slots * price.slot(field) + unpacking * (slots > 0)
+        if len(slots) and (best is None or cost.min() < best_cost):
+            at = int(cost.argmin())
+            best_cost = int(cost[at])
+            best = replace(sizes, slots=int(slots[at]), groups=int(groups[at]))
+    return best
+
+
+def _candidates(smallest: Lookup, price: _Price, cuts: int, most: int) -> Ids:
+    """Numbers of slots up to ``most`` among which the cheapest is: none at all, or near the minimum.
+
+    Let a be the price of a group, b that of a slot, N' = N − cuts − 1. With x = slots + 1 the cost is within s, the
+    larger of a and the price of two layers, of aN'/x + bx + constant. Around its minimum at x₀ = √(aN'/b) that convex
+    function is more than s larger than there once |x − x₀| > √(s·x/b), and s < 2b.
     """
     if most < 0:
         return np.arange(0)
     N = max(1, smallest.keys - cuts - 1)
-    best = (8 * N / (12 * smallest.field + 31)) ** 0.5
-    reach = (best**3 / N) ** 0.5 + 3
+    best = (price.group(smallest.selection) * N / price.slot(smallest.field)) ** 0.5
+    reach = (2 * best) ** 0.5 + 4
     low, high = max(0, int(best - reach) - 1), min(most, int(best + reach))
-    return np.arange(min(low, high), high + 1)
+    return np.unique([0, *range(min(low, high), high + 1)])
 
 
 def _most_slots(smallest: Lookup, limits: Limits, layers_before: int) -> int:
@@ -160,7 +218,7 @@ def _most_slots(smallest: Lookup, limits: Limits, layers_before: int) -> int:
     if limits.depth is not None:
         most = min(most, (limits.depth - layers_before - 4) // (smallest.field + 2))
     if limits.bits is not None:
-        most = min(most, (limits.bits - 3 - smallest.answer_bits) // (smallest.field + 1))
+        most = min(most, (limits.bits - smallest.selection.spare_bits(smallest) - smallest.answer_bits) // (smallest.field + 1))
     return most
 
 
@@ -186,28 +244,6 @@ def _pack(sizes: Lookup, kappa: list[int]) -> int:
     for difference in [*differences, *filler][: sizes.slots]:
         value = (value << (sizes.field + 1)) | (difference << 1)
     return value << sizes.answer_bits
-
-
-def _steps(thresholds: list[int]) -> Affine:
-    """z itself, and for every threshold t the pair relu(z − t + 1), relu(z − t): their difference is [z ≥ t]."""
-    biases = [0]
-    for t in thresholds:
-        biases += [1 - t, -t]
-    return Affine(integers([[1]] * len(biases)), integers(biases), role="steps")
-
-
-def _groups(sizes: Lookup, first: list[int], packed: list[int]) -> Affine:
-    """e = relu(C·z + C − κ of the group's first entry) and q = the group's integer (+ z where the key is passed on)."""
-    e_row, q_row = [sizes.labels], [1 if sizes.own_bits else 0]
-    for i in range(1, len(first)):
-        e_row += [first[i - 1] - first[i], first[i] - first[i - 1]]
-        q_row += [packed[i] - packed[i - 1], packed[i - 1] - packed[i]]
-    return Affine(integers([e_row, q_row]), integers([sizes.labels - first[0], packed[0]]), role="groups")
-
-
-def _first_read(sizes: Lookup) -> Affine:
-    """e, relu(e − 1), relu(e − C) and q: what the spike needs, for the group's first entry."""
-    return Affine(integers([[1, 0], [1, 0], [1, 0], [0, 1]]), integers([0, -1, -sizes.labels, 0]), role="read")
 
 
 def _answer(sizes: Lookup) -> list[int]:
