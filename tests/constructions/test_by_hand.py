@@ -113,7 +113,7 @@ def test_vardi_on_small_ids_needs_no_hash(through: Through) -> None:
     assert chosen == {}
 
 
-@pytest.mark.parametrize("engine", [interpolate.INTERPOLATION, kajitsuka_sato_2025.extraction(None)], ids=["i", "k"])
+@pytest.mark.parametrize("engine", [interpolate.INTERPOLATION, kajitsuka_sato_2025.extraction()], ids=["i", "k"])
 @pytest.mark.parametrize("positions", [False, True])
 @pytest.mark.parametrize("dim", [None, 2])
 def test_token_codes(engine: object, positions: bool, dim: int | None, answers: Callable[..., list[Fraction]]) -> None:

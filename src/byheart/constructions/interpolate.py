@@ -15,8 +15,8 @@ from byheart.constructions.gadgets.interpolation import Spikes, Zigzag
 from byheart.constructions.gadgets.sizes import Engine
 
 INTERPOLATION = Engine(
-    label_stage=lambda keys, labels, _: Zigzag(keys, labels),
-    token_stage=lambda keys, labels, _, own_bits: Spikes(keys, labels, own_bits),
+    label_stage=lambda keys, labels, *_: Zigzag(keys, labels),
+    token_stage=lambda keys, labels, _, own_bits, __: Spikes(keys, labels, own_bits),
     fold_labels=False,
 )
 

@@ -10,9 +10,11 @@ The network is that of :mod:`.gadgets.contextual` with grouped bit extraction
 (r, δ)-separation is not needed: floats are read as exact points of a grid (:mod:`.gadgets.grid`), so
 different tokens are always told apart, at six parameters per bit of the grid.
 
-Where we differ from the paper: the step function that finds a key's group is one wide layer instead of a narrow deep
-chain (8 instead of about 40 parameters per group), so the width is not constant. The parameters are fewer, of the same
-order.
+``width="constant"`` is the theorem as stated, at width 4 (the paper has about 14; the input layer reads the d numbers
+of a token, an embedding table is not width): both stages find a key's group by a chain of layers of three units. The
+default finds it with one wide layer, which takes fewer parameters of the same order: 8 instead of 12 a group. Between
+the two ends, ``depth`` bounds the layers of the whole network, Õ(N/L) parameters; token stage and label stage share the
+layers so that their parameters together are fewest. ``bits`` bounds the bits of any weight, Õ(N/b) parameters.
 
 >>> from byheart.size import Size
 >>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", Settings())
@@ -20,7 +22,7 @@ order.
 2641
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from byheart.constructions.construction import Reading
 from byheart.constructions.gadgets import contextual, lookup
@@ -32,26 +34,33 @@ NAME = "kajitsuka-sato-2025"
 
 @dataclass(frozen=True)
 class Settings(Reading):
-    """How the network reads a sequence, and how many bits a weight may have."""
+    """How the network reads a sequence, and limits on the network."""
 
     bits: int | None = None
     """At most this many bits in any weight, sign included (default: as many as make it smallest)."""
+    depth: int | None = None
+    """At most this many layers (default: as many as make it smallest)."""
+    width: lookup.Width = "free"
+    """As wide as makes it smallest, or constant, as in the paper."""
 
 
-def extraction(bits: int | None) -> Engine:
-    """Grouped bit extraction as token stage and label stage, with a limit on the bits per weight."""
-    limits = lookup.Limits(bits=bits)
+def extraction(limits: lookup.Limits = lookup.NO_LIMITS) -> Engine:
+    """Grouped bit extraction as token stage and label stage, with limits on the network."""
+
+    def stage(keys: int, labels: int, largest: int, own_bits: int, layers: int | None) -> lookup.Lookup:
+        return lookup.design(keys, labels, largest, own_bits=own_bits, limits=replace(limits, depth=layers))
+
     return Engine(
-        label_stage=lambda keys, labels, largest: lookup.design(keys, labels, largest, limits=limits),
-        token_stage=lambda keys, labels, largest, own: lookup.design(
-            keys, labels, largest, own_bits=own, limits=limits
-        ),
+        label_stage=lambda keys, labels, largest, layers: stage(keys, labels, largest, 0, layers),
+        token_stage=stage,
         fold_labels=True,
+        depth=limits.depth,
+        shallowest=lookup.SHALLOWEST,
     )
 
 
 CONSTRUCTION = contextual.construction(
-    lambda settings: extraction(settings.bits),
+    lambda settings: extraction(lookup.Limits(settings.depth, settings.bits, settings.width)),
     name=NAME,
     paper="Kajitsuka & Sato 2025",
     summary="FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq",

@@ -32,6 +32,9 @@ order matters. *Language modelling* (``causal``): position k sees the tokens up 
 one follows. Then the rounds go by position: with p = k + 1 in the stream the score p_k·(2t·p_j − p_j²) is
 largest at p_j = t, or at k itself if k has not seen t, and no token need be retired: 16 parameters per round.
 
+``width="constant"`` is the theorem as stated: the lookup finds a key's group by a chain of layers instead of one wide
+layer, and nothing is wider than four units, but for the d numbers that the input layer reads.
+
 Hypotheses, checked: finite tokens; one label for what the form cannot tell apart. Separation is not needed, see
 :mod:`.gadgets.grid`. All of it is exact.
 """
@@ -92,6 +95,8 @@ class Settings:
     """Language modelling: a position sees the tokens up to itself only, in their order."""
     ids: Literal["digits", "hashed"] = "digits"
     """Sequence ids hold every digit, as in the paper, or a random combination of them, which is shorter."""
+    width: lookup.Width = "free"
+    """As wide as makes it smallest, or constant, as in the paper."""
 
     @property
     def ordered(self) -> bool:
@@ -164,7 +169,8 @@ class Demand:
     @property
     def label_stage(self) -> lookup.Lookup:
         """Keys to labels."""
-        return lookup.design(self.questions, self.size.labels, hashing.largest_key(self.label_modulus))
+        limits, largest = lookup.Limits(width=self.settings.width), hashing.largest_key(self.label_modulus)
+        return lookup.design(self.questions, self.size.labels, largest, limits=limits)
 
 
 def demand(task: Task, settings: Settings) -> Demand:

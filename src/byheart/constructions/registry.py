@@ -20,6 +20,7 @@ from byheart.errors import BadInput
 BUILT_IN = (
     "interpolate",
     "vardi_2022",
+    "yang_2026",
     "kajitsuka_sato_2025",
     "kim_2023",
     "kajitsuka_sato_2024",

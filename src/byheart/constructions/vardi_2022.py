@@ -1,33 +1,27 @@
 """Vardi, Yehudai & Shamir 2022, "On the Optimal Memorization Power of ReLU Neural Networks": Õ(√N) for N points.
 
-A plain ReLU network, no attention: the n tokens of a sequence are one point in R^(n·d) (token ids are read as numbers),
-so the order of tokens matters and the first layer has n·d weights. The point is hashed into a small range
-(:mod:`.gadgets.hashing`, :mod:`.gadgets.grid`) and looked up by grouped bit extraction
-(:mod:`.gadgets.lookup`, where the proof is). Next-token tasks only.
+A plain ReLU network, no attention: a sequence is read as one point (:mod:`.gadgets.points`), hashed to a key, and the
+key looked up by grouped bit extraction (:mod:`.gadgets.lookup`, where the proof is). Next-token tasks only.
 
-``depth`` is the paper's trade-off: at most that many layers, Õ(N/L) parameters. ``bits`` is the bounded-precision
-variant: no weight has more bits than that (sign included), Õ(N/b) parameters.
+``width="constant"`` is the theorem as stated: N points by width 12 and depth Õ(√N). Ours has width 4 (the input layer
+reads n·d numbers, as in the paper): the group of a key is found by a chain of layers instead of one wide layer, at 12
+parameters a group instead of 8. ``depth`` is the paper's trade-off: at most that many layers, Õ(N/L) parameters; a
+network of constant width has the depth that it needs, so not both. ``bits`` is the bounded-precision variant: no weight
+has more bits than that (sign included), Õ(N/b) parameters.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from byheart.constructions.construction import Construction, Made
-from byheart.constructions.gadgets import grid, hashing, lookup
-from byheart.constructions.gadgets.assemble import network_for
-from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS
-from byheart.constructions.gadgets.grid import Grid
-from byheart.constructions.gadgets.hypotheses import consistent
-from byheart.constructions.gadgets.keys import filled_up, one_answer_each
-from byheart.constructions.gadgets.tokens import TRIES
-from byheart.constructions.plan import Part, Plan, Shape, plan_of
+from byheart.constructions.gadgets import lookup, points
+from byheart.constructions.gadgets.points import Front
+from byheart.constructions.plan import Plan
 from byheart.errors import BadInput
-from byheart.networks.exact import Affine, FeedForward, Flatten, Layer, integers
 from byheart.progress import Report
 from byheart.size import Size
-from byheart.tasks import NextToken, Task
-from byheart.tasks.checks import Ids
+from byheart.tasks import Task
 
 NAME = "vardi-2022"
 
@@ -40,133 +34,65 @@ class Settings:
     """At most this many layers (default: as many as make it smallest)."""
     bits: int | None = None
     """At most this many bits in any weight, sign included (default: as many as make it smallest)."""
+    width: lookup.Width = "free"
+    """As wide as makes it smallest, or constant, as in the paper."""
 
 
 @dataclass(frozen=True)
 class Demand:
-    """N points of n·d coordinates with at most ``grid_bits`` bits each, C labels; ids are never negative (unsigned)."""
+    """How points become keys, within the limits, and keys labels."""
 
-    size: Size
-    grid_bits: int
-    limits: lookup.Limits
-
-    @property
-    def signed(self) -> bool:
-        """Whether coordinates may be negative."""
-        return self.size.dim is not None
-
-    @property
-    def coordinates(self) -> int:
-        """Numbers that a point consists of."""
-        return self.size.length * (self.size.dim or 1)
-
-    @property
-    def modulus(self) -> int:
-        """Smallest Q for the points."""
-        return hashing.question_modulus(self.size.examples, self.size.labels, alone=self.coordinates == 1)
-
-    @property
-    def ratio(self) -> int:
-        """The hash before folding is at most this many times Q."""
-        return grid.ratio(self.coordinates, self.grid_bits) if self.signed else self.coordinates << self.grid_bits
-
-    @property
-    def hash_bits(self) -> int:
-        """No weight in front of the lookup has more bits than this."""
-        return (2 * self.ratio * hashing.largest_modulus(self.modulus)).bit_length() + 1
-
-    @property
-    def direct(self) -> bool:
-        """Whether the point is a single id that is the key as it is: small, or the limits leave no room to hash it."""
-        small = (1 << self.grid_bits) - 1 <= hashing.largest_key(self.modulus)
-        narrow = self.limits.bits is not None and self.hash_bits > self.limits.bits
-        # Hashing and a lookup with one slot have to fit into the depth, or hashing gains nothing.
-        layers = hashing.folds_needed(self.ratio) + hashing.largest_key(self.modulus).bit_length() + 8
-        shallow = self.limits.depth is not None and layers > self.limits.depth
-        return self.coordinates == 1 and not self.signed and (small or narrow or shallow)
-
-    @property
-    def folds(self) -> int:
-        """Folds in front of the lookup."""
-        return 0 if self.direct else hashing.folds_needed(self.ratio)
-
-    @property
-    def lookup(self) -> lookup.Lookup:
-        """Keys to labels, within the limits."""
-        if not self.direct and self.limits.bits is not None and self.hash_bits > self.limits.bits:
-            raise BadInput(f"hashing these points needs {self.hash_bits} bits per weight; got bits={self.limits.bits}")
-        largest = (1 << self.grid_bits) - 1 if self.direct else hashing.largest_key(self.modulus)
-        before = len(self.hash_shapes)
-        return lookup.design(self.size.examples, self.size.labels, largest, limits=self.limits, layers_before=before)
-
-    @property
-    def hash_shapes(self) -> list[tuple[str, int, int]]:
-        """Layers in front of the lookup."""
-        return [] if self.direct else [("hash", 1, self.coordinates), *hashing.fold_shapes(1, self.folds)]
+    front: Front
+    stage: lookup.Lookup
 
 
 def demand(task: Task, settings: Settings) -> Demand:
     """What the task demands of the network."""
-    return Demand(task.size, _grid(task).bits, lookup.Limits(settings.depth, settings.bits))
+    return _demand(points.front(task), settings)
 
 
 def worst_demand(size: Size, settings: Settings) -> Demand:
     """The largest demand of a task of this size, with coordinates of typical bits."""
-    bits = TYPICAL_GRID_BITS if size.dim is not None else max(1, (size.vocab - 1).bit_length())
-    return Demand(size, bits, lookup.Limits(settings.depth, settings.bits))
+    return _demand(points.worst_front(size), settings)
+
+
+def _demand(front: Front, settings: Settings) -> Demand:
+    limits = lookup.Limits(settings.depth, settings.bits, settings.width)
+    front = replace(front, direct=_direct(front, limits))
+    if not front.direct and limits.bits is not None and front.hash_bits > limits.bits:
+        raise BadInput(f"hashing these points needs {front.hash_bits} bits per weight; got bits={limits.bits}")
+    size, before = front.size, len(front.shapes)
+    return Demand(front, lookup.design(size.examples, size.labels, front.largest, limits=limits, layers_before=before))
+
+
+def _direct(front: Front, limits: lookup.Limits) -> bool:
+    """Whether a single id is the key as it is: it is small, or the limits leave no room to hash it."""
+    small = (1 << front.grid_bits) - 1 <= front.largest
+    narrow = limits.bits is not None and front.hash_bits > limits.bits
+    # Hashing and a lookup with one slot have to fit into the depth, or hashing gains nothing.
+    layers = front.folds + front.largest.bit_length() + 8
+    shallow = limits.depth is not None and layers > limits.depth
+    return front.may_be_direct and (small or narrow or shallow)
 
 
 def plan(demand: Demand) -> Plan:
     """The network's tensors, before it is built.
 
     >>> from byheart.size import Size
-    >>> plan(worst_demand(Size(examples=10_000, length=1, labels=2, vocab=10**8), Settings())).dense
-    9233
+    >>> size = Size(examples=10_000, length=1, labels=2, vocab=10**8)
+    >>> for width in ("free", "constant"):
+    ...     network = plan(worst_demand(size, Settings(width=width)))
+    ...     print(network.dense, network.depth, network.width)
+    9233 390 1211
     """
-    parts: list[Part] = [("label", Shape((*demand.hash_shapes, *demand.lookup.shape.layers)))]
-    return plan_of(parts, input_width=demand.coordinates, extra_depth=0)
+    return points.plan(demand.front, demand.stage)
 
 
 def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
-    checked = consistent(NAME, task, positions=True)
-    if not isinstance(checked, NextToken):
-        raise BadInput(f"{NAME} memorizes points, with one label each; the task asks for one per token ({task.kind})")
-    sizes, points = demand(task, settings), _grid(task)
-    before, keys, chosen = _hash(sizes, points, checked.labels, rng)
-    pick = one_answer_each(keys, checked.labels)
-    assert pick is not None
-    keys, answers = filled_up(keys[pick], checked.labels[pick], checked.size.examples)
-    layers = [*before, *sizes.lookup.layers(keys, integers(answers))]
-    flatten: list[Layer] = [Flatten()] if checked.size.length > 1 else []
-    network = network_for(checked, (*flatten, FeedForward(tuple(layers), name="label")))
-    return Made(network, plan(sizes), chosen)
-
-
-def _grid(task: Task) -> Grid:
-    """The task's sequences as points [N, n·d] on a grid; ids get the bits of the whole vocabulary."""
-    if task.vectors is not None:
-        return grid.from_floats(task.vectors.reshape(len(task.vectors), -1))
-    assert task.tokens is not None
-    return Grid(task.tokens, np.zeros_like(task.tokens), exponent=0, bits=max(1, (task.vocab - 1).bit_length()))
-
-
-def _hash(
-    sizes: Demand, points: Grid, labels: Ids, rng: np.random.Generator
-) -> tuple[list[Affine], Ids, dict[str, object]]:
-    """Layers from the points to keys that have one label each, and the keys [N]."""
-    if sizes.direct:
-        return [], points.mantissa[:, 0], {}
-    for draws in range(1, TRIES):
-        Q = hashing.draw_modulus(sizes.modulus, rng)
-        v = rng.integers(0, Q, size=sizes.coordinates)
-        a = int(rng.integers(0, Q))
-        keys = hashing.fold(points.hash(v, Q) + a, Q)
-        if one_answer_each(keys, labels) is not None:
-            offset = grid.offset(sizes.coordinates, sizes.grid_bits, Q) if sizes.signed else 0
-            project = Affine(integers([points.weights(v)]), integers([offset + a]), role="hash")
-            return [project, *hashing.fold_layers([1], 0, Q, sizes.folds)], keys, {"modulus": Q, "draws": draws}
-    raise RuntimeError(f"{TRIES} draws did not tell {len(labels)} points apart; please report this task")
+    checked = points.points_only(NAME, task)
+    sizes = demand(checked, settings)
+    return points.build(checked, sizes.front, sizes.stage, rng)
 
 
 CONSTRUCTION = Construction(

@@ -32,31 +32,55 @@ rest, g = ⌊(N + (m − 1)(F + 1))/m⌋. ``design`` minimises this over m and �
 on the keys. At P = N²/8 and C = 2 it is below 30·√(N log₂N).
 
 **Limits.** ``depth`` bounds the layers: with few slots the groups are many, Õ(N/L) parameters. ``bits`` bounds the
-bits of every weight, so the length of the groups' integers: Õ(N/b) parameters.
+bits of every weight, so the length of the groups' integers: Õ(N/b) parameters. ``width="constant"``: the step function
+becomes a chain of layers of three units (:mod:`.gadgets.selecting`), and nothing is wider than the four units of *read*.
+12 instead of 8 parameters a group, and 12 for each bit of 2C(P + 1), once: about a quarter more in all. Depth
+g + m(β + 2) + log₂(CP) + O(1), so Õ(√N) like the parameters.
+
+**Shape of any kind.** :func:`shallowest` has squares for the step function: with width w there are w²/18 groups to a
+layer and a slot takes β + 2 layers, so L layers are enough for N = Ω(w²·(L/2)²/(18(β + 2))) keys: w²L² = O(N log N).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from byheart.constructions.gadgets.selecting import NARROW, WIDE, Chain, Groups, Selection, Squares, Wide, unpacking_folds
+from byheart.constructions.gadgets.selecting import NARROW, WIDE, Chain, Groups, Selection, Squares, Wide
 from byheart.constructions.plan import Shape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers
 from byheart.tasks.checks import Ids
 
 
+Width: TypeAlias = Literal["free", "constant"]
+"""As wide as makes the network smallest, or as wide for any number of keys."""
+
+
 @dataclass(frozen=True)
 class Limits:
-    """What the user allows: layers in all, and bits of any weight (sign included)."""
+    """What the user allows: layers in all, bits of any weight (sign included), and the kind of width."""
 
     depth: int | None = None
     bits: int | None = None
+    width: Width = "free"
+
+    def __post_init__(self) -> None:
+        if self.depth is not None and self.width == "constant":
+            why = "a network of constant width has the depth that it needs"
+            raise BadInput(f"depth is {self.depth} and width is constant; expected one of the two: {why}")
+
+    @property
+    def selection(self) -> Selection:
+        """How a key's group is found."""
+        return NARROW if self.width == "constant" else WIDE
 
 
 NO_LIMITS = Limits()
+SHALLOWEST = 4
+"""Layers without any slot, when the width is free."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +112,12 @@ class Lookup:
         return max(self.top + self.selection.spare_bits(self), (self.labels * (self.largest + 2)).bit_length() + 2)
 
     @property
+    def depth(self) -> int:
+        """Layers: those that select, *read*, the slots', and *answer*."""
+        selecting = self.selection.depth(self.groups) + self.selection.folds(self)
+        return selecting + 1 + self.slots * (self.field + 2) + 1
+
+    @property
     def shape(self) -> Shape:
         """Layers behind the single unit that holds the key."""
         slot = [("fold", 3, 4), *[("fold", 3, 3)] * self.field, ("read", 4, 3)]
@@ -112,28 +142,17 @@ class Lookup:
 
 
 def design(
-    keys: int,
-    labels: int,
-    largest: int,
-    *,
-    own_bits: int = 0,
-    limits: Limits = NO_LIMITS,
-    layers_before: int = 0,
-    selection: Selection = WIDE,
+    keys: int, labels: int, largest: int, *, own_bits: int = 0, limits: Limits = NO_LIMITS, layers_before: int = 0
 ) -> Lookup:
-    """The lookup network for ``keys`` different keys in [0, ``largest``] with the fewest parameters.
+    """The cheapest lookup network for ``keys`` different keys in [0, ``largest``].
 
-    Squares are not for few parameters: see :func:`shallowest`.
-
-    >>> design(keys=10_000, labels=2, largest=10**8 // 8).shape.dense
-    9218
-    >>> design(keys=10_000, labels=2, largest=10**8 // 8, selection=NARROW).shape.dense
-    11630
+    >>> [design(10_000, 2, 10**8 // 8, limits=Limits(width=width)).shape.dense for width in ("free", "constant")]
+    [9218, 11735]
     """
-    smallest = Lookup(keys, labels, largest, 0, labels.bit_length(), keys, own_bits, selection)
+    smallest = Lookup(keys, labels, largest, 0, labels.bit_length(), keys, own_bits, limits.selection)
     best = _cheapest(smallest, _PARAMETERS, lambda sizes: _most_slots(sizes, limits, layers_before))
     if best is None or (limits.bits is not None and best.weight_bits > limits.bits):
-        layers = f"{layers_before + 4} layers and " if selection == WIDE else ""
+        layers = f"{layers_before + SHALLOWEST} layers and " if limits.width == "free" else ""
         raise BadInput(
             f"the lookup of {labels} labels under keys up to {largest} needs at least {layers}"
             f"{smallest.weight_bits} bits per weight; got depth={limits.depth}, bits={limits.bits}"
@@ -145,7 +164,7 @@ def shallowest(keys: int, labels: int, largest: int, selection: Chain | Squares)
     """The lookup network with this selection that has the fewest layers.
 
     >>> [len(shallowest(10_000, 2, 10**8 // 8, how).shape.layers) for how in (NARROW, Squares(8), Squares(32))]
-    [976, 202, 76]
+    [967, 171, 23]
     """
     smallest = Lookup(keys, labels, largest, 0, labels.bit_length(), keys, selection=selection)
     best = _cheapest(smallest, _LAYERS, lambda sizes: sizes.keys - 1)
@@ -187,8 +206,8 @@ def _cheapest(smallest: Lookup, price: _Price, most: Callable[[Lookup], int]) ->
         slots = _candidates(sizes, price, cuts, most(sizes))
         groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
         # Where words are packed, the first slot makes it necessary to unpack them.
-        unpacking = 0 if sizes.selection == WIDE or sizes.own_bits else price.layer * unpacking_folds(sizes)
-        cost = price.groups(sizes.selection, groups) + slots * price.slot(field) + unpacking * (slots > 0)
+        unpacking = sizes.selection.folds(replace(sizes, slots=1)) - sizes.selection.folds(sizes)
+        cost = price.groups(sizes.selection, groups) + slots * price.slot(field) + price.layer * unpacking * (slots > 0)
         if len(slots) and (best is None or cost.min() < best_cost):
             at = int(cost.argmin())
             best_cost = int(cost[at])
@@ -216,9 +235,11 @@ def _most_slots(smallest: Lookup, limits: Limits, layers_before: int) -> int:
     """Slots within the limits; negative if there are none."""
     most = smallest.keys - 1
     if limits.depth is not None:
-        most = min(most, (limits.depth - layers_before - 4) // (smallest.field + 2))
+        most = min(most, (limits.depth - layers_before - SHALLOWEST) // (smallest.field + 2))
     if limits.bits is not None:
-        most = min(most, (limits.bits - smallest.selection.spare_bits(smallest) - smallest.answer_bits) // (smallest.field + 1))
+        most = min(
+            most, (limits.bits - smallest.selection.spare_bits(smallest) - smallest.answer_bits) // (smallest.field + 1)
+        )
     return most
 
 

@@ -42,6 +42,7 @@ from byheart.networks.exact import Affine, integers
 from byheart.tasks.checks import Ids
 
 T = TypeVar("T")
+Count = TypeVar("Count", int, Ids)
 _READ = 4
 """Units behind any selection: e, relu(e − 1), relu(e − C) and q."""
 Shapes: TypeAlias = list[tuple[str, int, int]]
@@ -89,6 +90,14 @@ class Wide:
         """No weight has more bits than ``top`` and these, sign included."""
         return 3
 
+    def depth(self, groups: Count) -> Count:
+        """Layers for so many groups, in front of the one that reads."""
+        return 0 * groups + 2
+
+    def folds(self, sizes: Sizes) -> int:
+        """Layers that unpack."""
+        return 0
+
     def shapes(self, sizes: Sizes, groups: int) -> Shapes:
         """The layers."""
         steps = 2 * (groups - 1) + 1
@@ -135,16 +144,20 @@ class Chain:
 
     def spare_bits(self, sizes: Sizes) -> int:
         """No weight has more bits than ``top`` and these, sign included."""
-        return unpacking_folds(sizes) + 1
+        return _word_bits(sizes) + 1
 
     @property
     def groups_a_layer(self) -> float:
         """Of many groups."""
         return self.steps
 
-    def depth(self, groups: Ids) -> Ids:
+    def depth(self, groups: Count) -> Count:
         """Layers for so many groups, in front of those that unpack."""
         return -(-(groups - 1) // self.steps)
+
+    def folds(self, sizes: Sizes) -> int:
+        """Layers that unpack."""
+        return _folds(sizes)
 
     def shapes(self, sizes: Sizes, groups: int) -> Shapes:
         """The layers."""
@@ -184,16 +197,20 @@ class Squares:
 
     def spare_bits(self, sizes: Sizes) -> int:
         """No weight has more bits than ``top`` and these, sign included."""
-        return unpacking_folds(sizes) + 1
+        return _word_bits(sizes) + 1
 
     @property
     def groups_a_layer(self) -> float:
         """Of many groups."""
         return self.side**2 / 2
 
-    def depth(self, groups: Ids) -> Ids:
+    def depth(self, groups: Count) -> Count:
         """Layers for so many groups, in front of those that unpack."""
         return 2 * -(-groups // self.side**2) + 1
+
+    def folds(self, sizes: Sizes) -> int:
+        """Layers that unpack."""
+        return _folds(sizes)
 
     def shapes(self, sizes: Sizes, groups: int) -> Shapes:
         """The layers."""
@@ -297,13 +314,14 @@ def _words(sizes: Sizes, groups: Groups) -> list[int]:
     return [scale * (span - kappa) + q for kappa, q in zip(groups.first, groups.packed, strict=True)]
 
 
-def unpacking_folds(sizes: Sizes) -> int:
-    """Folds that take a word's κ off its q, where there is a q: one more than 2C(P + 1) has bits."""
+def _word_bits(sizes: Sizes) -> int:
+    """X is below 2^top times this power of two: what stands above its q, and the bit that keeps the wave upright."""
     return (2 * sizes.labels * (sizes.largest + 1)).bit_length() + 1
 
 
 def _folds(sizes: Sizes) -> int:
-    return unpacking_folds(sizes) if sizes.slots or sizes.own_bits else 0
+    """Folds that unpack a word, one for each of these bits, where it has a q at all."""
+    return _word_bits(sizes) if sizes.slots or sizes.own_bits else 0
 
 
 def _unpack_shapes(sizes: Sizes, inputs: int) -> Shapes:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from byheart.constructions.gadgets import grid, hashing
 from byheart.constructions.gadgets.demand import Demand
 from byheart.constructions.plan import Shape
+from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers
 from byheart.tasks.checks import Ids
 
@@ -24,12 +26,16 @@ class Stage(Protocol):
 
 @dataclass(frozen=True)
 class Engine:
-    """How keys become labels. Both stages are functions of (keys, labels, largest key[, own bits])."""
+    """How keys become labels. Both stages are functions of (keys, labels, largest key, own bits, most layers or None)."""
 
-    label_stage: Callable[[int, int, int], Stage]
-    token_stage: Callable[[int, int, int, int], Stage]
+    label_stage: Callable[[int, int, int, int | None], Stage]
+    token_stage: Callable[[int, int, int, int, int | None], Stage]
     fold_labels: bool
     """Whether the label stage wants its keys folded into a small range first."""
+    depth: int | None = None
+    """At most this many layers of the whole network."""
+    shallowest: int = 0
+    """Layers of a stage at least, where ``depth`` is given."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +82,57 @@ class Sizes:
         return hashing.folds_needed((1 if size.dim is None else grid.ratio(size.dim, bits)) + self.demand.positions)
 
     @property
+    def fold_layers(self) -> int:
+        """Layers in front of both stages that fold."""
+        token_folds = self.token_folds if self.demand.coded else 0
+        return sum(len(hashing.fold_shapes(1, folds)) for folds in (token_folds, self.label_folds))
+
+    @property
     def label_stage(self) -> Stage:
         """Keys to labels."""
-        Q = hashing.largest_modulus(self.label_modulus)
-        largest = Q // 2 if self.label_folds else self.label_ratio * Q
-        return self.engine.label_stage(self.demand.questions, self.demand.size.labels, largest)
+        return self._stages[-1]
 
     @property
     def token_stage(self) -> Stage:
         """Marked tokens to codes below Q."""
+        return self._stages[0]
+
+    @cached_property
+    def _stages(self) -> list[Stage]:
+        """Token stage, where there is one, and label stage, within the depth that the engine allows."""
+        coded, depth = self.demand.coded, self.engine.depth
+        free = [*([self._token_stage(None)] if coded else []), self._label_stage(None)]
+        if depth is None:
+            return free
+        # Besides the stages and folds there are the embedding or projection, and the attention.
+        layers = depth - 2 - self.fold_layers
+        if sum(_depth(stage) for stage in free) <= layers:
+            return free
+        if layers < (least := len(free) * self.engine.shallowest):
+            raise BadInput(f"this task needs at least {depth - layers + least} layers; got depth={depth}")
+        return self._divided(layers) if coded else [self._label_stage(layers)]
+
+    def _divided(self, layers: int) -> list[Stage]:
+        """Both stages with so many layers together: the fewest parameters among about a hundred divisions."""
+        least = self.engine.shallowest
+        divided = []
+        for most in range(least, layers - least + 1, 1 + (layers - 2 * least) // _DIVISIONS):
+            token = self._token_stage(most)
+            divided.append([token, self._label_stage(layers - _depth(token))])
+        return min(divided, key=lambda stages: sum(stage.shape.dense for stage in stages))
+
+    def _label_stage(self, layers: int | None) -> Stage:
+        Q = hashing.largest_modulus(self.label_modulus)
+        largest = Q // 2 if self.label_folds else self.label_ratio * Q
+        return self.engine.label_stage(self.demand.questions, self.demand.size.labels, largest, layers)
+
+    def _token_stage(self, layers: int | None) -> Stage:
         codes, largest = hashing.largest_modulus(self.label_modulus), hashing.largest_key(self.token_modulus)
-        return self.engine.token_stage(self.demand.marked, codes, largest, self.own_bits)
+        return self.engine.token_stage(self.demand.marked, codes, largest, self.own_bits, layers)
+
+
+_DIVISIONS = 100
+
+
+def _depth(stage: Stage) -> int:
+    return len(stage.shape.layers)

@@ -1,0 +1,145 @@
+"""Points → keys → labels: a plain ReLU network on whole sequences, each read as one point.
+
+The n tokens of a sequence are one point in R^(n·d) (token ids are read as numbers), so the order of tokens matters and
+the first layer has n·d weights. The point is hashed into a small range (:mod:`.gadgets.hashing`, :mod:`.gadgets.grid`)
+and its key looked up (:mod:`.gadgets.lookup`); a single id may be its own key.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from byheart.constructions.construction import Made
+from byheart.constructions.gadgets import grid, hashing
+from byheart.constructions.gadgets.assemble import network_for
+from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS
+from byheart.constructions.gadgets.grid import Grid
+from byheart.constructions.gadgets.hypotheses import consistent
+from byheart.constructions.gadgets.keys import filled_up, one_answer_each
+from byheart.constructions.gadgets.lookup import Lookup
+from byheart.constructions.gadgets.tokens import TRIES
+from byheart.constructions.plan import Part, Plan, Shape, plan_of
+from byheart.errors import BadInput
+from byheart.networks.exact import Affine, FeedForward, Flatten, Layer, integers
+from byheart.size import Size
+from byheart.tasks import NextToken, Task
+from byheart.tasks.checks import Ids
+
+
+@dataclass(frozen=True)
+class Front:
+    """From N points of n·d coordinates with at most ``grid_bits`` bits each to keys; ids are never negative (unsigned).
+
+    ``direct``: the point is a single id, and the key as it is.
+    """
+
+    size: Size
+    grid_bits: int
+    direct: bool = False
+
+    @property
+    def signed(self) -> bool:
+        """Whether coordinates may be negative."""
+        return self.size.dim is not None
+
+    @property
+    def coordinates(self) -> int:
+        """Numbers that a point consists of."""
+        return self.size.length * (self.size.dim or 1)
+
+    @property
+    def may_be_direct(self) -> bool:
+        """Whether a point is a single id."""
+        return self.coordinates == 1 and not self.signed
+
+    @property
+    def modulus(self) -> int:
+        """Smallest Q for the points."""
+        return hashing.question_modulus(self.size.examples, self.size.labels, alone=self.coordinates == 1)
+
+    @property
+    def ratio(self) -> int:
+        """The hash before folding is at most this many times Q."""
+        return grid.ratio(self.coordinates, self.grid_bits) if self.signed else self.coordinates << self.grid_bits
+
+    @property
+    def hash_bits(self) -> int:
+        """No weight of the hash and its folds has more bits than this."""
+        return (2 * self.ratio * hashing.largest_modulus(self.modulus)).bit_length() + 1
+
+    @property
+    def folds(self) -> int:
+        """Folds in front of the lookup."""
+        return 0 if self.direct else hashing.folds_needed(self.ratio)
+
+    @property
+    def largest(self) -> int:
+        """No key is larger."""
+        return (1 << self.grid_bits) - 1 if self.direct else hashing.largest_key(self.modulus)
+
+    @property
+    def shapes(self) -> list[tuple[str, int, int]]:
+        """Layers in front of the lookup."""
+        return [] if self.direct else [("hash", 1, self.coordinates), *hashing.fold_shapes(1, self.folds)]
+
+
+def front(task: Task) -> Front:
+    """What it takes to read the task's points."""
+    return Front(task.size, points_of(task).bits)
+
+
+def worst_front(size: Size) -> Front:
+    """What it takes to read the points of any task of this size, with coordinates of typical bits."""
+    return Front(size, TYPICAL_GRID_BITS if size.dim is not None else max(1, (size.vocab - 1).bit_length()))
+
+
+def plan(front: Front, stage: Lookup) -> Plan:
+    """The network's tensors, before it is built."""
+    parts: list[Part] = [("label", Shape((*front.shapes, *stage.shape.layers)))]
+    return plan_of(parts, input_width=front.coordinates, extra_depth=0)
+
+
+def build(task: NextToken, front: Front, stage: Lookup, rng: np.random.Generator) -> Made:
+    """The network that has memorized ``task``, one that :func:`points_only` let pass."""
+    before, keys, chosen = _hash(front, points_of(task), task.labels, rng)
+    pick = one_answer_each(keys, task.labels)
+    assert pick is not None
+    keys, answers = filled_up(keys[pick], task.labels[pick], task.size.examples)
+    layers = [*before, *stage.layers(keys, integers(answers))]
+    flatten: list[Layer] = [Flatten()] if task.size.length > 1 else []
+    network = network_for(task, (*flatten, FeedForward(tuple(layers), name="label")))
+    return Made(network, plan(front, stage), chosen)
+
+
+def points_only(name: str, task: Task) -> NextToken:
+    """Refuse tasks that ask for two answers to one point, or for more than one label each."""
+    checked = consistent(name, task, positions=True)
+    if not isinstance(checked, NextToken):
+        raise BadInput(f"{name} memorizes points, with one label each; the task asks for one per token ({task.kind})")
+    return checked
+
+
+def points_of(task: Task) -> Grid:
+    """The task's sequences as points [N, n·d] on a grid; ids get the bits of the whole vocabulary."""
+    if task.vectors is not None:
+        return grid.from_floats(task.vectors.reshape(len(task.vectors), -1))
+    assert task.tokens is not None
+    return Grid(task.tokens, np.zeros_like(task.tokens), exponent=0, bits=max(1, (task.vocab - 1).bit_length()))
+
+
+def _hash(
+    front: Front, points: Grid, labels: Ids, rng: np.random.Generator
+) -> tuple[list[Affine], Ids, dict[str, object]]:
+    """Layers from the points to keys that have one label each, and the keys [N]."""
+    if front.direct:
+        return [], points.mantissa[:, 0], {}
+    for draws in range(1, TRIES):
+        Q = hashing.draw_modulus(front.modulus, rng)
+        v = rng.integers(0, Q, size=front.coordinates)
+        a = int(rng.integers(0, Q))
+        keys = hashing.fold(points.hash(v, Q) + a, Q)
+        if one_answer_each(keys, labels) is not None:
+            offset = grid.offset(front.coordinates, front.grid_bits, Q) if front.signed else 0
+            project = Affine(integers([points.weights(v)]), integers([offset + a]), role="hash")
+            return [project, *hashing.fold_layers([1], 0, Q, front.folds)], keys, {"modulus": Q, "draws": draws}
+    raise RuntimeError(f"{TRIES} draws did not tell {len(labels)} points apart; please report this task")
