@@ -5,8 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from byheart.constructions import vardi_2022
-from byheart.constructions.gadgets import contextual, tokens
+from byheart.constructions.gadgets import contextual, points, tokens
 from byheart.networks.exact import Affine, Embedding, ExactNetwork, FeedForward, Flatten, Positions, UniformAttention
 
 Row = list[Fraction]
@@ -72,7 +71,7 @@ def _answers() -> Callable[[ExactNetwork, Sequence[object]], list[Fraction]]:
 def _few_draws() -> Iterator[None]:
     """About every 55th draw is good: a construction that needs two thousand of them has lost its way."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (contextual, tokens, vardi_2022):
+        for module in (contextual, points, tokens):
             patch.setattr(module, "TRIES", 2000, raising=False)
         yield
 

@@ -4,17 +4,21 @@ The theorem (:mod:`byheart.bounds.yang_2026`): N points, pairwise δ apart, are 
 depth L as soon as w²L² is of order N log δ⁻¹, whatever w and L are; and w²L² = Ω(N/log δ⁻¹) is needed. The theorem is
 theirs, the network is ours (their proof was not at hand).
 
-Points are read, hashed to keys and looked up as in :mod:`byheart.constructions.vardi_2022`. What is new is how the
-lookup finds the group of a key (:mod:`.gadgets.selecting`): by squares of k × k groups in two layers of
-3k + 2 units each, or, where the width is small, k groups a layer of 2k + 1 units. With half of the layers for w²L/36
-groups and the other half for L/(2(β + 2)) entries of a group, β = O(log N) bits apart, the network holds
-w²L²/(72(β + 2)) keys: w²L² = O(N log N), plus what the hash takes (two layers for every three bits at most, of two
-units, so w²L² is of that order where L is larger than the bits of a point).
+Points are read, hashed to keys and looked up as in :mod:`byheart.constructions.vardi_2022`, all of it exact. What is
+new is the use of the width:
+
+* A key's group is found by squares of k × k groups, in two layers of 3k + 2 units each, or, where the width is small, k
+  groups a layer of 2k + 1 units (:mod:`.gadgets.selecting`): w²/18 groups a layer.
+* Folding takes b = ⌊log₂(w − 1)⌋ bits a layer (:mod:`.gadgets.waves`), so that one of a group's entries, β = O(log N)
+  bits long, is read in s = ⌈(β + 1)/b⌉ + 1 layers.
+
+L layers, half of them for each, hold (w²L/36)·(L/2s) = w²L²/(72s) keys. So w²L² = O(N log N/log w): N up to a constant
+when the width is a power of N. Beside that, folding the hash takes ⌈(bits of a point)/b⌉ layers, and unpacking a group
+⌈(bits of a key)/b⌉.
 
 **Which network.** ``width`` bounds the units of every hidden layer, ``depth`` the layers. With the width given, the
-network is the shallowest; with the depth given (and the width, if it is a bound too), the narrowest. With neither, it is
-balanced: neither its width nor its depth could be smaller than the larger of the two is. Next-token tasks only; all of
-it exact.
+network is the shallowest; with the depth given (the width may be, too), the narrowest. With neither it is balanced: the
+width and the depth are at most s, for the smallest s. Next-token tasks only.
 """
 
 from collections.abc import Callable
@@ -42,9 +46,9 @@ class Settings:
     """The shape of the network."""
 
     width: int | None = None
-    """At most this many units in every hidden layer (default: as few as the depth allows, or as many as layers)."""
+    """At most this many units in every hidden layer (default: as few as the depth allows)."""
     depth: int | None = None
-    """At most this many layers (default: as few as the width allows)."""
+    """At most this many layers (default: as few as the width allows; with neither, both are about the same)."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,11 @@ class Demand:
     def depth(self) -> int:
         """Layers in all."""
         return len(self.front.shapes) + self.stage.depth
+
+    @property
+    def width(self) -> int:
+        """Units of the widest layer; the input is none."""
+        return max(outputs for _, outputs, _ in (*self.front.shapes, *self.stage.shape.layers))
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -82,28 +91,32 @@ def _demand(front: Front, settings: Settings) -> Demand:
     if depth is None:
         return _shallowest(front, width) if width is not None else _balanced(front)
     found = _narrowest(front, depth)
-    if width is not None and found.stage.selection.width > width:
-        least = _shallowest(front, width).depth
+    if width is not None and found.width > width:
+        takes = f"width {width} takes depth {_shallowest(front, width).depth}, depth {depth} takes width {found.width}"
         raise BadInput(
-            f"width {width} and depth {depth} are too small for these {front.size.examples} points: w²L² is "
-            f"{(width * depth) ** 2}; width {width} takes depth {least}, depth {depth} takes width "
-            f"{found.stage.selection.width}"
+            f"width {width} and depth {depth}, w²L² = {(width * depth) ** 2:,}, are too small for "
+            f"{front.size.examples:,} points: {takes}"
         )
     return found
 
 
 def _shallowest(front: Front, width: int) -> Demand:
-    """Of all networks that are at most so wide; the width behind which nothing is gained is less than 2N."""
+    """The network with the fewest layers among those of this width at most."""
     N, C = front.size.examples, front.size.labels
+    bits = (width - 1).bit_length() - 1  # 2^bits units fold, one carries
+    front = replace(front, fold_bits=bits)
     fronts = [front, replace(front, direct=True)] if front.may_be_direct else [front]
-    sides = min((width - 2) // 3, 1 + int((N - 1) ** 0.5))
-    selections = [Chain(max(1, min(N - 1, (width - 1) // 2))), *([Squares(sides)] if sides > 1 else [])]
-    found = [Demand(read, shallowest(N, C, read.largest, how)) for read in fronts for how in selections]
+    side = min((width - 2) // 3, 1 + int((N - 1) ** 0.5))
+    selections: list[Chain | Squares] = [
+        Chain(max(1, min(N - 1, (width - 1) // 2))),
+        *([Squares(side)] if side > 1 else []),
+    ]
+    found = [Demand(read, shallowest(N, C, read.largest, how, bits)) for read in fronts for how in selections]
     return min(found, key=lambda one: one.cost)
 
 
 def _narrowest(front: Front, depth: int) -> Demand:
-    """Of all networks with at most so many layers."""
+    """The network of the smallest width among those with so many layers at most."""
     widest = max(NARROWEST, 2 * front.size.examples)
     if (least := _shallowest(front, widest).depth) > depth:
         raise BadInput(f"depth is {depth}; expected at least {least} for these {front.size.examples} points")
@@ -118,7 +131,7 @@ def _balanced(front: Front) -> Demand:
 
 
 def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
-    """The first number from ``low`` to ``high`` for which something holds that holds for all behind it, by bisection."""
+    """The first number for which something holds that holds from there up to ``high``, by bisection."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)

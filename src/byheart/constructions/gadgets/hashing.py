@@ -2,8 +2,8 @@
 
 With a prime Q let fold_Q(s) = min(r, Q − r), r = s mod Q: the distance of s to the next multiple of Q, at most
 P = (Q − 1)/2. It is half the triangle wave of period 2Q at 2s, and on 0 ≤ 2s ≤ Q·2^f that wave is f folds
-Z ← Z − 2·relu(Z − Q·2^k), k = f − 1, …, 0 (Telgarsky's composition of triangle maps). Each fold is a layer of two ReLUs
-that reads the two of the layer before: 2·2 + 2 = 6 parameters.
+Z ← Z − 2·relu(Z − Q·2^k), k = f − 1, …, 0 (:mod:`.gadgets.waves`). Each fold is a layer of two ReLUs that reads the two
+of the layer before: 2·2 + 2 = 6 parameters.
 
 **Why it is a hash.** Let s = Σ_t c_t φ_t with codes φ_t drawn uniformly from [0, Q) and non-negative integer
 coefficients below Q/2. Take two different coefficient vectors c and c', neither of them 0. Then fold_Q(s) = fold_Q(s')
@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from flint import fmpz
 
+from byheart.constructions.gadgets.waves import wave, wave_shapes
 from byheart.networks.exact import Affine, integers
 from byheart.tasks.checks import Ids
 
@@ -87,18 +88,17 @@ def multiply(a: Ids, b: Ids, modulus: int) -> Ids:
     return result
 
 
-def fold_layers(weights: Sequence[int], bias: int, Q: int, folds: int) -> list[Affine]:
+def fold_layers(weights: Sequence[int], bias: int, Q: int, folds: int, at_once: int = 1) -> list[Affine]:
     """Layers from a stream x with s = weights·x + bias, 0 ≤ 2s ≤ Q·2^folds, to the single unit fold_Q(s).
 
-    No folds means that s is the stream's only coordinate and the key as it is: no layers.
+    No folds means that s is the stream's only coordinate and the key as it is: no layers. ``at_once`` folds share a
+    layer.
     """
-    row, offset, layers = [2 * weight for weight in weights], 2 * bias, []
-    for k in reversed(range(folds)):
-        layers.append(Affine(integers([row, row]), integers([offset, offset - (Q << k)]), role="fold"))
-        row, offset = [1, -2], 0
+    layers, row = wave([2 * weight for weight in weights], 2 * bias, h=Q, bits=folds, at_once=at_once)
     return [*layers, Affine(integers([row]), integers([0]), shift=1, role="key")] if folds else []
 
 
-def fold_shapes(inputs: int, folds: int) -> list[tuple[str, int, int]]:
+def fold_shapes(inputs: int, folds: int, at_once: int = 1) -> list[tuple[str, int, int]]:
     """The shapes of :func:`fold_layers`: (role, outputs, inputs)."""
-    return [*[("fold", 2, inputs if k == 0 else 2) for k in range(folds)], ("key", 1, 2)] if folds else []
+    shapes = wave_shapes(inputs, folds, at_once=at_once)
+    return [*shapes, ("key", 1, shapes[-1][1])] if folds else []

@@ -33,12 +33,12 @@ on the keys. At P = N²/8 and C = 2 it is below 30·√(N log₂N).
 
 **Limits.** ``depth`` bounds the layers: with few slots the groups are many, Õ(N/L) parameters. ``bits`` bounds the
 bits of every weight, so the length of the groups' integers: Õ(N/b) parameters. ``width="constant"``: the step function
-becomes a chain of layers of three units (:mod:`.gadgets.selecting`), and nothing is wider than the four units of *read*.
-12 instead of 8 parameters a group, and 12 for each bit of 2C(P + 1), once: about a quarter more in all. Depth
-g + m(β + 2) + log₂(CP) + O(1), so Õ(√N) like the parameters.
+becomes a chain of layers of three units (:mod:`.gadgets.selecting`), and nothing is wider than the four units of
+*read*. 12 instead of 8 parameters a group, and 12 for each bit of 2C(P + 1), once: about a quarter more in all. Depth
+g + (m − 1)(β + 2) + log₂(CP) + O(1), so Õ(√N) like the parameters.
 
-**Shape of any kind.** :func:`shallowest` has squares for the step function: with width w there are w²/18 groups to a
-layer and a slot takes β + 2 layers, so L layers are enough for N = Ω(w²·(L/2)²/(18(β + 2))) keys: w²L² = O(N log N).
+**A shape of any kind.** :func:`shallowest` finds groups by squares, w²/18 of them a layer of width w, and folds
+log₂(w − 1) bits a layer: see :mod:`byheart.constructions.yang_2026`.
 """
 
 from collections.abc import Callable
@@ -49,11 +49,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from byheart.constructions.gadgets.selecting import NARROW, WIDE, Chain, Groups, Selection, Squares, Wide
+from byheart.constructions.gadgets.waves import wave, wave_shapes
 from byheart.constructions.plan import Shape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers
 from byheart.tasks.checks import Ids
-
 
 Width: TypeAlias = Literal["free", "constant"]
 """As wide as makes the network smallest, or as wide for any number of keys."""
@@ -95,6 +95,7 @@ class Lookup:
     groups: int
     own_bits: int = 0
     selection: Selection = WIDE
+    fold_bits: int = 1
 
     @property
     def answer_bits(self) -> int:
@@ -114,13 +115,14 @@ class Lookup:
     @property
     def depth(self) -> int:
         """Layers: those that select, *read*, the slots', and *answer*."""
-        selecting = self.selection.depth(self.groups) + self.selection.folds(self)
-        return selecting + 1 + self.slots * (self.field + 2) + 1
+        selecting = self.selection.depth(self.groups) + self.selection.unpacking(self)
+        return selecting + 1 + self.slots * _slot_depth(self) + 1
 
     @property
     def shape(self) -> Shape:
         """Layers behind the single unit that holds the key."""
-        slot = [("fold", 3, 4), *[("fold", 3, 3)] * self.field, ("read", 4, 3)]
+        folds = wave_shapes(4, self.field + 1, carry=True, at_once=self.fold_bits)
+        slot = [*folds, ("read", 4, folds[-1][1])]
         return Shape((*self.selection.shapes(self, self.groups), *slot * self.slots, ("answer", 1, 4)))
 
     def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
@@ -160,24 +162,28 @@ def design(
     return best
 
 
-def shallowest(keys: int, labels: int, largest: int, selection: Chain | Squares) -> Lookup:
-    """The lookup network with this selection that has the fewest layers.
+def shallowest(keys: int, labels: int, largest: int, selection: Chain | Squares, fold_bits: int = 1) -> Lookup:
+    """The lookup network with this selection, and so many bits folded at once, that has the fewest layers.
 
     >>> [len(shallowest(10_000, 2, 10**8 // 8, how).shape.layers) for how in (NARROW, Squares(8), Squares(32))]
     [967, 171, 23]
     """
-    smallest = Lookup(keys, labels, largest, 0, labels.bit_length(), keys, selection=selection)
+    smallest = Lookup(keys, labels, largest, 0, labels.bit_length(), keys, 0, selection, fold_bits)
     best = _cheapest(smallest, _LAYERS, lambda sizes: sizes.keys - 1)
     assert best is not None
     return best
 
 
+def _slot_depth(sizes: Lookup) -> int:
+    return -(-(sizes.field + 1) // sizes.fold_bits) + 1
+
+
 @dataclass(frozen=True)
 class _Price:
-    """What shall be small, parameters or layers: the price of a layer of width 3, and of a slot with a field of β bits."""
+    """What shall be small, parameters or layers: the price of a layer of three units, and of a lookup's slot."""
 
     layer: int
-    slot: Callable[[int], int]
+    slot: Callable[[Lookup], int]
 
     def groups(self, selection: Selection, groups: Ids) -> Ids:
         """Of a selection among so many groups, up to a constant."""
@@ -189,8 +195,8 @@ class _Price:
 
 
 _WIDE_GROUP = 8
-_PARAMETERS = _Price(layer=12, slot=lambda field: 12 * field + 31)
-_LAYERS = _Price(layer=1, slot=lambda field: field + 2)
+_PARAMETERS = _Price(layer=12, slot=lambda sizes: 12 * sizes.field + 31)
+_LAYERS = _Price(layer=1, slot=_slot_depth)
 
 
 def _cheapest(smallest: Lookup, price: _Price, most: Callable[[Lookup], int]) -> Lookup | None:
@@ -206,8 +212,8 @@ def _cheapest(smallest: Lookup, price: _Price, most: Callable[[Lookup], int]) ->
         slots = _candidates(sizes, price, cuts, most(sizes))
         groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
         # Where words are packed, the first slot makes it necessary to unpack them.
-        unpacking = sizes.selection.folds(replace(sizes, slots=1)) - sizes.selection.folds(sizes)
-        cost = price.groups(sizes.selection, groups) + slots * price.slot(field) + price.layer * unpacking * (slots > 0)
+        unpacking = sizes.selection.unpacking(replace(sizes, slots=1)) - sizes.selection.unpacking(sizes)
+        cost = price.groups(sizes.selection, groups) + slots * price.slot(sizes) + price.layer * unpacking * (slots > 0)
         if len(slots) and (best is None or cost.min() < best_cost):
             at = int(cost.argmin())
             best_cost = int(cost[at])
@@ -225,7 +231,7 @@ def _candidates(smallest: Lookup, price: _Price, cuts: int, most: int) -> Ids:
     if most < 0:
         return np.arange(0)
     N = max(1, smallest.keys - cuts - 1)
-    best = (price.group(smallest.selection) * N / price.slot(smallest.field)) ** 0.5
+    best = (price.group(smallest.selection) * N / price.slot(smallest)) ** 0.5
     reach = (2 * best) ** 0.5 + 4
     low, high = max(0, int(best - reach) - 1), min(most, int(best + reach))
     return np.unique([0, *range(min(low, high), high + 1)])
@@ -274,15 +280,13 @@ def _answer(sizes: Lookup) -> list[int]:
 
 
 def _slot(sizes: Lookup, top: int) -> list[Affine]:
-    """Peel one difference off q ≤ 2^top, and read: field + 2 layers."""
+    """Peel one difference off q ≤ 2^top, and read: field + 2 layers, or fewer with more bits at once."""
     bottom = top - sizes.field - 1
-    q = _answer(sizes)
+    q, scale = _answer(sizes), 2 << bottom
     V = [-entry for entry in q]
-    V[0] += 2 << bottom
-    layers = [Affine(integers([q, q, V]), integers([0, -(1 << (top - 1)), 1 << top]), role="fold")]
-    for k in reversed(range(bottom, top - 1)):
-        layers.append(Affine(integers([[1, -2, 0], [1, -2, 0], [0, 0, 1]]), integers([0, -(1 << k), 0]), role="fold"))
-    scale = 2 << bottom
-    rows = [[1, -2, 1]] * 3 + [[scale, -2 * scale, 0]]
+    V[0] += scale
+    layers, rest = wave(q, 0, h=1 << bottom, bits=sizes.field + 1, carry=(V, 1 << top), at_once=sizes.fold_bits)
+    e = [*rest[:-1], 1]
     biases = [-(1 << top), -(1 << top) - scale, -(1 << top) - sizes.labels * scale, 0]
+    rows = [e, e, e, [scale * entry for entry in rest]]
     return [*layers, Affine(integers(rows), integers(biases), shift=bottom + 1, role="read")]

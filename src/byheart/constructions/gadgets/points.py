@@ -30,12 +30,14 @@ from byheart.tasks.checks import Ids
 class Front:
     """From N points of n·d coordinates with at most ``grid_bits`` bits each to keys; ids are never negative (unsigned).
 
-    ``direct``: the point is a single id, and the key as it is.
+    ``direct``: the point is a single id, and the key as it is. ``fold_bits`` are folded away by every layer behind the
+    hash.
     """
 
     size: Size
     grid_bits: int
     direct: bool = False
+    fold_bits: int = 1
 
     @property
     def signed(self) -> bool:
@@ -80,7 +82,9 @@ class Front:
     @property
     def shapes(self) -> list[tuple[str, int, int]]:
         """Layers in front of the lookup."""
-        return [] if self.direct else [("hash", 1, self.coordinates), *hashing.fold_shapes(1, self.folds)]
+        return (
+            [] if self.direct else [("hash", 1, self.coordinates), *hashing.fold_shapes(1, self.folds, self.fold_bits)]
+        )
 
 
 def front(task: Task) -> Front:
@@ -141,5 +145,6 @@ def _hash(
         if one_answer_each(keys, labels) is not None:
             offset = grid.offset(front.coordinates, front.grid_bits, Q) if front.signed else 0
             project = Affine(integers([points.weights(v)]), integers([offset + a]), role="hash")
-            return [project, *hashing.fold_layers([1], 0, Q, front.folds)], keys, {"modulus": Q, "draws": draws}
+            folding = hashing.fold_layers([1], 0, Q, front.folds, front.fold_bits)
+            return [project, *folding], keys, {"modulus": Q, "draws": draws}
     raise RuntimeError(f"{TRIES} draws did not tell {len(labels)} points apart; please report this task")

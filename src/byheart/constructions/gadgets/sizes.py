@@ -26,7 +26,7 @@ class Stage(Protocol):
 
 @dataclass(frozen=True)
 class Engine:
-    """How keys become labels. Both stages are functions of (keys, labels, largest key, own bits, most layers or None)."""
+    """How keys become labels. Both stages are functions of (keys, labels, largest key[, own bits], most layers)."""
 
     label_stage: Callable[[int, int, int, int | None], Stage]
     token_stage: Callable[[int, int, int, int, int | None], Stage]
