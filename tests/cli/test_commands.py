@@ -196,7 +196,7 @@ def test_build_settings(work: Path, run: Run) -> None:
     found = run("build", "vardi-2022", "--task", "t.npz", "-o", "net", "--bits", 20, "--depth", 15, "--json").json
     assert found["account"]["max_bits"] <= 20
     assert found["account"]["depth"] <= 15
-    assert networks.load(work / "net").about["settings"] == {"depth": 15, "bits": 20}
+    assert networks.load(work / "net").about["settings"] == {"depth": 15, "bits": 20, "width": "free"}
     found = run("build", "kajitsuka-sato-2025", "--task", "t.npz", "-o", "net2", "--positions", "--json").json
     assert "positions.W_pos" in {item["name"] for item in found["account"]["items"]}
 
@@ -407,8 +407,8 @@ def test_compare_shows_refusals(work: Path, run: Run) -> None:
     assert "refused: vardi-2022 memorizes points" in " ".join(said.out.split())
     rows = run("compare", "--task", "s.npz", "--json").json["tasks"][0]["rows"]
     refused = {row["construction"]: row["note"] for row in rows if row["parameters"] is None}
-    assert [row["construction"] for row in rows[-4:]] == list(refused)
-    assert set(refused) == {"vardi-2022", *SOFTMAX}
+    assert [row["construction"] for row in rows[-5:]] == list(refused)
+    assert set(refused) == {"vardi-2022", "yang-2026", *SOFTMAX}
     assert "memorizes points" in refused["vardi-2022"]
     assert all(refused[name].endswith("the task is seq-to-seq") for name in SOFTMAX)
 

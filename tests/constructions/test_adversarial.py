@@ -172,7 +172,6 @@ def test_any_consistent_task_is_memorized(task: NextToken | SeqToSeq, seed: int,
     for name in EXACT:
         construction = CONSTRUCTIONS[name]
         if task.kind in construction.covers:
-            flags = {"positions": positions} if name != "vardi-2022" else {}
-            built = build(name, task, seed=seed, settings=construction.settings(**flags))
+            built = build(name, task, seed=seed, settings=construction.settings_with(positions=positions))
             verdict = judge(built.network, task)
             assert verdict.certified, f"{name}: {verdict.counterexample}"

@@ -51,7 +51,7 @@ def test_equal_tokens_of_one_sequence(name: str) -> None:
 def test_conflicting_duplicates(name: str, positions: bool) -> None:
     """Nothing helps: no hint at positions."""
     task = NextToken(tokens=[[0, 1], [2, 2], [0, 1]], labels=[0, 0, 1])
-    settings = CONSTRUCTIONS[name].settings(**({"positions": positions} if name != "vardi-2022" else {}))
+    settings = CONSTRUCTIONS[name].settings_with(positions=positions)
     with pytest.raises(BadInput, match=r"example 0 and example 2 are equal sequences.*label 0 and label 1$"):
         build(name, task, settings=settings)
 
@@ -104,14 +104,15 @@ def test_conflicts_are_named_by_softmax_constructions(name: str) -> None:
 
 
 def test_seq_to_seq_is_not_for_points() -> None:
-    with pytest.raises(BadInput, match=r"vardi-2022 memorizes points, .* one per token \(seq-to-seq\)"):
-        build("vardi-2022", SeqToSeq(tokens=[[0, 1]], labels=[[0, 1]]))
-    assert CONSTRUCTIONS["vardi-2022"].covers == ("next-token",)
+    for name in ("vardi-2022", "yang-2026"):
+        with pytest.raises(BadInput, match=rf"^{name} memorizes points, .* one per token \(seq-to-seq\)"):
+            build(name, SeqToSeq(tokens=[[0, 1]], labels=[[0, 1]]))
+        assert CONSTRUCTIONS[name].covers == ("next-token",)
 
 
 def test_unknown_construction() -> None:
-    with pytest.raises(BadInput, match=f"^no construction is called 'yun-2020'; there are {', '.join(CONSTRUCTIONS)}$"):
-        build("yun-2020", TWINS)
+    with pytest.raises(BadInput, match=f"^no construction is called 'fermat'; there are {', '.join(CONSTRUCTIONS)}$"):
+        build("fermat", TWINS)
     with pytest.raises(BadInput, match=r"^no construction is called 'kim-2024'; did you mean 'kim-2023'\?$"):
         build("kim-2024", TWINS)
 
@@ -127,7 +128,7 @@ def test_settings_by_name() -> None:
     """Unknown ones are refused with all that there are; so are words that a setting cannot be."""
     built = build("vardi-2022", TWINS, depth=40, bits=30)
     assert built.settings == vardi_2022.Settings(depth=40, bits=30)
-    with pytest.raises(BadInput, match=r"^vardi-2022 has no setting called 'heads'; it has depth, bits$"):
+    with pytest.raises(BadInput, match=r"^vardi-2022 has no setting called 'heads'; it has depth, bits, width$"):
         build("vardi-2022", TWINS, heads=3)
     with pytest.raises(BadInput, match=r"^settings are given twice: as a whole, and bits; expected one of the two$"):
         build("vardi-2022", TWINS, settings=vardi_2022.Settings(), bits=30)
@@ -159,13 +160,15 @@ SEQUENCES = NextToken(tokens=[[0, 1], [1, 1], [2, 0], [2, 2]], labels=[1, 0, 1, 
         ("vardi-2022", vardi_2022.Settings(bits=12), r"hashing these points needs 13 bits per weight; got bits=12"),
         # A hash, four folds, the key and a lookup of four layers.
         ("vardi-2022", vardi_2022.Settings(depth=9), r"needs at least 10 layers .* got depth=9, bits=None"),
+        # s ≤ 5Q takes four folds and the key; with embedding and attention, and a lookup of four layers, 11.
+        ("kajitsuka-sato-2025", kajitsuka_sato_2025.Settings(depth=10), r"needs at least 11 layers; got depth=10$"),
     ],
-    ids=["bits", "depth"],
+    ids=["bits", "depth", "depth of a Transformer"],
 )
 def test_limits_that_are_too_tight_by_one(name: str, settings: object, message: str) -> None:
     with pytest.raises(BadInput, match=message):
         build(name, SEQUENCES, settings=settings)
-    by_one = {key: value + 1 for key, value in vars(settings).items() if value not in (None, False)}
+    by_one = {key: value + 1 for key, value in vars(settings).items() if type(value) is int}
     built = build(name, SEQUENCES, settings=type(settings)(**by_one))
     assert judge(built.network, SEQUENCES).certified
 

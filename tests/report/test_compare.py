@@ -48,11 +48,11 @@ def test_all_rows() -> None:
 
 def test_a_refusal_is_a_row_and_stands_last() -> None:
     rows = compare(random_seq_to_seq(examples=10, length=3, vocab=30, labels=4, rng=np.random.default_rng(0)))
-    assert [row.certified for row in rows] == [True] * 5 + [None] * 4
-    assert {row.construction for row in rows[:5]} == {*EXACT} - {"vardi-2022"}
+    assert [row.certified for row in rows] == [True] * 5 + [None] * 5
+    assert {row.construction for row in rows[:5]} == {*EXACT} - {"vardi-2022", "yang-2026"}
     notes = {row.construction: row.note for row in rows[5:]}
-    assert list(notes) == ["vardi-2022", "mahdavi-2024", "dana-2025", "madden-2024"]
-    assert [row.parameters for row in rows[5:]] == [None] * 4
+    assert list(notes) == ["vardi-2022", "yang-2026", "mahdavi-2024", "dana-2025", "madden-2024"]
+    assert [row.parameters for row in rows[5:]] == [None] * 5
     assert "vardi-2022 memorizes points" in notes["vardi-2022"]
     what = "next-token and next-token-distribution tasks over token ids"
     assert notes["dana-2025"] == f"dana-2025 memorizes {what}; the task is seq-to-seq"

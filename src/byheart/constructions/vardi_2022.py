@@ -83,7 +83,8 @@ def plan(demand: Demand) -> Plan:
     >>> for width in ("free", "constant"):
     ...     network = plan(worst_demand(size, Settings(width=width)))
     ...     print(network.dense, network.depth, network.width)
-    9233 390 1211
+    9233 374 1211
+    11678 978 4
     """
     return points.plan(demand.front, demand.stage)
 
