@@ -119,7 +119,7 @@ def _narrowest(front: Front, depth: int) -> Demand:
     """The network of the smallest width among those with so many layers at most."""
     widest = max(NARROWEST, 2 * front.size.examples)
     if (least := _shallowest(front, widest).depth) > depth:
-        raise BadInput(f"depth is {depth}; expected at least {least} for these {front.size.examples} points")
+        raise BadInput(f"depth is {depth}; expected at least {least} for {front.size.examples:,} points")
     return _shallowest(front, _first(lambda width: _shallowest(front, width).depth <= depth, NARROWEST, widest))
 
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.certificates import judge
-from byheart.constructions.gadgets.lookup import Limits, Lookup, design
+from byheart.constructions.gadgets.lookup import Limits, Lookup, design, shallowest
+from byheart.constructions.gadgets.selecting import NARROW, WIDE, Chain, Squares
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
 from byheart.networks.exact.evaluate import evaluate
@@ -115,8 +116,11 @@ def lookups(draw: st.DrawFn) -> tuple[Lookup, np.ndarray, list[int]]:
     slots = draw(st.integers(0, len(keys) - 1))
     cuts = (labels * (largest + 1)) >> field
     groups = min(len(keys), (len(keys) + slots * (cuts + 1)) // (slots + 1))
-    other = Lookup(len(keys), labels, largest, slots, field, groups, own_bits)
-    return draw(st.sampled_from([cheapest, other])), np.array(keys), answers
+    selection = draw(st.sampled_from([WIDE, NARROW, Chain(3), Squares(2), Squares(4)]))
+    bits = draw(st.integers(1, 4))
+    other = Lookup(len(keys), labels, largest, slots, field, groups, own_bits, selection, bits)
+    narrow = design(len(keys), labels, largest, own_bits=own_bits, limits=Limits(width="constant"))
+    return draw(st.sampled_from([cheapest, narrow, other])), np.array(keys), answers
 
 
 @given(lookups())
@@ -130,6 +134,7 @@ def test_right_on_keys_and_zero_elsewhere(case: tuple[Lookup, np.ndarray, list[i
     found = answers_on(layers, everything)
     assert found == [(wanted.get(z, 0) << sizes.own_bits) + own * z for z in everything]
     assert [(layer.role, *layer.W.shape) for layer in layers] == list(sizes.shape.layers)
+    assert len(layers) == sizes.depth
     heaviest = max(int(w).bit_length() + 1 for layer in layers for tensor in (layer.W, layer.b) for w in tensor.ravel())
     assert heaviest <= sizes.weight_bits
 
@@ -190,6 +195,75 @@ def test_design_is_the_cheapest_within_limits(
         and (bound is None or labels.bit_length() + slots * (field + 1) + 3 <= bound)
     ]
     assert design(keys, labels, largest, limits=Limits(depth, bound)).shape.dense == min(costs)
+
+
+def narrow_formula(keys: int, labels: int, largest: int, slots: int, field: int) -> int:
+    """12 a group but the first, which saves 6; 12 a fold that unpacks, if there are slots; 12β + 31 a slot; 21."""
+    cuts = (labels * (largest + 1)) >> field
+    groups = min(keys, (keys + slots * (cuts + 1)) // (slots + 1))
+    folds = (2 * labels * (largest + 1)).bit_length() + 1 if slots else 0
+    return 12 * (groups - 1) - (6 if groups > 1 or slots else 8) + 12 * folds + slots * (12 * field + 31) + 21
+
+
+@given(st.integers(1, 60), st.sampled_from([1, 2, 10, 256]), st.integers(0, 10**6), st.none() | st.integers(40, 300))
+@settings(deadline=None)
+def test_design_of_constant_width_is_the_cheapest(keys: int, labels: int, more: int, bound: int | None) -> None:
+    largest = keys - 1 + more
+    fields = range(labels.bit_length(), (labels * (largest + 1)).bit_length() + 1)
+    upper = (2 * labels * (largest + 1)).bit_length() + 2
+    costs = [
+        narrow_formula(keys, labels, largest, slots, field)
+        for field in fields
+        for slots in range(keys)
+        if bound is None or labels.bit_length() + slots * (field + 1) + upper <= bound
+    ]
+    sizes = design(keys, labels, largest, limits=Limits(bits=bound, width="constant"))
+    assert sizes.shape.dense == min(costs)
+    assert max(outputs for _, outputs, _ in sizes.shape.layers) == 4
+    assert bound is None or sizes.weight_bits <= bound
+
+
+@given(
+    st.integers(1, 300),
+    st.sampled_from([1, 2, 10, 256]),
+    st.integers(0, 10**6),
+    st.sampled_from([NARROW, Chain(4), Squares(2), Squares(5), Squares(20)]),
+    st.integers(1, 6),
+)
+@settings(deadline=None, max_examples=60)
+def test_shallowest_is_the_shallowest(
+    keys: int, labels: int, more: int, selection: Chain | Squares, fold_bits: int
+) -> None:
+    """Against every field and every number of slots that could be."""
+    largest = keys - 1 + more
+    found = shallowest(keys, labels, largest, selection, fold_bits)
+    depths = []
+    for field in range(labels.bit_length(), (labels * (largest + 1)).bit_length() + 1):
+        cuts = (labels * (largest + 1)) >> field
+        for slots in range(min(keys, found.depth)):
+            groups = min(keys, (keys + slots * (cuts + 1)) // (slots + 1))
+            other = Lookup(keys, labels, largest, slots, field, groups, 0, selection, fold_bits)
+            depths.append(other.depth)
+    assert found.depth == len(found.shape.layers) == min(depths)
+
+
+@pytest.mark.parametrize("keys", [10**2, 10**3, 10**4, 10**5, 10**6, 10**8])
+def test_constant_width_has_the_order_of_the_square_root(keys: int) -> None:
+    """Width 4, and depth and parameters of one size with √(N log₂N): the theorem's statement."""
+    sizes = design(keys, 2, keys**2 // 8, limits=Limits(width="constant"))
+    unit = math.sqrt(keys * math.log2(keys))
+    assert max(outputs for _, outputs, _ in sizes.shape.layers) == 4
+    assert 2.4 < sizes.depth / unit < 3
+    assert 30 < sizes.shape.dense / unit < 36
+
+
+@pytest.mark.parametrize("keys", [10**4, 10**6])
+@pytest.mark.parametrize("side", [3, 10, 30])
+def test_squares_have_the_order_of_width_and_depth(keys: int, side: int) -> None:
+    """w²L² ≤ 110·N log₂N, whatever the width."""
+    width = 3 * side + 2
+    depth = shallowest(keys, 2, keys**2 // 8, Squares(side), (width - 1).bit_length() - 1).depth
+    assert (width * depth) ** 2 <= 110 * keys * math.log2(keys)
 
 
 @pytest.mark.parametrize("keys", [10**3, 3 * 10**3, 10**4, 10**5])
@@ -257,6 +331,18 @@ def test_limits_are_respected_or_refused_for_a_reason(
     assert bound is None or heaviest <= bound
     own = numbers if own_bits else 0
     assert answers_on(layers, numbers.tolist()) == ((answers << own_bits) + own).tolist()
+
+
+def test_constant_width_has_the_depth_that_it_needs() -> None:
+    with pytest.raises(BadInput, match=r"^depth is 40 and width is constant; expected one of the two: "):
+        Limits(depth=40, width="constant")
+
+
+def test_constant_width_within_bits_or_not_at_all() -> None:
+    """Words of κ and q in one take more bits: bit_length(2·2·101) + 2 = 11 beside those of the answer, 2."""
+    with pytest.raises(BadInput, match=r"needs at least 13 bits per weight; got depth=None, bits=12$"):
+        design(20, 2, 100, limits=Limits(bits=12, width="constant"))
+    assert design(20, 2, 100, limits=Limits(bits=13, width="constant")).slots == 0
 
 
 def test_tighter_limits_cost_more() -> None:
