@@ -47,6 +47,11 @@ COLUMNS = {
     "same_bits": [["device", "threads", "wrong", "contexts/s", "digest", "one by one the same"]],
     "second_opinion": [["network", "answers", "judge", "verify.py", "what it found"]],
     "stock_check": [["N", "wrong", "smallest margin", "parameters", "bits per parameter", "seconds"]],
+    "tradeoff": [
+        ["theorem", "questions", "width", "depth", "÷ √(K log₂K)", "most bits", "parameters", "certified"],
+        ["settings", "width", "depth", "w²L²", "÷ N log₂N", "most bits", "parameters", "certified"],
+        ["construction", "width", "depth", "w²L²", "÷ N log(r/δ)", "most bits", "parameters", "certified"],
+    ],
 }
 """The columns of every table that a script prints, or some of them, in order."""
 SHARED = {"checking", "tables"}

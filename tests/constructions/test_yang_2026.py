@@ -23,8 +23,7 @@ LARGE = Size(examples=10_000, length=1, labels=2, vocab=10**8)
 def test_four_points_by_hand() -> None:
     """Keys 0 to 3, width 8: a single square of two rows and two columns, no slots.
 
-    C = 2, P = 3, top = 2: the words are 8·(8 − κ) with κ = 2z + y = 0, 3, 4, 7, and the four rows, columns and picks are
-    read off at once.
+    C = 2, P = 3, top = 2: the words are 8·(8 − κ) with κ = 2z + y = 0, 3, 4, 7. There is nothing to unpack.
     """
     task = NextToken(tokens=[[0], [1], [2], [3]], labels=[0, 1, 0, 1])
     assert yang_2026.demand(task, Settings(width=8)).stage.selection == Chain(3)

@@ -9,16 +9,16 @@ new is the use of the width:
 
 * A key's group is found by squares of k × k groups, in two layers of 3k + 2 units each, or, where the width is small, k
   groups a layer of 2k + 1 units (:mod:`.gadgets.selecting`): w²/18 groups a layer.
-* Folding takes b = ⌊log₂(w − 1)⌋ bits a layer (:mod:`.gadgets.waves`), so that one of a group's entries, β = O(log N)
-  bits long, is read in s = ⌈(β + 1)/b⌉ + 1 layers.
+* Folding takes b = ⌊log₂(w − 1)⌋ bits a layer (:mod:`.gadgets.waves`; twelve at most here), so that one of a group's
+  entries, β = O(log N) bits long, is read in s = ⌈(β + 1)/b⌉ + 1 layers.
 
 L layers, half of them for each, hold (w²L/36)·(L/2s) = w²L²/(72s) keys. So w²L² = O(N log N/log w): N up to a constant
 when the width is a power of N. Beside that, folding the hash takes ⌈(bits of a point)/b⌉ layers, and unpacking a group
 ⌈(bits of a key)/b⌉.
 
 **Which network.** ``width`` bounds the units of every hidden layer, ``depth`` the layers. With the width given, the
-network is the shallowest; with the depth given (the width may be, too), the narrowest. With neither it is balanced: the
-width and the depth are at most s, for the smallest s. Next-token tasks only.
+network is the shallowest, and of those the narrowest; with the depth given (the width may be, too), the narrowest. With
+neither it is balanced: the width and the depth are at most s, for the smallest s. Next-token tasks only.
 """
 
 from collections.abc import Callable
@@ -39,6 +39,8 @@ from byheart.tasks import Task
 
 NAME = "yang-2026"
 NARROWEST = 4
+_MOST_BITS = 12
+"""Folded by a layer: 2^24 parameters are enough."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,6 @@ class Demand:
         """Units of the widest layer; the input is none."""
         return max(outputs for _, outputs, _ in (*self.front.shapes, *self.stage.shape.layers))
 
-    @property
-    def cost(self) -> tuple[int, int]:
-        """What makes a network worse than another of the same width: layers, then groups."""
-        return self.depth, self.stage.groups
-
 
 def demand(task: Task, settings: Settings) -> Demand:
     """What the task demands of the network."""
@@ -89,7 +86,7 @@ def _demand(front: Front, settings: Settings) -> Demand:
     if width is not None and width < NARROWEST:
         raise BadInput(f"width is {width}; expected at least {NARROWEST}")
     if depth is None:
-        return _shallowest(front, width) if width is not None else _balanced(front)
+        return _balanced(front) if width is None else _narrowest(front, _shallowest(front, width).depth)
     found = _narrowest(front, depth)
     if width is not None and found.width > width:
         takes = f"width {width} takes depth {_shallowest(front, width).depth}, depth {depth} takes width {found.width}"
@@ -103,21 +100,19 @@ def _demand(front: Front, settings: Settings) -> Demand:
 def _shallowest(front: Front, width: int) -> Demand:
     """The network with the fewest layers among those of this width at most."""
     N, C = front.size.examples, front.size.labels
-    bits = (width - 1).bit_length() - 1  # 2^bits units fold, one carries
+    bits = min(_MOST_BITS, (width - 1).bit_length() - 1)  # 2^bits units fold, one carries
     front = replace(front, fold_bits=bits)
-    fronts = [front, replace(front, direct=True)] if front.may_be_direct else [front]
+    fronts = [replace(front, direct=True), front] if front.may_be_direct else [front]
     side = min((width - 2) // 3, 1 + int((N - 1) ** 0.5))
-    selections: list[Chain | Squares] = [
-        Chain(max(1, min(N - 1, (width - 1) // 2))),
-        *([Squares(side)] if side > 1 else []),
-    ]
+    selections: list[Chain | Squares] = [Squares(side)] if side > 1 else []
+    selections.append(Chain(max(1, min(N - 1, (width - 1) // 2))))
     found = [Demand(read, shallowest(N, C, read.largest, how, bits)) for read in fronts for how in selections]
-    return min(found, key=lambda one: one.cost)
+    return min(found, key=lambda one: one.depth)
 
 
 def _narrowest(front: Front, depth: int) -> Demand:
     """The network of the smallest width among those with so many layers at most."""
-    widest = max(NARROWEST, 2 * front.size.examples)
+    widest = max(2 * front.size.examples, 2**_MOST_BITS + 1)  # nothing is gained beyond
     if (least := _shallowest(front, widest).depth) > depth:
         raise BadInput(f"depth is {depth}; expected at least {least} for {front.size.examples:,} points")
     return _shallowest(front, _first(lambda width: _shallowest(front, width).depth <= depth, NARROWEST, widest))
@@ -168,7 +163,7 @@ CONSTRUCTION = Construction(
     covers=("next-token",),
     plan=lambda size, _, settings: plan(worst_demand(size, settings)),
     orders={"next-token": "w²L² = Õ(N)"},
-    colour="#a8456b",
+    colour="#3d8b37",
     dash=(0, (2, 2)),
     flags="--width 26",
 )

@@ -17,15 +17,15 @@ Through = Callable[..., list[list[int]]]
 
 
 # Three keys by hand: those of test_lookup.py. Keys 1, 3, 6 with labels 1, 0, 1 and C = 2: κ = 2z + y = 3, 6, 13, the
-# groups {3, 6} and {13} with the integers 24 and 8, top = 6. So P = 7, C(P + 1) = 16, 2^(top+1) = 128, and the words are
-# 128·(16 − 3) + 24 = 1688 and 128·(16 − 13) + 8 = 392.
+# groups {3, 6} and {13} with the integers 24 and 8, top = 6. So P = 7, C(P + 1) = 16, 2^(top+1) = 128, and the words
+# are 128·(16 − 3) + 24 = 1688 and 128·(16 − 13) + 8 = 392.
 
 SIZES = Lookup(keys=3, labels=2, largest=7, slots=1, field=3, groups=2)
 GROUPS = Groups(thresholds=[6], first=[3, 13], packed=[24, 8])
 
 
 def test_a_chain_by_hand(through: Through) -> None:
-    """X = word + 256(z + 1). U ≤ 32 has six bits, and one more keeps the wave upright: seven folds, from 2^12 to 2^6."""
+    """X = word + 256(z + 1). U ≤ 32 has six bits, and one keeps the wave upright: seven folds, from 2^12 to 2^6."""
     step, *unpack, read = NARROW.layers(SIZES, GROUPS)
     assert step.W.tolist() == [[1], [1], [256]]
     assert step.b.tolist() == [-5, -6, 1688 + 256]
