@@ -141,7 +141,7 @@ def plan(demand: Demand) -> Plan:
     ...     network = plan(worst_demand(size, settings))
     ...     print(network.width, network.depth, network.dense)
     50 48 64621
-    20 131 38445
+    20 131 39604
     62 40 85796
     """
     return points.plan(demand.front, demand.stage)
