@@ -7,6 +7,7 @@ w and depth L with w²L² = O(N log δ⁻¹); and any network that memorizes all
   divided by r, so δ becomes δ/r.
 - In parameters: a dense network of width w and depth L has about w²L, so at depth L the bounds read N log(r/δ)/L and
   N/(L log(r/δ)). A width is at least one, so neither falls below L.
+- A network for any w and L: :mod:`byheart.constructions.yang_2026`, with w²L² = O(N log N).
 - Order only, on both sides. At the deepest, L ≈ √N, both meet √N up to the logarithm.
 - Not checked here: the separation.
 """

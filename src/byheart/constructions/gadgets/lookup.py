@@ -205,15 +205,16 @@ def _cheapest(smallest: Lookup, price: _Price, most: Callable[[Lookup], int]) ->
     ``smallest`` is the lookup without slots.
     """
     keys, span = smallest.keys, smallest.labels * (smallest.largest + 1)
+    # Where words are packed, the first slot makes it necessary to unpack them.
+    selection = smallest.selection
+    unpacking = price.layer * (selection.unpacking(replace(smallest, slots=1)) - selection.unpacking(smallest))
     best, best_cost = None, 0
     for field in range(smallest.labels.bit_length(), span.bit_length() + 1):
         sizes = replace(smallest, field=field)
         cuts = min(keys, span >> field)
         slots = _candidates(sizes, price, cuts, most(sizes))
         groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
-        # Where words are packed, the first slot makes it necessary to unpack them.
-        unpacking = sizes.selection.unpacking(replace(sizes, slots=1)) - sizes.selection.unpacking(sizes)
-        cost = price.groups(sizes.selection, groups) + slots * price.slot(sizes) + price.layer * unpacking * (slots > 0)
+        cost = price.groups(selection, groups) + slots * price.slot(sizes) + unpacking * (slots > 0)
         if len(slots) and (best is None or cost.min() < best_cost):
             at = int(cost.argmin())
             best_cost = int(cost[at])
