@@ -16,6 +16,7 @@ from checking import judged
 from tables import OUT, parser, table
 
 from byheart.constructions import build
+from byheart.constructions.theorem import flags
 from byheart.report.tradeoff import draw_trade_off, orders, trade_off
 from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq
 
@@ -79,7 +80,7 @@ def shapes(options: argparse.Namespace) -> None:
         account = built.account
         product = (account.width * account.depth) ** 2
         rows.add_row(
-            " ".join(f"--{key} {value}" for key, value in given.items()) or "balanced", str(account.width),
+            flags(given) or "balanced", str(account.width),
             f"{account.depth:,}", f"{product:,}", f"{product / (N * math.log2(N)):.1f}", f"{account.max_bits:,}",
             f"{account.dense:,}", judged(built, task),
         )  # fmt: skip

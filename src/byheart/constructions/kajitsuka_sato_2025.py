@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from byheart.constructions.construction import Reading
 from byheart.constructions.gadgets import contextual, lookup
 from byheart.constructions.gadgets.sizes import Engine
+from byheart.constructions.theorem import MANY_SEQUENCES, TOKENS, VECTORS, Theorem
 from byheart.tasks.theorems import of_sequences
 
 NAME = "kajitsuka-sato-2025"
@@ -59,6 +60,46 @@ def extraction(limits: lookup.Limits = lookup.NO_LIMITS) -> Engine:
     )
 
 
+_SEPARATED = "(r, δ)-separated tokens"
+_DIFFERS = "width 4, beside the numbers of a token; tokens are told apart as they are, whatever r and δ"
+THEOREMS = (
+    Theorem(
+        "Theorem 1",
+        says="N sequences with a label each are memorized with Õ(√N) parameters, whatever their length",
+        assumes=f"{_SEPARATED}; no two sequences are permutations of each other",
+        limits="constant width (about 14), one layer of uniform attention between two feed-forward networks",
+        task=VECTORS,
+        stated={"width": "constant"},
+        ours={},
+        differs=_DIFFERS,
+    ),
+    Theorem(
+        "seq-to-seq",
+        says="N sequences with a label for every token are memorized with Õ(√(nN)) parameters",
+        assumes=f"{_SEPARATED}; permuted sequences ask for permuted labels",
+        limits="constant width (about 14), one layer of uniform attention between two feed-forward networks",
+        task=TOKENS,
+        stated={"width": "constant"},
+        ours={},
+        differs=_DIFFERS,
+    ),
+    Theorem(
+        "depth",
+        says="with depth L ≤ √N, Õ(N/L) parameters",
+        assumes=f"{_SEPARATED}; no two sequences are permutations of each other",
+        limits="depth L",
+        task=MANY_SEQUENCES,
+        stated={"depth": 60},
+    ),
+    Theorem(
+        "bits",
+        says="with b ≤ √N bits a weight, Õ(N/b) parameters",
+        assumes=f"{_SEPARATED}; no two sequences are permutations of each other",
+        limits="b bits a weight",
+        task=MANY_SEQUENCES,
+        stated={"bits": 40},
+    ),
+)
 CONSTRUCTION = contextual.construction(
     lambda settings: extraction(lookup.Limits(settings.depth, settings.bits, settings.width)),
     name=NAME,
@@ -66,6 +107,7 @@ CONSTRUCTION = contextual.construction(
     summary="FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq",
     settings=Settings,
     orders={"next-token": "Õ(√N)", "seq-to-seq": "Õ(√(nN))"},
+    theorems=THEOREMS,
     hypotheses=lambda task, settings: of_sequences(NAME, task, positions=settings.positions),
     colour="#1f5fa8",
 )

@@ -60,6 +60,7 @@ from byheart.constructions.gadgets.hypotheses import consistent, labelled
 from byheart.constructions.gadgets.keys import filled_up, one_answer_each
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
+from byheart.constructions.theorem import TOKENS, Theorem
 from byheart.networks.exact import (
     Affine,
     Block,
@@ -430,6 +431,18 @@ def _rounds(sizes: Demand, codes: _Codes) -> list[Layer]:
     return layers
 
 
+THEOREMS = (
+    Theorem(
+        "memorization",
+        says="N sequences with a label for every token are memorized with Õ(d + n + √(nN)) parameters",
+        assumes="(r, δ)-separated tokens, equal questions have equal answers",
+        limits="constant width, n rounds of hardmax attention with ids of n digits",
+        task=TOKENS,
+        stated={"width": "constant"},
+        ours={"ids": "hashed"},
+        differs="width 4; tokens are told apart as they are, whatever r and δ",
+    ),
+)
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Kim, Kim & Mozafari 2023",
@@ -439,6 +452,7 @@ CONSTRUCTION = Construction(
     covers=("next-token", "seq-to-seq"),
     plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),
     orders={"seq-to-seq": "Õ(d + n + √(nN))"},
+    theorems=THEOREMS,
     hypotheses=lambda task, s: of_sequences(NAME, task, positions=s.positions, causal=s.causal),
     colour="#1b8a7a",
     dash=(0, (8, 3)),

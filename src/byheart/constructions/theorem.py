@@ -12,6 +12,8 @@ from byheart.tasks.drawing import Drawing
 
 SEQUENCES = Drawing(examples=100, length=6, vocab=30, labels=4)
 """Sequences with a label each: what most theorems are shown on."""
+MANY_SEQUENCES = Drawing(examples=1000, length=6, vocab=30, labels=4)
+"""Ten times as many: limits begin to show."""
 TOKENS = Drawing(examples=100, length=6, vocab=30, labels=4, seq_to_seq=True)
 """The same sizes with a label for every token."""
 VECTORS = Drawing(examples=100, length=6, vocab=30, labels=4, dim=4)

@@ -18,6 +18,7 @@ from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets import lookup, points
 from byheart.constructions.gadgets.points import Front
 from byheart.constructions.plan import Plan
+from byheart.constructions.theorem import MANY_SEQUENCES, POINTS, Theorem
 from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.size import Size
@@ -96,6 +97,35 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     return points.build(checked, sizes.front, sizes.stage, rng)
 
 
+_SEPARATED = "N points of norm at most r, pairwise at least δ apart"
+THEOREMS = (
+    Theorem(
+        "Theorem 3.1",
+        says="N points are memorized with width 12, depth and parameters O(√(N log N) + √(N/log N)·log(max(R, C)))",
+        assumes=_SEPARATED,
+        limits="ReLU network of width 12",
+        task=POINTS,
+        stated={"width": "constant"},
+        ours={},
+        differs="width 4, and the 4 numbers of a point; floats are told apart as they are, whatever r and δ",
+    ),
+    Theorem(
+        "depth",
+        says="with depth L ≤ √N, Õ(N/L) parameters",
+        assumes=_SEPARATED,
+        limits="depth L",
+        task=MANY_SEQUENCES,
+        stated={"depth": 60},
+    ),
+    Theorem(
+        "bits",
+        says="with b ≤ √N bits a weight, Õ(N/b) parameters",
+        assumes=_SEPARATED,
+        limits="b bits a weight",
+        task=MANY_SEQUENCES,
+        stated={"bits": 40},
+    ),
+)
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Vardi, Yehudai & Shamir 2022",
@@ -105,6 +135,7 @@ CONSTRUCTION = Construction(
     covers=("next-token",),
     plan=lambda size, _, settings: plan(worst_demand(size, settings)),
     orders={"next-token": "Õ(√N)"},
+    theorems=THEOREMS,
     colour="#d1781f",
     dash=(0, (4, 2)),
     flags="--bits 53",

@@ -32,6 +32,7 @@ from byheart.constructions.gadgets.lookup import Lookup, shallowest
 from byheart.constructions.gadgets.points import Front
 from byheart.constructions.gadgets.selecting import Chain, Squares
 from byheart.constructions.plan import Plan
+from byheart.constructions.theorem import POINTS, Theorem
 from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.size import Size
@@ -154,6 +155,17 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     return points.build(checked, sizes.front, sizes.stage, rng)
 
 
+THEOREMS = (
+    Theorem(
+        "width and depth",
+        says="width w and depth L with w²L² = O(N log δ⁻¹) memorize N points; Ω(N/log δ⁻¹) is needed",
+        assumes="N points in the unit ball, pairwise at least δ apart",
+        limits="ReLU network of any width w and depth L with that product",
+        task=POINTS,
+        stated={"width": 14},
+        differs="the network is ours: w²L² = O(N log N), and floats are told apart as they are",
+    ),
+)
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Yang & Yang 2026",
@@ -163,6 +175,7 @@ CONSTRUCTION = Construction(
     covers=("next-token",),
     plan=lambda size, _, settings: plan(worst_demand(size, settings)),
     orders={"next-token": "w²L² = Õ(N)"},
+    theorems=THEOREMS,
     colour="#3d8b37",
     dash=(0, (2, 2)),
     flags="--width 26",

@@ -8,6 +8,7 @@ from typing import Any
 
 from byheart.bounds import yang_2026
 from byheart.constructions import find
+from byheart.constructions.theorem import flags
 from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.report.compare import Compared, measured
@@ -61,7 +62,7 @@ def trade_off(task: NextToken, *, seed: int = 0, report: Report | None = None) -
             row = measured(construction, task, construction.settings(**given), seed=seed)
         except BadInput:  # fewer layers than are possible, say
             continue
-        rows.append(Shaped(" ".join(f"--{key} {value}" for key, value in given.items()), row))
+        rows.append(Shaped(flags(given), row))
     return sorted(rows, key=lambda shaped: (-shaped.width, shaped.depth))
 
 
