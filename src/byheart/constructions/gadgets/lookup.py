@@ -226,8 +226,8 @@ def _candidates(smallest: Lookup, price: _Price, cuts: int, most: int) -> Ids:
     """Numbers of slots up to ``most`` among which the cheapest is: none at all, or near the minimum.
 
     Let a be the price of a group, b that of a slot, N' = N − cuts − 1. With x = slots + 1 the cost is within s, the
-    larger of a and the price of two layers, of aN'/x + bx + constant. Around its minimum at x₀ = √(aN'/b) that convex
-    function is more than s larger than there once |x − x₀| > √(s·x/b), and s < 2b.
+    price of a group and two layers, of aN'/x + bx + constant. Around its minimum at x₀ = √(aN'/b) that convex function
+    is more than s larger than there once |x − x₀| > √(s·x/b), where s < 2b.
     """
     if most < 0:
         return np.arange(0)
