@@ -8,13 +8,15 @@ The theorem and its hypotheses are in :mod:`byheart.bounds.vc`. Here is which of
 - everything else, networks that are not exact ones among them: nothing is claimed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from byheart.bounds import vc
 from byheart.bounds.vc import Stage, WeightLayer
-from byheart.constructions.gadgets.demand import positioned_ids
+from byheart.constructions.gadgets.demand import Setting, positioned_ids, worst_demand
+from byheart.constructions.planner import Planned
 from byheart.networks import Network
 from byheart.networks.exact import (
     Embedding,
@@ -28,6 +30,7 @@ from byheart.networks.exact import (
     SoftmaxAttention,
     UniformAttention,
 )
+from byheart.size import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
 from byheart.tasks.counts import counted
 
@@ -47,7 +50,7 @@ class Lower:
     constant: bool
     """Whether the questions are constant sequences, as many of them, instead of the task's own."""
 
-    def in_words(self, parameters: int) -> str:
+    def in_words(self, parameters: int, name: str = "this one") -> str:
         """The statement, and how many times as many parameters there are.
 
         >>> Lower(1000, 2, depth=40, needed=33, capacity=9000, constant=False).in_words(330)
@@ -59,7 +62,7 @@ of 1,000 inputs with 2 labels; this one has 330, 10.0 times as many. Its shape, 
         return (
             f"Proved: no ReLU network of at most {self.depth:,} weight layers with fewer than {self.needed:,} "
             f"parameters memorizes every labelling of {inputs} with {self.labels:,} labels; "
-            f"this one has {parameters:,}{ratio}. Its shape, whatever the weights, at most {self.capacity:,}."
+            f"{name} has {parameters:,}{ratio}. Its shape, whatever the weights, at most {self.capacity:,}."
         )
 
 
@@ -78,6 +81,21 @@ def lower_bound(network: Network, task: Task) -> Lower | None:
     needed = vc.fewest(questions, task.size.labels, depth=depth, tokens=more)
     capacity = vc.capacity(stages, task.size.labels)
     return Lower(questions, task.size.labels, depth, needed, capacity, constant)
+
+
+def planned_in_words(size: Size, setting: Setting, plans: Sequence[Planned], *, positions: bool) -> str | None:
+    """What is proved at a size, beside the smallest of the plans; None if there is nothing to say."""
+    demand = worst_demand(size, setting, positions=positions)
+    needed = vc.fewest(demand.questions, size.labels, tokens=demand.tokens if demand.coded else 0)
+    if not plans or not needed:
+        return None
+    smallest = min(plans, key=lambda plan: plan.parameters)
+    return (
+        f"Proved: no network of ReLU layers, with one layer of uniform attention or none, has fewer than {needed:,} "
+        f"parameters and memorizes every labelling of {demand.questions:,} inputs with {size.labels:,} labels; "
+        f"the smallest above, {smallest.construction}, has {smallest.parameters:,}, "
+        f"{smallest.parameters / needed:.1f} times as many."
+    )
 
 
 def _asked(task: NextToken | SeqToSeq, *, positions: bool) -> tuple[int, int]:
