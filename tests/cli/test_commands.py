@@ -455,3 +455,28 @@ def test_the_whole_way_in_other_processes(work: Path) -> None:
     assert built["account"]["dense"] > 0
     assert byheart("certify", "net", "--task", "v.npz")["certified"] is True
     assert np.isfinite(byheart("certify", "net", "--task", "v.npz", "--recheck")["smallest_margin"])
+
+
+# collapse
+
+
+def test_collapse(work: Path, run: Run) -> None:
+    run("task", "random", "--examples", 12, "--length", 3, "--vocab", 15, "--shape", "constant", "-o", "c.npz")
+    assert run("build", "kajitsuka-sato-2025", "--task", "c.npz", "-o", "net").code == 0
+    said = run("collapse", "net", "-o", "plain")
+    assert said.code == 0
+    assert "Both networks answer every sequence of 3 equal tokens alike, for 15 tokens" in said.out
+    assert run("certify", "plain", "--task", "c.npz").code == 0
+    told = run("collapse", "net", "-o", "plain", "--task", "c.npz", "--json").json
+    assert told["equal"]["certified"] is True
+    assert told["equal"]["checked"] == 12
+    assert told["before"]["dense"] == told["after"]["dense"] + 2, "W_V and W_O are gone"
+
+
+def test_collapse_refuses(network: Path, run: Run) -> None:
+    assert run("build", "kajitsuka-sato-2025", "--positions", "--task", "t.npz", "-o", "placed").code == 0
+    assert "expected a network without positions" in run("collapse", "placed", "-o", "plain").complaint
+    assert run("build", "dana-2025", "--task", "t.npz", "-o", "soft").code == 0
+    assert "soft: is a softmax network; expected an exact network" in run("collapse", "soft", "-o", "plain").complaint
+    assert run("collapse", "net", "-o", "net").code == 2
+    assert not (network.parent / "plain").exists()
