@@ -133,7 +133,13 @@ def _cells(row: "Compared", parameters: int) -> list[str]:
     bits = f"{number(row.total_bits)} ({number(row.max_bits)})"
     verdict = "[green]yes[/]" if row.certified else "[red]no[/]"
     checked = f"{verdict}, {number(row.checked)}, {row.certify_seconds:.1f} s"
-    needed = row.lower.needed if row.lower is not None else 0
-    proved = f"{number(needed)} × {parameters / needed:.1f}" if needed else "–"
-    sizes = [number(row.depth), proved, f"{row.build_seconds:.1f} s"]
+    sizes = [number(row.depth), _proved(row, parameters), f"{row.build_seconds:.1f} s"]
     return [row.construction, row.published, *counts, bits, *sizes, checked]
+
+
+def _proved(row: "Compared", parameters: int) -> str:
+    """What is proved to be needed, and how many times as many there are."""
+    if row.lower is None or not row.lower.needed:
+        return "–"
+    times = parameters / row.lower.needed
+    return f"{number(row.lower.needed)} ×{times:.1f}" if times < 10 else f"{number(row.lower.needed)} ×{times:,.0f}"
