@@ -1,4 +1,4 @@
-"""How many parameters suffice, how many are needed: one module per paper; every theorem has its hypotheses.
+"""How many parameters suffice, how many are needed: one module per paper or argument; theorems have hypotheses.
 
 >>> from byheart.size import Size
 >>> size = Size(examples=1000, length=32, labels=10, vocab=200)

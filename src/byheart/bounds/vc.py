@@ -67,7 +67,7 @@ from functools import partial
 import numpy as np
 
 from byheart.bounds.bound import Bound, may_differ
-from byheart.bounds.counting import bits_needed
+from byheart.bounds.counting import bits_needed, pairs_may_differ
 from byheart.errors import BadInput
 
 RAISED = 1 + 2.0**-32
@@ -285,6 +285,7 @@ BOUNDS = (
             "the nN pairs of token and sequence differ",
         ),
         formula=needed_seq_to_seq,
+        told_by_sizes={"the nN pairs of token and sequence differ": pairs_may_differ},
     ),
     _bound(
         name="vc-points",
