@@ -1,5 +1,7 @@
 """Equality on constant sequences is looked at on every token, and one weight that is off is found."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,3 +67,9 @@ def test_a_network_with_attention_is_not_plain() -> None:
     network = made("kajitsuka-sato-2025", IDS)
     with pytest.raises(BadInput, match="UniformAttention is no layer of a plain ReLU network"):
         judge_collapsed(network, network, tokens_for(network, None))
+
+
+def test_a_length_that_is_only_claimed_takes_no_memory() -> None:
+    network = replace(made("kajitsuka-sato-2025", IDS), length=10**15)
+    with pytest.raises(BadInput, match="15 sequences of 1,000,000,000,000,000 equal tokens would take"):
+        judge_collapsed(network, collapse(network), tokens_for(network, None))

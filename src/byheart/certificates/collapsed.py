@@ -14,10 +14,13 @@ from numpy.typing import NDArray
 from byheart.certificates.judges.enclosed import FEWEST_BITS, MOST_BITS
 from byheart.certificates.verdict import Answer, Counterexample, Verdict, decide, summed_up
 from byheart.errors import BadInput
+from byheart.files.memory import check_memory
 from byheart.networks.exact import Embedding, ExactNetwork, FeedForward, Residual
 from byheart.networks.exact.inputs import Inputs
 from byheart.tasks import NextToken, SeqToSeq, Task
 
+_TAKES = 32
+"""Bytes for every number of a sequence: itself, and what evaluation makes of it."""
 TOLERANCE = 2.0**-32
 """How far a Transformer's real output may be from a rational number that it is said to be equal to."""
 
@@ -41,6 +44,7 @@ def judge_collapsed(network: ExactNetwork, plain: ExactNetwork, tokens: Inputs) 
     for layer in plain.layers:
         if not isinstance(layer, Embedding | FeedForward | Residual):
             raise BadInput(f"{layer.name}: {type(layer).__name__} is no layer of a plain ReLU network")
+    check_memory(_TAKES * tokens.size * network.length, f"{len(tokens):,} sequences of {network.length:,} equal tokens")
     sequences: Inputs = np.repeat(tokens[:, None], network.length, axis=1)  # type: ignore[assignment]
     return _exact(network, plain, sequences) if network.rational else _enclosed(network, plain, sequences)
 

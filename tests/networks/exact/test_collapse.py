@@ -155,3 +155,8 @@ def test_on_other_sequences_it_is_another_function():
 def test_what_it_was_is_noted():
     network = on_tokens(TABLE, ATTENTION, OUTPUT)
     assert collapse(network).about["collapsed"] == network.fingerprint
+
+
+def test_a_length_that_is_only_claimed_takes_no_memory():
+    with pytest.raises(BadInput, match="flatten: 1,000,000,000,000,000 copies of a row would take"):
+        collapse(on_tokens(Flatten(), length=10**15))

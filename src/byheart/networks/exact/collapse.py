@@ -28,6 +28,7 @@ from dataclasses import replace
 import numpy as np
 
 from byheart.errors import BadInput
+from byheart.files.memory import check_memory
 from byheart.networks.exact.integers import Integers, integers
 from byheart.networks.exact.layers import (
     Affine,
@@ -41,6 +42,9 @@ from byheart.networks.exact.layers import (
     UniformAttention,
 )
 from byheart.networks.exact.network import ExactNetwork
+
+_TAKES = 64
+"""Bytes for every entry: an integer of any size in a few arrays."""
 
 
 def collapse(network: ExactNetwork) -> ExactNetwork:
@@ -78,7 +82,8 @@ def _on_equal_rows(layer: Layer, width: int, length: int) -> Affine | None:
             return _linear(_identity(width) + W_O @ W_V)
         case SoftmaxAttention(W_V=W_V, W_O=W_O, shift=shift):
             return _linear((_identity(width) << shift) + W_O @ W_V, shift)
-        case Flatten():
+        case Flatten(name=name):
+            check_memory(_TAKES * width**2 * length, f"{name}: {length:,} copies of a row")
             return _linear(np.concatenate([_identity(width)] * length))
         case Positions(W_pos=codes, name=name):
             other = next((k for k in range(1, length) if (codes[k] != codes[0]).any()), None)
