@@ -398,6 +398,11 @@ def test_compare(work: Path, run: Run) -> None:
     assert said.out.count("yes, 20") == len([*EXACT, "dana-2025", "madden-2024"])
     assert "refused: mahdavi-2024 memorizes" in " ".join(said.out.split())
     assert "Smaller than interpolate: " in said.out
+    rows = {line.split()[0]: line for line in said.out.splitlines() if line.strip()}
+    needed = vc.fewest(20, 4, depth=10**6)
+    assert f" {needed} ×" in rows["vardi-2022"]
+    assert "×" not in rows["dana-2025"], "no ReLU network"
+    assert "memorizes every labelling of 20 inputs with 4 labels" in rows["Proved:"]
 
 
 def test_compare_json_and_plot(work: Path, run: Run) -> None:
