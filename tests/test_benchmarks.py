@@ -36,6 +36,21 @@ COLUMNS = {
     ],
     "lab": [["way", "models at once", "model-steps/s", "seconds per model", "ratio"]],
     "lab_mahdavi": [["context", "way", "at once", "model-steps/s"]],
+    "lower": [
+        [
+            "construction",
+            "parameters",
+            "no embedding",
+            "most bits",
+            "counting",
+            "÷ counting",
+            "VC",
+            "÷ VC",
+            "certified",
+        ],
+        ["construction", "N", "parameters", "÷ √(2N)", "VC", "÷ VC", "certified"],
+        ["construction", "N", "parameters", "collapsed", "depth", "collapsed depth", "equal on tokens", "certified"],
+    ],
     "reciting": [
         ["network", "N", "parameters", "bits/parameter", "padded", "load", "compiled in", "errors", "checked in"],
         ["N", "parameters", "bits/parameter", "layers", "load", "compiled in", "errors"],

@@ -125,6 +125,31 @@ def test_counting() -> None:
     assert value("counting-seq-to-seq", size, Letters(bits=4)) == 23
 
 
+def test_vc() -> None:
+    """N = 10, C = 2: log₂(40e) = 6.7646. W = 1 allows 1 + 6.76 = 7.8 < 10, W = 2 allows 1 + 2·7.76 = 16.5 ≥ 10."""
+    assert value("vc-points", Size(examples=10, length=1, labels=2, vocab=10)) == 2
+    assert value("vc-next-token", Size(examples=10, length=3, labels=2, vocab=10)) == 2
+    assert value("vc-seq-to-seq", Size(examples=5, length=2, labels=2, vocab=10)) == 2
+
+
+def test_vc_with_more_labels() -> None:
+    """N = 10, C = 8: 30 bits; log₂(160e) = 8.7646. W = 2 allows 1 + 2·9.76 = 20.5, W = 3 allows 1 + 3·9.76 = 30.3."""
+    assert value("vc-points", Size(examples=10, length=1, labels=8, vocab=10)) == 3
+
+
+def test_vc_at_depth() -> None:
+    """N = 100, C = 2.
+
+    L = 1: 1 + W log₂(400e/W) is 1 + 16·6.0866 = 98.4 at W = 16 and 1 + 17·5.9991 = 103.0 at W = 17.
+    L = 2: h = 1, log₂(100e) = 8.0866, log₂(2·1) = 1; at W = 6 it is 2 + 6·(7.5016 + 8.0866 + 1) = 101.5, at W = 5
+    2 + 5·(7.7646 + 9.0866) = 86.3. But whatever the depth, 8 are needed: 1 + 7·(3 + 9.0866) = 85.6.
+    """
+    size = Size(examples=100, length=1, labels=2, vocab=100)
+    assert value("vc-points-depth", size, Letters(depth=1)) == 17
+    assert value("vc-points-depth", size, Letters(depth=2)) == 8
+    assert value("vc-points", size) == 8
+
+
 def test_every_bound_has_been_worked_out_by_hand() -> None:
     """The list of the tests above; whoever adds a bound adds its test."""
     assert set(BY_NAME) == {
@@ -147,4 +172,8 @@ def test_every_bound_has_been_worked_out_by_hand() -> None:
         "kim-moon-yun-2025-points-lower",
         "counting",
         "counting-seq-to-seq",
+        "vc-points",
+        "vc-points-depth",
+        "vc-next-token",
+        "vc-seq-to-seq",
     }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from byheart import networks
-from byheart.bounds import BOUNDS, Letters
+from byheart.bounds import BOUNDS, Letters, vc
 from byheart.constructions import CONSTRUCTIONS
 from byheart.networks import count
 from byheart.networks.softmax import SoftmaxNetwork
@@ -131,7 +131,7 @@ def test_build_json(work: Path, run: Run, name: str) -> None:
     said = run("build", name, "--task", "t.npz", "-o", "net", "--seed", 3, "--json")
     assert (said.code, said.err) == (0, "")
     found = said.json
-    assert set(found) == {"construction", "account", "chosen", "seconds"}
+    assert set(found) == {"construction", "account", "chosen", "seconds", "lower"}
     assert found["construction"] == name
     assert found["chosen"] == networks.load(work / "net").about["chosen"]
     assert found["seconds"] > 0
@@ -178,7 +178,7 @@ def test_build_and_certify_softmax_networks(work: Path, run: Run, name: str) -> 
 def test_build_json_of_softmax_networks(work: Path, run: Run, name: str) -> None:
     task = task_for(name, work)
     found = run("build", name, "--task", task, "-o", "net", "--seed", 3, "--json").json
-    assert set(found) == {"construction", "account", "chosen", "seconds"}
+    assert set(found) == {"construction", "account", "chosen", "seconds", "lower"}
     assert found["construction"] == name
     assert found["chosen"]
     loaded = networks.load(work / "net")
@@ -335,6 +335,19 @@ def test_bounds(run: Run) -> None:
     printed = {name for name in CONSTRUCTIONS if name in said.out}
     assert printed == {*EXACT, "dana-2025", "madden-2024"}, "mahdavi-2024 has no plan for a size alone"
     assert "Smallest" in said.out
+    (proved,) = [line for line in said.out.splitlines() if line.startswith("Proved: ")]
+    needed = vc.needed(1000, 2)
+    assert f"has fewer than {needed} parameters and memorizes every labelling of 1,000 inputs with 2 labels" in proved
+    assert float(proved.split()[-4]) == pytest.approx(int(proved.split()[-5].strip(",")) / needed, abs=0.05)
+
+
+def test_build_says_what_is_proved(work: Path, run: Run) -> None:
+    said = run("build", "kajitsuka-sato-2025", "--task", "t.npz", "-o", "net")
+    told = run("build", "kajitsuka-sato-2025", "--task", "t.npz", "-o", "net", "--json").json
+    lower = told["lower"]
+    assert f"with fewer than {lower['needed']} parameters memorizes every labelling" in said.out
+    assert f"at most {lower['capacity']:,}." in said.out
+    assert lower["needed"] < told["account"]["dense"]
 
 
 @pytest.mark.slow
@@ -342,7 +355,7 @@ def test_bounds_tell_their_hypotheses(run: Run) -> None:
     """At n = 1 Dana's corollary does not hold; two tokens make no ten different ones, which is said unasked."""
     sizes = ("bounds", "--examples", 10, "--length", 1, "--vocab", 2)
     plain, asked = run(*sizes), run(*sizes, "--hypotheses")
-    assert plain.out.count("false here: the N inputs differ") == asked.out.count("false here: the N inputs differ") == 1
+    assert plain.out.count("false here: the N inputs differ") == asked.out.count("false here: the N inputs differ") == 3
     assert "every context has rank n" not in plain.out
     rows = [line.split() for line in asked.out.splitlines()]
     dana = {row[-1] for row in rows if row[:1] == ["Dana,"] and " ".join(row[7:-1]) == "n ≥ 2"}
@@ -385,6 +398,11 @@ def test_compare(work: Path, run: Run) -> None:
     assert said.out.count("yes, 20") == len([*EXACT, "dana-2025", "madden-2024"])
     assert "refused: mahdavi-2024 memorizes" in " ".join(said.out.split())
     assert "Smaller than interpolate: " in said.out
+    rows = {line.split()[0]: line for line in said.out.splitlines() if line.strip()}
+    needed = vc.fewest(20, 4, depth=10**6)
+    assert f" {needed} ×" in rows["vardi-2022"]
+    assert "×" not in rows["dana-2025"], "no ReLU network"
+    assert "memorizes every labelling of 20 inputs with 4 labels" in rows["Proved:"]
 
 
 def test_compare_json_and_plot(work: Path, run: Run) -> None:
@@ -442,3 +460,28 @@ def test_the_whole_way_in_other_processes(work: Path) -> None:
     assert built["account"]["dense"] > 0
     assert byheart("certify", "net", "--task", "v.npz")["certified"] is True
     assert np.isfinite(byheart("certify", "net", "--task", "v.npz", "--recheck")["smallest_margin"])
+
+
+# collapse
+
+
+def test_collapse(work: Path, run: Run) -> None:
+    run("task", "random", "--examples", 12, "--length", 3, "--vocab", 15, "--shape", "constant", "-o", "c.npz")
+    assert run("build", "kajitsuka-sato-2025", "--task", "c.npz", "-o", "net").code == 0
+    said = run("collapse", "net", "-o", "plain")
+    assert said.code == 0
+    assert "Both networks answer every sequence of 3 equal tokens alike, for 15 tokens" in said.out
+    assert run("certify", "plain", "--task", "c.npz").code == 0
+    told = run("collapse", "net", "-o", "plain", "--task", "c.npz", "--json").json
+    assert told["equal"]["certified"] is True
+    assert told["equal"]["checked"] == 12
+    assert told["before"]["dense"] == told["after"]["dense"] + 2, "W_V and W_O are gone"
+
+
+def test_collapse_refuses(network: Path, run: Run) -> None:
+    assert run("build", "kajitsuka-sato-2025", "--positions", "--task", "t.npz", "-o", "placed").code == 0
+    assert "expected a network without positions" in run("collapse", "placed", "-o", "plain").complaint
+    assert run("build", "dana-2025", "--task", "t.npz", "-o", "soft").code == 0
+    assert "soft: is a softmax network; expected an exact network" in run("collapse", "soft", "-o", "plain").complaint
+    assert run("collapse", "net", "-o", "net").code == 2
+    assert not (network.parent / "plain").exists()

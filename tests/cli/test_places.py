@@ -128,6 +128,7 @@ def test_what_is_hidden_under_a_name_of_ours_is_not_ours(
         ("task", "text", "text.txt", "words.npz", "-o", "words.npz"),
         ("show", "book", "--plot", "book/tokenizer.png"),
         ("compare", "--task", "t.npz", "t.png", "--plot", "t.png"),
+        ("collapse", "net", "-o", "net"),
     ],
     ids=" ".join,
 )

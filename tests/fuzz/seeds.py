@@ -64,7 +64,7 @@ def _network(name: str, folder: Path, questions: list[Path]) -> Seed:
         piece = questions[0].read_text()[:5] + "=x"
         commands += [("edit", "net", "--set", piece), ("edit", "net", "--set", piece, "-f", *asked, "-o", "own")]
     if b"byheart-exact" in (folder / "config.json").read_bytes():
-        commands += [(*certify, "--evaluator", "flint")]
+        commands += [(*certify, "--evaluator", "flint"), ("collapse", "net", "-o", "own")]
     commands += [("build", "interpolate", "--task", asked[1], "-o", "net")] if task else []
     files = {path.name: path.read_bytes() for path in questions}
     files |= {f"net/{path.name}": path.read_bytes() for path in folder.iterdir()}

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from byheart.bounds import vc
 from byheart.constructions.planner import planned
 from byheart.errors import BadInput
 from byheart.report.figures import Panel, Point, draw_constants, draw_parameters, parameter_table, spread
@@ -41,6 +42,19 @@ def test_names_of_all_lines_are_in_the_picture(tmp_path: Path) -> None:
         assert name in text  # as a comment beside the outlines
     draw_constants(panels, tmp_path / "c.svg")
     assert "parameters ÷ √(nN log₂C)" in (tmp_path / "c.svg").read_text()
+    for picture in ("p.svg", "c.svg"):
+        assert "proved: needed by ReLU layers (VC)" in (tmp_path / picture).read_text()
+
+
+@pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])
+def test_what_is_proved_stays_below_what_is_planned(setting: str) -> None:
+    panel = Panel(parameter_table(SIZE, setting, largest=10**5), SIZE, setting)  # type: ignore[arg-type]
+    proved = dict(zip(panel.examples, panel.proved, strict=True))
+    times = 4 if setting == "seq-to-seq" else 1
+    assert proved[1000] == vc.fewest(1000 * times, 10, tokens=200)
+    softmax_and_hardmax = ("dana-2025", "madden-2024", "kim-2023", "kajitsuka-sato-2024")
+    for point in panel.points:
+        assert point.construction in softmax_and_hardmax or point.parameters >= proved[point.examples]
 
 
 @given(st.lists(st.floats(0, 1), max_size=12), st.floats(0.01, 0.3))

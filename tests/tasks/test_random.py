@@ -160,10 +160,10 @@ SIZES = {"examples": 4, "length": 2, "vocab": 9, "labels": 2}
         ({"labels": 0}, "labels is 0; expected at least 1"),
         ({"dim": 0}, "dim is 0; expected at least 1"),
         ({"vocab": None}, "vocab is None; expected a number, or a dim to draw every token afresh as a vector"),
-        ({"shape": "round"}, "shape is 'round'; expected one of uniform, skewed, neighbours, every"),
+        ({"shape": "round"}, "shape is 'round'; expected one of uniform, skewed, neighbours, constant, every"),
         (
             {"vocab": None, "dim": 2, "shape": "skewed"},
-            "shape is 'skewed' and vocab is None; expected uniform or neighbours where every token is fresh",
+            "shape is 'skewed' and vocab is None; expected uniform, neighbours or constant where every token is fresh",
         ),
         (
             {"examples": 46},
@@ -176,3 +176,17 @@ def test_every_check_fires(change, message):
     with pytest.raises(BadInput) as caught:
         random_next_token(**SIZES | change, rng=generator())
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("dim", [None, 2])
+def test_constant_sequences(dim: int | None) -> None:
+    sizes = {"examples": 9, "length": 4, "labels": 2, "dim": dim, "shape": "constant"}
+    for vocab in (9, 10**12) if dim is None else (9, None):
+        inputs = random_next_token(**sizes, vocab=vocab, rng=generator()).inputs  # type: ignore[arg-type]
+        assert (inputs == inputs[:, :1]).all()
+        assert len(np.unique(inputs[:, 0], axis=0)) == 9
+
+
+def test_constant_sequences_need_a_token_each() -> None:
+    with pytest.raises(BadInput, match="examples is 6; expected at most 5, one constant sequence for every token"):
+        random_next_token(examples=6, length=4, vocab=5, labels=2, shape="constant", rng=generator())

@@ -1,4 +1,4 @@
-"""How many parameters suffice, how many are needed: one module per paper; every theorem has its hypotheses.
+"""How many parameters suffice, how many are needed: one module per paper or argument; theorems have hypotheses.
 
 >>> from byheart.size import Size
 >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
@@ -10,6 +10,7 @@ Dana, Pydi & Chevaleyre 2025        upper  proved  8848
 Kajitsuka & Sato 2025               upper  order   31.622776601683793
 Kajitsuka & Sato 2025               lower  order   31.622776601683793
 counting                            lower  proved  104
+VC dimension                        lower  proved  68
 """
 
 from byheart.bounds import (
@@ -22,6 +23,7 @@ from byheart.bounds import (
     madden_2024,
     mahdavi_2024,
     vardi_2022,
+    vc,
     yang_2026,
 )
 from byheart.bounds.bound import Answer, Bound, Kind, Letters, Setting, Side
@@ -31,9 +33,9 @@ __all__ = ["BOUNDS", "Answer", "Bound", "Kind", "Letters", "Setting", "Side", "b
 _ON_TRANSFORMERS = (kim_2023, mahdavi_2024, kajitsuka_sato_2024, madden_2024, dana_2025, kajitsuka_sato_2025)
 _ON_POINTS = (vardi_2022, yang_2026, kim_moon_yun_2025)
 BOUNDS: tuple[Bound, ...] = tuple(
-    bound for module in (*_ON_TRANSFORMERS, *_ON_POINTS, counting) for bound in module.BOUNDS
+    bound for module in (*_ON_TRANSFORMERS, *_ON_POINTS, counting, vc) for bound in module.BOUNDS
 )
-"""Every bound: those on Transformers by year, then those on points, then counting."""
+"""Every bound: those on Transformers by year, then those on points, then counting and VC dimension."""
 
 
 def bounds_for(setting: Setting) -> tuple[Bound, ...]:

@@ -49,7 +49,7 @@ def needed_seq_to_seq(examples: int, length: int, labels: int, bits: int) -> int
     return needed(length * examples, labels, bits)
 
 
-def _pairs_may_differ(examples: int, length: int, vocab: int) -> bool | None:
+def pairs_may_differ(examples: int, length: int, vocab: int) -> bool | None:
     """Only if no sequence has a token twice, and the sequences differ."""
     return False if length > vocab else may_differ(examples, length, vocab)
 
@@ -78,6 +78,6 @@ BOUNDS = (
         expression="⌈nN log₂ C / b⌉",
         hypotheses=(*HYPOTHESES, "the nN pairs of token and sequence differ"),
         formula=needed_seq_to_seq,
-        told_by_sizes={"the nN pairs of token and sequence differ": _pairs_may_differ},
+        told_by_sizes={"the nN pairs of token and sequence differ": pairs_may_differ},
     ),
 )

@@ -15,7 +15,8 @@ The paper proves it for hardmax; for softmax in seq-to-seq the question is open.
 
 - Letters: the paper's N, n, d, C, r, δ are ours.
 - Order only, on both sides: Õ hides constants and logarithms of n, N, C, d and r/δ. Explicit counts come from
-  building the network.
+  building the network; :mod:`byheart.bounds.vc` has lower bounds with constants, for uniform attention and for
+  constant sequences.
 - Not checked here: separation, and that the N sequences differ as multisets (without positions).
 - The upper bounds need weights of about √keys bits. With b bits per weight, :mod:`byheart.bounds.counting` is stronger.
 """

@@ -3,7 +3,8 @@
 Statement (their Theorem 3.1): N points of norm at most r, pairwise at least δ apart, with labels in [C], are
 memorized by a ReLU network of width 12 and depth O(√(N log N) + √(N/log N) · log max(R, C)), R = 10 r N² δ⁻¹ √(πd).
 At constant width the number of parameters is the depth, up to a constant and the d weights per unit of the input
-layer. Ω(√N) are needed, since W parameters have VC dimension O(W²) (Goldberg & Jerrum 1995).
+layer. Ω(√N) are needed, since W parameters have VC dimension O(W²) (Goldberg & Jerrum 1995); with constants that is
+:mod:`byheart.bounds.vc`.
 
 - Letters: the paper's N, d, C, r, δ are ours; a task of points has sequences of one token.
 - Order only. The logarithms are written out by the paper and kept here; their base and the constant in front are not.

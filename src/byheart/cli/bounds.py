@@ -30,6 +30,7 @@ class BoundsCommand:
     def run(self) -> int:
         """Evaluate every bound and every plan."""
         from byheart.constructions.planner import Planner, crossovers_in_words, smaller_in_words
+        from byheart.report.lower import planned_in_words
 
         size, setting, answers = self.sizes.size, self.sizes.setting, self._answers()
         with steps("planning", quiet=self.json) as report:
@@ -55,6 +56,8 @@ class BoundsCommand:
             numbers = (plan.parameters, plan.without_embedding, plan.depth, plan.width)
             rows.add_row(plan.construction, *(number(value) for value in numbers))
         out.print(rows)
+        if (proved := planned_in_words(size, setting, plans, positions=self.sizes.positions)) is not None:
+            out.print(proved)
         out.print(crossovers_in_words(winners))
         out.print(smaller_in_words(beaten))
         return DONE

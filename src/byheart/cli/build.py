@@ -1,9 +1,9 @@
 """``byheart build CONSTRUCTION``: a task in, a network folder out."""
 
 import types
-from dataclasses import dataclass, make_dataclass
+from dataclasses import asdict, dataclass, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, Union
 
 from tyro.conf import OmitArgPrefixes, arg, subcommand
 
@@ -14,6 +14,9 @@ from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.folders import replacing
+
+if TYPE_CHECKING:
+    from byheart.report.lower import Lower
 
 Settings = TypeVar("Settings")
 
@@ -37,6 +40,7 @@ class Build(Generic[Settings]):
     def run(self) -> int:
         """Build, save, and print the account."""
         from byheart.certificates.features import impossible
+        from byheart.report.lower import lower_bound
         from byheart.tasks import load
 
         with replacing(self.out) as new, steps(f"building {self.entry.name}", quiet=self.json) as report:
@@ -47,11 +51,13 @@ class Build(Generic[Settings]):
             except BeyondCapacity as refusal:
                 raise BadInput(f"{refusal}{impossible(refusal.network, task)}") from refusal
             built.write(new)
+        lower = lower_bound(built.network, task)
         if self.json:
             told = {"construction": built.construction, "account": built.account.as_json()}
-            print_json(told | {"chosen": dict(built.chosen), "seconds": built.seconds})
+            proved = {"lower": None if lower is None else asdict(lower)}
+            print_json(told | {"chosen": dict(built.chosen), "seconds": built.seconds} | proved)
         else:
-            _print(built, self.out, self.task)
+            _print(built, lower, self.out, self.task)
         return DONE
 
 
@@ -83,8 +89,8 @@ def check_name(given: list[str]) -> None:
         find(given[1])
 
 
-def _print(built: Built, folder: Path, task: Path) -> None:
-    """The account, part by part."""
+def _print(built: Built, lower: "Lower | None", folder: Path, task: Path) -> None:
+    """The account, part by part, and what is proved about it."""
     account = built.account
     title = f"{built.construction}, built in {built.seconds:.1f} s"
     rows = table(title, "part", ">tensors", ">parameters", ">non-zero", ">most bits")
@@ -99,6 +105,8 @@ def _print(built: Built, folder: Path, task: Path) -> None:
         words = (f"{key.replace('_', ' ')} {_word(value)}" for key, value in built.chosen.items())
         out.print("chosen: " + ", ".join(words), markup=False)
     out.print(f"depth {number(account.depth)}, width {number(account.width)}, {total}")
+    if lower is not None:
+        out.print(lower.in_words(account.dense))
     out.print(f"saved in {folder}; check it with:  byheart certify {folder} --task {task}", style="dim", markup=False)
 
 

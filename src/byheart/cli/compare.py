@@ -91,19 +91,22 @@ class CompareCommand:
     def _print(self, path: Path, task: "Task", rows: "list[Compared]") -> None:
         from byheart.constructions.gadgets.demand import setting_of
         from byheart.constructions.planner import Planner, crossovers_in_words, smaller_in_words
+        from byheart.report.compare import proved_in_words
 
         size = task.size
         sizes = f"N = {number(size.examples)}, n = {size.length}, C = {size.labels}, vocabulary {number(size.vocab)}"
         found = table(
             f"{path}: {task.kind}, {sizes}" + (f", d = {size.dim}" if size.dim else ""),
             *("construction", "published", ">parameters", ">no embedding", ">non-zero", ">bits (most)"),
-            *(">depth", ">built", "certified"),
+            *(">depth", ">proved", ">built", "certified"),
         )
         for row in rows:
             if row.parameters is not None:
                 found.add_row(*_cells(row, row.parameters))
         out = console()
         out.print(found)
+        if (proved := proved_in_words(rows)) is not None:
+            out.print(proved)
         for row in rows:
             if row.parameters is None:
                 out.print(f"refused: {row.note}", style="dim", markup=False)
@@ -130,4 +133,13 @@ def _cells(row: "Compared", parameters: int) -> list[str]:
     bits = f"{number(row.total_bits)} ({number(row.max_bits)})"
     verdict = "[green]yes[/]" if row.certified else "[red]no[/]"
     checked = f"{verdict}, {number(row.checked)}, {row.certify_seconds:.1f} s"
-    return [row.construction, row.published, *counts, bits, number(row.depth), f"{row.build_seconds:.1f} s", checked]
+    sizes = [number(row.depth), _proved(row, parameters), f"{row.build_seconds:.1f} s"]
+    return [row.construction, row.published, *counts, bits, *sizes, checked]
+
+
+def _proved(row: "Compared", parameters: int) -> str:
+    """What is proved to be needed, and how many times as many there are."""
+    if row.lower is None or not row.lower.needed:
+        return "–"
+    times = parameters / row.lower.needed
+    return f"{number(row.lower.needed)} ×{times:.1f}" if times < 10 else f"{number(row.lower.needed)} ×{times:,.0f}"

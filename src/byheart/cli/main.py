@@ -17,6 +17,7 @@ from byheart.cli.approximate import ApproximateCommand
 from byheart.cli.bounds import BoundsCommand
 from byheart.cli.build import build_command, check_name
 from byheart.cli.certify import CertifyCommand
+from byheart.cli.collapse import CollapseCommand
 from byheart.cli.compare import CompareCommand
 from byheart.cli.compile import CompileCommand
 from byheart.cli.edit import EditCommand
@@ -72,6 +73,10 @@ _EDIT = with_example(
 _SHOW = with_example(
     "Show where a network's parameters are; with --task, which head of a softmax network holds which example.",
     "byheart show book --plot parameters.png    or:  byheart show net --task q.npz --plot heads.png",
+)
+_COLLAPSE = with_example(
+    "Collapse an exact Transformer to the plain ReLU network that answers as it does on sequences of equal tokens.",
+    "byheart collapse net -o plain    then:  byheart certify plain --task constant.npz",
 )
 _LAB = with_example(
     "Train small Transformers by the thousand: the papers' experiments, and your own.",
@@ -145,6 +150,7 @@ def _command() -> Any:
         | Annotated[ReciteCommand, subcommand("recite", description=_RECITE)]
         | Annotated[EditCommand, subcommand("edit", description=_EDIT)]
         | Annotated[ShowCommand, subcommand("show", description=_SHOW)]
+        | Annotated[CollapseCommand, subcommand("collapse", description=_COLLAPSE)]
         | Annotated[LabCommand, subcommand("lab", description=_LAB)]
     )
 

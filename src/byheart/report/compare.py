@@ -5,6 +5,7 @@ The one place in this room that does work of its own, by the same calls as the c
 
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from byheart.certificates import certify
 from byheart.constructions import Construction, build, known
 from byheart.errors import BadInput
 from byheart.progress import Report
+from byheart.report.lower import Lower, lower_bound
 from byheart.tasks import Task
 
 
@@ -33,6 +35,8 @@ class Compared:
     certified: bool | None = None
     checked: int | None = None
     certify_seconds: float | None = None
+    lower: Lower | None = None
+    """What is proved to be needed at its depth, where that is known for such networks."""
     note: str = ""
 
 
@@ -47,6 +51,15 @@ def compare(task: Task, *, seed: int = 0, positions: bool = False, report: Repor
         except (BadInput, RuntimeError) as refusal:
             rows.append(Compared(construction.name, _published(construction, task), note=str(refusal)))
     return sorted(rows, key=lambda row: (row.parameters is None, (row.parameters or 0) - (row.embedding or 0)))
+
+
+def proved_in_words(rows: Sequence[Compared]) -> str | None:
+    """What no network of the smallest one's depth can do with fewer parameters; None where nothing is proved."""
+    known = [(row.parameters, row.construction, row.lower) for row in rows if row.parameters and row.lower]
+    if not known:
+        return None
+    parameters, name, lower = min(known, key=lambda row: row[:2])
+    return lower.in_words(parameters, name)
 
 
 def _published(construction: Construction, task: Task) -> str:
@@ -76,4 +89,5 @@ def measured(construction: Construction, task: Task, settings: object, *, seed: 
         certified=certificate.certified,
         checked=certificate.checked,
         certify_seconds=seconds,
+        lower=lower_bound(built.network, task),
     )

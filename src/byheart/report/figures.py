@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from byheart.bounds import vc
 from byheart.bounds.counting import bits_needed
-from byheart.bounds.kajitsuka_sato_2025 import needed_seq_to_seq, next_token
-from byheart.constructions.gadgets.demand import Setting
+from byheart.constructions.gadgets.demand import Setting, most_questions
 from byheart.constructions.planner import planned
 from byheart.constructions.registry import known
 from byheart.report.style import FAINT, INK, QUIET, canvas, colours, save_picture
@@ -15,6 +15,7 @@ from byheart.size import Size
 
 _GAP = 0.048
 """Height of a name, as a part of the axes."""
+_PROVED = "proved: needed by ReLU layers (VC)"
 _FAR = 400.0
 """Constants beyond this are of another order; their curves are omitted."""
 
@@ -67,6 +68,24 @@ class Panel:
     def examples(self) -> list[int]:
         """All N, in order."""
         return sorted({point.examples for point in self.points})
+
+    @property
+    def questions(self) -> list[int]:
+        """The most different questions that tasks ask at every N."""
+        sizes = [replace(self.size, examples=N) for N in self.examples]
+        return [most_questions(size, self.setting, positions=False) for size in sizes]
+
+    @property
+    def proved(self) -> list[float]:
+        """The parameters that ReLU layers with uniform attention or none need at every N, at least one.
+
+        Embedding tables are not in the figures: their rows are taken as the inputs. They are drawn, and drawn again if
+        a draw fails, so they take a few of very many values whatever the labels are.
+        """
+        labels, n = max(2, self.size.labels), self.size.length
+        tokens = [min(n * N, n * self.size.vocab) for N in self.examples]  # with positions, which there may be
+        needed = zip(self.questions, tokens, strict=True)
+        return [float(max(1, vc.fewest(questions, labels, tokens=K))) for questions, K in needed]
 
     @property
     def title(self) -> str:
@@ -138,12 +157,13 @@ def draw_constants(panels: list[Panel], path: Path) -> None:
     for axes, panel in zip(all_axes, panels, strict=True):
         unit = math.log2(max(2, panel.size.labels)) * (panel.size.length if panel.setting == "seq-to-seq" else 1)
         xs, lines = panel.examples, []
+        proved = [y / math.sqrt(x * unit) for x, y in zip(xs, panel.proved, strict=True)]
         for line in _constructions(panel):
             ys = [y / math.sqrt(x * unit) for x, y in zip(line.xs, line.ys, strict=True)]
             lines += [replace(line, ys=ys)] if ys[-1] < _FAR else []
         lines.append(Line("2√3: folding, N → ∞, full load", xs, [2 * math.sqrt(3)] * len(xs), FAINT, (0, (5, 3)), 1.4))
-        lines.append(Line("Ω(1) needed, constant unknown", xs, [1.0] * len(xs), FAINT, (0, (1, 1.5)), 1.6))
-        _draw_lines(axes, panel, lines, (0.8, _FAR))
+        lines.append(Line(_PROVED, xs, proved, FAINT, (0, (1, 1.5)), 1.6))
+        _draw_lines(axes, panel, lines, (0.5, _FAR))
         root = "√(N log₂C)" if panel.setting == "next-token" else "√(nN log₂C)"
         axes.set_ylabel(f"parameters ÷ {root}", color=INK)
         axes.set_title(f"The constant: {panel.title}", fontsize=9.5, color=INK, loc="left")
@@ -161,17 +181,12 @@ def _constructions(panel: Panel) -> list[Line]:
 
 
 def _lower_bounds(panel: Panel) -> list[Line]:
-    """The lower bound's order (its constant is unknown: only the slope counts), and the counting bound at 32 bits."""
-    size, examples = panel.size, panel.examples
-    questions = [N * (size.length if panel.setting == "seq-to-seq" else 1) for N in examples]
-    if panel.setting == "seq-to-seq":
-        order, name = [needed_seq_to_seq(N, size.length) for N in examples], "Ω(√(nN/log nN)), slope only"
-    else:
-        order, name = [next_token(N) for N in examples], "Ω(√N) needed, slope only"
-    counting = [bits_needed(q, max(2, size.labels)) / 32 for q in questions]
+    """What is proved: by VC dimension for ReLU layers with uniform attention or none, and by counting at 32 bits."""
+    labels = max(2, panel.size.labels)
+    counting = [bits_needed(questions, labels) / 32 for questions in panel.questions]
     return [
-        Line(name, examples, order, FAINT, (0, (1, 1.5)), 1.6),
-        Line("needed if a weight had 32 bits", examples, counting, FAINT, (0, (5, 3)), 1.4),
+        Line(_PROVED, panel.examples, panel.proved, FAINT, (0, (1, 1.5)), 1.6),
+        Line("needed if a weight had 32 bits", panel.examples, counting, FAINT, (0, (5, 3)), 1.4),
     ]
 
 

@@ -32,8 +32,9 @@ class Drawing:
     """A query beside each sequence of vectors (with --dim): contexts of their own, or one that all share."""
     real: bool = False
     """Real numbers instead of labels as answers (with --query)."""
-    shape: Literal["uniform", "skewed", "neighbours", "every"] = "uniform"
-    """Tokens uniform, Zipf-distributed, sequences that differ in one or two tokens only, or all ω^n sequences."""
+    shape: Literal["uniform", "skewed", "neighbours", "constant", "every"] = "uniform"
+    """Tokens uniform, Zipf-distributed, sequences that differ in one or two tokens only, sequences of equal tokens, or
+    all ω^n sequences."""
     seed: int = 0
     """Seed of the generator."""
 

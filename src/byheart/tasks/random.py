@@ -133,11 +133,14 @@ def _fresh_sequences(examples: int, length: int, shape: Shape, rng: np.random.Ge
     fresh = np.arange(examples * length).reshape(examples, length)
     if shape == "uniform":
         return fresh
+    if shape == "constant":
+        return np.repeat(fresh[:, :1], length, axis=1)
     if shape == "neighbours":
         changed = rng.integers(length, size=(examples, 2))
         mine = (np.arange(length) == changed[:, :, None]).any(axis=1)
         return np.where(mine, fresh, fresh[0])
-    raise BadInput(f"shape is {shape!r} and vocab is None; expected uniform or neighbours where every token is fresh")
+    expected = "expected uniform, neighbours or constant where every token is fresh"
+    raise BadInput(f"shape is {shape!r} and vocab is None; {expected}")
 
 
 def _inputs(ids: Ids, vocab: int | None, dim: int | None, rng: np.random.Generator) -> dict[str, Any]:

@@ -11,9 +11,9 @@ from byheart.errors import BadInput
 from byheart.tasks.checks import Ids
 from byheart.tasks.distinct import distinct
 
-Shape = Literal["uniform", "skewed", "neighbours", "every"]
-"""How tokens are drawn: alike, by Zipf's law, as small changes of a base sequence (the hard case), or not at all: every
-sequence there is, in every order."""
+Shape = Literal["uniform", "skewed", "neighbours", "constant", "every"]
+"""How tokens are drawn: alike, by Zipf's law, as small changes of a base sequence (the hard case), one for a whole
+sequence, or not at all: every sequence there is, in every order."""
 
 ROUNDS_IN_SHAPE = 6
 
@@ -32,6 +32,8 @@ def distinct_sequences(*, examples: int, length: int, vocab: int, shape: Shape, 
         raise BadInput(f"shape is {shape!r}; expected one of {', '.join(get_args(Shape))}")
     if shape == "every":
         return _every_sequence(examples, length, vocab)
+    if shape == "constant":
+        return _constant_sequences(examples, length, vocab, rng)
     available = comb(vocab + length - 1, length)
     if available < examples:
         what = f"sequences of length {length} over a vocab of {vocab} up to permutation"
@@ -52,6 +54,13 @@ def _every_sequence(examples: int, length: int, vocab: int) -> Ids:
     if examples != vocab**length:
         raise BadInput(f"examples is {examples}; expected {vocab}^{length} = {vocab**length}, every sequence there is")
     return np.array(list(product(range(vocab), repeat=length)), dtype=np.int64)
+
+
+def _constant_sequences(examples: int, length: int, vocab: int, rng: np.random.Generator) -> Ids:
+    """A token of its own for every sequence, n times: what attention of any kind sees as one token."""
+    if examples > vocab:
+        raise BadInput(f"examples is {examples}; expected at most {vocab}, one constant sequence for every token")
+    return np.repeat(rng.choice(vocab, size=(examples, 1), replace=False), length, axis=1)
 
 
 def later_twins(sequences: Ids) -> Ids:

@@ -1,0 +1,107 @@
+"""True counts beside what is proved to be needed: VC dimension, and counting at a network's own bits. A few minutes.
+
+    python benchmarks/lower.py counts
+
+Every network is certified. What the bounds say, and for which networks, is in byheart.bounds.vc.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from checking import judged
+from tables import OUT, parser, table
+
+from byheart.bounds import counting
+from byheart.certificates.collapsed import judge_collapsed, tokens_for
+from byheart.constructions import build
+from byheart.networks.exact.collapse import collapse
+from byheart.report.lower import lower_bound
+from byheart.tasks import random_next_token
+
+CONSTRUCTIONS = ("folding", "vardi-2022", "kajitsuka-sato-2025", "kim-2023", "interpolate", "kajitsuka-sato-2024")
+LINEAR = ("interpolate", "kajitsuka-sato-2024")
+"""Those with parameters linear in N are built up to ten thousand examples."""
+
+
+def counts(tiny: bool) -> None:
+    """Parameters over both bounds, for every construction, on one random task for every N."""
+    columns = (
+        "parameters",
+        "no embedding",
+        "depth",
+        "most bits",
+        "counting",
+        "÷ counting",
+        "VC",
+        "÷ VC",
+        "shape holds",
+    )
+    for N in (30, 60) if tiny else (100, 1000, 10_000, 100_000):
+        rng = np.random.default_rng(0)
+        task = random_next_token(examples=N, length=16, vocab=64, labels=2, rng=rng)
+        rows = table(f"N = {N:,}, n = 16, vocabulary 64, C = 2", "construction", *columns, "certified")
+        for name in CONSTRUCTIONS:
+            if name in LINEAR and N > 10_000:
+                continue
+            built = build(name, task)
+            account, lower = built.account, lower_bound(built.network, task)
+            by_bits = counting.needed(N, 2, account.max_bits)
+            cells = [account.dense, account.dense - account.embedding, account.depth, account.max_bits, by_bits]
+            proved = ("–", "–", "–")
+            if lower is not None:
+                ratio = f"{account.dense / lower.needed:.1f}" if lower.needed else "–"
+                proved = (f"{lower.needed:,}", ratio, f"{lower.capacity:,}")
+            row = (*(f"{cell:,}" for cell in cells), f"{account.dense / by_bits:.1f}", *proved, judged(built, task))
+            rows.add_row(name, *row)
+        OUT.print(rows, "")
+
+
+def points(tiny: bool) -> None:
+    """The same for numbers below N², without attention and without tables: the constant itself, ÷ √(2N) beside it."""
+    title = "Integer keys below N², C = 2"
+    rows = table(title, "construction", "N", "parameters", "÷ √(2N)", "VC", "÷ VC", "certified")
+    for N in (30, 60) if tiny else (100, 1000, 10_000, 100_000):
+        task = random_next_token(examples=N, length=1, vocab=N**2, labels=2, rng=np.random.default_rng(0))
+        built = build("vardi-2022", task)
+        lower = lower_bound(built.network, task)
+        assert lower is not None
+        count = built.account.dense
+        cells = (f"{N:,}", f"{count:,}", f"{count / math.sqrt(2 * N):.1f}", f"{lower.needed:,}")
+        rows.add_row("vardi-2022", *cells, f"{count / lower.needed:.1f}", judged(built, task))
+    OUT.print(rows, "")
+
+
+def collapsed(tiny: bool) -> None:
+    """Transformers on constant sequences and the plain ReLU networks that they collapse to."""
+    columns = (
+        "construction",
+        "N",
+        "parameters",
+        "collapsed",
+        "depth",
+        "collapsed depth",
+        "equal on tokens",
+        "certified",
+    )
+    rows = table("Constant sequences, n = 8, C = 2, as many tokens as sequences", *columns)
+    for N in (30,) if tiny else (100, 1000):
+        rng = np.random.default_rng(0)
+        task = random_next_token(examples=N, length=8, vocab=N, labels=2, shape="constant", rng=rng)
+        for name in CONSTRUCTIONS:
+            built = build(name, task)
+            plain = collapse(built.network)
+            verdict = judge_collapsed(built.network, plain, tokens_for(built.network, task))
+            sizes = (built.account.dense, plain.account.dense, built.account.depth, plain.account.depth)
+            equal = f"{verdict.checked:,}" if verdict.certified else "NOT CERTIFIED"
+            rows.add_row(name, f"{N:,}", *(f"{size:,}" for size in sizes), equal, judged(built, task))
+    OUT.print(rows, "")
+
+
+SECTIONS: tuple[Callable[[bool], None], ...] = (counts, points, collapsed)
+
+if __name__ == "__main__":
+    chosen = parser(__doc__, SECTIONS).parse_args()
+    for section in SECTIONS:
+        if not chosen.sections or section.__name__ in chosen.sections:
+            section(chosen.tiny)
