@@ -122,6 +122,28 @@ def test_the_whole_way_of_dana(work: Path, run: Run) -> None:
     )
 
 
+def test_the_whole_way_of_guesses(work: Path, run: Run) -> None:
+    """20 examples, 4 labels: 8 held, and a quarter of the other 12, so 11."""
+    build = ("build", "dana-2025", "--task", "t.npz", "--model-dim", 4, "--heads", 1, "--hold", 8, "-o", "net")
+    said = run(*build)
+    assert said.code == 0
+    assert "at least 11" in said.out
+    assert "check it with:  byheart certify net --task t.npz --at-least 11" in said.out
+    said = run("certify", "net", "--task", "t.npz", "--at-least", 11, "--second-opinion")
+    assert said.code == 0
+    assert "at least 11 asked for" in said.out
+    assert "second opinion: agrees (" in said.out
+    assert "byheart certify net --task t.npz --at-least 11 --recheck" in said.out
+    assert run("certify", "net", "--task", "t.npz", "--at-least", 11, "--recheck").code == 0
+    assert run("certify", "net", "--task", "t.npz", "--at-least", 20, "--second-opinion", "-o", "20.json").code == 1
+    assert run("certify", "net", "--task", "t.npz").code == 1
+    sampled = ("certify", "net", "--task", "t.npz", "--at-least", 11, "--second-opinion", "--sample", 5)
+    assert "second opinion: cannot say (" in run(*sampled).out
+    assert (
+        "at_least is 21; expected from 1 to 20" in run("certify", "net", "--task", "t.npz", "--at-least", 21).complaint
+    )
+
+
 def test_the_whole_way_of_a_text(work: Path, run: Run) -> None:
     Path("a.txt").write_text("a rose is a rose is a rose.\fit is a rose, a red rose.", encoding="utf-8")
     assert run("task", "text", "a.txt", "--length", 2, "--vocab", 6, "-o", "d.npz").code == 0

@@ -11,8 +11,8 @@ while the log-ratios log p(i)/p(ω) of N arbitrary distributions form an arbitra
 interpolation needs d ≥ min(N, ω − 1), and the unembedding alone has ω · min(N, ω − 1) entries. For N ≥ ω − 1 this is
 their "every distribution iff d ≥ ω − 1".
 
-**Rank one** (their Remark 2): queries and keys of width 1 are enough, W_Q and W_K of d entries a head: d(S + 2ω + 2(d_h +
-1)H) parameters for the same associations.
+**Rank one** (their Remark 2): queries and keys of width 1 are enough, W_Q and W_K of d entries a head each:
+d(S + 2ω + 2(d_h + 1)H) parameters for the same associations.
 
 **Almost look-up tables** (ours, after their Theorem 2): every context t has a token y_t of probability 1 − η_t. There
 are ω vectors u_i ∈ {±1}^d/√d with |u_i·u_j| ≤ c = C/2, C = √(32 log(ω + 1)/d): by Hoeffding and a union bound random
@@ -21,11 +21,15 @@ elsewhere, KL ≤ η_t λ(1 + c) + log(1 + (ω − 1)e^{−λ(1 − c)}) − H(p
 :func:`almost_lookup`, h(ρ) + ρ log(ω − 1) − H with ρ = η(1 + c)/(1 − c): Fano's inequality with a larger error.
 
 **Their Theorem 2** (:func:`entropy_matched`): codes w_i with |w_i·w_j − [i = j]| ≤ c, c = √(32 log(ω + 1)/d), logits
-λ_t w_i·w_{y_t}, and λ_t such that the entropy H_t of p_t is matched; KL ≤ η_t (1 + 2c + c·TV)/(1 − 2c) · Λ_t, with Λ_t =
-log((ω − 1)/(e^{H_t} − 1)) and TV the total variation between the wrong tokens' distribution and the uniform one. *Proof,
-of more* (without c·TV): y's logit exceeds every other by λ(1 − 2c) at least and λ(1 + 2c) at most. So KL = log Σ exp(logit
-− logit_y) − H_t + Σ_i p_i (logit_y − logit_i) ≤ log(1 + (ω − 1)e^{−λ(1 − 2c)}) − H_t + η_t λ(1 + 2c), and for λ = Λ_t/(1 −
-2c) the first two terms are 0 together. ∎ It needs c < 1/2, d > 128 log(ω + 1), and d < ω − 1 to be of use: ω ≥ 869.
+λ_t w_i·w_{y_t}, and λ_t such that the entropy H_t of p_t is matched. Then KL ≤ η_t Λ_t (1 + 2c + c·TV)/(1 − 2c) with
+Λ_t = log((ω − 1)/(e^{H_t} − 1)) and TV the total variation between the wrong tokens' distribution and the uniform one.
+*Proof, of more* (without c·TV): y's logit exceeds the others by λ(1 − 2c) at least, and by λ(1 + 2c) at most. So
+
+    KL = log Σ_i exp(logit_i − logit_y) − H_t + Σ_i p_i (logit_y − logit_i)
+       ≤ log(1 + (ω − 1)e^{−λ(1 − 2c)}) − H_t + η_t λ(1 + 2c),
+
+and for λ = Λ_t/(1 − 2c) the first two terms are 0 together. ∎ It needs c < 1/2, so d > 128 log(ω + 1), and is of use
+for d < ω − 1 only, so from ω = 869 on.
 
 - Letters: their N is our ω (dictionary), their S our n (context length), their T₀ our N (associations).
 - Exact: both numbers, for dense matrices without biases.

@@ -99,7 +99,9 @@ def _print(built: Built, folder: Path, task: Path) -> None:
         words = (f"{key.replace('_', ' ')} {_word(value)}" for key, value in built.chosen.items())
         out.print("chosen: " + ", ".join(words), markup=False)
     out.print(f"depth {number(account.depth)}, width {number(account.width)}, {total}")
-    out.print(f"saved in {folder}; check it with:  byheart certify {folder} --task {task}", style="dim", markup=False)
+    promised = f" --at-least {built.chosen['at_least']}" if "at_least" in built.chosen else ""
+    check = f"byheart certify {folder} --task {task}{promised}"
+    out.print(f"saved in {folder}; check it with:  {check}", style="dim", markup=False)
 
 
 def _word(value: object) -> str:

@@ -59,7 +59,7 @@ def asked(task: Task, kept: Ids, d: int, settings: Settings, rng: np.random.Gene
     tokens, left = task.tokens[kept], np.setdiff1d(different.first, kept)
     if isinstance(task, NextTokenDistribution):
         encoder = _encoder(task, d, settings, rng)
-        likelihoods = np.bincount(different.ids, weights=task.likelihoods)[different.ids[left]]
+        likelihoods = np.bincount(different.ids, task.likelihoods).astype(np.float64)[different.ids[left]]
         others = Others(task.tokens[left], encoder.encodings[left], likelihoods, task.probabilities[left])
         return Asked(encoder.W_U, tokens, encoder.encodings[kept], others, encoder)
     assert isinstance(task, NextToken)

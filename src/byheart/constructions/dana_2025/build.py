@@ -27,6 +27,8 @@ SHARPNESS = (4.0, 8.0, 16.0)
 """Spreads of the scores that random heads are tried with."""
 ROUNDS, FEW = 2, 300
 """How often all of them are tried if there are few contexts, and how many are few."""
+STARTS = 3
+"""Draws that are led, one after the other, to answer contexts left out no worse than uniformly."""
 MOST_ROUNDS = 20
 """How often they are tried until enough is guessed right: about every other draw does."""
 
@@ -103,11 +105,11 @@ def _leaving_out(drawn: list[Fit], asked: Asked, rng: np.random.Generator, *, ne
         return asked.others.divergence(fit.network)
 
     ordered = sorted(drawn, key=diverges)
-    best = ordered[0]
-    for start in ordered if len(asked.tokens) <= MOST_HELD else ():
+    best, starts = ordered[0], list(dict.fromkeys(fit.drawn for fit in ordered))
+    for start in starts[:STARTS] if len(asked.tokens) <= MOST_HELD else ():
         if diverges(best) <= asked.others.uniform:
             break
-        led = descended(start.drawn, asked)
+        led = descended(start, asked)
         factored = factor(features(led, asked.tokens))
         if factored.rank == len(asked.tokens):
             best = min([best, *fits(led, factored, asked, rng, near=near)], key=diverges)

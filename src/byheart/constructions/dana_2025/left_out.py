@@ -7,6 +7,7 @@ answered as well as uniformly, or for MOST_STEPS. Those held stay exact, for eve
 """
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
@@ -45,7 +46,8 @@ def _with(drawn: SoftmaxNetwork, flat: Floats) -> SoftmaxNetwork:
     """The network with other weights DRAWN, one after the other."""
     shapes = [getattr(drawn, name).shape for name in DRAWN]
     parts = np.split(flat, np.cumsum([np.prod(shape) for shape in shapes])[:-1])
-    return replace(drawn, **{name: part.reshape(shape) for name, part, shape in zip(DRAWN, parts, shapes, strict=True)})
+    new: dict[str, Any] = {name: part.reshape(shape) for name, part, shape in zip(DRAWN, parts, shapes, strict=True)}
+    return replace(drawn, **new)
 
 
 def _loss(flat: Floats, drawn: SoftmaxNetwork, asked: Asked) -> tuple[float, Floats]:

@@ -104,7 +104,9 @@ def closed_bounds(task: NextTokenDistribution, dim: int) -> tuple[float, float |
     spread = np.abs(wrong / np.where(misses > 0, misses, 1)[:, None] - 1 / (p.shape[1] - 1))
     uneven = (spread.sum(axis=1) - 1 / (p.shape[1] - 1)) / 2
     each = [
-        entropy_matched(p.shape[1], 2 * coherence(p.shape[1], dim), float(miss), float(entropy), float(np.clip(tv, 0, 1)))
+        entropy_matched(
+            p.shape[1], 2 * coherence(p.shape[1], dim), float(miss), float(entropy), float(np.clip(tv, 0, 1))
+        )
         for miss, entropy, tv in zip(misses, entropies, uneven, strict=True)
     ]
     matched = math.inf if math.inf in each else float(likelihoods @ np.array(each))
