@@ -73,13 +73,13 @@ class Passed:
         assert network.W_E is not None
         H, d, d_h = network.W_V.shape
         asked, values = slope[:, :d].copy(), slope[:, d:].reshape(-1, H, d_h)
-        averages = np.einsum("thk,hdk->thd", values, network.W_V)
+        averages = np.einsum("thk,hdk->thd", values, network.W_V, optimize=True)
         vectors = self.weights.transpose(0, 2, 1) @ averages
         weights = averages @ x.transpose(0, 2, 1)
         scores = self.weights * (weights - (self.weights * weights).sum(axis=2, keepdims=True))
         queries = np.einsum("ths,tsd,hdk->thk", scores, x, network.W_K, optimize=True)
-        keys = scores[..., None] * np.einsum("td,hdk->thk", x[:, -1], network.W_Q)[:, :, None]
-        asked += np.einsum("thk,hdk->td", queries, network.W_Q)
+        keys = scores[..., None] * np.einsum("td,hdk->thk", x[:, -1], network.W_Q, optimize=True)[:, :, None]
+        asked += np.einsum("thk,hdk->td", queries, network.W_Q, optimize=True)
         vectors += np.einsum("thsk,hdk->tsd", keys, network.W_K, optimize=True)
         vectors[:, -1] += asked
         W_E = np.zeros_like(network.W_E)
@@ -87,7 +87,7 @@ class Passed:
         return {
             "W_E": W_E,
             "W_pos": vectors.sum(axis=0),
-            "W_Q": np.einsum("td,thk->hdk", x[:, -1], queries),
+            "W_Q": np.einsum("td,thk->hdk", x[:, -1], queries, optimize=True),
             "W_K": np.einsum("tsd,thsk->hdk", x, keys, optimize=True),
-            "W_V": np.einsum("thd,thk->hdk", self.averages, values),
+            "W_V": np.einsum("thd,thk->hdk", self.averages, values, optimize=True),
         }

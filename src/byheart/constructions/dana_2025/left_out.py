@@ -21,7 +21,7 @@ from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.tasks import NextTokenDistribution
 from byheart.tasks.checks import Floats
 
-MOST_STEPS = 200
+MOST_STEPS = 100
 MOST_HELD = 1000
 """With more contexts held every step takes seconds, and none is taken."""
 
