@@ -126,7 +126,7 @@ def rank_one(tiny: bool) -> None:
         "dana-2025 --query-dim 1: N = H·d_h + d associations, every logit enclosed",
         *("ω", "n", "d", "d_h", "H", "N", "parameters, d_h", "width 1", "fewer", "(2d_h − 2)·H·d", "certified"),
     )
-    paper = ((50, 2, 10, 10, 20), (50, 2, 10, 5, 20), (50, 20, 8, 8, 10), (200, 4, 2, 2, 100))
+    paper = ((50, 2, 10, 10, 20), (50, 2, 10, 5, 20), (50, 3, 8, 8, 10), (200, 2, 2, 2, 100))
     for vocab, n, d, d_h, H in ((10, 2, 3, 2, 3),) if tiny else paper:
         task = associations(vocab, capacity(H, d_h, d), n)
         both = [build("dana-2025", task, settings=dana_2025.Settings(d, d_h, H, query_dim=one)) for one in (None, 1)]
@@ -200,7 +200,7 @@ def zeros(tiny: bool) -> None:
         *("ε", "held", "H", "left out", "largest logit", "÷ log(1/ε)", "excess", "÷ ε log(1/ε)", "right-hand side"),
         *("uniform", "certified"),
     )
-    for epsilon in (0.3, 0.1) if tiny else (0.3, 0.1, 0.03, 0.02):
+    for epsilon in (0.3, 0.1) if tiny else (0.3, 0.1, 0.03, 0.01, 0.005):
         built = build("dana-2025", task, settings=dana_2025.Settings(epsilon=epsilon, smooth=epsilon))
         has, stated, uniform, outside = numbers(built, "divergence", "stated", "uniform", "left_out")
         certificate, _ = certified(built, task, tolerance=has + 1e-5)
