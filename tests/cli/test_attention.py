@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byheart import networks
-from byheart.tasks import NextTokenDistribution, QueryLabels, QueryTargets, load, save
+from byheart.tasks import NextTokenDistribution, QueryLabels, QueryTargets, load, random_distribution, save
 
 Run = Callable[..., Any]
 SMALL = ["--examples", 13, "--length", 4, "--dim", 8]
@@ -142,6 +142,20 @@ def test_the_whole_way_of_guesses(work: Path, run: Run) -> None:
     assert (
         "at_least is 21; expected from 1 to 20" in run("certify", "net", "--task", "t.npz", "--at-least", 21).complaint
     )
+
+
+def test_the_whole_way_of_distributions_left_out(work: Path, run: Run) -> None:
+    """The command that the build suggests is the one that certifies."""
+    save(random_distribution(examples=16, length=2, vocab=4, shape="every", rng=np.random.default_rng(0)), "d.npz")
+    build = ("build", "dana-2025", "--task", "d.npz", "--model-dim", 2, "--restarts", 0)
+    said = run(*build, "--epsilon", 0.2, "--solve-by", "svd", "--query-dim", 1, "-o", "net")
+    assert said.code == 0
+    assert "stated" in said.out
+    suggested = said.out.split("check it with:  byheart ")[1].split()
+    assert "--tolerance" in suggested
+    assert run(*suggested).code == 0
+    chosen = run(*build, "--epsilon", 0.2, "--json", "-o", "net").json["chosen"]
+    assert chosen["divergence"] <= min(chosen["stated"], chosen["uniform"])
 
 
 def test_the_whole_way_of_a_text(work: Path, run: Run) -> None:

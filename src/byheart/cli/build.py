@@ -99,9 +99,16 @@ def _print(built: Built, folder: Path, task: Path) -> None:
         words = (f"{key.replace('_', ' ')} {_word(value)}" for key, value in built.chosen.items())
         out.print("chosen: " + ", ".join(words), markup=False)
     out.print(f"depth {number(account.depth)}, width {number(account.width)}, {total}")
-    promised = f" --at-least {built.chosen['at_least']}" if "at_least" in built.chosen else ""
-    check = f"byheart certify {folder} --task {task}{promised}"
+    check = f"byheart certify {folder} --task {task}{_options(built)}"
     out.print(f"saved in {folder}; check it with:  {check}", style="dim", markup=False)
+
+
+def _options(built: Built) -> str:
+    """What certify has to be told of a network that is not to be right everywhere, or not exactly."""
+    if "at_least" in built.chosen:
+        return f" --at-least {built.chosen['at_least']}"
+    diverges = built.chosen.get("divergence")
+    return f" --tolerance {1.001 * diverges:.4g}" if isinstance(diverges, float) and diverges > 1e-7 else ""
 
 
 def _word(value: object) -> str:

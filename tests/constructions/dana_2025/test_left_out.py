@@ -165,6 +165,13 @@ def test_fewer_contexts_are_held_than_there_are_dimensions(solve_by: str) -> Non
     assert found[[3, 8, 21]] == pytest.approx(np.zeros(3), abs=1e-9)
 
 
+def test_with_nothing_left_out_the_two_ways_are_one() -> None:
+    """ε is less than any context's likelihood."""
+    task = distributions(16, 2, 4, 0, skew=0)
+    near, svd = (network_of(built(task, model_dim=2, epsilon=0.01, solve_by=way)) for way in ("near", "svd"))
+    assert near.fingerprint == svd.fingerprint
+
+
 def test_heads_to_spare_are_used_by_ours_and_not_by_the_paper_s() -> None:
     task = distributions(36, 2, 6, 0)
     near, svd = (built(task, model_dim=3, epsilon=0.1, heads=20, solve_by=way) for way in ("near", "svd"))

@@ -33,7 +33,7 @@ class Settings:
     hold: int | None = None
     """Labels only: so many contexts are held, and the others guessed (Corollary 2); None: all are held."""
     solve_by: Literal["near", "svd"] = "near"
-    """Distributions with ε > 0: W_O is the paper's (svd); or ours (near), where heads are left and it does better."""
+    """Where contexts are left out: W_O is the paper's (svd); or ours (near), if heads are left and it does better."""
     smooth: float = 0.0
     """δ: distributions only; (1 − δ)p + δ/ω is encoded in place of p, with logits of order log(1/δ) (Theorem 3)."""
 

@@ -109,7 +109,7 @@ def fits(
     held, that of a W which brings the other contexts nearer.
     """
     targets, others = _spanning(asked.targets, drawn, rng), asked.others
-    if not near:
+    if len(others) and not near:
         paper = Spread.of(factored, features(drawn, asked.tokens), features(drawn, others.tokens))
         yield from () if paper is None else _rebased(drawn, factored, paper.solve(targets), rng, slight=True)
         return
