@@ -27,10 +27,10 @@ SHARPNESS = (4.0, 8.0, 16.0)
 """Spreads of the scores that random heads are tried with."""
 ROUNDS, FEW = 2, 300
 """How often all of them are tried if there are few contexts, and how many are few."""
-STARTS = 3
+STARTS = 6
 """Draws that are led, one after the other, to answer contexts left out no worse than uniformly."""
-MOST_ROUNDS = 20
-"""How often they are tried until enough is guessed right: about every other draw does."""
+MOST_ROUNDS = 100
+"""How often they are tried until enough is guessed right: of many contexts about every other draw guesses enough."""
 
 
 def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:

@@ -1,9 +1,9 @@
 """Contexts that are left out, answered no worse than uniformly: attention led there, and what is left shrunk.
 
 The theorem holds for almost every attention, with a constant C that for random ones is large: as many features as
-contexts held are a square matrix, whose inverse is magnified. Ours, and no part of the paper: from a random draw
+contexts held are a square matrix, whose inverse is large. Ours, and no part of the paper: from a random draw
 descend (L-BFGS, gradients through the linear system) on the divergence of the contexts left out, until they are
-answered as well as uniformly, or for MOST_STEPS. Those held stay exact, for every attention.
+answered as well as uniformly, or for some hundred steps. Those held stay exact, for every attention.
 """
 
 from dataclasses import replace
@@ -21,7 +21,9 @@ from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.tasks import NextTokenDistribution
 from byheart.tasks.checks import Floats
 
-MOST_STEPS = 100
+MOST_STEPS, FEW_STEPS = 300, 100
+"""Of a descent, if there are at most as many contexts held as FEW, and if there are more."""
+FEW = 100
 MOST_HELD = 1000
 """With more contexts held every step takes seconds, and none is taken."""
 
@@ -37,7 +39,7 @@ def descended(drawn: SoftmaxNetwork, asked: Asked) -> SoftmaxNetwork:
             raise StopIteration
 
     start = np.concatenate([getattr(drawn, name).ravel() for name in DRAWN])
-    options = {"maxiter": MOST_STEPS}
+    options = {"maxiter": MOST_STEPS if len(asked.tokens) <= FEW else FEW_STEPS}
     found = minimize(_loss, start, (drawn, asked), "L-BFGS-B", jac=True, callback=stop, options=options)
     return _with(drawn, found.x) if np.isfinite(found.x).all() else drawn
 
