@@ -55,8 +55,8 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     else:
         assert isinstance(task, NextTokenDistribution)
         fit = _leaving_out(drawn(), task, asked, rng, near=near)
-        network, factor = shrunk(fit.network, task)
-        constant, more = _constant(fit, asked), {"shrunk": _short(factor)}
+        network, share = shrunk(fit.network, task)
+        constant, more = _constant(fit, asked), {"shrunk": _short(share)}
     chosen |= _factors(fit)
     if asked.encoder is not None:
         assert isinstance(task, NextTokenDistribution)
