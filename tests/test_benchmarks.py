@@ -34,6 +34,13 @@ COLUMNS = {
         ["model_dim", "heads", "published", "here", "gap", "all contexts"],
         ["head_dim", "published", "here", "gap", "all contexts"],
     ],
+    "dana_theory": [
+        ["N, n, ω, d", "tasks", "C", "excess ÷ Cε‖WE‖₂", "÷ uniform", "below both, certified"],
+        ["H", "parameters", "held", "promised", "at least", "right", "accuracy", "certified"],
+        ["parameters, d_h", "width 1", "fewer", "(2d_h − 2)·H·d", "certified"],
+        ["c, drawn", "divergence", "Theorem 2", "ours", "uniform"],
+        ["held", "largest logit", "excess", "÷ ε log(1/ε)", "right-hand side", "certified"],
+    ],
     "lab": [["way", "models at once", "model-steps/s", "seconds per model", "ratio"]],
     "lab_mahdavi": [["context", "way", "at once", "model-steps/s"]],
     "lower": [

@@ -230,7 +230,7 @@ TASKS: dict[str, list[tuple[Task, dict[str, Any]]]] = {
         (random_queries(examples=5, length=3, dim=4, labels=3, rng=RNG), {}),
         (random_queries(examples=5, length=3, dim=4, labels=None, shared=True, rng=RNG), {}),
     ],
-    "dana-2025": [(NEXT, {})],
+    "dana-2025": [(NEXT, {}), (NEXT, {"query_dim": 1})],
     "madden-2024": [(random_distribution(examples=5, length=2, vocab=4, rng=RNG), {})],
 }
 COMPILED: dict[str, tuple[Task | str, Settings]] = {

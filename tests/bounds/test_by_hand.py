@@ -54,6 +54,13 @@ def test_dana_2025_in_the_plane() -> None:
     assert value("dana-2025-next-token", Size(examples=11, length=5, labels=6, vocab=6)) == 106
 
 
+def test_dana_2025_rank_one() -> None:
+    """As above, H = 3: 4(5 + 12 + 2·4·3) = 164, (2·3 − 2)·3·4 = 48 fewer. In the plane d_h = 2, H = ⌈9/2⌉ = 5: 94."""
+    size = Size(examples=11, length=5, labels=6, vocab=6)
+    assert value("dana-2025-rank-one", size, Letters(model_dim=4, head_dim=3)) == 164 == 212 - 48
+    assert value("dana-2025-rank-one", size) == 94
+
+
 @pytest.mark.parametrize(("examples", "expected"), [(3, 18), (5, 30), (100, 30)])
 def test_dana_2025_bottleneck(examples: int, expected: int) -> None:
     """ω = 6: d ≥ min(N, 5), so 6·3, 6·5, 6·5 entries."""
@@ -159,6 +166,7 @@ def test_every_bound_has_been_worked_out_by_hand() -> None:
         "madden-2024-distribution-upper",
         "madden-2024-distribution-lower",
         "dana-2025-next-token",
+        "dana-2025-rank-one",
         "dana-2025-bottleneck",
         "kajitsuka-sato-2025-next-token-upper",
         "kajitsuka-sato-2025-next-token-lower",

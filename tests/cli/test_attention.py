@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from byheart import networks
-from byheart.tasks import NextTokenDistribution, QueryLabels, QueryTargets, load, save
+from byheart.tasks import NextTokenDistribution, QueryLabels, QueryTargets, load, random_distribution, save
 
 Run = Callable[..., Any]
 SMALL = ["--examples", 13, "--length", 4, "--dim", 8]
@@ -120,6 +120,42 @@ def test_the_whole_way_of_dana(work: Path, run: Run) -> None:
         "head_dim is 5; expected 1 ≤ d_h ≤ d = 4"
         in run("build", "dana-2025", "--task", "t.npz", "--model-dim", 4, "--head-dim", 5, "-o", "net").complaint
     )
+
+
+def test_the_whole_way_of_guesses(work: Path, run: Run) -> None:
+    """20 examples, 4 labels: 8 held, and a quarter of the other 12, so 11."""
+    build = ("build", "dana-2025", "--task", "t.npz", "--model-dim", 4, "--heads", 1, "--hold", 8, "-o", "net")
+    said = run(*build)
+    assert said.code == 0
+    assert "at least 11" in said.out
+    assert "check it with:  byheart certify net --task t.npz --at-least 11" in said.out
+    said = run("certify", "net", "--task", "t.npz", "--at-least", 11, "--second-opinion")
+    assert said.code == 0
+    assert "at least 11 asked for" in said.out
+    assert "second opinion: agrees (" in said.out
+    assert "byheart certify net --task t.npz --at-least 11 --recheck" in said.out
+    assert run("certify", "net", "--task", "t.npz", "--at-least", 11, "--recheck").code == 0
+    assert run("certify", "net", "--task", "t.npz", "--at-least", 20, "--second-opinion", "-o", "20.json").code == 1
+    assert run("certify", "net", "--task", "t.npz").code == 1
+    sampled = ("certify", "net", "--task", "t.npz", "--at-least", 11, "--second-opinion", "--sample", 5)
+    assert "second opinion: cannot say (" in run(*sampled).out
+    assert (
+        "at_least is 21; expected from 1 to 20" in run("certify", "net", "--task", "t.npz", "--at-least", 21).complaint
+    )
+
+
+def test_the_whole_way_of_distributions_left_out(work: Path, run: Run) -> None:
+    """The command that the build suggests is the one that certifies."""
+    save(random_distribution(examples=16, length=2, vocab=4, shape="every", rng=np.random.default_rng(0)), "d.npz")
+    build = ("build", "dana-2025", "--task", "d.npz", "--model-dim", 2, "--restarts", 0)
+    said = run(*build, "--epsilon", 0.2, "--solve-by", "svd", "--query-dim", 1, "-o", "net")
+    assert said.code == 0
+    assert "stated" in said.out
+    suggested = said.out.split("check it with:  byheart ")[1].split()
+    assert "--tolerance" in suggested
+    assert run(*suggested).code == 0
+    chosen = run(*build, "--epsilon", 0.2, "--json", "-o", "net").json["chosen"]
+    assert chosen["divergence"] <= min(chosen["stated"], chosen["uniform"])
 
 
 def test_the_whole_way_of_a_text(work: Path, run: Run) -> None:

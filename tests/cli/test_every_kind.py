@@ -94,6 +94,7 @@ def test_options_of_other_kinds_are_refused(case: str, work: Path, run: Run) -> 
         ("evaluator", "flint", "exact"),
         ("threads", "7", "exact"),
         ("tolerance", "0.1", "softmax"),
+        ("at-least", "1", "softmax"),
     ):
         said = run("certify", "net", *what, f"--{option}", value)
         if case.startswith("softmax") and option == "tolerance":
@@ -101,7 +102,7 @@ def test_options_of_other_kinds_are_refused(case: str, work: Path, run: Run) -> 
         elif case.startswith(kind):
             assert said.code == 0
         else:
-            assert said.complaint.startswith(f"byheart: {option} is an option for a")
+            assert said.complaint.startswith(f"byheart: {option.replace('-', '_')} is an option for a")
 
 
 @pytest.mark.parametrize("name", ["exact", "softmax"])

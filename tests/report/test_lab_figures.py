@@ -113,6 +113,14 @@ def test_bounds_that_there_are_none_of_are_not_promised(tmp_path: Path) -> None:
     assert "proved" not in (tmp_path / "p.svg").read_text()
 
 
+def test_built_networks_are_drawn_only_beside_those_of_their_sizes(tmp_path: Path) -> None:
+    draw_heads([dana(heads=H) for H in (1, 6)], tmp_path / "p.svg")
+    assert "built by dana-2025, and certified" in (tmp_path / "p.svg").read_text()
+    for change in ({"vocab": 70}, {"layers": 3}, {"hidden": 20}, {"head_dim": 5}):
+        draw_heads([dana(heads=H, **change) for H in (1, 6)], tmp_path / "p.svg")
+        assert "and certified" not in (tmp_path / "p.svg").read_text()
+
+
 def test_of_many_dimensions_three_have_their_bounds_drawn_and_it_is_said(tmp_path: Path) -> None:
     draw_heads([dana(d, H) for d in range(3, 14) for H in (1, 6)], tmp_path / "p.svg")
     assert "(for d = 3, 8, 13)" in (tmp_path / "p.svg").read_text()

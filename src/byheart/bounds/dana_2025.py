@@ -11,11 +11,25 @@ while the log-ratios log p(i)/p(ω) of N arbitrary distributions form an arbitra
 interpolation needs d ≥ min(N, ω − 1), and the unembedding alone has ω · min(N, ω − 1) entries. For N ≥ ω − 1 this is
 their "every distribution iff d ≥ ω − 1".
 
-**Almost look-up tables** (their Theorem 2, derived here): every context t has a token y_t of probability 1 − η_t. There
+**Rank one** (their Remark 2): queries and keys of width 1 are enough, W_Q and W_K of d entries a head each:
+d(S + 2ω + 2(d_h + 1)H) parameters for the same associations.
+
+**Almost look-up tables** (ours, after their Theorem 2): every context t has a token y_t of probability 1 − η_t. There
 are ω vectors u_i ∈ {±1}^d/√d with |u_i·u_j| ≤ c = C/2, C = √(32 log(ω + 1)/d): by Hoeffding and a union bound random
 signs fail with probability at most ω²·e^{−dc²/2} ≤ ω²/(ω + 1)⁴. With the logits λ u_i·u_{y_t}, λ at y_t and at most λc
 elsewhere, KL ≤ η_t λ(1 + c) + log(1 + (ω − 1)e^{−λ(1 − c)}) − H(p_t); averaged, and at the best λ, this is
 :func:`almost_lookup`, h(ρ) + ρ log(ω − 1) − H with ρ = η(1 + c)/(1 − c): Fano's inequality with a larger error.
+
+**Their Theorem 2** (:func:`entropy_matched`): codes w_i with |w_i·w_j − [i = j]| ≤ c, c = √(32 log(ω + 1)/d), logits
+λ_t w_i·w_{y_t}, and λ_t such that the entropy H_t of p_t is matched. Then KL ≤ η_t Λ_t (1 + 2c + c·TV)/(1 − 2c) with
+Λ_t = log((ω − 1)/(e^{H_t} − 1)) and TV the total variation between the wrong tokens' distribution and the uniform one.
+*Proof, of more* (without c·TV): y's logit exceeds the others by λ(1 − 2c) at least, and by λ(1 + 2c) at most. So
+
+    KL = log Σ_i exp(logit_i − logit_y) − H_t + Σ_i p_i (logit_y − logit_i)
+       ≤ log(1 + (ω − 1)e^{−λ(1 − 2c)}) − H_t + η_t λ(1 + 2c),
+
+and for λ = Λ_t/(1 − 2c) the first two terms are 0 together. ∎ It needs c < 1/2, so d > 128 log(ω + 1), and is of use
+for d < ω − 1 only, so from ω = 869 on.
 
 - Letters: their N is our ω (dictionary), their S our n (context length), their T₀ our N (associations).
 - Exact: both numbers, for dense matrices without biases.
@@ -29,7 +43,7 @@ elsewhere, KL ≤ η_t λ(1 + c) + log(1 + (ω − 1)e^{−λ(1 − c)}) − H(p
 import math
 from functools import partial
 
-from byheart.bounds.bound import Bound, may_differ
+from byheart.bounds.bound import Bound, Condition, may_differ
 from byheart.errors import BadInput
 
 
@@ -76,6 +90,16 @@ def sufficient(examples: int, length: int, vocab: int, model_dim: int = 2, head_
     return model_dim * (length + 2 * vocab + 4 * head_dim * heads)
 
 
+def sufficient_rank_one(examples: int, length: int, vocab: int, model_dim: int = 2, head_dim: int = 2) -> int:
+    """d(n + 2ω + 2(d_h + 1)H) with H = ⌈(N − d)/d_h⌉: queries and keys of width 1; the defaults are the smallest count.
+
+    >>> sufficient_rank_one(examples=210, length=3, vocab=50, model_dim=10, head_dim=10)
+    5430
+    """
+    with_queries = sufficient(examples, length, vocab, model_dim, head_dim)
+    return with_queries - (2 * head_dim - 2) * model_dim * heads_needed(examples, head_dim, model_dim)
+
+
 def _as_many_tokens(examples: int, vocab: int, model_dim: int = 2) -> bool | None:
     """There are d different tokens to end in, or to ask for, only if ω ≥ d and N ≥ d."""
     return False if min(examples, vocab) < model_dim else None
@@ -120,9 +144,46 @@ def almost_lookup(vocab: int, dim: int, miss: float, entropy: float) -> float:
     return h + rho * math.log(vocab - 1) - entropy
 
 
+def entropy_matched(vocab: int, c: float, miss: float, entropy: float, uneven: float) -> float:
+    """Their bound on one context's divergence, in nats, for codes with inner products within c of those of a basis.
+
+    ``miss`` is η = 1 − max p, ``entropy`` that of p, ``uneven`` the total variation between the distribution of the
+    wrong tokens and the uniform one. From c = 1/2 on it says nothing: infinity. A bound for a dimension d has c =
+    2·:func:`coherence`.
+
+    >>> round(entropy_matched(vocab=1000, c=0.2, miss=0.01, entropy=0.1, uneven=0.5), 3)
+    0.229
+    """
+    if vocab < 2 or not 0 <= miss <= 1 or not 0 <= uneven <= 1 or not 0 <= entropy <= math.log(vocab) + 1e-9 or c < 0:
+        got = f"vocab {vocab}, c {c}, miss {miss}, entropy {entropy}, uneven {uneven}"
+        raise BadInput(f"got {got}; expected at least 2, 0, numbers from 0 to 1, and an entropy from 0 to log ω")
+    if c >= 0.5:
+        return math.inf
+    if miss == 0:
+        return 0.0
+    # An entropy that only rounding makes 0 beside a miss, or more than log ω, would be infinite or negative.
+    needed = max(0.0, math.log((vocab - 1) / max(math.expm1(entropy), miss)))
+    return miss * (1 + 2 * c + c * uneven) / (1 - 2 * c) * needed
+
+
 SOURCE = "Memorization in Attention-only Transformers, AISTATS 2025"
 PAPER_LETTERS = {"N": "ω, vocab", "S": "n, length", "T₀": "N, examples", "d": "model_dim"}
 _bound = partial(Bound, paper="Dana, Pydi & Chevaleyre 2025", kind="proved", paper_letters=PAPER_LETTERS)
+
+_HYPOTHESES = (
+    "1 ≤ d_h ≤ d and d ≥ 2",
+    "n ≥ 2",
+    "the N contexts differ",
+    "the contexts end in at least d different tokens",
+    "the unembedding rows of the asked tokens span R^d",
+)
+_TOLD_BY_SIZES: dict[str, Condition] = {
+    "1 ≤ d_h ≤ d and d ≥ 2": lambda model_dim=2, head_dim=1: 1 <= head_dim <= model_dim >= 2,
+    "n ≥ 2": lambda length: length >= 2,
+    "the N contexts differ": may_differ,
+    "the contexts end in at least d different tokens": _as_many_tokens,
+    "the unembedding rows of the asked tokens span R^d": _as_many_tokens,
+}
 
 BOUNDS = (
     _bound(
@@ -132,21 +193,20 @@ BOUNDS = (
         model="one attention layer with skip connection, embedding and unembedding, no feed-forward layer",
         side="upper",
         expression="d(n + 2ω + 4d_h⌈(N − d)/d_h⌉)",
-        hypotheses=(
-            "1 ≤ d_h ≤ d and d ≥ 2",
-            "n ≥ 2",
-            "the N contexts differ",
-            "the contexts end in at least d different tokens",
-            "the unembedding rows of the asked tokens span R^d",
-        ),
+        hypotheses=_HYPOTHESES,
         formula=sufficient,
-        told_by_sizes={
-            "1 ≤ d_h ≤ d and d ≥ 2": lambda model_dim=2, head_dim=1: 1 <= head_dim <= model_dim >= 2,
-            "n ≥ 2": lambda length: length >= 2,
-            "the N contexts differ": may_differ,
-            "the contexts end in at least d different tokens": _as_many_tokens,
-            "the unembedding rows of the asked tokens span R^d": _as_many_tokens,
-        },
+        told_by_sizes=_TOLD_BY_SIZES,
+    ),
+    _bound(
+        name="dana-2025-rank-one",
+        source=f"{SOURCE}, Remark 2",
+        setting="next-token",
+        model="the same, with queries and keys of width 1",
+        side="upper",
+        expression="d(n + 2ω + 2(d_h + 1)⌈(N − d)/d_h⌉)",
+        hypotheses=_HYPOTHESES,
+        formula=sufficient_rank_one,
+        told_by_sizes=_TOLD_BY_SIZES,
     ),
     _bound(
         name="dana-2025-bottleneck",

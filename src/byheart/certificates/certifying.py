@@ -45,13 +45,15 @@ def certify(
     evaluator: "Evaluator | None" = None,
     threads: int | None = None,
     tolerance: float | None = None,
+    at_least: int | None = None,
     report: Report | None = None,
 ) -> Certificate:
     """Check every answer of ``network`` to ``questions``: a task, texts, or files with either.
 
     ``edits`` says which answers are to be others because the network was edited: ``{"January 200": "5"}``.
-    ``evaluator`` and ``threads`` are for exact networks; ``tolerance``, how far targets may be off, is for softmax
-    networks. A judge that has no use for an option refuses it.
+    ``evaluator`` and ``threads`` are for exact networks; ``tolerance``, how far targets may be off, and ``at_least``,
+    how many labels have to be right if not all, are for softmax networks. A judge that has no use for an option
+    refuses it.
 
     >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
     >>> from byheart.tasks import NextToken
@@ -65,7 +67,8 @@ def certify(
     """
     subject = network_of(network)
     asking = asked(subject, questions, edits)
-    verdict = judge(subject, asking, evaluator=evaluator, threads=threads, tolerance=tolerance, report=report)
+    options = {"evaluator": evaluator, "threads": threads, "tolerance": tolerance, "at_least": at_least}
+    verdict = judge(subject, asking, **options, report=report)
     return Certificate.of(
         verdict,
         weights=subject.fingerprint,
@@ -81,8 +84,8 @@ def recheck(
 ) -> Certificate:
     """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else.
 
-    The options are those of :func:`certify`: nothing is taken from the certificate. One that claims more answers, or a
-    smaller tolerance, than were checked is refused; its words are not compared.
+    The options are those of :func:`certify`: nothing is taken from the certificate. One that claims more answers, more
+    right ones, or a smaller tolerance, than were checked is refused; its words are not compared.
     """
     claimed, subject = read(Path(path)), network_of(network)
     asking = asked(subject, questions, edits)
@@ -101,6 +104,10 @@ def _check_claim(path: Path | str, claimed: Certificate, again: Certificate) -> 
     """BadInput if a certificate claims more than came out."""
     if claimed.checked != again.checked:
         raise BadInput(f"{path}: claims {claimed.checked:,} answers; there are {again.checked:,}")
+    if again.at_least is not None and (claimed.at_least is None or claimed.at_least > again.at_least):
+        most = "all" if claimed.at_least is None else f"at least {claimed.at_least:,}"
+        how = "leave out --at-least" if claimed.at_least is None else f"give --at-least {claimed.at_least}"
+        raise BadInput(f"{path}: claims {most} answers right; at least {again.at_least:,} were asked for: {how}")
     if claimed.tolerance is not None and again.tolerance is not None and claimed.tolerance < again.tolerance:
         what = f"claims a tolerance of {claimed.tolerance:g}; {again.tolerance:g} was asked for"
         raise BadInput(f"{path}: {what}: give --tolerance {claimed.tolerance:g}")

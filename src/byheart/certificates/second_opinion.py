@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from byheart.certificates.certificate import Certificate
 from byheart.errors import BadInput
@@ -69,11 +70,13 @@ def second_opinion(
     return SecondOpinion(_agrees(said, certificate, questions), f"{found}, {said['seconds']} s")
 
 
-def _agrees(said: dict[str, list[tuple[int, int, int]]], certificate: Certificate, questions: Questions) -> bool | None:
+def _agrees(said: dict[str, Any], certificate: Certificate, questions: Questions) -> bool | None:
     """Whether both found all right, or both not; as many answers may differ from the files as users want changed.
 
     Of a network that does not give the answers that users want changed, the files alone say nothing.
     """
+    if certificate.at_least is not None:
+        return _as_many(said, certificate, certificate.at_least)
     if not certificate.certified and isinstance(questions, Contexts) and questions.edited:
         return None
     if not certificate.certified:
@@ -83,3 +86,11 @@ def _agrees(said: dict[str, list[tuple[int, int, int]]], certificate: Certificat
     starts = questions.starts.tolist()
     differ = {question_at(questions, starts[text] + place) for text, place, _ in said["not_right"]}
     return len(differ) == questions.edited or (said["asked"] != said["questions"] and len(differ) <= questions.edited)
+
+
+def _as_many(said: dict[str, Any], certificate: Certificate, at_least: int) -> bool | None:
+    """Whether both found as many right as have to be, or both not; None if that is open."""
+    if said["asked"] != said["questions"]:
+        return None
+    sure, possible = said["right"] >= at_least, said["right"] + said["undecided"] >= at_least
+    return bool(sure == certificate.certified) if sure == possible else None

@@ -44,11 +44,14 @@ class Verdict:
     """What else was found, in words."""
     tolerance: float | None = None
     """How far real answers were allowed to be off."""
+    at_least: int | None = None
+    """How many answers have to be right; None: all."""
 
     @property
     def certified(self) -> bool:
-        """Whether every answer is proved to be right."""
-        return self.checked > 0 and self.errors == 0 and self.undecided == 0
+        """Whether every answer is proved to be right, or as many as have to be."""
+        right = self.checked - self.errors - self.undecided
+        return self.checked > 0 and right >= (self.checked if self.at_least is None else self.at_least)
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ def summed_up(
     positions: bool = False,
     note: str = "",
     tolerance: float | None = None,
+    at_least: int | None = None,
 ) -> Verdict:
     """The verdict over all answers of all examples; ``expected`` says what is right at an example and a position."""
     outcomes = [answer.outcome for row in answers for answer in row]
@@ -124,4 +128,5 @@ def summed_up(
         undecided=outcomes.count("undecided"),
         note=note,
         tolerance=tolerance,
+        at_least=at_least,
     )

@@ -107,7 +107,16 @@ def _print(built: Built, lower: "Lower | None", folder: Path, task: Path) -> Non
     out.print(f"depth {number(account.depth)}, width {number(account.width)}, {total}")
     if lower is not None:
         out.print(lower.in_words(account.dense))
-    out.print(f"saved in {folder}; check it with:  byheart certify {folder} --task {task}", style="dim", markup=False)
+    check = f"byheart certify {folder} --task {task}{_options(built)}"
+    out.print(f"saved in {folder}; check it with:  {check}", style="dim", markup=False)
+
+
+def _options(built: Built) -> str:
+    """What certify has to be told of a network that is not to be right everywhere, or not exactly."""
+    if "at_least" in built.chosen:
+        return f" --at-least {built.chosen['at_least']}"
+    diverges = built.chosen.get("divergence")
+    return f" --tolerance {1.001 * diverges:.4g}" if isinstance(diverges, float) and diverges > 1e-7 else ""
 
 
 def _word(value: object) -> str:

@@ -52,6 +52,8 @@ class CertifyCommand:
     """Exact networks: threads of the evaluator limbs (default: 1)."""
     tolerance: float | None = None
     """Softmax networks: how far targets may be off, or nats above the entropy of the data (default: 1e-6)."""
+    at_least: int | None = None
+    """Softmax networks: so many labels have to be right (default: all)."""
     seed: int = 0
     """Seed of the controls, and of the second opinion's sample."""
     json: Json = False
@@ -66,7 +68,8 @@ class CertifyCommand:
         from byheart.networks import load
         from byheart.tasks.tokenizers import from_files
 
-        options: dict[str, Any] = {name: getattr(self, name) for name in ("evaluator", "threads", "tolerance")}
+        names = ("evaluator", "threads", "tolerance", "at_least")
+        options: dict[str, Any] = {name: getattr(self, name) for name in names}
         path = self.out or self.network / "certificate.json"
         check_seed(self.seed)
         if self.sample is not None and not self.second_opinion:
@@ -143,9 +146,9 @@ class CertifyCommand:
         if self.recheck:
             return f"{path} was checked again: the same weights, the same task"
         what = f"--task {_quoted(self.task)}" if self.task is not None else " ".join(map(_quoted, self.files))
-        options = f" -o {_quoted(self.out)}" * (self.out is not None) + f" --tolerance {self.tolerance}" * bool(
-            self.tolerance
-        )
+        options = f" -o {_quoted(self.out)}" * (self.out is not None)
+        options += f" --tolerance {self.tolerance}" * bool(self.tolerance)
+        options += f" --at-least {self.at_least}" * bool(self.at_least)
         options += "".join(f" --set {quote(text)}" for text in self.set)
         return f"wrote {path}; check it again with:  byheart certify {_quoted(self.network)} {what}{options} --recheck"
 

@@ -601,6 +601,59 @@ def test_recheck_does_not_take_the_tolerance_of_the_certificate(tmp_path: Path) 
     assert not recheck(tmp_path / "c.json", one_head(), task).certified
 
 
+def test_at_least_so_many_by_hand() -> None:
+    """W_U = (1, 2, 3): 1 and 2 get label 2, −1 gets 0, and 0 ties. Asked for 2, 2, 1 and 0: two right, two wrong."""
+    network, task = one_head(W_U=[1.0, 2.0, 3.0]), QueryLabels(**alone([1.0, 2.0, -1.0, 0.0], labels=[2, 2, 1, 0]))
+    two, three = certify(network, task, at_least=2), certify(network, task, at_least=3)
+    assert (two.certified, three.certified, certify(network, task).certified) == (True, False, False)
+    assert two.statement == "The label's logit is the largest for at least 2 of 4 examples, as real numbers."
+    assert (two.at_least, two.checked, two.errors, two.undecided, two.smallest_margin) == (2, 4, 2, 0, None)
+    assert two.summary.startswith("2 of 4 answers right, at least 2 asked for, ball arithmetic")
+    assert two.counterexample is not None
+    assert two.counterexample.example == 2
+
+
+def test_what_is_undecided_is_not_right_when_right_ones_are_counted() -> None:
+    """Two equal logits, one the label's: 1/3 is enclosed, and never told from itself."""
+    network = SoftmaxNetwork(**{name: np.ones((1, 1, 1)) for name in ("W_Q", "W_K", "W_V")}, W_O=np.ones((1, 1, 1)))
+    network = replace(network, W_U=np.array([[1.0, 1.0]]))
+    task = QueryLabels(contexts=[[1.0], [0.0]], queries=[[-1.0], [-2.0]], labels=[0, 1])
+    found = certify(network, task, at_least=1)
+    assert not found.certified
+    assert found.undecided == 2
+
+
+@pytest.mark.parametrize("at_least", [0, -1, 3])
+def test_so_many_that_are_none(at_least: int) -> None:
+    network, task = one_head(W_U=[1.0, 2.0]), QueryLabels(**alone([1.0, -1.0], labels=[1, 0]))
+    with pytest.raises(BadInput, match=f"^at_least is {at_least}; expected from 1 to 2, the number of examples$"):
+        certify(network, task, at_least=at_least)
+    with pytest.raises(BadInput, match=r"^at_least is for labels, which are right or wrong; the task asks for real"):
+        certify(one_head(), QueryTargets(**alone([1.0], targets=[1])), at_least=at_least)
+
+
+def test_recheck_does_not_take_how_many_are_right_from_the_certificate(tmp_path: Path) -> None:
+    network, task = one_head(W_U=[1.0, 2.0]), QueryLabels(**alone([1.0, -1.0, -2.0], labels=[1, 0, 0]))
+    path = tmp_path / "c.json"
+    write(certify(network, task), path)
+    with pytest.raises(BadInput, match=r"claims all answers right; at least 2 were asked for: leave out --at-least$"):
+        recheck(path, network, task, at_least=2)
+    write(certify(network, task, at_least=3), path)
+    with pytest.raises(BadInput, match=r"claims at least 3 answers right; at least 2 were asked for: give --at-least"):
+        recheck(path, network, task, at_least=2)
+    assert recheck(path, network, task, at_least=3).certified
+    assert recheck(path, network, task).certified, "more is proved than was claimed"
+    assert read(path).at_least == 3
+
+
+def test_lies_are_found_where_only_some_have_to_be_right() -> None:
+    """Labels 0 to 5 of six numbers, in order: shuffled, fewer than five stay; a nudged weight loses them too."""
+    network = table((10 * np.eye(6)).tolist())
+    task = NextToken(tokens=np.arange(6)[:, None], labels=[0, 1, 2, 3, 4, 4], label_count=6, vocab=6)
+    assert certify(network, task, at_least=5).certified
+    assert all(lie.found for lie in controls(network, task, np.random.default_rng(0), at_least=5))
+
+
 def test_lies_within_the_tolerance_are_none() -> None:
     """Targets that differ by less than is allowed: to exchange them is no lie, and nothing need be found."""
     task = QueryTargets(contexts=[[1.0], [0.0]], queries=[[-1.0], [-1.0]], targets=[0.27, 0.2700001])

@@ -13,6 +13,7 @@ from byheart.lab.experiments import EXPERIMENTS, Experiment, key
 from byheart.lab.experiments.dana_2025 import NAMES, Config, configs_of, experiment, groups, member_of
 from byheart.lab.orders import shuffles
 from byheart.lab.published import published
+from byheart.lab.results import table
 from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 
@@ -132,6 +133,19 @@ def test_bounds_are_those_of_the_theorem():
     )
     assert row["lower_bound"] == pytest.approx(0.02 + 0.98 * 210 / 2500)
     assert row["previous_bound"] == pytest.approx(0.02 + 0.98 * 181 / 2500)
+
+
+def test_wider_heads_than_the_stream_prove_no_more():
+    """d = 5, d_h = 10, H = 20: 20·5 + 5 associations, and 20·4 + 1 before; here and in the shipped table."""
+    [row] = EXPERIMENTS["dana-2025-3"]("smoke").work(
+        [Config("3", 50, 5, 10, 20, batch=8, batches=1, epochs=1)], "cpu", None
+    )
+    expected = [0.02 + 0.98 * stored / 2500 for stored in (105, 81)]
+    assert [row["lower_bound"], row["previous_bound"]] == pytest.approx(expected)
+    shipped = [one for one in table("dana-2025-3") if one["model_dim"] == 5]
+    assert len(shipped) == 5
+    for one in shipped:
+        assert [one["lower_bound"], one["previous_bound"]] == pytest.approx(expected)
 
 
 def test_what_is_no_experiment_is_refused():

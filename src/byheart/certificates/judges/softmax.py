@@ -2,7 +2,7 @@
 
 What is asked of an output depends on the task, and is decided only when the balls leave no doubt:
 
-- a *label* is right if its logit is larger than every other, ball above ball;
+- a *label* is right if its logit is larger than every other, ball above ball; all have to be, or ``at_least`` so many;
 - a *target* is met if the whole ball lies within ``tolerance`` of it;
 - *distributions* are reached if the divergence Σ_t π_t KL(p_t ‖ softmax(logits_t)) is at most ``tolerance`` nats: by so
   much does the network's loss exceed the entropy of the data, below which no loss can be.
@@ -61,6 +61,7 @@ def judge(
     task: Task,
     *,
     tolerance: float | None = None,
+    at_least: int | None = None,
     most_bits: int = MOST_BITS,
     report: Report | None = None,
 ) -> Verdict:
@@ -76,6 +77,8 @@ def judge(
     """
     if tolerance is not None and isinstance(task, NextToken | QueryLabels):
         raise BadInput("tolerance is for targets and distributions; the task asks for labels, which are right or wrong")
+    if at_least is not None:
+        _check_at_least(at_least, task)
     tolerance = TOLERANCE if tolerance is None else tolerance
     if not 0 < tolerance < np.inf:
         raise BadInput(f"tolerance is {tolerance}; expected more than 0, and finite")
@@ -92,18 +95,32 @@ def judge(
     note, real = "", isinstance(task, QueryTargets)
     if real and all(answer.outcome == "right" for [answer] in answers):
         note = f"errors at most {_upward(max(answer.error for [answer] in answers), 2)}"
+    if at_least is not None:
+        note = f"at least {at_least:,} asked for"
     verdict = summed_up(
         answers,
         lambda example, _: task.answers[example].item(),
         statement=f"The network's output lies within {tolerance:g} of the target for every example, as real numbers."
         if real
-        else "The label's logit is the largest for every example, as real numbers.",
+        else f"The label's logit is the largest for {_every(at_least, task)}, as real numbers.",
         method=_method(bits),
         seconds=time.perf_counter() - start,
         note=note,
         tolerance=tolerance if real else None,
+        at_least=at_least,
     )
-    return verdict if verdict.certified else replace(verdict, margin=None)
+    return verdict if verdict.certified and at_least is None else replace(verdict, margin=None)
+
+
+def _check_at_least(at_least: int, task: Task) -> None:
+    if not isinstance(task, NextToken | QueryLabels):
+        raise BadInput("at_least is for labels, which are right or wrong; the task asks for real numbers")
+    if not 1 <= at_least <= task.size.examples:
+        raise BadInput(f"at_least is {at_least}; expected from 1 to {task.size.examples}, the number of examples")
+
+
+def _every(at_least: int | None, task: Task) -> str:
+    return "every example" if at_least is None else f"at least {at_least:,} of {task.size.examples:,} examples"
 
 
 def perturbed(network: SoftmaxNetwork, rng: np.random.Generator, attempt: int) -> tuple[SoftmaxNetwork, str]:

@@ -9,7 +9,8 @@ Two lower bounds stand beside them. H heads store H d_h + d associations, and th
 
     1/ω + (1 − 1/ω) · min(1, (H d_h + d)/ω²);
 
-before, H(d_h − 1) + 1 were known to fit (``previous_bound``). They are about one layer without MLP.
+before, H(d_h − 1) + 1 were known to fit (``previous_bound``). They are about one layer without MLP. Both are theorems
+for d_h ≤ d; wider heads (experiment 3 has some) give no more features, so d stands for d_h there.
 
 Protocol: what the authors' code did, since their numbers come from it. ``text`` follows the paper's text instead:
 
@@ -131,9 +132,9 @@ def _seed(config: Config, of: str) -> int:
 
 def metrics(config: Config, outcome: Outcome) -> Row:
     """What is known after training."""
-    proved = config.layers == 1 and config.hidden is None
-    stored = capacity(config.heads, config.head_dim, config.model_dim)
-    before = config.heads * (config.head_dim - 1) + 1
+    proved, head_dim = config.layers == 1 and config.hidden is None, min(config.head_dim, config.model_dim)
+    stored = capacity(config.heads, head_dim, config.model_dim)
+    before = config.heads * (head_dim - 1) + 1
     return {
         "last_accuracy": outcome.last_accuracy,
         "accuracy": outcome.accuracy,

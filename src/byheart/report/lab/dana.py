@@ -6,9 +6,11 @@ Left what the paper measured, with its numbers; right accuracy over all ω² con
 from pathlib import Path
 from typing import Any
 
+from byheart.lab.built import built
 from byheart.lab.published import REPETITIONS, published
 from byheart.lab.runs import is_number
 from byheart.report.lab.series import (
+    BUILT,
     MEASURED,
     PROVED,
     PROVED_BEFORE,
@@ -31,8 +33,10 @@ from byheart.report.lab.series import (
 from byheart.report.style import canvas, save_picture
 
 STORED = "proved: H·d_h + d stored, the others guessed"
+CERTIFIED = "built by dana-2025, and certified"
 STORED_BEFORE = "proved before: H(d_h − 1) + 1 stored"
 PUBLISHED_STEPS = 4096
+SIZES = ("vocab", "model_dim", "head_dim", "heads")
 MOST_BOUNDED = 6
 """Bounds of more curves would lie on each other: then the first, the middle and the last have theirs drawn."""
 
@@ -83,6 +87,8 @@ def _draw_dana(
                 some = [row for row in rows if by is None or row[by] == curve.key]
                 _draw_bound(axes, some, x, "lower_bound", shade, PROVED)
                 _draw_bound(axes, some, x, "previous_bound", shade, PROVED_BEFORE)
+                made = _certified(some)
+                axes.plot([one[x] for one in made], [one["accuracy"] for one in made], color=shade, zorder=4, **BUILT)
             if axes is left:
                 points = [row for row in known if by is None or row[by] == curve.key]
                 axes.plot([p[x] for p in points], [p[metric] for p in points], color=shade, zorder=5, **PUBLISHED)
@@ -93,6 +99,7 @@ def _draw_dana(
     if _has(rows, "lower_bound"):
         which = f" (for {letter} = {', '.join(f'{key:g}' for key in bounded)})" if bounded != keys else ""
         entries += [(STORED + which, PROVED), (STORED_BEFORE + which, PROVED_BEFORE)]
+        entries += [(CERTIFIED, BUILT)] if _certified(rows) else []
     if known:
         entries.insert(1, (f"published, mean of {REPETITIONS['dana_2025_1']} runs{other_steps(rows)}", PUBLISHED))
     ends = [limit for axes in (left, right) for limit in axes.get_xlim()]
@@ -113,6 +120,13 @@ def other_steps(rows: Rows) -> str:
     """What to say beside published numbers if the table's models were trained for another number of steps."""
     here = values(rows, "steps")
     return f" (of {PUBLISHED_STEPS:,} steps; here {here[-1]:,})" if here and here != [PUBLISHED_STEPS] else ""
+
+
+def _certified(rows: Rows) -> list[dict[str, float]]:
+    """Of the networks that were built and certified those with the sizes of some row: one layer of attention alone."""
+    alone = (row for row in rows if row.get("hidden") is None and row.get("layers", 1) == 1)
+    sizes = {tuple(row.get(name) for name in SIZES) for row in alone}
+    return [one for one in built("dana_2025") if tuple(one[name] for name in SIZES) in sizes]
 
 
 def _has(rows: Rows, column: str) -> bool:

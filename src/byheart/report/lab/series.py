@@ -23,6 +23,7 @@ RAMP = ("#eda63b", "#d9603b", "#b3123f", "#6d1a78", "#1f3f8f")
 PROVED: dict[str, Any] = {"linestyle": (0, (5, 2)), "linewidth": 1.3}
 PROVED_BEFORE: dict[str, Any] = {"linestyle": (0, (1, 1.6)), "linewidth": 1.4}
 PUBLISHED: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 6.5, "markerfacecolor": "none"}
+BUILT: dict[str, Any] = {"linestyle": "none", "marker": "+", "markersize": 6.5, "markeredgewidth": 1.3}
 MEASURED: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 1.4, "capsize": 2, "elinewidth": 1}
 
 

@@ -1,0 +1,93 @@
+"""Attention at random, the features that it gives, and how they change with its weights."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from byheart.constructions.dana_2025.sizes import Shape
+from byheart.networks.softmax import SoftmaxNetwork
+from byheart.networks.softmax.network import attention, embedded
+from byheart.size import Size
+from byheart.tasks.checks import Floats, Ids
+
+DRAWN = ("W_E", "W_pos", "W_Q", "W_K", "W_V")
+"""The weights that features depend on."""
+
+
+def draw(
+    tokens: Ids, size: Size, shape: Shape, W_U: Floats, sharpness: float, rng: np.random.Generator
+) -> SoftmaxNetwork:
+    """The primed network: everything at random, W_O zero; scores spread by ``sharpness`` in each head."""
+    d, d_h, H = shape.d, shape.d_h, shape.H
+    network = SoftmaxNetwork(
+        W_E=rng.standard_normal((size.vocab, d)),
+        W_pos=rng.standard_normal((size.length, d)),
+        W_Q=rng.standard_normal((H, d, shape.query)),
+        W_K=rng.standard_normal((H, d, shape.query)),
+        W_V=rng.standard_normal((H, d, d_h)) / np.sqrt(d),
+        W_O=np.zeros((H, d_h, d)),
+        W_U=W_U,
+        skip=True,
+    )
+    vectors, asked = embedded(network, (tokens, None))
+    scores = np.einsum("hdk,hek,te->thd", network.W_K, network.W_Q, asked, optimize=True) @ vectors.transpose(0, 2, 1)
+    spread = scores.std(axis=2).mean(axis=0)
+    # Heads differ in sharpness, up to a factor of two either way: in few dimensions they differ in little else.
+    wanted = sharpness * 2.0 ** rng.uniform(-1, 1, H)
+    scale = np.where(spread > 0, wanted / np.where(spread > 0, spread, 1), 1)
+    return network.with_tensor("W_Q", network.W_Q * scale[:, None, None])
+
+
+def features(network: SoftmaxNetwork, tokens: Ids) -> Floats:
+    """F [N, d + H·d_h]: the last token's vector beside the heads' values."""
+    return Passed.through(network, tokens).features
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """What a network computes on the way to its features, kept for the way back."""
+
+    network: SoftmaxNetwork
+    tokens: Ids
+    vectors: Floats
+    """x [N, n, d]"""
+    weights: Floats
+    """a [N, H, n]"""
+    averages: Floats
+    """[N, H, d]"""
+    features: Floats
+    """F [N, d + H·d_h]"""
+
+    @classmethod
+    def through(cls, network: SoftmaxNetwork, tokens: Ids) -> "Passed":
+        """The features of contexts [N, n], and what they were made of."""
+        vectors, asked = embedded(network, (tokens, None))
+        weights = attention(network, vectors, asked)
+        averages = weights @ vectors
+        values = np.einsum("thd,hdk->thk", averages, network.W_V)
+        return cls(network, tokens, vectors, weights, averages, np.hstack([asked, values.reshape(len(tokens), -1)]))
+
+    def back(self, slope: Floats) -> dict[str, Floats]:
+        """The gradient in the weights DRAWN of a function whose gradient in the features is ``slope`` [N, F]."""
+        network, x = self.network, self.vectors
+        assert network.W_E is not None
+        H, d, d_h = network.W_V.shape
+        asked, values = slope[:, :d].copy(), slope[:, d:].reshape(-1, H, d_h)
+        averages = np.einsum("thk,hdk->thd", values, network.W_V, optimize=True)
+        vectors = self.weights.transpose(0, 2, 1) @ averages
+        weights = averages @ x.transpose(0, 2, 1)
+        scores = self.weights * (weights - (self.weights * weights).sum(axis=2, keepdims=True))
+        queries = np.einsum("ths,tsd,hdk->thk", scores, x, network.W_K, optimize=True)
+        keys = scores[..., None] * np.einsum("td,hdk->thk", x[:, -1], network.W_Q, optimize=True)[:, :, None]
+        asked += np.einsum("thk,hdk->td", queries, network.W_Q, optimize=True)
+        vectors += np.einsum("thsk,hdk->tsd", keys, network.W_K, optimize=True)
+        vectors[:, -1] += asked
+        W_E = np.zeros_like(network.W_E)
+        np.add.at(W_E, self.tokens, vectors)
+        return {
+            "W_E": W_E,
+            "W_pos": vectors.sum(axis=0),
+            "W_Q": np.einsum("td,thk->hdk", x[:, -1], queries, optimize=True),
+            "W_K": np.einsum("tsd,thsk->hdk", x, keys, optimize=True),
+            "W_V": np.einsum("thd,thk->hdk", self.averages, values, optimize=True),
+        }

@@ -1,0 +1,95 @@
+"""Contexts that are left out, answered no worse than uniformly: attention led there, and what is left shrunk.
+
+The theorem holds for almost every attention, with a constant C that for random ones is large: as many features as
+contexts held are a square matrix, whose inverse is large. Ours, and no part of the paper: from a random draw
+descend (L-BFGS, gradients through the linear system) on the divergence of the contexts left out, until they are
+answered as well as uniformly, or for some hundred steps. Those held stay exact, for every attention.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize, minimize_scalar
+
+from byheart.constructions.dana_2025.features import DRAWN, Passed
+from byheart.constructions.dana_2025.solving import Asked
+from byheart.constructions.gadgets.encoder import divergence
+from byheart.constructions.gadgets.encoder.contexts import log_softmax
+from byheart.networks.softmax import SoftmaxNetwork, evaluate
+from byheart.tasks import NextTokenDistribution
+from byheart.tasks.checks import Floats
+
+MOST_STEPS, FEW_STEPS = 300, 100
+"""Of a descent, if there are at most as many contexts held as FEW, and if there are more."""
+FEW = 100
+MOST_HELD = 1000
+"""With more contexts held every step takes seconds, and none is taken."""
+
+
+def descended(drawn: SoftmaxNetwork, asked: Asked) -> SoftmaxNetwork:
+    """The drawn network with an attention that answers the contexts left out better."""
+    others = asked.others
+    known = np.log(np.where(others.probabilities > 0, others.probabilities, 1))
+    entropy = -float(others.likelihoods @ (others.probabilities * known).sum(axis=1))
+
+    def stop(intermediate_result: object) -> None:
+        if getattr(intermediate_result, "fun", np.inf) - entropy <= others.uniform:
+            raise StopIteration
+
+    start = np.concatenate([getattr(drawn, name).ravel() for name in DRAWN])
+    options = {"maxiter": MOST_STEPS if len(asked.tokens) <= FEW else FEW_STEPS}
+    found = minimize(_loss, start, (drawn, asked), "L-BFGS-B", jac=True, callback=stop, options=options)
+    return _with(drawn, found.x) if np.isfinite(found.x).all() else drawn
+
+
+def _with(drawn: SoftmaxNetwork, flat: Floats) -> SoftmaxNetwork:
+    """The network with other weights DRAWN, one after the other."""
+    shapes = [getattr(drawn, name).shape for name in DRAWN]
+    parts = np.split(flat, np.cumsum([np.prod(shape) for shape in shapes])[:-1])
+    new: dict[str, Any] = {name: part.reshape(shape) for name, part, shape in zip(DRAWN, parts, shapes, strict=True)}
+    return replace(drawn, **new)
+
+
+def _loss(flat: Floats, drawn: SoftmaxNetwork, asked: Asked) -> tuple[float, Floats]:
+    """Cross-entropy of the contexts left out, by likelihood, where W has least norm; and its gradient.
+
+    With F⁺ = QR⁻ᵀ from the factors Fᵀ = QR of the features held, W = F⁺Y, and a change dF changes W by
+    −F⁺ dF W + (I − QQᵀ) dFᵀ (F⁺)ᵀW.
+    """
+    held, others = len(asked.tokens), asked.others
+    passed = Passed.through(_with(drawn, flat), np.vstack([asked.tokens, others.tokens]))
+    F, rest = passed.features[:held], passed.features[held:]
+    Q, R = np.linalg.qr(F.T)
+    if not np.isfinite(R).all() or np.abs(np.diag(R)).min() < 1e-12 * np.abs(R).max():
+        return np.inf, np.zeros_like(flat)
+    W = Q @ solve_triangular(R, asked.targets, trans=1)
+    logs = log_softmax(rest @ W @ asked.W_U)
+    loss = -float(others.likelihoods @ (others.probabilities * logs).sum(axis=1))
+    outputs = ((np.exp(logs) - others.probabilities) * others.likelihoods[:, None]) @ asked.W_U.T
+    values = rest.T @ outputs
+    through, along = solve_triangular(R, Q.T @ values), solve_triangular(R, Q.T @ W)
+    slope = np.vstack([along @ (values - Q @ (Q.T @ values)).T - through @ W.T, outputs @ W.T])
+    gradient = passed.back(np.asarray(slope, np.float64))
+    return loss, np.concatenate([gradient[name].ravel() for name in DRAWN])
+
+
+def shrunk(network: SoftmaxNetwork, task: NextTokenDistribution) -> tuple[SoftmaxNetwork, float]:
+    """The network with W_U multiplied by the best number from 0 to 1, and that number; 1 unless uniform is better.
+
+    The divergence is convex in the logits, and at 0 it is that of uniform answers: so it is no larger than this, and
+    no larger than the network's own.
+    """
+    assert task.tokens is not None
+    assert network.W_U is not None
+    logits = evaluate(network, (task.tokens, None))
+
+    def diverges(factor: float) -> float:
+        return divergence(factor * logits, task.probabilities, task.likelihoods)
+
+    if diverges(1.0) <= diverges(0.0):
+        return network, 1.0
+    factor = float(minimize_scalar(diverges, bounds=(0, 1), method="bounded").x)
+    factor = min((factor, 0.0), key=diverges)
+    return network.with_tensor("W_U", factor * network.W_U), factor

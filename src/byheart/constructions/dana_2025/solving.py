@@ -1,0 +1,210 @@
+"""What is asked of the stream, and the values with which it is given: one linear system, and a change of basis."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from byheart.constructions.dana_2025.features import features
+from byheart.constructions.gadgets.encoder import Encoder, divergence
+from byheart.constructions.gadgets.linear import Factored
+from byheart.networks.softmax import SoftmaxNetwork, evaluate
+from byheart.tasks.checks import Floats, Ids
+
+SINGULAR = 1e9
+"""A change of basis with a condition number beyond this is not used."""
+TAME = 1e-4
+"""Omitted contexts are not moved along directions that take larger weights than 1/TAME."""
+SLIGHT = 1e-5
+"""Relative to the weights: what is added to the paper's to make its change of basis regular, part of γ."""
+
+
+@dataclass(frozen=True, eq=False)
+class Others:
+    """Contexts [R, n] that are not held, and what they are asked for."""
+
+    tokens: Ids
+    targets: Floats
+    """[R, d]"""
+    likelihoods: Floats = field(default_factory=lambda: np.zeros(0))
+    """[R]; none for labels"""
+    probabilities: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """[R, C]; none for labels"""
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    @property
+    def left_out(self) -> float:
+        """Their probability, if they have distributions."""
+        return float(self.likelihoods.sum())
+
+    @property
+    def uniform(self) -> float:
+        """Their divergence from uniform answers, times their probability."""
+        return divergence(np.zeros_like(self.probabilities), self.probabilities, self.likelihoods)
+
+    def divergence(self, network: SoftmaxNetwork) -> float:
+        """Their divergence from what the network answers, times their probability."""
+        return divergence(evaluate(network, (self.tokens, None)), self.probabilities, self.likelihoods)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What is asked of the stream: W_U [d, C], the contexts held and their targets, and the others."""
+
+    W_U: Floats
+    tokens: Ids
+    targets: Floats
+    others: Others
+    encoder: Encoder | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A network that answers the contexts held, and the drawn one that it was made of."""
+
+    network: SoftmaxNetwork
+    drawn: SoftmaxNetwork
+    factored: Factored
+    """The features of the contexts held."""
+    basis: float
+    """Condition number of the change of basis."""
+
+    @property
+    def roughness(self) -> float:
+        """Rounding is magnified by the features' condition number, and by the basis' in keys and queries both."""
+        return self.factored.condition * self.basis**2
+
+
+def labels_as_targets(labels: Ids, label_count: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """W_U [d, C] and the targets [N, d] of these labels."""
+    if d == 2:
+        angles = 2 * np.pi * np.arange(label_count) / label_count
+        rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    elif d == 1:
+        rows = np.array([[1.0], [-1.0]])[:label_count]
+    else:
+        rows = rng.standard_normal((label_count, d))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    noise = rng.standard_normal((len(labels), d))
+    noise *= _smallest_difference(rows) / 8 / np.linalg.norm(noise, axis=1, keepdims=True)
+    targets: Floats = rows[labels] * rng.uniform(1, 2, (len(labels), 1)) + noise
+    return rows.T.copy(), targets
+
+
+def _smallest_difference(rows: Floats) -> float:
+    """The smallest distance of two rows; 1 if there is one row."""
+    products = rows @ rows.T
+    np.fill_diagonal(products, -1.0)
+    return float(np.sqrt(max(2 - 2 * products.max(), 1e-12))) if len(rows) > 1 else 1.0
+
+
+def fits(
+    drawn: SoftmaxNetwork, factored: Factored, asked: Asked, rng: np.random.Generator, *, near: bool = True
+) -> Iterator[Fit]:
+    """Networks with this attention that answer the contexts held, of those with a regular change of basis.
+
+    That of the paper's W_O, which is the W of least norm; and, if ``near``, where there are more features than contexts
+    held, that of a W which brings the other contexts nearer.
+    """
+    targets, others = _spanning(asked.targets, drawn, rng), asked.others
+    if len(others) and not near:
+        paper = Spread.of(factored, features(drawn, asked.tokens), features(drawn, others.tokens))
+        yield from () if paper is None else _rebased(drawn, factored, paper.solve(targets), rng, slight=True)
+        return
+    W = factored.solve(targets)
+    if len(others) and factored.rank < len(W):
+        nearer = W + _towards(features(drawn, others.tokens), others.targets, W, factored)
+        yield from _rebased(drawn, factored, nearer, rng)
+    if not len(others) or others.left_out or factored.rank == len(W):
+        yield from _rebased(drawn, factored, W, rng, slight=others.left_out > 0)
+
+
+def _rebased(
+    drawn: SoftmaxNetwork, factored: Factored, W: Floats, rng: np.random.Generator, *, slight: bool = False
+) -> Iterator[Fit]:
+    """The network with values W [F, d], the skip connection's block M made a change of basis; none if M is singular."""
+    H, d, d_h = drawn.W_V.shape
+    if np.linalg.cond(W[:d]) > SINGULAR:
+        size = np.abs(W).max() * (SLIGHT if slight else 1.0)
+        W = W + factored.invisible(size * rng.standard_normal(W.shape))
+    M, condition = W[:d], float(np.linalg.cond(W[:d]))
+    if condition > SINGULAR:
+        return
+    assert drawn.W_E is not None
+    assert drawn.W_pos is not None
+    W_Q, W_K, W_V = (np.asarray(np.linalg.solve(M, W), np.float64) for W in (drawn.W_Q, drawn.W_K, drawn.W_V))
+    W_O, W_E, W_pos = W[d:].reshape(H, d_h, d), drawn.W_E @ M, drawn.W_pos @ M
+    network = replace(drawn, W_E=W_E, W_pos=W_pos, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O)
+    yield Fit(network, drawn, factored, condition)
+
+
+def _towards(others: Floats, wanted: Floats, W: Floats, factored: Factored) -> Floats:
+    """What to add to W so that no held context changes, and features ``others`` come nearest to ``wanted``."""
+    free = factored.invisible(others.T).T
+    left, singular, right = np.linalg.svd(free, full_matrices=False)
+    firm = singular > TAME * np.linalg.norm(others, 2)
+    return np.asarray(right[firm].T @ ((left[:, firm].T @ (wanted - others @ W)) / singular[firm, None]), np.float64)
+
+
+def _spanning(targets: Floats, drawn: SoftmaxNetwork, rng: np.random.Generator) -> Floats:
+    """The targets, and, where they do not span R^d, something that W_U does not see added to them."""
+    d = targets.shape[1]
+    if np.linalg.matrix_rank(targets) == d:
+        return targets
+    assert drawn.W_U is not None
+    left, singular, _ = np.linalg.svd(drawn.W_U)
+    unseen = left[:, int((singular > 1e-12 * singular[0]).sum()) :]
+    size = max(1.0, float(np.abs(targets).max()))
+    added: Floats = size * rng.standard_normal((len(targets), unseen.shape[1])) @ unseen.T
+    return targets + added
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """The paper's W_O, and by how much it spreads to contexts that are left out.
+
+    Let there be T contexts held, and let Φᵀ be the features of all contexts, a column each, projected on the span of
+    those held (a matrix that W_V may contain): Φᵀ = UΣV with T singular values that are not zero. With P₁ for the
+    contexts held (and for all T directions), P₂ for those left out,
+
+        W_Oᵀ = E P₁ᵀ(P₁VP₁ᵀ)⁻¹Σ⁻¹Uᵀ,        W_OᵀΦᵀ = E P₁ᵀ(P₁VP₁ᵀ)⁻¹V:
+
+    E on the contexts held, exactly, and E times B = (P₁VP₁ᵀ)⁻¹P₁VP₂ᵀ on the others. So the logits of the others are off
+    by WE[B; −I], whose columns are no longer than C‖WE‖₂, C = √(1 + ‖B‖₂²). As it lies in the span of the features
+    held, it is the W_O of least norm; with as many features as contexts held, the only one.
+    """
+
+    left: Floats
+    """UΣ⁻¹ [F, T]"""
+    inner: Floats
+    """P₁VP₁ᵀ [T, T]"""
+    others: Floats
+    """B [T, R]"""
+
+    @classmethod
+    def of(cls, factored: Factored, held: Floats, others: Floats) -> "Spread | None":
+        """From the features [T, F], which are independent, and [R, F]; None if P₁VP₁ᵀ is singular in float64."""
+        count = len(held)
+        inside = others - factored.invisible(others.T).T
+        V, singular, U = (part[..., :count] for part in _svd(np.vstack([held, inside])))
+        inner = V[:count].T
+        if np.linalg.cond(inner) > 1 / np.finfo(np.float64).eps:
+            return None
+        return cls(U / singular, inner, np.asarray(np.linalg.solve(inner, V[count:].T), np.float64))
+
+    def solve(self, targets: Floats) -> Floats:
+        """W [F, k], the transpose of W_O, for the targets [T, k] of the contexts held."""
+        return np.asarray(self.left @ np.linalg.solve(self.inner.T, targets), np.float64)
+
+    @property
+    def constant(self) -> float:
+        """C"""
+        return float(np.sqrt(1 + np.linalg.norm(self.others, 2) ** 2)) if self.others.size else 1.0
+
+
+def _svd(features: Floats) -> tuple[Floats, Floats, Floats]:
+    """V, the singular values, and U of features = VΣUᵀ, directions in columns."""
+    V, singular, U = np.linalg.svd(features, full_matrices=False)
+    return V, singular, U.T
