@@ -9,7 +9,7 @@ from byheart.constructions.construction import Construction, Made, Reading
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
 from byheart.constructions.folding.features import (
     Gates,
-    PositionHash,
+    Positions,
     Questions,
     Unsolvable,
     draw_gates,
@@ -50,13 +50,11 @@ class Demand:
     def sizes(self, growth: int = 0) -> Sizes:
         """Every size behind the codes.
 
-        Vectors' codes are less random than tables, so they start with more words. Tokens of one sequence have similar
-        hash integers in seq-to-seq; more folds spread them over the digits.
+        Vectors' codes are less random than tables, so they start with more words.
         """
-        bits = max(1, (self.front.size.labels - 1).bit_length())
-        growth += 1 if self.front.vectors else 0
-        reach, folds = self.front.reach(self.spread), 10 if self.front.every_token else 5
-        return design(self.questions, bits, reach, self.front.dims, first_folds=folds, growth=growth)
+        front = self.front
+        growth += 1 if front.vectors else 0
+        return design(self.questions, front.size.labels, front.reach(self.spread), front.dims, growth=growth)
 
 
 def demand(asked: Asking, settings: Reading) -> Demand:
@@ -90,18 +88,27 @@ def plan(demand: Demand, growth: int = 0) -> Plan:
         *demand.front.parts(D),
         ("attention", (("W_V", (D, D)), ("W_O", (D, D)))),
         ("words", sizes.gates),
-        ("shift", Blocks(tuple(sizes.shift_blocks))),
-        ("drop", Shape((("drop", 1, 2),))),
-        ("fold", Blocks(tuple(sizes.fold_blocks))),
+        *folds("level", sizes.first_folds),
     ]
-    if sizes.bits == 1:
-        parts.append(("label", Shape((("step", 2, 1), ("answer", 1, 2)))))
-    else:
-        parts.append(("start", Shape((("start", 2, 1),))))
-        parts.append(("digits", Blocks(tuple(sizes.digit_blocks))))
+    if sizes.stages:
+        parts.append(("start", Shape((("copy", 2, 1), ("shift", 2, 2)))))
+        if sizes.stages > 1:
+            parts.append(("shift", Blocks((("shift", 2, 2),) * (sizes.stages - 1))))
+        parts.append(("drop", Shape((("drop", 1, 2),))))
+    parts += folds("fold", sizes.last_folds)
+    if sizes.label_bits:
+        parts.append(("copy", Shape((("start", 2, 1),))))
+        parts.append(("digits", Blocks((("digit", 2, 2),) * sizes.label_bits)))
         parts.append(("label", Shape((("answer", 1, 2),))))
+    else:
+        parts.append(("label", sizes.stairs))
     embedded = demand.front.size.dim is None
     return plan_of(parts, input_width=max(D, demand.front.size.dim or 1), extra_depth=2 if embedded else 1)
+
+
+def folds(name: str, count: int) -> list[Part]:
+    """As many folds, each a layer of its own."""
+    return [(f"{name}.{k}", Shape((("fold", 1, 1),))) for k in range(1, count + 1)]
 
 
 def build(task: Task, settings: Reading, rng: np.random.Generator, report: Report | None = None) -> Made:
@@ -129,14 +136,15 @@ def build(task: Task, settings: Reading, rng: np.random.Generator, report: Repor
 
 
 def _account(sizes: Sizes, questions: int) -> dict[str, object]:
-    """Where the parameters behind the codes are, and how far they are from 2√(3cN): load, and everything else."""
-    folds = 3 * len(sizes.fold_blocks)
+    """Where the parameters behind the codes are, and how far they are from 2√(2N log₂R): load, and everything else."""
+    folds = 2 * (sizes.first_folds + sizes.last_folds)
     return {
         "load": round(questions / (sizes.words * sizes.digits), 4),
         "words": sizes.words,
         "folds": folds,
         "overhead": sizes.dense - sizes.words - folds,
-        "constant": round(sizes.dense / math.sqrt(questions * sizes.bits), 3),
+        "constant": round(sizes.dense / math.sqrt(questions * math.log2(max(2, sizes.labels))), 3),
+        "radix": sizes.radix,
     }
 
 
@@ -146,7 +154,7 @@ class _Drawn:
     centre: Ids
     halvings: Ids
     gates: Gates
-    positions: PositionHash
+    positions: Positions
     questions: Questions
     own: int
 
@@ -166,9 +174,11 @@ def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -
         if int(np.abs(u).max()) > sizes.reach or int(np.abs(u).sum(axis=1).max()) >= sizes.sum_limit:
             continue
         gates = draw_gates(u, sizes, rng)
-        opened, largest = gates.open(u)
-        placed = draw_positions(u, sizes, rng, limit=sizes.words - slack(sizes.bits, sizes.words))
-        if largest <= sizes.gate_limit and placed is not None:
+        if gates is None:
+            continue
+        opened, sums = gates.open(u)
+        placed = draw_positions(sums, sizes, rng, limit=sizes.words - slack(sizes.radix, sizes.words))
+        if placed is not None:
             positions, shifts = placed
             questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
             return _Drawn(layers, centre, halvings, gates, positions, questions, front.own)

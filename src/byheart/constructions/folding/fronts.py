@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.constructions.folding.design import WEIGHT
-from byheart.constructions.folding.layers import fold
 from byheart.constructions.gadgets import grid, hashing
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Blocks, Part, Shape
@@ -117,6 +116,12 @@ class Front:
             ("tail", Blocks((("fold", 1, 2),) * self.tail_folds)),
             ("token_code", Shape((("kinks", 2 * KINKS, 2), ("code", dim, 2 * KINKS)))),
         ]
+
+
+def fold(width: int, at: int) -> Block:
+    """Z ← Z − 2·relu(Z − at), Z the last of ``width`` integers."""
+    row, column = [0] * (width - 1) + [1], [[0]] * (width - 1) + [[-2]]
+    return Block(integers([row]), integers([-at]), integers(column), role="fold")
 
 
 def draw_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
