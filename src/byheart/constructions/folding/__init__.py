@@ -41,6 +41,6 @@ rows are cured by other free cells one digit below). Otherwise it is drawn again
 with a fifth more words. The result is certain, and the certificate checks it; only time is random.
 """
 
-from byheart.constructions.folding.build import CONSTRUCTION, Demand, demand, plan, worst_demand
+from byheart.constructions.folding.build import CONSTRUCTION, Demand, Settings, demand, plan, worst_demand
 
-__all__ = ["CONSTRUCTION", "Demand", "demand", "plan", "worst_demand"]
+__all__ = ["CONSTRUCTION", "Demand", "Settings", "demand", "plan", "worst_demand"]

@@ -1,6 +1,7 @@
 """How large a folding network is: every width from the demand alone, by minimising the dense count."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from statistics import NormalDist
@@ -146,24 +147,28 @@ def slack(radix: int, words: int) -> int:
     return (2 if radix == 2 else 6) + words // 100
 
 
-def design(questions: int, labels: int, reach: int, dims: range, *, growth: int = 0) -> Sizes:
-    """The cheapest sizes for ``questions`` keys; each ``growth`` makes the words a fifth more.
+def design(
+    questions: int, labels: int, reach: int, dims: range, *, growth: int = 0, front: Callable[[int], int] = lambda _: 0
+) -> Sizes:
+    """The cheapest sizes for ``questions`` keys, with what ``front`` says that D columns cost; growth: a fifth more words.
 
     Growth is needed where questions look alike (on a line, say): then thresholds go out to the edges as well.
 
     All numbers of digits up to four hundred are tried; of more, four hundred, and then those around the best.
     """
-    radix = radix_for(labels)
+    radix, fronts = radix_for(labels), {dim: front(dim) for dim in dims}
 
     def sizes(dim: int, digits: int) -> Sizes:
         needed = load_limit(questions, digits)
         rows = math.ceil((needed + slack(radix, needed)) / (dim + 1) * 1.2**growth)
         return Sizes(questions, labels, radix, dim, rows, digits, reach, 0.3 if growth <= 1 else 0.01)
 
+    def cost(sizes: Sizes) -> int:
+        return fronts[sizes.dim] + sizes.dense
+
     balance = math.sqrt(questions / (2 * bits_of(radix)))
     low, high = max(1, int(balance / 2)), int(2 * balance) + 3
     step = max(1, (high - low) // 400)
-    coarse = [sizes(dim, digits) for dim in dims for digits in range(low, high, step)]
-    middle = min(coarse, key=lambda s: s.dense)
+    middle = min((sizes(dim, digits) for dim in dims for digits in range(low, high, step)), key=cost)
     around = range(max(low, middle.digits - step), min(high, middle.digits + step + 1))
-    return min((sizes(middle.dim, digits) for digits in around), key=lambda s: s.dense)
+    return min((sizes(middle.dim, digits) for digits in around), key=cost)

@@ -4,6 +4,7 @@ from typing import TypeAlias
 
 from byheart.constructions.folding.design import Sizes
 from byheart.constructions.folding.features import Gates, Positions
+from byheart.constructions.plan import Part, Shape
 from byheart.networks.exact import Affine, Block, FeedForward, Integers, Layer, Residual, integers
 from byheart.tasks.checks import Ids
 
@@ -78,10 +79,17 @@ def folds(name: str, T: int, start: int, count: int) -> list[Layer]:
     """
     return [
         FeedForward(
-            (Affine(integers([[-2]]), integers([2 * (T - (start >> k))]), role="fold"),), residual=True, name=f"{name}.{k}"
+            (Affine(integers([[-2]]), integers([2 * (T - (start >> k))]), role="fold"),),
+            residual=True,
+            name=f"{name}.{k}",
         )
         for k in range(1, count + 1)
     ]
+
+
+def fold_parts(name: str, count: int) -> list[Part]:
+    """The shapes of :func:`folds`."""
+    return [(f"{name}.{k}", Shape((("fold", 1, 1),))) for k in range(1, count + 1)]
 
 
 def _decode(sizes: Sizes, T: int) -> list[Layer]:

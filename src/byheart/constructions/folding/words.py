@@ -18,6 +18,7 @@ from byheart.tasks.checks import Floats, Ids
 
 LIMB = 24
 _UNLIKELY = 1 << 9
+_BACK = 4
 
 
 def solve(questions: Questions, sizes: Sizes, rng: np.random.Generator, report: Report | None = None) -> Integers:
@@ -78,7 +79,7 @@ class Layout:
 
 
 class _Solver:
-    """The words as limbs, filled from the bottom, and the last digit's system for retries."""
+    """The words as limbs, filled from the bottom, and the last digits' systems for retries."""
 
     def __init__(self, questions: Questions, sizes: Sizes, rng: np.random.Generator) -> None:
         self.questions, self.sizes, self.rng = questions, sizes, rng
@@ -88,7 +89,7 @@ class _Solver:
         order = np.argsort(questions.digit, kind="stable")
         bounds = np.searchsorted(questions.digit[order], np.arange(sizes.digits + 1))
         self.members = [order[a:b] for a, b in pairwise(bounds)]
-        self.below: tuple[int, System, Ids] | None = None
+        self.below: list[System] = []
 
     def system(self, digit: int) -> System:
         """The elimination for one digit; refuses hopeless ones at once."""
@@ -99,23 +100,43 @@ class _Solver:
         return system
 
     def next_digit(self, digit: int, system: System) -> None:
-        """Fill in one digit of all words; if the system has no solution, change the free cells of the digit below."""
-        exact = system.A.astype(np.float64)
+        """Fill in one digit of all words; if the system has no solution, change the free cells of digits below."""
         tries = 8 * system.unlikely
-        for _ in range(tries):
-            wanted = self._wanted(digit, exact)
-            values = system.solve(wanted, self.rng)
-            if values is not None:
-                self.layout.write(self.limbs, digit, values)
-                self.below = (digit, system, wanted)
+        for back in range(tries):
+            if self._fill(digit, system):
+                self.below = [*self.below, system][-_BACK:]
                 return
-            self._shake()
+            self._shake(digit, 1 + back % _BACK)
         raise Unsolvable(f"digit {digit}: no consistent carries in {tries} tries")
 
-    def _wanted(self, digit: int, f: Floats) -> Ids:
+    def _fill(self, digit: int, system: System) -> bool:
+        """Solve for one digit, free cells random, and write it; False if there is no solution."""
+        values = system.solve(self._wanted(digit, system), self.rng)
+        if values is None:
+            return False
+        self.layout.write(self.limbs, digit, values)
+        return True
+
+    def _shake(self, digit: int, back: int) -> None:
+        """Other solutions of the last digits, or all of them and other guard bits: what was solved stays solved.
+
+        Questions that differ by multiples of 2^b have the same carries unless b digits are changed.
+        """
+        before = self.limbs.copy()
+        first = max(0, digit - min(back, len(self.below)))
+        if first == 0:
+            self.limbs[:, 0] = self.rng.integers(0, 1 << GUARD, size=self.sizes.words)
+        for place in range(first, digit):
+            self.layout.write(self.limbs, place, np.zeros(self.sizes.words, dtype=np.int64))
+        for place in range(first, digit):
+            if not self._fill(place, self.below[place - digit]):
+                self.limbs = before
+                return
+
+    def _wanted(self, digit: int, system: System) -> Ids:
         """f·T must be this modulo R at the digit: see the proof, "The digit is right"."""
         R, labels = self.sizes.radix, self.questions.label[self.members[digit]]
-        half = self._half_digits(digit, f)
+        half = self._half_digits(digit, system.A.astype(np.float64))
         z = np.where((labels ^ half) & 1, 2 * R - 1 - labels, labels)
         return ((z - half) >> 1) % R
 
@@ -127,18 +148,6 @@ class _Solver:
         for index in range(limb):
             carry = (carry + sums[:, index]) // self.layout.bases[index]
         return (carry + sums[:, limb]) // weight
-
-    def _shake(self) -> None:
-        """Another solution of the digit below, or other guard bits: carries change, nothing that is solved breaks."""
-        if self.below is None:
-            self.limbs[:, 0] = self.rng.integers(0, 1 << GUARD, size=self.sizes.words)
-            return
-        digit, system, wanted = self.below
-        for _ in range(8 * system.unlikely):
-            values = system.solve(wanted, self.rng)
-            if values is not None:
-                self.layout.write(self.limbs, digit, values)
-                return
 
     def words(self) -> Integers:
         """The limbs as integers [s, D + 1], each the residue modulo M of the smallest absolute value."""

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 
 from byheart.networks.exact import attention
 from byheart.networks.exact.inputs import Inputs, check_inputs, require_rational
-from byheart.networks.exact.integers import Integers
+from byheart.networks.exact.integers import Integers, integers
 from byheart.networks.exact.layers import (
     TOKEN_WISE,
+    Affine,
+    Block,
     Embedding,
     FeedForward,
     Flatten,
@@ -56,7 +58,7 @@ def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report:
     """
     check_inputs(network, inputs)
     require_rational(network)
-    front, rest = split(network)
+    front, rest = (_joined(layers) for layers in split(network))
     with ThreadPoolExecutor(threads) as pool:
         runner = _Runner(network, pool)
         tokens, index = runner.front(front, inputs)
@@ -75,6 +77,23 @@ def split(network: ExactNetwork) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
     mixing = (i for i, layer in enumerate(network.layers) if not isinstance(layer, TOKEN_WISE))
     first = next(mixing, len(network.layers))
     return network.layers[:first], network.layers[first:]
+
+
+def _joined(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """The same layers, those with a skip connection around one ReLU layer, Z + relu(WZ + b), as chains of blocks.
+
+    W_out = 1 is written out, and layers that follow each other become one program: numbers stay in the caches.
+    """
+    result: list[Layer] = []
+    for layer in layers:
+        match layer:
+            case FeedForward(layers=(Affine(W=W, b=b, shift=0, relu=True),), residual=True, name=name):
+                block = Block(W, b, integers(identity(len(W))))
+                before = result.pop().blocks if result and isinstance(result[-1], Residual) else ()
+                result.append(Residual((*before, block), name=name))
+            case _:
+                result.append(layer)
+    return tuple(result)
 
 
 def token_streams(network: ExactNetwork, inputs: Inputs) -> tuple[Integers, int, NDArray[np.int64]]:
