@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -66,16 +66,21 @@ class Demand:
 
         Codes that are functions of one integer are less random than tables, so they start with more words.
         """
-        front, reach = self.front, self.front.reach(self.spread)
-        growth += 1 if front.vectors or front.narrow else 0
-        cost = partial(front.cost, table=self.fewest == "in-all")
-        return design(self.questions, front.size.labels, reach, front.dims, growth=growth, front=cost)
+        return _sizes(self, growth)
 
     @property
     def cost(self) -> int:
         """What is to be small: the parameters in all, or without the embedding table."""
         planned = plan(self)
         return planned.dense if self.fewest == "in-all" else planned.dense - planned.embedding
+
+
+@lru_cache(maxsize=64)
+def _sizes(demand: Demand, growth: int) -> Sizes:
+    front, reach = demand.front, demand.front.reach(demand.spread)
+    growth += 1 if front.vectors or front.narrow else 0
+    cost = partial(front.cost, table=demand.fewest == "in-all")
+    return design(demand.questions, front.size.labels, reach, front.dims, growth=growth, front=cost)
 
 
 def demand(asked: Asking, settings: Settings) -> Demand:
@@ -122,7 +127,8 @@ def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
 
 def plan(demand: Demand, growth: int = 0) -> Plan:
     """The network's tensors, before it is built."""
-    sizes, D = demand.sizes(growth), demand.sizes(growth).dim
+    sizes = demand.sizes(growth)
+    D = sizes.dim
     parts: list[Part] = [
         *demand.front.parts(D),
         ("attention", (("W_V", (D, D)), ("W_O", (D, D)))),
@@ -171,7 +177,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
 
 def _account(sizes: Sizes, questions: int) -> dict[str, object]:
     """Where the parameters behind the codes are, and how far they are from 2√(2N log₂R): load, and everything else."""
-    folds = 2 * (sizes.first_folds + sizes.last_folds)
+    folds = 2 * sizes.folds
     return {
         "load": round(questions / (sizes.words * sizes.digits), 4),
         "words": sizes.words,

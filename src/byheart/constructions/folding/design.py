@@ -56,7 +56,7 @@ class Sizes:
     @cached_property
     def unit(self) -> int:
         """The weight of the highest digit: 2^γ·R^(m−1)."""
-        return self.radix ** (self.digits - 1) << GUARD
+        return int(self.radix ** (self.digits - 1)) << GUARD
 
     @property
     def modulus(self) -> int:
@@ -95,10 +95,14 @@ class Sizes:
         return (self.digits - 1).bit_length()
 
     @property
+    def folds(self) -> int:
+        """Folds in all, r of them before the shift: from 2·V·2^L·R^(m−1) down to M."""
+        return 1 + self.carry_bits + self.level_bits + math.ceil((self.digits - 1) * bits_of(self.radix))
+
+    @property
     def last_folds(self) -> int:
-        """Folds from the shifted sum, below 2·V·2^(L−r)·R^(m−1), down to M."""
-        digits = math.ceil((self.digits - 1) * bits_of(self.radix))
-        return 1 + self.carry_bits + self.level_bits - self.first_folds + digits
+        """Folds of the shifted sum, which is below 2·V·2^(L−r)·R^(m−1)."""
+        return self.folds - self.first_folds
 
     @property
     def label_bits(self) -> int:
@@ -122,7 +126,7 @@ class Sizes:
         attention, words = 2 * self.dim**2, self.words + self.rows + 1
         shift = 10 * self.stages + 3 if self.stages else 0
         label = 10 * self.label_bits + 7 if self.label_bits else self.stairs.dense
-        return attention + words + shift + 2 * (self.first_folds + self.last_folds) + label
+        return attention + words + shift + 2 * self.folds + label
 
 
 def load_limit(questions: int, digits: int) -> int:
@@ -150,11 +154,12 @@ def slack(radix: int, words: int) -> int:
 def design(
     questions: int, labels: int, reach: int, dims: range, *, growth: int = 0, front: Callable[[int], int] = lambda _: 0
 ) -> Sizes:
-    """The cheapest sizes for ``questions`` keys, with what ``front`` says that D columns cost; growth: a fifth more words.
+    """The cheapest sizes for ``questions`` keys, with what D columns cost in ``front`` of the attention.
 
-    Growth is needed where questions look alike (on a line, say): then thresholds go out to the edges as well.
+    Each ``growth`` makes the words a fifth more. It is needed where questions look alike (on a line, say): then
+    thresholds go out to the edges as well.
 
-    All numbers of digits up to four hundred are tried; of more, four hundred, and then those around the best.
+    Up to two hundred numbers of digits are all tried; of more, two hundred, and then those around the best.
     """
     radix, fronts = radix_for(labels), {dim: front(dim) for dim in dims}
 
@@ -168,7 +173,7 @@ def design(
 
     balance = math.sqrt(questions / (2 * bits_of(radix)))
     low, high = max(1, int(balance / 2)), int(2 * balance) + 3
-    step = max(1, (high - low) // 400)
+    step = max(1, (high - low) // 200)
     middle = min((sizes(dim, digits) for dim in dims for digits in range(low, high, step)), key=cost)
     around = range(max(low, middle.digits - step), min(high, middle.digits + step + 1))
     return min((sizes(middle.dim, digits) for digits in around), key=cost)

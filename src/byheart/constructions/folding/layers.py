@@ -89,7 +89,8 @@ def folds(name: str, T: int, start: int, count: int) -> list[Layer]:
 
 def fold_parts(name: str, count: int) -> list[Part]:
     """The shapes of :func:`folds`."""
-    return [(f"{name}.{k}", Shape((("fold", 1, 1),))) for k in range(1, count + 1)]
+    shape = Shape((("fold", 1, 1),))
+    return [(f"{name}.{k}", shape) for k in range(1, count + 1)]
 
 
 def _decode(sizes: Sizes, T: int) -> list[Layer]:

@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.constructions.folding import gf2, gfp
 from byheart.constructions.folding.radix import factors
@@ -35,8 +34,8 @@ class System:
     def unlikely(self) -> int:
         """A random right-hand side can be met once in so many."""
         powers = factors(self.radix)
-        result = 1 if self.binary is None else 1 << powers[2] * self.binary.deficit
-        return result * math.prod(reduced.prime ** (powers[reduced.prime] * reduced.deficit) for reduced in self.odd)
+        binary = 1 if self.binary is None else 1 << powers[2] * self.binary.deficit
+        return binary * math.prod(int(r.prime ** (powers[r.prime] * r.deficit)) for r in self.odd)
 
     def solve(self, e: Ids, rng: np.random.Generator) -> Ids | None:
         """t [columns] with A·t ≡ e modulo R, free cells random; None if there is none."""
@@ -62,14 +61,15 @@ class System:
                 rest = (rest - self.A @ digit) // prime
         return values
 
-    def _prime(self, prime: int, e: Ids, rng: np.random.Generator) -> Ids | NDArray[np.uint8] | None:
-        columns = self.A.shape[1]
+    def _prime(self, prime: int, e: Ids, rng: np.random.Generator) -> Ids | None:
+        """t with A·t ≡ e modulo prime."""
+        shape = self.A.shape[1:]
         if prime == 2:
             assert self.binary is not None
-            bits = gf2.solve(self.binary, e, rng.integers(0, 2, size=columns, dtype=np.uint8))
+            bits = gf2.solve(self.binary, e, rng.integers(0, 2, size=shape, dtype=np.uint8))
             return None if bits is None else bits.astype(np.int64)
         reduced = next(reduced for reduced in self.odd if reduced.prime == prime)
-        return gfp.solve(reduced, e, rng.integers(0, prime, size=columns))
+        return gfp.solve(reduced, e, rng.integers(0, prime, size=shape))
 
 
 def eliminate(A: Ids, radix: int) -> System:

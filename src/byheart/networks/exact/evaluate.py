@@ -88,9 +88,11 @@ def _joined(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     for layer in layers:
         match layer:
             case FeedForward(layers=(Affine(W=W, b=b, shift=0, relu=True),), residual=True, name=name):
-                block = Block(W, b, integers(identity(len(W))))
-                before = result.pop().blocks if result and isinstance(result[-1], Residual) else ()
-                result.append(Residual((*before, block), name=name))
+                block, last = Block(W, b, integers(identity(len(W)))), result[-1] if result else None
+                if isinstance(last, Residual):
+                    result[-1] = Residual((*last.blocks, block), name=last.name)
+                else:
+                    result.append(Residual((block,), name=name))
             case _:
                 result.append(layer)
     return tuple(result)
