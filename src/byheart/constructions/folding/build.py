@@ -136,13 +136,13 @@ def plan(demand: Demand, growth: int = 0) -> Plan:
         *fold_parts("level", sizes.first_folds),
     ]
     if sizes.stages:
-        parts.append(("start", Shape((("copy", 2, 1), ("shift", 2, 2)))))
+        parts.append(("first_shift", Shape((("copy", 2, 1), ("shift", 2, 2)))))
         if sizes.stages > 1:
             parts.append(("shift", Blocks((("shift", 2, 2),) * (sizes.stages - 1))))
         parts.append(("drop", Shape((("drop", 1, 2),))))
     parts += fold_parts("fold", sizes.last_folds)
     if sizes.label_bits:
-        parts.append(("copy", Shape((("start", 2, 1),))))
+        parts.append(("start", Shape((("start", 2, 1),))))
         parts.append(("digits", Blocks((("digit", 2, 2),) * sizes.label_bits)))
         parts.append(("label", Shape((("answer", 1, 2),))))
     else:

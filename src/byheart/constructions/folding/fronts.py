@@ -61,7 +61,7 @@ class Front:
     @property
     def dims(self) -> range:
         """Numbers of columns that give the gates enough directions and the digits enough parities."""
-        fewest = 4 + self.own + (1 if self.vectors else 0)
+        fewest = (4 if self.size.labels <= 16 else 5) + self.own + (1 if self.vectors else 0)
         return range(fewest, fewest + 6)
 
     def scales(self, dim: int) -> Ids:

@@ -61,7 +61,7 @@ def _shift(sizes: Sizes, T: int, positions: Positions) -> list[Layer]:
     theta, factor = 2 * V * threshold, sizes.radix**step - 1
     copy = Affine(integers([[-1], [-1]]), integers([T, T - theta]), role="copy")
     first = Affine(integers([[1, factor], [1, -2]]), integers([0, 0]), role="shift", relu=False)
-    layers: list[Layer] = [FeedForward((copy, first), name="start")]
+    layers: list[Layer] = [FeedForward((copy, first), name="first_shift")]
     # v is at most G, and H − θ is odd: relu(v + G·(H − θ)) is 0 for H < θ.
     G, blocks = (T >> sizes.first_folds) * (factor + 1), []
     for threshold, step in stages:
@@ -109,4 +109,4 @@ def _decode(sizes: Sizes, T: int) -> list[Layer]:
     start = Affine(integers([[-1], [0]]), integers([T, 0]), role="start", relu=False)
     end = Affine(integers([[0, 1]]), integers([0]), role="answer")
     digits = Residual(tuple(blocks), name="digits")
-    return [FeedForward((start,), name="copy"), digits, FeedForward((end,), name="label")]
+    return [FeedForward((start,), name="start"), digits, FeedForward((end,), name="label")]
