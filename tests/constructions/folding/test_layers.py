@@ -49,7 +49,11 @@ def decoder(sizes: Sizes) -> list[Layer]:
     """The layers behind the last fold."""
     layers = labels_of(sizes)
     last = max(index for index, layer in enumerate(layers) if layer.name.startswith("fold."))
-    T = (sizes.modulus << sizes.last_folds) if sizes.stages else 2 * sizes.modulus << sizes.carry_bits + sizes.level_bits
+    T = (
+        (sizes.modulus << sizes.last_folds)
+        if sizes.stages
+        else 2 * sizes.modulus << sizes.carry_bits + sizes.level_bits
+    )
     return [mirror(T), *layers[last + 1 :]]
 
 

@@ -101,12 +101,13 @@ class _Solver:
 
     def next_digit(self, digit: int, system: System) -> None:
         """Fill in one digit of all words; if the system has no solution, change the free cells of digits below."""
-        tries = 8 * system.unlikely
-        for back in range(tries):
+        tries = 16 * system.unlikely
+        for count in range(tries):
             if self._fill(digit, system):
                 self.below = [*self.below, system][-_BACK:]
                 return
-            self._shake(digit, 1 + back % _BACK)
+            # One digit below always has another solution; more of them must be lucky as well.
+            self._shake(digit, 1 if count % 2 == 0 else 2 + count // 2 % (_BACK - 1))
         raise Unsolvable(f"digit {digit}: no consistent carries in {tries} tries")
 
     def _fill(self, digit: int, system: System) -> bool:

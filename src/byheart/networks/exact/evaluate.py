@@ -6,6 +6,7 @@ functions of the token (and its position, when there are positional codes), so r
 
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,17 +86,21 @@ def _joined(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
     W_out = 1 is written out, and layers that follow each other become one program: numbers stay in the caches.
     """
     result: list[Layer] = []
-    for layer in layers:
-        match layer:
-            case FeedForward(layers=(Affine(W=W, b=b, shift=0, relu=True),), residual=True, name=name):
-                block, last = Block(W, b, integers(identity(len(W)))), result[-1] if result else None
-                if isinstance(last, Residual):
-                    result[-1] = Residual((*last.blocks, block), name=last.name)
-                else:
-                    result.append(Residual((block,), name=name))
-            case _:
-                result.append(layer)
+    for skips, group in groupby(layers, key=_is_skip):
+        if skips:
+            chain = [layer.layers[0] for layer in group if isinstance(layer, FeedForward)]
+            blocks = (Block(affine.W, affine.b, integers(identity(len(affine.W)))) for affine in chain)
+            result.append(Residual(tuple(blocks)))
+        else:
+            result += group
     return tuple(result)
+
+
+def _is_skip(layer: Layer) -> bool:
+    match layer:
+        case FeedForward(layers=(Affine(shift=0, relu=True),), residual=True):
+            return True
+    return False
 
 
 def token_streams(network: ExactNetwork, inputs: Inputs) -> tuple[Integers, int, NDArray[np.int64]]:
