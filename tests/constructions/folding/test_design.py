@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.constructions.folding import Demand, plan
-from byheart.constructions.folding.design import LEVELS_A_DIGIT, Sizes, design, load_limit, slack
+from byheart.constructions.folding.design import LEVELS_A_DIGIT, Sizes, balanced, closed_form, design, load_limit, slack
 from byheart.constructions.folding.fronts import Front
 from byheart.constructions.folding.radix import bits_of, factors, radix_for
 from byheart.size import Size
@@ -134,3 +134,22 @@ def test_the_radix(labels: int) -> None:
     assert math.prod(prime**exponent for prime, exponent in factors(radix).items()) == radix
     assert radix == power or math.log2(radix) <= 0.98 * math.log2(power)
     assert math.log2(radix) <= bits_of(radix) <= math.log2(radix) + 1e-9
+
+
+@given(st.integers(1, 10**7), st.integers(1, 10**4), st.integers(1, 12), st.integers(1, 10**6), st.floats(0.5, 1.0))
+def test_the_closed_form_bounds_balanced_sizes(K: int, C: int, dim: int, reach: int, load: float) -> None:
+    sizes = balanced(K, C, dim, reach, load)
+    assert sizes.words * sizes.digits * load * (1 + 1e-9) >= K
+    assert sizes.dense <= closed_form(K, C, dim, reach, load)
+
+
+def test_the_closed_form_by_hand() -> None:
+    """K = 800, C = 2, λ = 1: X = 40, m = 20, and with D = 4 eight rows of five words.
+
+    j: 8·(4·6 // 3 + 1) = 72 has 7 bits; L = 5 + 10. Lower-order terms: 32 + 4 + 3, five shifts 53, 2·(2 + 7 + 15), and
+    7 for the label.
+    """
+    assert (balanced(800, 2, 4, 6, 1.0).rows, balanced(800, 2, 4, 6, 1.0).digits) == (8, 20)
+    assert closed_form(800, 2, 4, 6, 1.0) == pytest.approx(40 * 2.2 + 39 + 53 + 48 + 7)
+    # Two words fewer for the sum than X/(D + 1) + 2 says, and D + 1 fewer because nothing is rounded up.
+    assert balanced(800, 2, 4, 6, 1.0).dense == 32 + 40 + 9 + 53 + 2 * (1 + 7 + 15 + 19) + 7

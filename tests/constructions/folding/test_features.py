@@ -77,7 +77,7 @@ def test_drawn_positions(digits: int, radix: int, seed: int) -> None:
     sizes = Sizes(60, radix, radix, 1, 1, digits, 3)
     sums = rng.integers(0, 1 << sizes.level_bits - 1, size=60)
     positions, shifts = draw_positions(sums, sizes, rng, limit=60)
-    assert 0 <= positions.offset
+    assert positions.offset >= 0
     assert sums.max() + positions.offset < 1 << sizes.level_bits
     assert shifts.tolist() == exact_shifts(sizes, positions, sums)
     assert shifts.max() < digits

@@ -114,7 +114,10 @@ def _tells_apart(front: Front, asked: Asking, rng: np.random.Generator) -> bool:
 
 
 def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
-    """A demand that no task of this size (vectors within the typical grid) should exceed."""
+    """A demand that no task of this size (vectors within the typical grid) is expected to exceed.
+
+    Not a bound: see the room's docstring, "Random and certain".
+    """
     questions = most_questions(size, setting, positions=settings.positions)
     if size.dim is not None:
         level = next((v for v in HASH_LEVELS if 1 << v >= 2 * questions * size.length), HASH_LEVELS[-1])
@@ -274,7 +277,7 @@ CONSTRUCTION = Construction(
     settings=Settings,
     build=build,
     covers=("next-token", "seq-to-seq"),
-    plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),
+    plan=lambda size, setting, settings: replace(plan(worst_demand(size, setting, settings)), expected=True),
     orders=dict.fromkeys(("next-token", "seq-to-seq"), "ours"),
     colour="#b3123f",
 )

@@ -129,6 +129,25 @@ class Sizes:
         return attention + words + shift + 2 * self.folds + label
 
 
+def closed_form(questions: int, labels: int, dim: int, reach: int, load: float) -> float:
+    """The theorem's count: X(2 + 1/(D + 1)) and all lower-order terms, X = √(2K log₂R / λ); see :func:`balanced`."""
+    radix = radix_for(labels)
+    X = math.sqrt(2 * questions * bits_of(radix) / load)
+    sizes = balanced(questions, labels, dim, reach, load)
+    shift = 10 * sizes.stages + 3 if sizes.stages else 0
+    label = 6 * max(1, labels - 1) + 1 if labels <= STAIRS else 10 * (labels - 1).bit_length() + 7
+    lower = 2 * dim**2 + dim + 3 + shift + 2 * (2 + sizes.carry_bits + sizes.level_bits) + label
+    return X * (2 + 1 / (dim + 1)) + lower
+
+
+def balanced(questions: int, labels: int, dim: int, reach: int, load: float) -> Sizes:
+    """As many parameters for words as for folds: m = ⌈√(K / (2λ log₂R))⌉, s = ⌈K / (λm(D + 1))⌉."""
+    radix = radix_for(labels)
+    digits = math.ceil(math.sqrt(questions / (2 * load * bits_of(radix))))
+    rows = math.ceil(questions / (load * digits * (dim + 1)))
+    return Sizes(questions, labels, radix, dim, rows, digits, reach)
+
+
 def load_limit(questions: int, digits: int) -> int:
     """The largest number of questions at one position that a few hundred draws of the position hash reach.
 
