@@ -16,7 +16,7 @@ from checking import certified, judged
 from tables import OUT, parser, table
 
 from byheart.constructions import CONSTRUCTIONS, build, vardi_2022
-from byheart.constructions.folding import Settings as folding_settings
+from byheart.constructions import folding as folding_room
 from byheart.networks.exact import ExactNetwork, reference
 from byheart.networks.exact.evaluate import evaluate
 from byheart.size import Size
@@ -162,7 +162,7 @@ def folding_plans(tiny: bool) -> None:
     title = "Folding, planned, n = 16, vocabulary 64: parameters without embedding, zeros counted"
     rows = table(title, "N", *(f"C = {C:,}" for C in labels))
     for N in sizes:
-        plans = [FOLDING.plan(Size(N, 16, C, 64), "next-token", folding_settings()) for C in labels]
+        plans = [FOLDING.plan(Size(N, 16, C, 64), "next-token", folding_room.Settings()) for C in labels]
         rows.add_row(f"{N:,}", *(f"{plan.dense - plan.embedding:,}" for plan in plans))
     OUT.print(rows, "")
     names = ("attention", "words", "sum", "level", "shift", "fold", "label")
@@ -170,10 +170,10 @@ def folding_plans(tiny: bool) -> None:
     for N in sizes:
         size = Size(N, 16, 2, 64)
         dense: Counter[str] = Counter()
-        for name, shape in FOLDING.plan(size, "next-token", folding_settings()).tensors:
+        for name, shape in FOLDING.plan(size, "next-token", folding_room.Settings()).tensors:
             part = "sum" if ".sum." in name else "shift" if name.startswith(("first_shift", "drop")) else name
             dense[part.split(".")[0]] += math.prod(shape)
-        narrow = FOLDING.plan(size, "next-token", folding_settings(fewest="in-all"))
+        narrow = FOLDING.plan(size, "next-token", folding_room.Settings(fewest="in-all"))
         rows.add_row(f"{N:,}", *(f"{dense[name]:,}" for name in names), f"{narrow.dense:,}")
     OUT.print(rows, "")
 
@@ -205,7 +205,9 @@ def folding(tiny: bool) -> None:
             found = judged(built, task)
             account = built.account
             count = account.dense - account.embedding
-            narrow = FOLDING.plan(task.size, "next-token", folding_settings(fewest="in-all")) if N > 10**4 else None
+            narrow = (
+                FOLDING.plan(task.size, "next-token", folding_room.Settings(fewest="in-all")) if N > 10**4 else None
+            )
             least = narrow.dense if narrow else build("folding", task, fewest="in-all").account.dense
             memory = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB"
             numbers = (
