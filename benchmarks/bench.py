@@ -8,16 +8,21 @@ Tables of counts, times and ratios. Nothing is asserted about times: they are fo
 import math
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 from checking import certified, judged
 from tables import OUT, parser, table
 
-from byheart.constructions import build, vardi_2022
+from byheart.constructions import CONSTRUCTIONS, build, vardi_2022
+from byheart.constructions import folding as folding_room
 from byheart.networks.exact import ExactNetwork, reference
 from byheart.networks.exact.evaluate import evaluate
+from byheart.size import Size
 from byheart.tasks import NextToken, random_next_token, random_seq_to_seq
+
+FOLDING = CONSTRUCTIONS["folding"]
 
 
 def timed(work: Callable[[], object]) -> float:
@@ -151,15 +156,39 @@ def evaluators(tiny: bool) -> None:
     OUT.print(rows, "")
 
 
+def folding_plans(tiny: bool) -> None:
+    """Folding's parameters for N questions and C labels, before anything is built, and where they are."""
+    labels, sizes = (2, 3, 5, 10, 100, 256, 1000, 10_000), (100, 1000) if tiny else (10**2, 10**3, 10**4, 10**5, 10**6)
+    title = "Folding, planned, n = 16, vocabulary 64: parameters without embedding, zeros counted"
+    rows = table(title, "N", *(f"C = {C:,}" for C in labels))
+    for N in sizes:
+        plans = [FOLDING.plan(Size(N, 16, C, 64), "next-token", folding_room.Settings()) for C in labels]
+        rows.add_row(f"{N:,}", *(f"{plan.dense - plan.embedding:,}" for plan in plans))
+    OUT.print(rows, "")
+    names = ("attention", "words", "sum", "level", "shift", "fold", "label")
+    rows = table("The same, C = 2, by role", "N", *names, "in all, fewest in all")
+    for N in sizes:
+        size = Size(N, 16, 2, 64)
+        dense: Counter[str] = Counter()
+        for name, shape in FOLDING.plan(size, "next-token", folding_room.Settings()).tensors:
+            part = "sum" if ".sum." in name else "shift" if name.startswith(("first_shift", "drop")) else name
+            dense[part.split(".")[0]] += math.prod(shape)
+        narrow = FOLDING.plan(size, "next-token", folding_room.Settings(fewest="in-all"))
+        rows.add_row(f"{N:,}", *(f"{dense[name]:,}" for name in names), f"{narrow.dense:,}")
+    OUT.print(rows, "")
+
+
 def folding(tiny: bool) -> None:
     """Folding at the sizes that its figures are named for; the last row takes two minutes."""
-    title = "Folding, n = 16, vocabulary 64 (parameters without embedding, zeros counted)"
+    title = "Folding, n = 16, vocabulary 64 (zeros counted)"
     columns = (
         "C",
         "N",
-        "parameters",
+        "without embedding",
         "÷ √(N log₂C)",
         "3N",
+        "in all",
+        "fewest in all",
         "load",
         "most bits",
         "built in",
@@ -167,21 +196,28 @@ def folding(tiny: bool) -> None:
         "peak memory",
     )
     rows = table(title, *columns)
-    for labels in (2, 256):
-        for N in (100,) if tiny else (1000, 10_000, 100_000, *([1_000_000] if labels == 2 else [])):
+    largest = {2: 10**6, 3: 10**4, 10: 10**4, 256: 10**5}
+    for labels in (2, 3, 10, 256):
+        for N in (100,) if tiny else (N for N in (10**3, 10**4, 10**5, 10**6) if largest[labels] >= N):
             rng = np.random.default_rng(0)
             task = random_next_token(examples=N, length=16, vocab=64, labels=labels, rng=rng)
             built = build("folding", task)
             found = judged(built, task)
-            count = built.account.dense - built.account.embedding
-            ratio = count / math.sqrt(N * math.log2(labels))
+            account = built.account
+            count = account.dense - account.embedding
+            narrow = (
+                FOLDING.plan(task.size, "next-token", folding_room.Settings(fewest="in-all")) if N > 10**4 else None
+            )
+            least = narrow.dense if narrow else build("folding", task, fewest="in-all").account.dense
             memory = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB"
             numbers = (
                 f"{count:,}",
-                f"{ratio:.2f}",
+                f"{count / math.sqrt(N * math.log2(labels)):.2f}",
                 f"{3 * N:,}",
+                f"{account.dense:,}",
+                f"{least:,}{' planned' if narrow else ''}",
                 f"{built.chosen['load']}",
-                str(built.account.max_bits),
+                str(account.max_bits),
             )
             rows.add_row(str(labels), f"{N:,}", *numbers, f"{built.seconds:.1f} s", found, memory)
     OUT.print(rows, "")
@@ -213,6 +249,7 @@ SECTIONS: tuple[Callable[[bool], None], ...] = (
     growth,
     trade_offs,
     evaluators,
+    folding_plans,
     folding,
 )
 

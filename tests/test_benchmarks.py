@@ -24,7 +24,9 @@ COLUMNS = {
         ["N", "built in", "certified in", "answers"],
         ["limit", "parameters", "depth", "most bits", "parameters · limit / N"],
         ["network", "limbs", "flint", "limbs ÷ flint"],
-        ["C", "N", "parameters", "÷ √(N log₂C)", "load", "certified", "peak memory"],
+        ["N", "C = 2", "C = 3", "C = 10", "C = 10,000"],
+        ["N", "attention", "words", "sum", "level", "shift", "fold", "label", "in all, fewest in all"],
+        ["C", "N", "without embedding", "÷ √(N log₂C)", "fewest in all", "load", "certified", "peak memory"],
     ],
     "contextual": [
         ["n", "N = 5", "N = 10", "N = 20", "slowest"],

@@ -66,6 +66,8 @@ class Plan:
     parts: tuple[Part, ...]
     depth: int
     width: int
+    expected: bool = False
+    """Of plans for sizes alone: whether this is what tasks took so far, and not proved to be enough for every task."""
 
     @property
     def tensors(self) -> tuple[Named, ...]:

@@ -161,7 +161,7 @@ def draw_constants(panels: list[Panel], path: Path) -> None:
         for line in _constructions(panel):
             ys = [y / math.sqrt(x * unit) for x, y in zip(line.xs, line.ys, strict=True)]
             lines += [replace(line, ys=ys)] if ys[-1] < _FAR else []
-        lines.append(Line("2√3: folding, N → ∞, full load", xs, [2 * math.sqrt(3)] * len(xs), FAINT, (0, (5, 3)), 1.4))
+        lines.append(Line("2√2: folding, N → ∞, full load", xs, [2 * math.sqrt(2)] * len(xs), FAINT, (0, (5, 3)), 1.4))
         lines.append(Line(_PROVED, xs, proved, FAINT, (0, (1, 1.5)), 1.6))
         _draw_lines(axes, panel, lines, (0.5, _FAR))
         root = "√(N log₂C)" if panel.setting == "next-token" else "√(nN log₂C)"

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from byheart.certificates import judge
 from byheart.constructions import CONSTRUCTIONS, Built, build
-from byheart.constructions.construction import Reading as Settings
-from byheart.constructions.folding import demand, plan, worst_demand
+from byheart.constructions.folding import Settings, demand, plan, worst_demand
 from byheart.constructions.gadgets.asking import asking
 from byheart.errors import BadInput
 from byheart.networks import count
@@ -30,9 +29,11 @@ SLOW_VECTORS = pytest.mark.slow
 MAKE = {"next-token": random_next_token, "seq-to-seq": random_seq_to_seq}
 
 
-def memorize(task: NextToken | SeqToSeq, *, positions: bool = False, seed: int = 0) -> Built:
+def memorize(
+    task: NextToken | SeqToSeq, *, positions: bool = False, fewest: str = "without-embedding", seed: int = 0
+) -> Built:
     """A network that was judged, and whose parameters are those of the plan for as much growth as it reports."""
-    chosen = Settings(positions=positions)
+    chosen = Settings(positions=positions, fewest=fewest)
     built = build("folding", task, seed=seed, settings=chosen)
     verdict = judge(built.network, task)
     assert verdict.certified, str(verdict.counterexample)
@@ -211,8 +212,8 @@ def test_large_tables_are_drawn() -> None:
 
 # ── Sizes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-MUST_SHOW = [(10**3, 2, 550), (10**4, 2, 1050), (10**3, 256, 1000), (10**4, 256, 2200)]
-PLANNED = [*MUST_SHOW, (10**5, 2, 2400), (10**6, 2, 6200), (10**5, 256, 5600)]
+MUST_SHOW = [(10**3, 2, 270), (10**4, 2, 530), (10**3, 3, 300), (10**3, 10, 390), (10**3, 256, 510), (10**4, 256, 1160)]
+PLANNED = [*MUST_SHOW, (10**5, 2, 1260), (10**6, 2, 3450), (10**4, 3, 615), (10**4, 10, 820), (10**5, 256, 3110)]
 
 
 @pytest.mark.parametrize(("examples", "classes", "allowed"), MUST_SHOW)
@@ -228,6 +229,45 @@ def test_must_show_planned_for_the_worst(examples: int, classes: int, allowed: i
     assert planned.dense - planned.embedding <= allowed
 
 
+def test_fewest_in_all_has_one_integer_a_token() -> None:
+    """N = 10⁴, ω = 64: a table of 64 instead of 256 or more, and fewer parameters in all; without it more."""
+    task = random_next_token(examples=10_000, length=16, vocab=64, labels=2, rng=np.random.default_rng(0))
+    least, all_of_them = memorize(task).account, memorize(task, fewest="in-all").account
+    assert all_of_them.embedding == 64
+    assert all_of_them.dense <= 700 < least.dense <= 780
+    assert least.dense - least.embedding < all_of_them.dense - all_of_them.embedding
+
+
+@pytest.mark.parametrize(("length", "vocab"), [(3, 64), (16, 2), (16, 12)])
+def test_fewest_in_all_takes_the_wide_table_where_it_is_smaller_or_sequences_are_short(length: int, vocab: int) -> None:
+    task = random_next_token(examples=16, length=length, vocab=vocab, labels=2, rng=np.random.default_rng(0))
+    assert memorize(task, fewest="in-all").account.embedding > vocab
+
+
+@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize("classes", [2, 3, 10])
+@pytest.mark.parametrize("shape", ["uniform", "skewed", "neighbours"])
+def test_narrow_tables(kind: str, classes: int, shape: str) -> None:
+    rng = np.random.default_rng(classes)
+    task = MAKE[kind](examples=100, length=6, vocab=300, labels=classes, shape=shape, rng=rng)
+    built = memorize(task, fewest="in-all")
+    assert built.account.embedding == 300
+
+
+def test_what_may_be_few() -> None:
+    task = random_next_token(examples=10, length=4, vocab=20, labels=2, rng=np.random.default_rng(0))
+    with pytest.raises(BadInput, match="fewest is 'few'; expected one of without-embedding, in-all"):
+        build("folding", task, settings=Settings(fewest="few"))
+
+
+@pytest.mark.parametrize("classes", [3, 5, 6, 7, 9, 11, 12, 17, 100, 257])
+def test_digits_of_any_radix(classes: int) -> None:
+    """Primes, powers of primes, products of both; C = 17 in radix 18 and C = 257 in radix 260."""
+    task = random_next_token(examples=120, length=4, vocab=40, labels=classes, rng=np.random.default_rng(classes))
+    built = memorize(task)
+    assert built.chosen["radix"] == {17: 18, 257: 260}.get(classes, classes)
+
+
 @st.composite
 def random_tasks(draw: st.DrawFn, vectors: bool) -> NextToken | SeqToSeq:
     length, vocab = draw(st.integers(1, 6)), draw(st.integers(2, 60))
@@ -235,7 +275,7 @@ def random_tasks(draw: st.DrawFn, vectors: bool) -> NextToken | SeqToSeq:
         "examples": draw(st.integers(1, vocab)),
         "length": length,
         "vocab": vocab,
-        "labels": draw(st.sampled_from([1, 2, 3, 10, 256])),
+        "labels": draw(st.sampled_from([1, 2, 3, 6, 10, 25, 256])),
         "dim": draw(st.integers(2, 3)) if vectors else None,
         "shape": draw(st.sampled_from(["uniform", "skewed", "neighbours"])),
         "rng": np.random.default_rng(draw(st.integers(0, 2**32))),
@@ -273,8 +313,10 @@ def test_the_account_of_what_was_chosen() -> None:
     assert chosen["words"] + chosen["folds"] + chosen["overhead"] == dense
     assert chosen["constant"] == pytest.approx(dense / (500 * 4) ** 0.5, abs=1e-3)
     tensors = dict(built.network.tensors())
-    assert chosen["words"] == (tensors["words.0.words.W"].shape[0] - 1) * (tensors["words.0.words.W"].shape[1] + 1)
-    assert chosen["folds"] == sum(tensor.size for name, tensor in tensors.items() if name.startswith("fold."))
+    assert chosen["words"] == tensors["words.0.words.W"].shape[0] * (tensors["words.0.words.W"].shape[1] + 1)
+    folds = [name for name in tensors if name.startswith(("level.", "fold."))]
+    assert chosen["folds"] == sum(tensors[name].size for name in folds) == len(folds)
+    assert chosen["radix"] == 16
     assert 0 < chosen["load"] <= 1
 
 

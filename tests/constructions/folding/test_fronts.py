@@ -1,5 +1,6 @@
 """The codes that the construction computes with are those that the front's layers give, exactly."""
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -15,7 +16,6 @@ from byheart.networks.exact import (
     FeedForward,
     Layer,
     Positions,
-    Residual,
     integers,
     reference,
 )
@@ -28,9 +28,11 @@ def front_of(task: Task, positions: bool, level: int) -> Front:
     return Front(task.size, positions, isinstance(task, SeqToSeq), level, bits)
 
 
-def drawn(task: Task, positions: bool, level: int, dim: int, seed: int) -> tuple[Front, np.ndarray, list[Layer]]:
+def drawn(
+    task: Task, positions: bool, level: int, dim: int, seed: int, *, narrow: bool = False
+) -> tuple[Front, np.ndarray, list[Layer]]:
     """The front, the codes of all tokens where they stand [N, n, D], and the layers."""
-    front, ids = front_of(task, positions, level), positioned_ids(task, positions)
+    front, ids = replace(front_of(task, positions, level), narrow=narrow), positioned_ids(task, positions)
     first = np.unique(ids, return_index=True)[1]
     codes, layers = draw_codes(front, task, first, dim, np.random.default_rng(seed))
     assert codes.shape == (len(first), dim)
@@ -92,6 +94,25 @@ def test_parts_are_the_layers_shapes(kind: str, positions: bool, dim: int | None
     assert planned == [(name, tensor.shape) for name, tensor in network.tensors()]
 
 
+@pytest.mark.parametrize("kind", MAKE)
+@pytest.mark.parametrize("level", [1, 20])
+def test_one_integer_a_token(kind: str, level: int) -> None:
+    task = MAKE[kind](examples=8, length=5, vocab=20, labels=3, rng=np.random.default_rng(0))
+    front, codes, layers = drawn(task, False, level, 6, seed=1, narrow=True)
+    assert (computed(layers, task, 6) == codes).all()
+    network = ExactNetwork(tuple(layers), inputs="tokens", outputs="every", length=5)
+    planned = [
+        (f"{name}.{key}", shape)
+        for name, part in front.parts(6)
+        for key, shape in (part if isinstance(part, tuple) else part.tensors())
+    ]
+    assert planned == [(name, tensor.shape) for name, tensor in network.tensors()]
+    assert planned[0] == ("embedding.W_E", (20, 1))
+    # Eight kinks of two parameters, and six columns that read all of them.
+    assert front.cost(6, table=False) == 16 + 6 * 9
+    assert front.cost(6, table=True) == 20 + 16 + 6 * 9
+
+
 WILD = [1e-300, 1e300, -1e-300, 5e-324, -5e-324, 0.0, -0.0, 1.0, float(np.nextafter(1.0, 2.0)), -1.0]
 
 
@@ -103,16 +124,17 @@ def test_wild_vectors(positions: bool) -> None:
 
 
 def test_ids_with_positions_by_hand() -> None:
-    """z − 3·relu(z): z where z ≤ 0, −2z above: order within the sequence changes the sum of codes."""
+    """z + relu(−3z): z where z ≥ 0, −2z below: order within the sequence changes the sum of codes."""
     task = NextToken(tokens=[[0, 1], [1, 0]], labels=[0, 1])
     _, codes, (table, places, code) = drawn(task, True, 5, 6, seed=4)
     assert isinstance(table, Embedding)
     assert isinstance(places, Positions)
-    assert isinstance(code, Residual)
+    assert isinstance(code, FeedForward)
+    assert code.residual
     for sequence, tokens in enumerate(task.tokens.tolist()):
         for k, token in enumerate(tokens):
             z = [int(a) + int(b) for a, b in zip(table.W_E[token], places.W_pos[k], strict=True)]
-            assert codes[sequence, k].tolist() == [x if x <= 0 else -2 * x for x in z]
+            assert codes[sequence, k].tolist() == [x if x >= 0 else -2 * x for x in z]
     assert max(abs(int(w)) for w in table.W_E.ravel()) <= 5
 
 

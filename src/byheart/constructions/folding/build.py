@@ -1,7 +1,9 @@
 """Demand, plan and build of the folding construction."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Literal
 
 import numpy as np
 
@@ -9,14 +11,14 @@ from byheart.constructions.construction import Construction, Made, Reading
 from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
 from byheart.constructions.folding.features import (
     Gates,
-    PositionHash,
+    Positions,
     Questions,
     Unsolvable,
     draw_gates,
     draw_positions,
 )
 from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, Front, draw_codes
-from byheart.constructions.folding.layers import label_layers
+from byheart.constructions.folding.layers import fold_parts, label_layers
 from byheart.constructions.gadgets.asking import Asking, asking
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, Setting, grid_bits, most_questions
@@ -37,6 +39,17 @@ _FAILURES = 6
 MOST_LABELS = 1 << 60
 """Words are solved for in 64 bits."""
 _GROWTH = 20
+SHORTEST = 4
+"""Sums of fewer codes that are functions of one integer are not random enough."""
+
+
+@dataclass(frozen=True)
+class Settings(Reading):
+    """How the network reads a sequence, and what is made as small as possible."""
+
+    fewest: Literal["without-embedding", "in-all"] = "without-embedding"
+    """Which parameters are to be few: those beside the embedding table, or all: then the table may have one integer a
+    token, which a small network spreads."""
 
 
 @dataclass(frozen=True)
@@ -46,65 +59,102 @@ class Demand:
     front: Front
     questions: int
     spread: int
+    fewest: str = "without-embedding"
 
     def sizes(self, growth: int = 0) -> Sizes:
         """Every size behind the codes.
 
-        Vectors' codes are less random than tables, so they start with more words. Tokens of one sequence have similar
-        hash integers in seq-to-seq; more folds spread them over the digits.
+        Codes that are functions of one integer are less random than tables, so they start with more words.
         """
-        bits = max(1, (self.front.size.labels - 1).bit_length())
-        growth += 1 if self.front.vectors else 0
-        reach, folds = self.front.reach(self.spread), 10 if self.front.every_token else 5
-        return design(self.questions, bits, reach, self.front.dims, first_folds=folds, growth=growth)
+        return _sizes(self, growth)
+
+    @property
+    def cost(self) -> int:
+        """What is to be small: the parameters in all, or without the embedding table."""
+        planned = plan(self)
+        return planned.dense if self.fewest == "in-all" else planned.dense - planned.embedding
 
 
-def demand(asked: Asking, settings: Reading) -> Demand:
+@lru_cache(maxsize=64)
+def _sizes(demand: Demand, growth: int) -> Sizes:
+    front, reach = demand.front, demand.front.reach(demand.spread)
+    growth += 1 if front.vectors or front.narrow else 0
+    cost = partial(front.cost, table=demand.fewest == "in-all")
+    return design(demand.questions, front.size.labels, reach, front.dims, growth=growth, front=cost)
+
+
+def demand(asked: Asking, settings: Settings) -> Demand:
     """Count what a task's questions demand; the level is determined by trial, with a generator of its own."""
-    task, rng = asked.task, np.random.default_rng(0)
-    bits, spread = grid_bits(task), _spread(asked.ids)
-    for level in HASH_LEVELS if task.vectors is not None else LEVELS:
-        front = Front(task.size, settings.positions, isinstance(task, SeqToSeq), level, bits)
-        codes = (draw_codes(front, task, asked.first, front.dims[0], rng)[0] for _ in range(4))
-        if any(_distinct(asked, _hashes(asked, drawn, front.own)) is not None for drawn in codes):
-            return Demand(front, len(asked.places), spread)
-    raise BadInput(f"{NAME}: no codes tell the questions of this task apart; is it consistent?")
+    task = asked.task
+    fronts = _fronts(task.size, "seq-to-seq" if isinstance(task, SeqToSeq) else "next-token", settings, grid_bits(task))
+    levels = HASH_LEVELS if task.vectors is not None else LEVELS
+    spread, found = _spread(asked.ids), []
+    for front in fronts:
+        rng = np.random.default_rng(0)
+        leveled = (replace(front, level=level) for level in levels)
+        chosen = next((front for front in leveled if _tells_apart(front, asked, rng)), None)
+        if chosen is not None:
+            found.append(Demand(chosen, len(asked.places), spread, settings.fewest))
+    if not found:
+        raise BadInput(f"{NAME}: no codes tell the questions of this task apart; is it consistent?")
+    return min(found, key=lambda demand: demand.cost)
 
 
-def worst_demand(size: Size, setting: Setting, settings: Reading) -> Demand:
-    """A demand that no task of this size (vectors within the typical grid) should exceed."""
+def _fronts(size: Size, setting: Setting, settings: Settings, bits: int) -> list[Front]:
+    """The fronts to choose from, of the lowest level: a short sequence would show that its codes lie on a line."""
+    wide = Front(size, settings.positions, setting == "seq-to-seq", 1, bits)
+    may = settings.fewest == "in-all" and not settings.positions and size.dim is None and size.length >= SHORTEST
+    return [wide, replace(wide, narrow=True)] if may else [wide]
+
+
+def _tells_apart(front: Front, asked: Asking, rng: np.random.Generator) -> bool:
+    """Whether one of four draws of codes leaves no two questions with different labels alike."""
+    codes = (draw_codes(front, asked.task, asked.first, front.dims[0], rng)[0] for _ in range(4))
+    return any(_distinct(asked, _hashes(asked, drawn, front.own)) is not None for drawn in codes)
+
+
+def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
+    """A demand that no task of this size (vectors within the typical grid) is expected to exceed.
+
+    Not a bound: see the room's docstring, "Random and certain".
+    """
     questions = most_questions(size, setting, positions=settings.positions)
     if size.dim is not None:
         level = next((v for v in HASH_LEVELS if 1 << v >= 2 * questions * size.length), HASH_LEVELS[-1])
     else:
-        level = next((q for q in LEVELS if (2 * q + 1) ** 5 >= questions**2), LEVELS[-1])
-    bits = TYPICAL_GRID_BITS if size.dim is not None else 0
-    front = Front(size, settings.positions, setting == "seq-to-seq", level, bits)
-    return Demand(front, questions, (WEIGHT * size.length + 1) ** 2)
+        level = next((q for q in LEVELS if (2 * q + 1) ** 4 >= questions**2), LEVELS[-1])
+    bits, spread = TYPICAL_GRID_BITS if size.dim is not None else 0, (WEIGHT * size.length + 1) ** 2
+    fronts = (replace(front, level=level) for front in _fronts(size, setting, settings, bits))
+    return min((Demand(front, questions, spread, settings.fewest) for front in fronts), key=lambda demand: demand.cost)
 
 
 def plan(demand: Demand, growth: int = 0) -> Plan:
     """The network's tensors, before it is built."""
-    sizes, D = demand.sizes(growth), demand.sizes(growth).dim
+    sizes = demand.sizes(growth)
+    D = sizes.dim
     parts: list[Part] = [
         *demand.front.parts(D),
         ("attention", (("W_V", (D, D)), ("W_O", (D, D)))),
         ("words", sizes.gates),
-        ("shift", Blocks(tuple(sizes.shift_blocks))),
-        ("drop", Shape((("drop", 1, 2),))),
-        ("fold", Blocks(tuple(sizes.fold_blocks))),
+        *fold_parts("level", sizes.first_folds),
     ]
-    if sizes.bits == 1:
-        parts.append(("label", Shape((("step", 2, 1), ("answer", 1, 2)))))
-    else:
+    if sizes.stages:
+        parts.append(("first_shift", Shape((("copy", 2, 1), ("shift", 2, 2)))))
+        if sizes.stages > 1:
+            parts.append(("shift", Blocks((("shift", 2, 2),) * (sizes.stages - 1))))
+        parts.append(("drop", Shape((("drop", 1, 2),))))
+    parts += fold_parts("fold", sizes.last_folds)
+    if sizes.label_bits:
         parts.append(("start", Shape((("start", 2, 1),))))
-        parts.append(("digits", Blocks(tuple(sizes.digit_blocks))))
+        parts.append(("digits", Blocks((("digit", 2, 2),) * sizes.label_bits)))
         parts.append(("label", Shape((("answer", 1, 2),))))
+    else:
+        parts.append(("label", sizes.stairs))
     embedded = demand.front.size.dim is None
     return plan_of(parts, input_width=max(D, demand.front.size.dim or 1), extra_depth=2 if embedded else 1)
 
 
-def build(task: Task, settings: Reading, rng: np.random.Generator, report: Report | None = None) -> Made:
+def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
     from byheart.constructions.folding.words import solve
 
@@ -129,14 +179,15 @@ def build(task: Task, settings: Reading, rng: np.random.Generator, report: Repor
 
 
 def _account(sizes: Sizes, questions: int) -> dict[str, object]:
-    """Where the parameters behind the codes are, and how far they are from 2√(3cN): load, and everything else."""
-    folds = 3 * len(sizes.fold_blocks)
+    """Where the parameters behind the codes are, and how far they are from 2√(2N log₂R): load, and everything else."""
+    folds = 2 * sizes.folds
     return {
         "load": round(questions / (sizes.words * sizes.digits), 4),
         "words": sizes.words,
         "folds": folds,
         "overhead": sizes.dense - sizes.words - folds,
-        "constant": round(sizes.dense / math.sqrt(questions * sizes.bits), 3),
+        "constant": round(sizes.dense / math.sqrt(questions * math.log2(max(2, sizes.labels))), 3),
+        "radix": sizes.radix,
     }
 
 
@@ -146,7 +197,7 @@ class _Drawn:
     centre: Ids
     halvings: Ids
     gates: Gates
-    positions: PositionHash
+    positions: Positions
     questions: Questions
     own: int
 
@@ -166,9 +217,11 @@ def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -
         if int(np.abs(u).max()) > sizes.reach or int(np.abs(u).sum(axis=1).max()) >= sizes.sum_limit:
             continue
         gates = draw_gates(u, sizes, rng)
-        opened, largest = gates.open(u)
-        placed = draw_positions(u, sizes, rng, limit=sizes.words - slack(sizes.bits, sizes.words))
-        if largest <= sizes.gate_limit and placed is not None:
+        if gates is None:
+            continue
+        opened, sums = gates.open(u)
+        placed = draw_positions(sums, sizes, rng, limit=sizes.words - slack(sizes.radix, sizes.words))
+        if placed is not None:
             positions, shifts = placed
             questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
             return _Drawn(layers, centre, halvings, gates, positions, questions, front.own)
@@ -220,11 +273,11 @@ def _distinct(asked: Asking, u: Ids) -> Ids | None:
 
 CONSTRUCTION = Construction(
     name=NAME,
-    summary="no keys, only labels: about 3.5·√(N log₂C) parameters (ours; the smallest)",
-    settings=Reading,
+    summary="no keys, only labels: about 2.9·√(N log₂C) parameters (ours; the smallest)",
+    settings=Settings,
     build=build,
     covers=("next-token", "seq-to-seq"),
-    plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),
+    plan=lambda size, setting, settings: replace(plan(worst_demand(size, setting, settings)), expected=True),
     orders=dict.fromkeys(("next-token", "seq-to-seq"), "ours"),
     colour="#b3123f",
 )

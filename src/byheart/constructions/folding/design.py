@@ -1,15 +1,24 @@
 """How large a folding network is: every width from the demand alone, by minimising the dense count."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, cached_property
 from statistics import NormalDist
 
+from byheart.constructions.folding.radix import bits_of, radix_for
 from byheart.constructions.plan import Shape
 
 GUARD = 8
 """Random bits below the first digit of every word."""
 WEIGHT = 3
 """The attention adds this many times the sum of all codes to a token's own: odd, so that parities see the sum."""
+LEVELS_A_DIGIT = 5
+"""log₂ of the levels that say which digit is read, for each digit: so many that rounding them is no matter."""
+FEWEST_FOLDS = 5
+"""The level is folded so often at least: sums vary by a tenth of what they may be, and must go round a few times."""
+STAIRS = 6
+"""Up to so many labels one staircase reads the digit; more are read bit after bit."""
 
 
 @dataclass(frozen=True)
@@ -20,23 +29,23 @@ class Sizes:
     field     letter   meaning
     ========  =======  ====================================================================================
     questions K        keys
-    bits      c        bits of a label
+    labels    C        labels
+    radix     R        radix of the digits, at least C
     dim       D        hash integers u_j: embedding columns
     rows      s        gated rows of words; one row has D + 1 words
     digits    m        digits of a word
     reach     B        |u_j| ≤ B
-    first_folds        folds that make the position hash uniform
     edge               gates are open for at least this share of the questions, and closed for as many
     ========  =======  ====================================================================================
     """
 
     questions: int
-    bits: int
+    labels: int
+    radix: int
     dim: int
     rows: int
     digits: int
     reach: int
-    first_folds: int
     edge: float = 0.3
 
     @property
@@ -44,10 +53,15 @@ class Sizes:
         """g = s(D + 1): unknowns of every digit position."""
         return self.rows * (self.dim + 1)
 
+    @cached_property
+    def unit(self) -> int:
+        """The weight of the highest digit: 2^γ·R^(m−1)."""
+        return int(self.radix ** (self.digits - 1)) << GUARD
+
     @property
-    def word_bits(self) -> int:
-        """Bits of a word: guard bits and digits."""
-        return GUARD + self.bits * self.digits
+    def modulus(self) -> int:
+        """M = 2^γ·R^m: a word is a number modulo M, the one of the smallest absolute value."""
+        return self.unit * self.radix
 
     @property
     def sum_limit(self) -> int:
@@ -55,57 +69,83 @@ class Sizes:
         return self.dim * self.reach // 3 + 1
 
     @property
-    def gate_bits(self) -> int:
-        """log₂V: |a row's data| < V, and V is a multiple of every digit's weight."""
-        return self.word_bits + self.sum_limit.bit_length()
+    def carry_bits(self) -> int:
+        """j: V = 2^j·M exceeds twice what all rows of words together add up to, each at most M/2·(Σ|u_j| + 1)."""
+        return (self.rows * self.sum_limit).bit_length()
 
     @property
     def gate_limit(self) -> int:
-        """Σ over the open gates of (argument + 1) is at most this: a draw of gates that exceeds it is not used."""
+        """Σ over the open gates of their arguments is at most this: a draw of gates that exceeds it is not used."""
         return self.rows * self.reach
 
     @property
-    def top(self) -> int:
-        """The shifted sum is below 2^top."""
-        return self.gate_bits + (2 * self.gate_limit).bit_length() + self.bits * (self.digits - 1)
+    def level_bits(self) -> int:
+        """L: the gates' arguments, weighted, and an offset add up to a level below 2^L."""
+        enough = (2 * self.gate_limit + 1).bit_length()
+        return enough if self.digits == 1 else max(enough, self.digits.bit_length() + LEVELS_A_DIGIT + FEWEST_FOLDS)
 
     @property
-    def bottom(self) -> int:
-        """After folding it is in [0, 2^bottom]."""
-        return self.word_bits
+    def first_folds(self) -> int:
+        """r: folds of the level, which leave as many values as the choice of a digit needs and make them uniform."""
+        return 0 if self.digits == 1 else self.level_bits - self.digits.bit_length() - LEVELS_A_DIGIT
 
     @property
     def stages(self) -> int:
-        """Conditional doublings that shift by up to m − 1 digits."""
+        """Conditional shifts: together by up to m − 1 digits."""
         return (self.digits - 1).bit_length()
 
     @property
+    def folds(self) -> int:
+        """Folds in all, r of them before the shift: from 2·V·2^L·R^(m−1) down to M."""
+        return 1 + self.carry_bits + self.level_bits + math.ceil((self.digits - 1) * bits_of(self.radix))
+
+    @property
+    def last_folds(self) -> int:
+        """Folds of the shifted sum, which is below 2·V·2^(L−r)·R^(m−1)."""
+        return self.folds - self.first_folds
+
+    @property
+    def label_bits(self) -> int:
+        """Bits of a label that is read bit after bit; 0 where a staircase reads it."""
+        return (self.labels - 1).bit_length() if self.labels > STAIRS else 0
+
+    @property
     def gates(self) -> Shape:
-        """Words and gates, then the sum and the position hash."""
-        return Shape((("words", self.rows + 1, self.dim), ("sum", 2, self.rows + 1)))
+        """Words and gates, then the sum."""
+        return Shape((("words", self.rows, self.dim), ("sum", 1, self.rows)))
 
     @property
-    def shift_blocks(self) -> list[tuple[str, int, int]]:
-        """(role, d_ff, d_model) of the blocks that find the digit's position and shift by it."""
-        return [("fold", 1, 2)] * self.first_folds + [("shift", 2, 2)] * self.stages
-
-    @property
-    def fold_blocks(self) -> list[tuple[str, int, int]]:
-        """The blocks that fold away what stands above the digit."""
-        return [("fold", 1, 1)] * (self.top - self.bottom)
-
-    @property
-    def digit_blocks(self) -> list[tuple[str, int, int]]:
-        """The blocks that read a digit of more than one bit, bit after bit."""
-        return [("digit", 2, 2)] * self.bits if self.bits > 1 else []
+    def stairs(self) -> Shape:
+        """The staircase that reads one of a few labels: two units a step."""
+        steps = 2 * max(1, self.labels - 1)
+        return Shape((("step", steps, 1), ("answer", 1, steps)))
 
     @property
     def dense(self) -> int:
-        """All parameters behind the codes: attention, words, shift, folds and digits."""
-        attention, words = 2 * self.dim**2, (self.rows + 1) * (self.dim + 1) + 2 * (self.rows + 2)
-        shift, drop = 5 * self.first_folds + 10 * self.stages, 3
-        decode = 7 if self.bits == 1 else 10 * self.bits + 7
-        return attention + words + shift + drop + 3 * (self.top - self.bottom) + decode
+        """All parameters behind the codes: attention, words, folds, shifts and label."""
+        attention, words = 2 * self.dim**2, self.words + self.rows + 1
+        shift = 10 * self.stages + 3 if self.stages else 0
+        label = 10 * self.label_bits + 7 if self.label_bits else self.stairs.dense
+        return attention + words + shift + 2 * self.folds + label
+
+
+def closed_form(questions: int, labels: int, dim: int, reach: int, load: float) -> float:
+    """The theorem's count: X(2 + 1/(D + 1)) and all lower-order terms, X = √(2K log₂R / λ); see :func:`balanced`."""
+    radix = radix_for(labels)
+    X = math.sqrt(2 * questions * bits_of(radix) / load)
+    sizes = balanced(questions, labels, dim, reach, load)
+    shift = 10 * sizes.stages + 3 if sizes.stages else 0
+    label = 6 * max(1, labels - 1) + 1 if labels <= STAIRS else 10 * (labels - 1).bit_length() + 7
+    lower = 2 * dim**2 + dim + 3 + shift + 2 * (2 + sizes.carry_bits + sizes.level_bits) + label
+    return X * (2 + 1 / (dim + 1)) + lower
+
+
+def balanced(questions: int, labels: int, dim: int, reach: int, load: float) -> Sizes:
+    """As many parameters for words as for folds: m = ⌈√(K / (2λ log₂R))⌉, s = ⌈K / (λm(D + 1))⌉."""
+    radix = radix_for(labels)
+    digits = math.ceil(math.sqrt(questions / (2 * load * bits_of(radix))))
+    rows = math.ceil(questions / (load * digits * (dim + 1)))
+    return Sizes(questions, labels, radix, dim, rows, digits, reach)
 
 
 def load_limit(questions: int, digits: int) -> int:
@@ -116,33 +156,43 @@ def load_limit(questions: int, digits: int) -> int:
     if digits == 1:
         return questions
     mean = questions / digits
+    return math.ceil(mean + _excess(digits) * math.sqrt(mean * (1 - 1 / digits)) + 0.5)
+
+
+@cache
+def _excess(digits: int) -> float:
     # With few digits the loads are far from independent: their sum is fixed, and the largest is above the mean.
-    excess = max(0.7, NormalDist().inv_cdf(0.01 ** (1 / digits)))
-    return math.ceil(mean + excess * math.sqrt(mean * (1 - 1 / digits)) + 0.5)
+    return max(0.7, NormalDist().inv_cdf(0.01 ** (1 / digits)))
 
 
-def slack(bits: int, words: int) -> int:
+def slack(radix: int, words: int) -> int:
     """Words beyond the largest load, so that dependent rows stay few enough for the retries."""
-    return (2 if bits == 1 else 6) + words // 100
+    return (2 if radix == 2 else 6) + words // 100
 
 
-def design(questions: int, bits: int, reach: int, dims: range, *, first_folds: int = 5, growth: int = 0) -> Sizes:
-    """The cheapest sizes for ``questions`` keys; each ``growth`` makes the words a fifth more.
+def design(
+    questions: int, labels: int, reach: int, dims: range, *, growth: int = 0, front: Callable[[int], int] = lambda _: 0
+) -> Sizes:
+    """The cheapest sizes for ``questions`` keys, with what D columns cost in ``front`` of the attention.
 
-    Growth is needed where questions look alike (on a line, say): then thresholds go out to the edges as well.
+    Each ``growth`` makes the words a fifth more. It is needed where questions look alike (on a line, say): then
+    thresholds go out to the edges as well.
 
-    All numbers of digits up to four hundred are tried; of more, four hundred, and then those around the best.
+    Up to two hundred numbers of digits are all tried; of more, two hundred, and then those around the best.
     """
+    radix, fronts = radix_for(labels), {dim: front(dim) for dim in dims}
 
     def sizes(dim: int, digits: int) -> Sizes:
         needed = load_limit(questions, digits)
-        rows = math.ceil((needed + slack(bits, needed)) / (dim + 1) * 1.2**growth)
-        return Sizes(questions, bits, dim, rows, digits, reach, first_folds, 0.3 if growth <= 1 else 0.01)
+        rows = math.ceil((needed + slack(radix, needed)) / (dim + 1) * 1.2**growth)
+        return Sizes(questions, labels, radix, dim, rows, digits, reach, 0.3 if growth <= 1 else 0.01)
 
-    balance = math.sqrt(questions / (3 * bits))
+    def cost(sizes: Sizes) -> int:
+        return fronts[sizes.dim] + sizes.dense
+
+    balance = math.sqrt(questions / (2 * bits_of(radix)))
     low, high = max(1, int(balance / 2)), int(2 * balance) + 3
-    step = max(1, (high - low) // 400)
-    coarse = [sizes(dim, digits) for dim in dims for digits in range(low, high, step)]
-    middle = min(coarse, key=lambda s: s.dense)
+    step = max(1, (high - low) // 200)
+    middle = min((sizes(dim, digits) for dim in dims for digits in range(low, high, step)), key=cost)
     around = range(max(low, middle.digits - step), min(high, middle.digits + step + 1))
-    return min((sizes(middle.dim, digits) for digits in around), key=lambda s: s.dense)
+    return min((sizes(middle.dim, digits) for digits in around), key=cost)

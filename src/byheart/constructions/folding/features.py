@@ -14,38 +14,38 @@ _SAMPLE = 1 << 15
 
 @dataclass(frozen=True, eq=False)
 class Gates:
-    """Row k is open iff 2·Γ_k·u − τ_k > 0 (τ odd, so never 0); the first row has Γ = 0, τ = −1: always open."""
+    """Row k is open iff 2·Γ_k·u − τ_k > 0 (τ odd, so never 0); the first row has Γ = 0, τ = −1: always open.
+
+    The arguments of the open gates, times their factors, add up to the level that says which digit is read.
+    """
 
     gamma: Ids
     tau: Ids
+    factor: Ids
 
-    def open(self, u: Ids) -> tuple[NDArray[np.bool_], int]:
-        """Which gates are open for all questions [K, s], and the largest sum of the open gates' arguments + 1."""
-        result, largest = np.empty((len(u), len(self.tau)), dtype=np.bool_), 0
+    def open(self, u: Ids) -> tuple[NDArray[np.bool_], Ids]:
+        """Which gates are open for all questions [K, s], and the sums of the open gates' weighted arguments [K]."""
+        result, sums = np.empty((len(u), len(self.tau)), dtype=np.bool_), np.empty(len(u), dtype=np.int64)
         for begin in range(0, len(u), _CHUNK):
-            arguments = 2 * (u[begin : begin + _CHUNK] @ self.gamma.T) - self.tau
-            result[begin : begin + _CHUNK] = arguments > 0
-            largest = max(largest, int(np.where(arguments > 0, arguments + 1, 0).sum(axis=1).max()))
-        return result, largest
+            chunk = slice(begin, begin + _CHUNK)
+            arguments = 2 * (u[chunk] @ self.gamma.T) - self.tau
+            result[chunk] = arguments > 0
+            sums[chunk] = np.maximum(arguments, 0) @ self.factor
+        return result, sums
 
 
 @dataclass(frozen=True, eq=False)
-class PositionHash:
-    """h = β·u + offset in [0, 2·offset], folded ``folds`` times, says by how many digits to shift."""
+class Positions:
+    """A level below 2^bits, folded ``folds`` times, says by how many digits to shift."""
 
-    beta: Ids
     offset: int
     digits: int
+    bits: int
     folds: int
 
-    @property
-    def folded(self) -> int:
-        """The hash is in [0, folded] after the first folds."""
-        return 2 * self.offset >> self.folds
-
     def stages(self) -> list[tuple[int, int]]:
-        """(threshold, digits to shift by if the hash reaches it), from the largest shift down."""
-        result, left, range_ = [], self.digits, self.folded + 1
+        """(threshold, digits to shift by if the folded level reaches it), from the largest shift down."""
+        result, left, range_ = [], self.digits, 1 << self.bits - self.folds
         while left > 1:
             half = -(-left // 2)
             threshold = -(-range_ * half // left)
@@ -53,17 +53,17 @@ class PositionHash:
             left, range_ = half, threshold
         return result
 
-    def shifts(self, u: Ids) -> Ids:
-        """Digits by which the network shifts, for all questions [K]; what the blocks do, on machine integers."""
-        h = u @ self.beta + self.offset
+    def shifts(self, sums: Ids) -> Ids:
+        """Digits by which the network shifts, for all questions [K]; what the layers do, on machine integers."""
+        level = sums + self.offset
         for k in range(self.folds):
-            fold = self.offset >> k
-            h = np.where(h > fold, 2 * fold - h, h)
-        shift = np.zeros(len(u), dtype=np.int64)
+            half = 1 << self.bits - 1 - k
+            level = np.where(level >= half, 2 * half - 1 - level, level)
+        shift = np.zeros(len(sums), dtype=np.int64)
         for threshold, step in self.stages():
-            reached = h >= threshold
+            reached = level >= threshold
             shift += np.where(reached, step, 0)
-            h = np.where(reached, 2 * threshold - 1 - h, h)
+            level = np.where(reached, 2 * threshold - 1 - level, level)
         return shift
 
 
@@ -87,10 +87,11 @@ class Unsolvable(Exception):  # noqa: N818 (it is not an error: the caller draws
     """The draw has too many dependent questions at one digit."""
 
 
-def draw_gates(u: Ids, sizes: Sizes, rng: np.random.Generator) -> Gates:
+def draw_gates(u: Ids, sizes: Sizes, rng: np.random.Generator) -> Gates | None:
     """Random directions, each open for a random share, from ``edge`` to 1 − ``edge``, of (a sample of) the questions.
 
     Thresholds all at the median would make equal and opposite directions, of which there are only (5^D − 1)/2, useless.
+    None if the open gates' arguments exceed the planned limit; if they leave room below it, random factors fill it.
     """
     spread = u.std(axis=0)
     # A column that varies little would have no say in a gate: it is weighted up, as far as integers go.
@@ -101,22 +102,21 @@ def draw_gates(u: Ids, sizes: Sizes, rng: np.random.Generator) -> Gates:
     place = (rng.uniform(sizes.edge, 1 - sizes.edge, size=sizes.rows) * len(ordered)).astype(np.int64)
     tau = 2 * ordered[place, np.arange(sizes.rows)] + rng.choice([-1, 1], size=sizes.rows)
     tau[0] = -1
-    return Gates(gamma, tau)
+    largest = int(Gates(gamma, tau, np.ones(sizes.rows, dtype=np.int64)).open(u)[1].max())
+    if largest > sizes.gate_limit:
+        return None
+    room = (1 << sizes.level_bits - 1) // largest
+    return Gates(gamma, tau, rng.integers(-(-room // 2), room, size=sizes.rows, endpoint=True))
 
 
 def draw_positions(
-    u: Ids, sizes: Sizes, rng: np.random.Generator, *, limit: int, tries: int = 2000
-) -> tuple[PositionHash, Ids] | None:
-    """A hash under which no digit is read by more than ``limit`` questions, and the shift of every question [K]."""
-    largest_norm = float(np.sqrt((u.astype(np.float64) ** 2).sum(axis=1).max()))
-    scale = max(64, -(-64 * sizes.digits << sizes.first_folds) // max(1, int(largest_norm)))
+    sums: Ids, sizes: Sizes, rng: np.random.Generator, *, limit: int, tries: int = 500
+) -> tuple[Positions, Ids] | None:
+    """An offset under which no digit is read by more than ``limit`` questions, and the shift of every question [K]."""
+    room = (1 << sizes.level_bits) - int(sums.max())
     for _ in range(tries):
-        beta = rng.integers(-scale, scale, size=sizes.dim, endpoint=True)
-        largest = int(np.abs(u @ beta).max())
-        # A multiple of 2^folds, so that all folds are at integers.
-        offset = (largest >> sizes.first_folds) + 1 << sizes.first_folds
-        positions = PositionHash(beta, offset, sizes.digits, sizes.first_folds)
-        shifts = positions.shifts(u)
+        positions = Positions(int(rng.integers(room)), sizes.digits, sizes.level_bits, sizes.first_folds)
+        shifts = positions.shifts(sums)
         if np.bincount(shifts, minlength=sizes.digits).max() <= limit:
             return positions, shifts
     return None

@@ -4,7 +4,8 @@
 tokens                  code_j                                                        level
 ======================  ============================================================  ==========================
 ids                     W_E[t, j], uniform in [−q, q]                                 q
-ids with positions      z − 3·relu(z), z = W_E[t, j] + W_pos[k, j] from [−q, q] each  q
+ids, one integer each   a random piecewise linear function of W_E[t] in [0, 16q + 8)  q
+ids with positions      z + relu(−3z), z = W_E[t, j] + W_pos[k, j] from [−q, q] each  q
 vectors                 a random piecewise linear function of a hash in [0, Q/2]      Q ≈ 2^level
 ======================  ============================================================  ==========================
 
@@ -20,10 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.constructions.folding.design import WEIGHT
-from byheart.constructions.folding.layers import fold
+from byheart.constructions.folding.layers import fold_parts, folds
 from byheart.constructions.gadgets import grid, hashing
 from byheart.constructions.gadgets.tokens import check_table
-from byheart.constructions.plan import Blocks, Part, Shape
+from byheart.constructions.plan import Blocks, Part, Shape, plan_of
 from byheart.networks.exact import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
 from byheart.size import Size
 from byheart.tasks import Task
@@ -44,6 +45,8 @@ class Front:
     every_token: bool
     level: int
     grid_bits: int = 0
+    narrow: bool = False
+    """Whether the table has one integer a token, spread by a small network, instead of one for every column."""
 
     @property
     def vectors(self) -> bool:
@@ -58,7 +61,7 @@ class Front:
     @property
     def dims(self) -> range:
         """Numbers of columns that give the gates enough directions and the digits enough parities."""
-        fewest = 5 + self.own + (1 if self.vectors else 0)
+        fewest = (4 if self.size.labels <= 16 else 5) + self.own + (1 if self.vectors else 0)
         return range(fewest, fewest + 6)
 
     def scales(self, dim: int) -> Ids:
@@ -97,26 +100,41 @@ class Front:
             return math.ceil(6 * 0.3 * hashing.largest_modulus(self.modulus) * math.sqrt(spread))
         if self.positions:
             return math.ceil(6 * 1.6 * q * math.sqrt(spread))
+        if self.narrow:
+            return math.ceil(6 * 1.8 * (2 * q + 1) * math.sqrt(spread))
         return math.ceil(6 * math.sqrt(q * (q + 1) / 3 * spread))
+
+    def cost(self, dim: int, *, table: bool) -> int:
+        """Parameters in front of the attention, with or without those of the embedding table."""
+        counted = plan_of(self.parts(dim), input_width=1, extra_depth=0)
+        return counted.dense if table else counted.dense - counted.embedding
 
     def parts(self, dim: int) -> list[Part]:
         """The tensors in front of the attention."""
         size = self.size
+        if self.narrow:
+            code = Shape((("kinks", KINKS, 1), ("code", dim, KINKS)))
+            return [("embedding", (("W_E", (size.vocab, 1)),)), ("token_code", code)]
         if not self.vectors:
             table: Part = ("embedding", (("W_E", (size.vocab, dim)),))
             places: Part = ("positions", (("W_pos", (size.length, dim)),))
-            return [table, places, ("token_code", Blocks((("code", dim, dim),)))] if self.positions else [table]
+            return [table, places, ("token_code", Shape((("code", dim, dim),)))] if self.positions else [table]
         assert size.dim is not None
         start: list[Part] = [("projection", Shape((("hash", 1, size.dim),)))]
         if self.positions:
             start.append(("positions", (("W_pos", (size.length, 1)),)))
         return [
             *start,
-            ("hash", Blocks((("fold", 1, 1),) * self.folds)),
+            *fold_parts("hash", self.folds),
             ("copy", Shape((("copy", 2, 1),))),
             ("tail", Blocks((("fold", 1, 2),) * self.tail_folds)),
             ("token_code", Shape((("kinks", 2 * KINKS, 2), ("code", dim, 2 * KINKS)))),
         ]
+
+
+def _fold_second(at: int) -> Block:
+    """Z ← Z − 2·relu(Z − at), Z the second of two integers."""
+    return Block(integers([[0, 1]]), integers([-at]), integers([[0], [-2]]), role="fold")
 
 
 def draw_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
@@ -125,6 +143,8 @@ def draw_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random.Ge
         return _vector_codes(front, task.vectors, first, dim, rng)
     assert task.tokens is not None
     check_table(task)
+    if front.narrow:
+        return _narrow_codes(front, task, first, dim, rng)
     n, limits = task.size.length, front.level * front.scales(dim)
     table = rng.integers(-limits, limits, size=(task.vocab, dim), endpoint=True)
     codes = table[task.tokens.ravel()[first]]
@@ -132,10 +152,24 @@ def draw_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random.Ge
         return codes, [Embedding(integers(table))]
     W_pos = rng.integers(-limits, limits, size=(n, dim), endpoint=True)
     eye = np.eye(dim, dtype=np.int64)
-    kink = Block(integers(eye), integers([0] * dim), integers(-3 * eye), role="code")
+    kink = Affine(integers(-3 * eye), integers([0] * dim), role="code")
+    code = FeedForward((kink,), residual=True, name="token_code")
     z = codes + W_pos[first % n]
-    layers: list[Layer] = [Embedding(integers(table)), Positions(integers(W_pos)), Residual((kink,), name="token_code")]
-    return z - 3 * np.maximum(z, 0), layers
+    return z + np.maximum(-3 * z, 0), [Embedding(integers(table)), Positions(integers(W_pos)), code]
+
+
+def _narrow_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
+    """One integer a token, and random piecewise linear functions of it with slopes from −2 to 2."""
+    assert task.tokens is not None
+    range_ = KINKS * (2 * front.level + 1)
+    table = rng.integers(0, range_, size=task.vocab)
+    kinks = np.append(0, np.sort(rng.integers(1, range_, size=KINKS - 1)))
+    slopes = rng.integers(-2, 2, size=(dim, KINKS), endpoint=True) * front.scales(dim)[:, None]
+    turns = np.diff(slopes, axis=1, prepend=0)
+    units = Affine(integers([[1]] * KINKS), integers(-kinks), role="kinks")
+    code = Affine(integers(turns), integers([0] * dim), role="code", relu=False)
+    codes = np.maximum(table[task.tokens.ravel()[first], None] - kinks, 0) @ turns.T
+    return codes, [Embedding(integers(table[:, None])), FeedForward((units, code), name="token_code")]
 
 
 def _vector_codes(
@@ -147,21 +181,22 @@ def _vector_codes(
     Q = hashing.draw_modulus(front.modulus, rng)
     v, a = rng.integers(0, Q, size=int(d)), int(rng.integers(0, Q))
     bias = grid.offset(int(d), front.grid_bits, Q) + a
-    project = Affine(integers([[2 * w for w in points.weights(v)]]), integers([2 * bias]), role="hash", relu=False)
+    T = Q << front.folds
+    weights = [-2 * w for w in points.weights(v)]
+    project = Affine(integers([weights]), integers([T - 2 * bias]), role="hash", relu=False)
     layers: list[Layer] = [FeedForward((project,), name="projection")]
     sums = points.hash(v, Q) + a
     if front.positions:
         W_pos = rng.integers(0, Q, size=int(n))
         sums = sums + W_pos[first % n]
-        layers.append(Positions(integers(2 * W_pos[:, None])))
+        layers.append(Positions(integers(-2 * W_pos[:, None])))
     R = hashing.draw_modulus(front.tail_modulus, rng)
-    folds = (fold(1, Q << k) for k in reversed(range(front.folds)))
-    tail = (fold(2, R << k) for k in reversed(range(front.tail_folds)))
+    tail = (_fold_second(R << k) for k in reversed(range(front.tail_folds)))
     hashes = hashing.fold(sums, Q)
     code, codes = _functions(front, hashes, hashing.fold(hashes, R), (Q, R), dim, rng)
-    copy = Affine(integers([[1], [1]]), integers([0, 0]), role="copy")
+    copy = Affine(integers([[-1], [-1]]), integers([T, T]), role="copy")
     layers += [
-        Residual(tuple(folds), name="hash"),
+        *folds("hash", T, T, front.folds),
         FeedForward((copy,), name="copy"),
         Residual(tuple(tail), name="tail"),
         FeedForward(code, name="token_code"),

@@ -1,8 +1,7 @@
-"""Linear systems modulo 2^c, bit-packed: eliminate once modulo 2, then solve for many right-hand sides.
+"""Linear systems modulo 2, bit-packed: eliminate once, then solve for many right-hand sides.
 
-Gauss–Jordan elimination of [A | I] modulo 2 gives R = M·A in reduced form. For c > 1 the system A·t ≡ e modulo 2^c is
-solved bit by bit (Hensel): t = Σ 2^i t_i with A·t_i ≡ (e − A·(t_0 + … + 2^(i−1) t_(i−1)))/2^i modulo 2. Columns without
-a pivot are free: they are given random bits, so that solving again gives another solution.
+Gauss–Jordan elimination of [A | I] gives R = M·A in reduced form. Columns without a pivot are free: they are given
+random bits, so that solving again gives another solution. :mod:`.residues` makes of it systems modulo any number.
 """
 
 from dataclasses import dataclass

@@ -3,7 +3,8 @@
 from typing import TypeAlias
 
 from byheart.constructions.folding.design import Sizes
-from byheart.constructions.folding.features import Gates, PositionHash
+from byheart.constructions.folding.features import Gates, Positions
+from byheart.constructions.plan import Part, Shape
 from byheart.networks.exact import Affine, Block, FeedForward, Integers, Layer, Residual, integers
 from byheart.tasks.checks import Ids
 
@@ -11,73 +12,101 @@ Frame: TypeAlias = tuple[Ids, Ids]
 """Centre and halvings [D] of every column: the stream is u·2^halvings + centre."""
 
 
-def label_layers(sizes: Sizes, frame: Frame, gates: Gates, positions: PositionHash, words: Integers) -> list[Layer]:
-    """From the stream u·2^halvings + centre behind the attention, (centre, halvings) = frame, to the label."""
+def label_layers(sizes: Sizes, frame: Frame, gates: Gates, positions: Positions, words: Integers) -> list[Layer]:
+    """From the stream u·2^halvings + centre behind the attention, (centre, halvings) = frame, to the label.
+
+    Folds leave the upper half of a range: where there are folds, the stream is T − Z with Z in [0, T].
+    """
+    V, M = sizes.modulus << sizes.carry_bits, sizes.modulus
+    T = 2 * V << sizes.level_bits
+    layers: list[Layer] = [FeedForward((_words(V, frame, gates, words), _sum(V, T, gates, positions)), name="words")]
+    layers += folds("level", T, T, sizes.first_folds)
+    if sizes.stages:
+        layers += _shift(sizes, T, positions)
+        T = M << sizes.last_folds
+        layers.append(FeedForward((Affine(integers([[-1, 0]]), integers([T]), role="drop", relu=False),), name="drop"))
+    layers += folds("fold", T, M << sizes.last_folds, sizes.last_folds)
+    return [*layers, *_decode(sizes, T)]
+
+
+def _words(V: int, frame: Frame, gates: Gates, words: Integers) -> Affine:
+    """n_k = relu(V·φ_k·(2Γ_k·u − τ_k) + W_k·(u, 1)) in the stream's frame."""
+    centre, halvings = frame
+    shift = int(halvings.max())
+    rows, biases = [], []
+    for W, gamma, tau, factor in zip(
+        words.tolist(), gates.gamma.tolist(), gates.tau.tolist(), gates.factor.tolist(), strict=True
+    ):
+        row = [int(w) + 2 * V * factor * G for w, G in zip(W[:-1], gamma, strict=True)]
+        row = [w << shift - h for w, h in zip(row, halvings.tolist(), strict=True)]
+        rows.append(row)
+        middle = sum(w * c for w, c in zip(row, centre.tolist(), strict=True))
+        biases.append((int(W[-1]) - V * factor * tau << shift) - middle)
+    return Affine(integers(rows), integers(biases), shift=shift, role="words")
+
+
+def _sum(V: int, T: int, gates: Gates, positions: Positions) -> Affine:
+    """T − Z, Z = 2·Σ n_k + 2V·offset + V + 1, which is odd: no ties later on."""
+    bias = T - (2 * V * positions.offset + V + 1)
+    return Affine(integers([[-2] * len(gates.tau)]), integers([bias]), role="sum", relu=False)
+
+
+def _shift(sizes: Sizes, T: int, positions: Positions) -> list[Layer]:
+    """v ← R^S·v and H ← 2θ − H wherever H ≥ θ, from v = H = Z.
+
+    The first time relu(Z − θ) does for both: it adds (R^S − 1)·Z up to a multiple of 2V.
+    """
+    V = sizes.modulus << sizes.carry_bits
+    (threshold, step), *stages = positions.stages()
+    theta, factor = 2 * V * threshold, sizes.radix**step - 1
+    copy = Affine(integers([[-1], [-1]]), integers([T, T - theta]), role="copy")
+    first = Affine(integers([[1, factor], [1, -2]]), integers([0, 0]), role="shift", relu=False)
+    layers: list[Layer] = [FeedForward((copy, first), name="first_shift")]
+    # v is at most G, and H − θ is odd: relu(v + G·(H − θ)) is 0 for H < θ.
+    G, blocks = (T >> sizes.first_folds) * (factor + 1), []
+    for threshold, step in stages:
+        theta, factor = 2 * V * threshold, sizes.radix**step - 1
+        W_in, W_out = [[1, G], [0, 1]], [[factor, -factor * G], [0, -2]]
+        blocks.append(Block(integers(W_in), integers([-G * theta, -theta]), integers(W_out), role="shift"))
+        G *= factor + 1
+    return [*layers, Residual(tuple(blocks), name="shift")] if blocks else layers
+
+
+def folds(name: str, T: int, start: int, count: int) -> list[Layer]:
+    """Z ← Z − 2·relu(Z − start/2^k), k = 1, …, count, on the stream T − Z: two parameters each.
+
+    On Y = T − Z a fold at t is Y ← Y + relu(2(T − t) − 2Y): a layer of one ReLU with a skip connection.
+    """
     return [
-        FeedForward((_words(sizes, frame, gates, positions, words), _sum(sizes)), name="words"),
-        Residual(tuple(_shift(sizes, positions)), name="shift"),
-        FeedForward((Affine(integers([[1, 0]]), integers([0]), role="drop"),), name="drop"),
-        Residual(tuple(fold(1, 1 << k) for k in reversed(range(sizes.bottom, sizes.top))), name="fold"),
-        *_decode(sizes),
+        FeedForward(
+            (Affine(integers([[-2]]), integers([2 * (T - (start >> k))]), role="fold"),),
+            residual=True,
+            name=f"{name}.{k}",
+        )
+        for k in range(1, count + 1)
     ]
 
 
-def _words(sizes: Sizes, frame: Frame, gates: Gates, positions: PositionHash, words: Integers) -> Affine:
-    """n_k = relu(V·(2Γ_k·u − τ_k) + W_k·(u, 1)), and the position hash h = β·u + offset, in the stream's frame."""
-    centre, halvings = frame
-    shift = int(halvings.max())
-    V = 1 << sizes.gate_bits
-    rows = [[int(W) for W in words[k, :-1]] for k in range(sizes.rows)]
-    for row, gamma in zip(rows, gates.gamma.tolist(), strict=True):
-        row[:] = [W + 2 * V * G for W, G in zip(row, gamma, strict=True)]
-    biases = [int(words[k, -1]) - V * int(gates.tau[k]) for k in range(sizes.rows)]
-    rows.append(positions.beta.tolist())
-    biases.append(positions.offset)
-    scales = [1 << (shift - h) for h in halvings.tolist()]
-    rows = [[w * scale for w, scale in zip(row, scales, strict=True)] for row in rows]
-    centred = [sum(w * c for w, c in zip(row, centre.tolist(), strict=True)) for row in rows]
-    moved = [(bias << shift) - middle for bias, middle in zip(biases, centred, strict=True)]
-    return Affine(integers(rows), integers(moved), shift=shift, role="words")
+def fold_parts(name: str, count: int) -> list[Part]:
+    """The shapes of :func:`folds`."""
+    shape = Shape((("fold", 1, 1),))
+    return [(f"{name}.{k}", shape) for k in range(1, count + 1)]
 
 
-def _sum(sizes: Sizes) -> Affine:
-    """v = 2·Σ n_k + 1, which is odd: no ties later on; h is passed on."""
-    rows = [[2] * sizes.rows + [0], [0] * sizes.rows + [1]]
-    return Affine(integers(rows), integers([1, 0]), role="sum", relu=False)
-
-
-def _shift(sizes: Sizes, positions: PositionHash) -> list[Block]:
-    """Fold h until it is uniform, then double v conditionally: v ← 2^(cS)·v and h ← 2t − 1 − h wherever h ≥ t."""
-    blocks = [fold(2, positions.offset >> k) for k in range(sizes.first_folds)]
-    # v is below 2^(largest so far): G exceeds it, so that relu(v + G·(2h − 2t + 1)) is 0 for h < t.
-    size = sizes.top - sizes.bits * (sizes.digits - 1)
-    for threshold, step in positions.stages():
-        G, factor = 1 << size, (1 << sizes.bits * step) - 1
-        W_in, W_out = [[1, 2 * G], [0, 2]], [[factor, -factor * G], [0, -1]]
-        b_in = [G * (1 - 2 * threshold), 1 - 2 * threshold]
-        blocks.append(Block(integers(W_in), integers(b_in), integers(W_out), role="shift"))
-        size += sizes.bits * step
-    return blocks
-
-
-def fold(width: int, at: int) -> Block:
-    """Z ← Z − 2·relu(Z − at), Z the last of ``width`` integers: for one integer three parameters per bit."""
-    row, column = [0] * (width - 1) + [1], [[0]] * (width - 1) + [[-2]]
-    return Block(integers([row]), integers([-at]), integers(column), role="fold")
-
-
-def _decode(sizes: Sizes) -> list[Layer]:
-    """⌊Z / 2^(bottom − c)⌋: a step for one bit; for more, t ← t − θ·[t ≥ θ] bit after bit, beside the bits read."""
-    unit = sizes.bottom - sizes.bits
-    if sizes.bits == 1:
-        step = Affine(integers([[1], [1]]), integers([1 - (1 << unit), -(1 << unit)]), role="step")
-        return [FeedForward((step, Affine(integers([[1, -1]]), integers([0]), role="answer")), name="label")]
+def _decode(sizes: Sizes, T: int) -> list[Layer]:
+    """⌊Z / unit⌋ of T − Z: a staircase for a few labels; for more, z ← z − θ·[z ≥ θ] bit after bit."""
+    unit = sizes.unit
+    if not sizes.label_bits:
+        steps = [T - y * unit + one for y in range(1, max(2, sizes.labels)) for one in (1, 0)]
+        step = Affine(integers([[-1]] * len(steps)), integers(steps), role="step")
+        answer = Affine(integers([[1, -1] * (len(steps) // 2)]), integers([0]), role="answer")
+        return [FeedForward((step, answer), name="label")]
     blocks = []
-    for bit in reversed(range(sizes.bits)):
-        theta = 1 << (unit + bit)
+    for bit in reversed(range(sizes.label_bits)):
+        theta = unit << bit
         W_out = integers([[-theta, theta], [1 << bit, -(1 << bit)]])
         blocks.append(Block(integers([[1, 0], [1, 0]]), integers([1 - theta, -theta]), W_out, role="digit"))
-    start = Affine(integers([[1], [0]]), integers([0, 0]), role="start", relu=False)
+    start = Affine(integers([[-1], [0]]), integers([T, 0]), role="start", relu=False)
     end = Affine(integers([[0, 1]]), integers([0]), role="answer")
     digits = Residual(tuple(blocks), name="digits")
     return [FeedForward((start,), name="start"), digits, FeedForward((end,), name="label")]

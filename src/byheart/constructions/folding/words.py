@@ -9,29 +9,30 @@ from itertools import pairwise
 
 import numpy as np
 
-from byheart.constructions.folding import gf2
 from byheart.constructions.folding.design import GUARD, Sizes
 from byheart.constructions.folding.features import Questions, Unsolvable
+from byheart.constructions.folding.residues import System, eliminate
 from byheart.networks.exact import Integers, integers
 from byheart.progress import Report
 from byheart.tasks.checks import Floats, Ids
 
 LIMB = 24
-_DEPENDENT_BITS = 9
+_UNLIKELY = 1 << 9
+_BACK = 4
 
 
 def solve(questions: Questions, sizes: Sizes, rng: np.random.Generator, report: Report | None = None) -> Integers:
     """Words [s, D + 1] under which every question reads its label; raises Unsolvable if the draw does not allow it."""
     solver = _Solver(questions, sizes, rng)
     with ThreadPoolExecutor(2) as pool:
-        for digit, system in enumerate(_ahead(pool, solver.reduced, sizes.digits)):
+        for digit, system in enumerate(_ahead(pool, solver.system, sizes.digits)):
             solver.next_digit(digit, system)
             if report is not None:
                 report(digit + 1, sizes.digits)
     return solver.words()
 
 
-def _ahead(pool: ThreadPoolExecutor, work: Callable[[int], gf2.Reduced], count: int) -> Iterator[gf2.Reduced]:
+def _ahead(pool: ThreadPoolExecutor, work: Callable[[int], System], count: int) -> Iterator[System]:
     """work(0), work(1), … in order, computed a few steps ahead (elimination does not depend on the digits below)."""
     waiting = [pool.submit(work, index) for index in range(min(4, count))]
     for index in range(count):
@@ -40,101 +41,119 @@ def _ahead(pool: ThreadPoolExecutor, work: Callable[[int], gf2.Reduced], count: 
             waiting.append(pool.submit(work, index + 4))
 
 
-def _tries(sizes: Sizes, system: gf2.Reduced) -> int:
-    """A system with δ dependent rows is consistent once in 2^(cδ) tries."""
-    return 8 << sizes.bits * system.deficit
+class Layout:
+    """Where the digits of a word stand: the guard bits first, then as many digits a limb as fit, or limbs a digit.
+
+    A limb below 2^24, and below what keeps sums over all words exact in float64, is a digit of mixed radix itself.
+    """
+
+    def __init__(self, sizes: Sizes) -> None:
+        bits = min(LIMB, 52 - sizes.carry_bits)
+        self.radix, self.per_limb = sizes.radix, 0
+        while self.radix ** (self.per_limb + 1) <= 1 << bits:
+            self.per_limb += 1
+        if self.per_limb:
+            limbs = -(-sizes.digits // self.per_limb)
+            self.bases = [1 << GUARD] + [self.radix**self.per_limb] * limbs
+        else:
+            whole, rest = divmod(self.radix.bit_length() - 1, bits)
+            self.parts = [1 << bits] * whole + [1 << rest] * (rest > 0)
+            self.bases = [1 << GUARD] + self.parts * sizes.digits
+
+    def place(self, digit: int) -> tuple[int, int]:
+        """The limb where a digit starts, and the digit's weight in it."""
+        if self.per_limb:
+            limb, place = divmod(digit, self.per_limb)
+            return limb + 1, self.radix**place
+        return 1 + len(self.parts) * digit, 1
+
+    def write(self, limbs: Floats, digit: int, values: Ids) -> None:
+        """Put a digit of all words into the limbs; where one was written before, it is exchanged."""
+        limb, weight = self.place(digit)
+        if self.per_limb:
+            column = limbs[:, limb]
+            column += (values - column // weight % self.radix) * weight
+            return
+        for index, base in enumerate(self.parts):
+            limbs[:, limb + index], values = values % base, values // base
 
 
 class _Solver:
-    """The words as limbs of 24 bits, filled from the bottom, and the last digit's system for retries."""
+    """The words as limbs, filled from the bottom, and the last digits' systems for retries."""
 
     def __init__(self, questions: Questions, sizes: Sizes, rng: np.random.Generator) -> None:
         self.questions, self.sizes, self.rng = questions, sizes, rng
-        self.limbs = np.zeros((sizes.words, sizes.word_bits // LIMB + 1))
+        self.layout = Layout(sizes)
+        self.limbs = np.zeros((sizes.words, len(self.layout.bases)))
         self.limbs[:, 0] = rng.integers(0, 1 << GUARD, size=sizes.words)
         order = np.argsort(questions.digit, kind="stable")
         bounds = np.searchsorted(questions.digit[order], np.arange(sizes.digits + 1))
         self.members = [order[a:b] for a, b in pairwise(bounds)]
-        self.below: tuple[int, gf2.Reduced, Ids] | None = None
+        self.below: list[System] = []
 
-    def reduced(self, digit: int) -> gf2.Reduced:
+    def system(self, digit: int) -> System:
         """The elimination for one digit; refuses hopeless ones at once."""
-        system = gf2.reduce(self.questions.coefficients(self.members[digit]))
-        if self.sizes.bits * system.deficit > _DEPENDENT_BITS:
+        system = eliminate(self.questions.coefficients(self.members[digit]), self.sizes.radix)
+        if system.unlikely > _UNLIKELY:
             many = len(self.members[digit])
             raise Unsolvable(f"digit {digit}: {system.deficit} of {many} questions depend on others")
         return system
 
-    def next_digit(self, digit: int, system: gf2.Reduced) -> None:
-        """Fill in one digit of all words; if the system has no solution, change the free cells of the digit below."""
-        f = self.questions.coefficients(self.members[digit])
-        exact = f.astype(np.float64)
-        tries = _tries(self.sizes, system)
-        for _ in range(tries):
-            wanted = self._wanted(digit, exact)
-            values = self._digits(system, f, wanted)
-            if values is not None:
-                self._write(digit, values)
-                self.below = (digit, system, wanted)
+    def next_digit(self, digit: int, system: System) -> None:
+        """Fill in one digit of all words; if the system has no solution, change the free cells of digits below."""
+        tries = 16 * system.unlikely
+        for count in range(tries):
+            if self._fill(digit, system):
+                self.below = [*self.below, system][-_BACK:]
                 return
-            self._shake()
+            # One digit below always has another solution; more of them must be lucky as well.
+            self._shake(digit, 1 if count % 2 == 0 else 2 + count // 2 % (_BACK - 1))
         raise Unsolvable(f"digit {digit}: no consistent carries in {tries} tries")
 
-    def _wanted(self, digit: int, f: Floats) -> Ids:
-        """f·T must be this modulo 2^c at the digit: see the proof, "The digit is right"."""
-        c, labels = self.sizes.bits, self.questions.label[self.members[digit]]
-        half = self._half_digits(GUARD + c * digit, f)
-        mirrored = (1 << (c + 1)) - 1 - labels
-        z = np.where((labels ^ half) & 1, mirrored, labels)
-        return ((z - half) >> 1) & ((1 << c) - 1)
+    def _fill(self, digit: int, system: System) -> bool:
+        """Solve for one digit, free cells random, and write it; False if there is no solution."""
+        values = system.solve(self._wanted(digit, system), self.rng)
+        if values is None:
+            return False
+        self.layout.write(self.limbs, digit, values)
+        return True
 
-    def _half_digits(self, place: int, f: Floats) -> Ids:
-        """⌊(Σ f·words below 2^place) / 2^(place − 1)⌋ modulo 2^40, exactly: float64 sums stay below 2⁵³."""
-        count = -(-place // LIMB)
-        sums = (f @ self.limbs[:, :count]).astype(np.int64)
-        carry = np.zeros(len(f), dtype=np.int64)
-        for limb in range(count - 1):
-            carry = (carry + sums[:, limb]) >> LIMB
-        return (carry + sums[:, count - 1]) >> (place - 1 - LIMB * (count - 1))
+    def _shake(self, digit: int, back: int) -> None:
+        """Other solutions of the last digits, or all of them and other guard bits: what was solved stays solved.
 
-    def _digits(self, system: gf2.Reduced, f: Ids, wanted: Ids) -> Ids | None:
-        """T [g] with f·T ≡ wanted modulo 2^c, by Hensel lifting; free cells random."""
-        rest, values = wanted.copy(), np.zeros(self.sizes.words, dtype=np.int64)
-        for bit in range(self.sizes.bits):
-            free = self.rng.integers(0, 2, size=self.sizes.words, dtype=np.uint8)
-            bits = gf2.solve(system, rest, free)
-            if bits is None:
-                return None
-            values |= bits.astype(np.int64) << bit
-            if bit + 1 < self.sizes.bits:
-                rest = (rest - f @ bits) >> 1
-        return values
-
-    def _write(self, digit: int, values: Ids) -> None:
-        """Put a digit into the limbs; where one was written before, it is exchanged."""
-        c = self.sizes.bits
-        for bit in range(c):
-            limb, place = divmod(GUARD + c * digit + bit, LIMB)
-            weight = float(1 << place)
-            column = self.limbs[:, limb]
-            old = (column // weight) % 2
-            column += (((values >> bit) & 1) - old) * weight
-
-    def _shake(self) -> None:
-        """Another solution of the digit below, or other guard bits: carries change, nothing that is solved breaks."""
-        if self.below is None:
+        Questions that differ by multiples of 2^b have the same carries unless b digits are changed.
+        """
+        before = self.limbs.copy()
+        first = max(0, digit - min(back, len(self.below)))
+        if first == 0:
             self.limbs[:, 0] = self.rng.integers(0, 1 << GUARD, size=self.sizes.words)
-            return
-        digit, system, wanted = self.below
-        f = self.questions.coefficients(self.members[digit])
-        for _ in range(_tries(self.sizes, system)):
-            values = self._digits(system, f, wanted)
-            if values is not None:
-                self._write(digit, values)
+        for place in range(first, digit):
+            self.layout.write(self.limbs, place, np.zeros(self.sizes.words, dtype=np.int64))
+        for place in range(first, digit):
+            if not self._fill(place, self.below[place - digit]):
+                self.limbs = before
                 return
 
+    def _wanted(self, digit: int, system: System) -> Ids:
+        """f·T must be this modulo R at the digit: see the proof, "The digit is right"."""
+        R, labels = self.sizes.radix, self.questions.label[self.members[digit]]
+        half = self._half_digits(digit, system.A.astype(np.float64))
+        z = np.where((labels ^ half) & 1, 2 * R - 1 - labels, labels)
+        return ((z - half) >> 1) % R
+
+    def _half_digits(self, digit: int, f: Floats) -> Ids:
+        """⌊(2·Σ f·words below the digit + 1) / (2^γ·R^digit)⌋, exactly: float64 sums stay below 2⁵³."""
+        limb, weight = self.layout.place(digit)
+        sums = 2 * (f @ self.limbs[:, : limb + 1]).astype(np.int64)
+        carry = np.ones(len(f), dtype=np.int64)
+        for index in range(limb):
+            carry = (carry + sums[:, index]) // self.layout.bases[index]
+        return (carry + sums[:, limb]) // weight
+
     def words(self) -> Integers:
-        """The limbs as integers [s, D + 1]."""
-        octets = self.limbs.astype("<u4").view(np.uint8).reshape(self.sizes.words, -1, 4)[:, :, :3]
-        values = [int.from_bytes(row.tobytes(), "little") for row in octets]
-        return integers(values, (self.sizes.rows, self.sizes.dim + 1))
+        """The limbs as integers [s, D + 1], each the residue modulo M of the smallest absolute value."""
+        values, M = [0] * self.sizes.words, self.sizes.modulus
+        for base, column in zip(reversed(self.layout.bases), self.limbs.T[::-1].astype(np.int64).tolist(), strict=True):
+            values = [value * base + limb for value, limb in zip(values, column, strict=True)]
+        centred = [value - M if 2 * value >= M else value for value in values]
+        return integers(centred, (self.sizes.rows, self.sizes.dim + 1))

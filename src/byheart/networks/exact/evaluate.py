@@ -6,15 +6,18 @@ functions of the token (and its position, when there are positional codes), so r
 
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
 
 from byheart.networks.exact import attention
 from byheart.networks.exact.inputs import Inputs, check_inputs, require_rational
-from byheart.networks.exact.integers import Integers
+from byheart.networks.exact.integers import Integers, integers
 from byheart.networks.exact.layers import (
     TOKEN_WISE,
+    Affine,
+    Block,
     Embedding,
     FeedForward,
     Flatten,
@@ -56,7 +59,7 @@ def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report:
     """
     check_inputs(network, inputs)
     require_rational(network)
-    front, rest = split(network)
+    front, rest = (_joined(layers) for layers in split(network))
     with ThreadPoolExecutor(threads) as pool:
         runner = _Runner(network, pool)
         tokens, index = runner.front(front, inputs)
@@ -75,6 +78,29 @@ def split(network: ExactNetwork) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
     mixing = (i for i, layer in enumerate(network.layers) if not isinstance(layer, TOKEN_WISE))
     first = next(mixing, len(network.layers))
     return network.layers[:first], network.layers[first:]
+
+
+def _joined(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+    """The same layers, those with a skip connection around one ReLU layer, Z + relu(WZ + b), as chains of blocks.
+
+    W_out = 1 is written out, and layers that follow each other become one program: numbers stay in the caches.
+    """
+    result: list[Layer] = []
+    for skips, group in groupby(layers, key=_is_skip):
+        if skips:
+            chain = [layer.layers[0] for layer in group if isinstance(layer, FeedForward)]
+            blocks = (Block(affine.W, affine.b, integers(identity(len(affine.W)))) for affine in chain)
+            result.append(Residual(tuple(blocks)))
+        else:
+            result += group
+    return tuple(result)
+
+
+def _is_skip(layer: Layer) -> bool:
+    match layer:
+        case FeedForward(layers=(Affine(shift=0, relu=True),), residual=True):
+            return True
+    return False
 
 
 def token_streams(network: ExactNetwork, inputs: Inputs) -> tuple[Integers, int, NDArray[np.int64]]:

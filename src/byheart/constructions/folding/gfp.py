@@ -1,0 +1,83 @@
+"""Linear systems modulo a small odd prime p: what :mod:`.gf2` does modulo 2, in floats that stay exact."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from byheart.networks.exact.kernels import jit
+from byheart.tasks.checks import Floats, Ids
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A [rows, columns] modulo p in reduced form: R and M with R = M·A side by side, the pivots' columns, the rank."""
+
+    prime: int
+    pair: Floats
+    pivots: Ids
+    columns: int
+    rank: int
+
+    @property
+    def deficit(self) -> int:
+        """Rows that depend on others: each makes a right-hand side inconsistent, but for one in p."""
+        return len(self.pair) - self.rank
+
+
+def reduce(A: Ids, prime: int) -> Reduced:
+    """Eliminate A modulo ``prime``."""
+    rows, columns = A.shape
+    pair = np.concatenate([(A % prime).astype(np.float64), np.eye(rows)], axis=1)
+    inverses = np.array([0] + [pow(a, -1, prime) for a in range(1, prime)], dtype=np.float64)
+    pivots, rank = _eliminate(pair, columns, float(prime), inverses)
+    return Reduced(prime, pair, pivots[:rank], columns, int(rank))
+
+
+def solve(system: Reduced, e: Ids, free: Ids) -> Ids | None:
+    """t with A·t ≡ e modulo p and the given residues ``free`` [columns] in the free columns, or None if there is none.
+
+    >>> A = np.array([[1, 1, 0], [0, 1, 2]])
+    >>> t = solve(reduce(A, 3), np.array([1, 2]), np.array([0, 0, 2]))
+    >>> (A @ t % 3).tolist(), int(t[2])
+    ([1, 2], 2)
+    """
+    values: Ids = free.copy()
+    values[system.pivots] = 0
+    right = (system.pair[:, system.columns :] @ (e % system.prime).astype(np.float64)).astype(np.int64)
+    if (right[system.rank :] % system.prime).any():
+        return None
+    known = (system.pair[: system.rank, : system.columns] @ values.astype(np.float64)).astype(np.int64)
+    values[system.pivots] = (right[: system.rank] - known) % system.prime
+    return values
+
+
+@jit
+def _eliminate(A, columns, prime, inverses):  # type: ignore[no-untyped-def]
+    """Gauss–Jordan in place on the first ``columns`` columns; the pivots' columns and the rank."""
+    rows, width = A.shape
+    pivots = np.empty(rows, dtype=np.int64)
+    rank = 0
+    for column in range(columns):
+        if rank == rows:
+            break
+        pivot = rank
+        while pivot < rows and A[pivot, column] == 0:
+            pivot += 1
+        if pivot == rows:
+            continue
+        scale = inverses[int(A[pivot, column])]
+        for k in range(width):
+            A[rank, k], A[pivot, k] = A[pivot, k], A[rank, k]
+        for k in range(width):
+            product = A[rank, k] * scale
+            A[rank, k] = product - prime * np.floor((product + 0.5) / prime)
+        for i in range(rows):
+            factor = prime - A[i, column]
+            if i != rank and factor != prime:
+                # Below p², and (x + ½)/p is at least 1/(2p) away from every integer: the floor is exact.
+                for k in range(column, width):
+                    product = A[i, k] + factor * A[rank, k]
+                    A[i, k] = product - prime * np.floor((product + 0.5) / prime)
+        pivots[rank] = column
+        rank += 1
+    return pivots, rank

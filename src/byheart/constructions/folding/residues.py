@@ -1,0 +1,79 @@
+"""Linear systems modulo R, whatever R: prime by prime, and for powers of a prime digit by digit (Hensel).
+
+A·t ≡ e modulo p^k is solved by t = Σ p^i t_i with A·t_i ≡ (e − A·(t_0 + … + p^(i−1) t_(i−1)))/p^i modulo p; solutions
+modulo the prime powers that divide R are put together by the Chinese remainder theorem. So one elimination per prime
+factor is enough, and the system is solvable for every e as soon as the rows of A are independent modulo each of them.
+Columns without a pivot are free: they are given random digits, so that solving again gives another solution.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from byheart.constructions.folding import gf2, gfp
+from byheart.constructions.folding.radix import factors
+from byheart.tasks.checks import Ids
+
+
+@dataclass(frozen=True, eq=False)
+class System:
+    """A [rows, columns] with its eliminations, one for each prime factor of R."""
+
+    A: Ids
+    radix: int
+    binary: gf2.Reduced | None
+    odd: tuple[gfp.Reduced, ...]
+
+    @property
+    def deficit(self) -> int:
+        """Rows that depend on others, modulo the prime that has most of them."""
+        return max(reduced.deficit for reduced in (self.binary, *self.odd) if reduced is not None)
+
+    @property
+    def unlikely(self) -> int:
+        """A random right-hand side can be met once in so many."""
+        powers = factors(self.radix)
+        binary = 1 if self.binary is None else 1 << powers[2] * self.binary.deficit
+        return binary * math.prod(int(r.prime ** (powers[r.prime] * r.deficit)) for r in self.odd)
+
+    def solve(self, e: Ids, rng: np.random.Generator) -> Ids | None:
+        """t [columns] with A·t ≡ e modulo R, free cells random; None if there is none."""
+        values = np.zeros(self.A.shape[1], dtype=np.int64)
+        for prime, power in factors(self.radix).items():
+            modulus = prime**power
+            found = self._power(prime, power, e, rng)
+            if found is None:
+                return None
+            others = self.radix // modulus
+            values += found * (others * pow(others, -1, modulus) % self.radix if others > 1 else 1)
+        return values % self.radix
+
+    def _power(self, prime: int, power: int, e: Ids, rng: np.random.Generator) -> Ids | None:
+        """t with A·t ≡ e modulo prime^power."""
+        rest, values = e.copy(), np.zeros(self.A.shape[1], dtype=np.int64)
+        for place in range(power):
+            digit = self._prime(prime, rest, rng)
+            if digit is None:
+                return None
+            values += digit * prime**place
+            if place + 1 < power:
+                rest = (rest - self.A @ digit) // prime
+        return values
+
+    def _prime(self, prime: int, e: Ids, rng: np.random.Generator) -> Ids | None:
+        """t with A·t ≡ e modulo prime."""
+        shape = self.A.shape[1:]
+        if prime == 2:
+            assert self.binary is not None
+            bits = gf2.solve(self.binary, e, rng.integers(0, 2, size=shape, dtype=np.uint8))
+            return None if bits is None else bits.astype(np.int64)
+        reduced = next(reduced for reduced in self.odd if reduced.prime == prime)
+        return gfp.solve(reduced, e, rng.integers(0, prime, size=shape))
+
+
+def eliminate(A: Ids, radix: int) -> System:
+    """One elimination for each prime factor of ``radix``."""
+    primes = factors(radix)
+    binary = gf2.reduce(A) if 2 in primes else None
+    return System(A, radix, binary, tuple(gfp.reduce(A, prime) for prime in primes if prime > 2))
