@@ -139,6 +139,11 @@ def test_softmax_networks(tmp_path: Path) -> None:
     labels = QueryLabels(contexts=contexts, queries=queries, labels=[0, 0], label_count=2)
     assert asked(two, labels, tmp_path)["verdict"] == "right"
     assert asked(two, labels.with_answers([0, 1]), tmp_path)["wrong"] == 1
+    vectors = targets.with_answers([[0.5, 0.375], [third, 0.75 * third]])
+    assert asked(two, vectors, tmp_path)["verdict"] == "right"
+    assert asked(two, vectors.with_answers([[0.5, 0.375], [third, 0.76 * third]]), tmp_path)["wrong"] == 1
+    with pytest.raises(ValueError, match="zip"):
+        asked(two, targets, tmp_path)
     tie = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=np.array([[[1.0, 1.0]]]))
     assert asked(tie, labels, tmp_path)["right"] == 0
 

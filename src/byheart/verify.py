@@ -8,7 +8,7 @@ where that is proved. Numbers are integers over common denominators; exp and log
 - **exact** networks (integer weights): rational numbers; right is what equals the label. Behind softmax attention
   outputs are real numbers: they are enclosed, and right is what lies within 1/2 of the label.
 - **softmax** networks (float64 weights, meant as real numbers): outputs are enclosed. Right is, all over enclosures, a
-  label whose logit is the largest, a target nearer than the tolerance; and distributions, all together, whose average
+  label whose logit is the largest, targets nearer than the tolerance; and distributions, all together, whose average
   divergence from the network's is less than the tolerance.
 - **transformer** networks (float32, float64): what *floating point* gives. Every sum is computed in integers, and shown
   to be the same in IEEE arithmetic in any order, with fused products or without: all terms are multiples of some 2^e,
@@ -337,8 +337,8 @@ def layered(config: Json, tensors: Json, task: Json, limit: Fraction) -> Callabl
         if asks == "labels":
             gaps = [rows[0][wanted] - v for j, v in enumerate(rows[0]) if j != wanted]
             return [(None, wanted, decided(min(gaps, default=math.inf), 2 * error))]
-        [[value]] = rows
-        return [(None, wanted, decided(limit - abs(Fraction(value, den) - Fraction(wanted)), Fraction(error, den)))]
+        off = max(abs(Fraction(v, den) - Fraction(w)) for v, w in zip(rows[0], leaves(wanted), strict=True))
+        return [(None, wanted, decided(limit - off, Fraction(error, den)))]
 
     return ask
 

@@ -26,9 +26,10 @@ def test_mahdavi_2024() -> None:
 
 
 def test_mahdavi_2024_with_wider_values() -> None:
-    """As above with d_v = 2: a head has 36 + 12 + 2 = 50. 5·50 = 250."""
+    """As above with d_v = 2: a head has 36 + 6·2 + 2·2 = 52. 5·52 = 260. With d_v = 7: 36 + 6·6 + 6·7 = 114."""
     size = Size(examples=10, length=4, labels=2, vocab=9, dim=6)
-    assert value("mahdavi-2024-next-token", size, Letters(head_dim=3, value_dim=2)) == 250
+    assert value("mahdavi-2024-next-token", size, Letters(head_dim=3, value_dim=2)) == 260
+    assert value("mahdavi-2024-next-token", size, Letters(head_dim=3, value_dim=7)) == 5 * 114
 
 
 def test_kajitsuka_sato_2024() -> None:

@@ -49,7 +49,7 @@ class Letters:
     head_dim: int | None = None
     """d_h: rows of a head's query and key maps."""
     value_dim: int | None = None
-    """d_v: rows of a head's value map."""
+    """d_v: real numbers in an answer, where it is a vector."""
     bits: int | None = None
     """b: bits that store one parameter."""
     radius: float | None = None

@@ -76,8 +76,8 @@ class Embed:
     """n: tokens in a context."""
     examples: int = 200
     """N: contexts, spread evenly over the texts."""
-    layer: Literal["static", "positioned", "contextual"] = "contextual"
-    """Vectors of the embedding table, with positions, or of the last layer."""
+    layer: Literal["static", "positioned", "1", "2", "3", "4", "5", "contextual"] = "contextual"
+    """Vectors of the embedding table, with positions, or as a layer writes them; contextual: the last of six."""
     labels: int = 10
     """C: the answers are random labels out of so many."""
     real: bool = False
