@@ -7,7 +7,16 @@ import pytest
 
 from byheart.constructions import vardi_2022
 from byheart.constructions.gadgets import contextual, tokens
-from byheart.networks.exact import Affine, Embedding, ExactNetwork, FeedForward, Flatten, Positions, UniformAttention
+from byheart.networks.exact import (
+    Affine,
+    Embedding,
+    ExactNetwork,
+    FeedForward,
+    Flatten,
+    Positions,
+    TokenSum,
+    UniformAttention,
+)
 
 Row = list[Fraction]
 
@@ -42,6 +51,8 @@ def step(layer: object, stream: list[Row]) -> list[Row]:
             head = [sum((int(w) * z for w, z in zip(row, mean, strict=True)), Fraction(0)) for row in W_V]
             back = [sum((int(w) * z for w, z in zip(row, head, strict=True)), Fraction(0)) for row in W_O]
             return [[z + extra for z, extra in zip(row, back, strict=True)] for row in stream]
+        case TokenSum():
+            return [[z + 2 * sum(row[i] for row in stream) for i, z in enumerate(own)] for own in stream]
         case Flatten():
             return [[z for row in stream for z in row]]
         case _:

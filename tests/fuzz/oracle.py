@@ -56,8 +56,8 @@ def _layer(layer: Any, Z: Array, mpmath: Any) -> Array:
     match layer:
         case exact.Embedding():
             return np.array([[mpmath.mpf(int(x)) for x in layer.W_E[int(token[0])]] for token in Z], dtype=object)
-        case exact.Positions():
-            return Z + layer.W_pos
+        case exact.Positions() | exact.TokenSum():
+            return Z + (layer.W_pos if isinstance(layer, exact.Positions) else 2 * Z.sum(axis=0))
         case exact.Flatten():
             return Z.reshape(1, -1)
         case exact.Residual():

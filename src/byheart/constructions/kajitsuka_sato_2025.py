@@ -10,6 +10,9 @@ The network is that of :mod:`.gadgets.contextual` with grouped bit extraction
 (r, δ)-separation is not needed: floats are read as exact points of a grid (:mod:`.gadgets.grid`), so
 different tokens are always told apart, at six parameters per bit of the grid.
 
+The attention only averages, so the same holds for Deep Sets, as the paper remarks: ``mixing="sum"`` puts a sum over all
+tokens in its place. It is the same network, number by number, less the attention's two parameters.
+
 Where we differ from the paper: the step function that finds a key's group is one wide layer instead of a narrow deep
 chain (8 instead of about 40 parameters per group), so the width is not constant. The parameters are fewer, of the same
 order.
@@ -20,11 +23,11 @@ order.
 2641
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from byheart.constructions.construction import Reading
 from byheart.constructions.gadgets import contextual, lookup
-from byheart.constructions.gadgets.sizes import Engine
+from byheart.constructions.gadgets.sizes import Engine, Mixing
 from byheart.tasks.theorems import of_sequences
 
 NAME = "kajitsuka-sato-2025"
@@ -36,6 +39,8 @@ class Settings(Reading):
 
     bits: int | None = None
     """At most this many bits in any weight, sign included (default: as many as make it smallest)."""
+    mixing: Mixing = "attention"
+    """Uniform attention, or a sum over tokens in its place, without parameters (Deep Sets)."""
 
 
 def extraction(bits: int | None) -> Engine:
@@ -51,7 +56,7 @@ def extraction(bits: int | None) -> Engine:
 
 
 CONSTRUCTION = contextual.construction(
-    lambda settings: extraction(settings.bits),
+    lambda settings: replace(extraction(settings.bits), mixing=settings.mixing),
     name=NAME,
     paper="Kajitsuka & Sato 2025",
     summary="FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq",

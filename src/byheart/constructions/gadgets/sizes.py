@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from byheart.constructions.gadgets import grid, hashing
 from byheart.constructions.gadgets.demand import Demand
 from byheart.constructions.plan import Shape
 from byheart.networks.exact import Affine, Integers
 from byheart.tasks.checks import Ids
+
+Mixing = Literal["attention", "sum"]
 
 
 class Stage(Protocol):
@@ -30,6 +32,8 @@ class Engine:
     token_stage: Callable[[int, int, int, int], Stage]
     fold_labels: bool
     """Whether the label stage wants its keys folded into a small range first."""
+    mixing: Mixing = "attention"
+    """What tells a token of all others: uniform attention, or a plain sum."""
 
 
 @dataclass(frozen=True)
