@@ -17,9 +17,9 @@ from scipy.optimize import curve_fit
 from tables import OUT, parser, table
 
 from byheart.constructions import build, kajitsuka_sato_2024, kim_2023
-from byheart.constructions.gadgets.confused import confused_by
+from byheart.constructions.gadgets.confused import confused_by, random_heads
 from byheart.lab.quantiles import student_quantile
-from byheart.networks.exact import HardmaxAttention, Integers, integers
+from byheart.networks.exact import Integers, integers
 from byheart.report.precision import Needed, draw_precision
 from byheart.tasks import SeqToSeq, random_seq_to_seq
 
@@ -120,7 +120,7 @@ def hardmax(options: argparse.Namespace) -> None:
     )
     rng = np.random.default_rng(0)
     for H, d, n in ((2, 2, 4), (3, 1, 5)) if options.tiny else ((1, 1, 4), (8, 4, 4), (64, 16, 8), (512, 64, 32)):
-        heads = [HardmaxAttention(*(integers(rng.integers(-9, 10, (d, d)).tolist()) for _ in "QKVO")) for _ in range(H)]
+        heads = random_heads(H, d, rng)
         base, step = (integers(rng.integers(1, 10, d).tolist()) for _ in range(2))
         began = time.perf_counter()
         first, second = confused_by(heads, n, base, step)

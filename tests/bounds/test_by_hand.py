@@ -129,6 +129,32 @@ def test_counting() -> None:
     assert value("counting-seq-to-seq", size, Letters(bits=4)) == 23
 
 
+def test_facts() -> None:
+    """N = 100 facts, C = 8: linear orders are 100; 100·3/3.6 bits; R = 4: dimension 4 log 25, times 25 subjects."""
+    size = Size(examples=100, length=2, labels=8, vocab=30, dim=6)
+    names = ("nichani-2024-facts", "dugan-2025-facts", "yu-gao-zhang-2025-upper", "yu-gao-zhang-2025-lower")
+    assert [value(name, size, Letters()) for name in names] == [100] * 4
+    assert value("morris-2025-trained", size, Letters()) == pytest.approx(300 / 3.6)
+    assert value("ravfogel-2026-facts", size, Letters(relations=4)) == pytest.approx(100 * math.log(25))
+    for side in ("upper", "lower"):
+        assert value(f"giorlandino-2026-{side}", size, Letters()) == pytest.approx(200 * math.log(100))
+
+
+def test_statements() -> None:
+    """log 100 = 4.6 units wide, no more than d; 4 log 25 dimensions; a hundred tokens of a prompt; and no number."""
+    size = Size(examples=100, length=2, labels=8, vocab=30, dim=6)
+    found = {entry.name: entry.answer(size, Letters(relations=4)).parameters for entry in STATEMENTS}
+    assert found == {
+        "egosi-2025-width": pytest.approx(math.log(100)),
+        "meyer-2025-prompt": 100,
+        "park-2026-floats": None,
+        "ravfogel-2026-dimension": pytest.approx(4 * math.log(25)),
+        "xu-2026-adapters": None,
+    }
+    assert STATEMENTS[0].answer(replace(size, dim=3)).parameters == 3
+    assert STATEMENTS[3].answer(size).reason == "needs: relations"
+
+
 def test_every_bound_has_been_worked_out_by_hand() -> None:
     """The list of the tests above; whoever adds a bound adds its test."""
     assert set(BY_NAME) == {
@@ -160,29 +186,3 @@ def test_every_bound_has_been_worked_out_by_hand() -> None:
         "giorlandino-2026-lower",
         "morris-2025-trained",
     }
-
-
-def test_facts() -> None:
-    """N = 100 facts, C = 8: linear orders are 100; 100·3/3.6 bits; R = 4: dimension 4 log 25, times 25 subjects."""
-    size = Size(examples=100, length=2, labels=8, vocab=30, dim=6)
-    names = ("nichani-2024-facts", "dugan-2025-facts", "yu-gao-zhang-2025-upper", "yu-gao-zhang-2025-lower")
-    assert [value(name, size, Letters()) for name in names] == [100] * 4
-    assert value("morris-2025-trained", size, Letters()) == pytest.approx(300 / 3.6)
-    assert value("ravfogel-2026-facts", size, Letters(relations=4)) == pytest.approx(100 * math.log(25))
-    for side in ("upper", "lower"):
-        assert value(f"giorlandino-2026-{side}", size, Letters()) == pytest.approx(200 * math.log(100))
-
-
-def test_statements() -> None:
-    """log 100 = 4.6 units wide, no more than d; 4 log 25 dimensions; a hundred tokens of a prompt; and no number."""
-    size = Size(examples=100, length=2, labels=8, vocab=30, dim=6)
-    found = {entry.name: entry.answer(size, Letters(relations=4)).parameters for entry in STATEMENTS}
-    assert found == {
-        "egosi-2025-width": pytest.approx(math.log(100)),
-        "meyer-2025-prompt": 100,
-        "park-2026-floats": None,
-        "ravfogel-2026-dimension": pytest.approx(4 * math.log(25)),
-        "xu-2026-adapters": None,
-    }
-    assert STATEMENTS[0].answer(replace(size, dim=3)).parameters == 3
-    assert STATEMENTS[3].answer(size).reason == "needs: relations"

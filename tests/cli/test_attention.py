@@ -38,6 +38,35 @@ def test_random_queries(work: Path, run: Run, flags: list[object], kind: type, s
     assert run("task", "show", "q.jsonl", "--json").json["size"]["examples"] == 13
 
 
+def test_two_sequences_that_hardmax_heads_confuse(work: Path, run: Run) -> None:
+    """A task of two examples: refused with hardmax attention, certified with softmax."""
+    said = run("task", "confused", "--length", 6, "--dim", 2, "--heads", 5, "-o", "c.npz")
+    assert said.code == 0
+    assert "all of 5 random hardmax heads give the last token the same in both sequences" in said.out
+    task = load("c.npz")
+    first, second = ({tuple(token) for token in sequence} for sequence in task.inputs.tolist())
+    assert (len(first), len(second), len(first & second)) == (6, 6, 4)
+    build = ("build", "kajitsuka-sato-2024", "--task", "c.npz", "-o", "net", "--attention")
+    assert "one hardmax layer confuses example 0, position 5 with example 1" in run(*build, "hardmax").complaint
+    assert run(*build, "softmax").code == 0
+    assert run("certify", "net", "--task", "c.npz").code == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--length", 3], "length is 3; expected 4 or more"),
+        (["--length", 10**9], "8 heads of dimension 1, 1,000,000,000 tokens would take"),
+        (["--dim", 0], "dim is 0; expected at least 1"),
+        (["--heads", 0], "heads is 0; expected at least 1"),
+        (["--seed", -1], "seed is -1; expected a whole number"),
+    ],
+)
+def test_confused_refuses(work: Path, run: Run, flags: list[object], complaint: str) -> None:
+    assert complaint in run("task", "confused", *flags, "-o", "c.npz").complaint
+    assert not Path("c.npz").exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [

@@ -399,7 +399,7 @@ THEOREMS = (
         says="no layer of hardmax heads, however many, tells all sequences apart",
         assumes="a layer of hardmax heads",
         limits="one layer",
-        shown_by="byheart build kajitsuka-sato-2024 --attention hardmax",
+        shown_by="byheart task confused --heads 8 -o c.npz (and build with --attention hardmax or softmax)",
     ),
     Theorem(
         "universal approximation",

@@ -44,6 +44,7 @@ from byheart.constructions.gadgets.heads import Dependent, random_head, saturati
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity, check_consistent
 from byheart.constructions.gadgets.linear import Factored, check_system, factor, refine
 from byheart.constructions.plan import Part, Plan
+from byheart.constructions.theorem import QUERIES, Theorem
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.balls import residual
@@ -328,6 +329,24 @@ def _limit(task: QueryTask, sizes: Sizes) -> tuple[int, str]:
     return limit, f"{limit}: the context's tokens are dependent, of rank {rank}"
 
 
+THEOREMS = (
+    Theorem(
+        "Theorem 1",
+        says="H heads fit any H(r − 1) + 1 targets in R^{d_v}, r = min(n, d_h): Θ(H d (d_h + d_v)) parameters",
+        assumes="n < d, every context of rank n, every n queries independent (every Q < n: r = min(n, d_h, Q))",
+        limits="one attention layer of H heads, no feed-forward layer",
+        task=QUERIES,
+        stated={"way": "saturated"},
+        ours={"way": "generic"},
+    ),
+    Theorem(
+        "tightness",
+        says="with one context for all examples no attention gives its features a rank above H(n − 1) + 1",
+        assumes="all examples share their context",
+        limits="one attention layer of H heads",
+        shown_by="byheart build mahdavi-2024 --way generic --heads 4 on H(n − 1) + 2 examples, which proves it",
+    ),
+)
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Mahdavi, Liao & Thrampoulidis 2024",
@@ -337,6 +356,7 @@ CONSTRUCTION = Construction(
     build=build,
     orders=dict.fromkeys(("query-labels", "query-targets"), "O(d²N/n)"),
     hypotheses=hypotheses,
+    theorems=THEOREMS,
     colour="#4f7f9f",
     flags="--heads 20 --way generic",
 )

@@ -45,6 +45,15 @@ def on_a_line(length: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (*shared, 1, length), (*shared, 2, length - 1)
 
 
+def random_heads(count: int, dim: int, rng: np.random.Generator) -> list[HardmaxAttention]:
+    """Heads of dimension ``dim`` whose weights are whole numbers up to 9."""
+
+    def draw() -> Integers:
+        return integers(rng.integers(-9, 10, (dim, dim)).tolist())
+
+    return [HardmaxAttention(W_Q=draw(), W_K=draw(), W_V=draw(), W_O=draw()) for _ in range(count)]
+
+
 def confused_by(
     heads: Sequence[HardmaxAttention], length: int, base: Integers, step: Integers
 ) -> tuple[Integers, Integers]:
