@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.constructions.gadgets.confused import confused, confused_by, on_a_line
+from byheart.constructions.gadgets.confused import confused, confused_by, confused_by_all, on_a_line
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, HardmaxAttention, evaluate, integers, reference
 from byheart.networks.softmax import SoftmaxNetwork
@@ -107,9 +107,9 @@ def test_three_tokens_on_a_line_are_told_apart_by_three_heads() -> None:
     one = [[1]]
     heads = [head_of([[sign]], one, one, one) for sign in (1, -1, 0)]
     tokens = integers([[token] for token in range(1, 7)])
-    assert confused(heads, tokens, 3) is None
-    assert confused(heads[:2], tokens, 3) is not None
-    assert confused(heads, tokens, 4) is not None
+    assert confused_by_all(heads, tokens, 3) is None
+    assert confused_by_all(heads[:2], tokens, 3) is not None
+    assert confused_by_all(heads, tokens, 4) is not None
     with pytest.raises(BadInput, match=r"^length is 3; expected 4 or more: three tokens on a line can be told apart$"):
         on_a_line(3)
 
@@ -128,7 +128,7 @@ def test_one_head_confuses_three_tokens_too(data: st.DataObject, d: int, d_h: in
     head = head_of(*(data.draw(matrix(*size)) for size in ((d_h, d), (d_h, d), (values, d), (d, values))))
     base, step = integers(data.draw(vector(d))), integers(data.draw(vector(d).filter(any)))
     tokens = integers([base + place * step for place in range(4)])
-    found = confused([head], tokens, length)
+    found = confused(head, tokens, length)
     assert found is not None
     one, other = found
     assert len(one) == len(other) == length
@@ -142,7 +142,7 @@ def test_the_largest_token_hides_the_others() -> None:
     """Scores y·y_j with y > 0: from 1 one sees the largest, 2 in both (1, 1, 2) and (1, 2, 2); 1 + 2 = 3."""
     one = [[1]]
     head, tokens = head_of(one, one, one, one), integers([[1], [2], [3], [4]])
-    assert confused([head], tokens, 3) == ((0, 0, 1), (0, 1, 1))
+    assert confused(head, tokens, 3) == ((0, 0, 1), (0, 1, 1))
     assert first_streams(head, tokens[np.array([[0, 0, 1], [0, 1, 1]])]) == [[3], [3]]
 
 
@@ -150,27 +150,27 @@ def test_equal_scores_show_the_mean() -> None:
     """W_Q = 0: from 1 one sees the mean, so {1, 1, 3} and {1, 2, 2} are confused: 1 + 5/3 = 8/3."""
     one = [[1]]
     head, tokens = head_of([[0]], one, one, one), integers([[1], [2], [3], [4]])
-    assert confused([head], tokens, 3) == ((0, 0, 2), (0, 1, 1))
+    assert confused(head, tokens, 3) == ((0, 0, 2), (0, 1, 1))
     assert first_streams(head, tokens[np.array([[0, 0, 2], [0, 1, 1]])]) == [[Fraction(8, 3)]] * 2
 
 
 def test_none_where_there_is_none() -> None:
     """Two tokens, and the mean: 0/1, 1/1, 1/2 are all different. Nor is there anything to confuse with one token."""
     one = [[1]]
-    assert confused([head_of([[0]], one, one, one)], integers([[0], [1]]), 2) is None
-    assert confused([head_of(one, one, one, one)], integers([[1]]), 3) is None
-    assert confused([head_of(one, one, one, one)], integers([[1], [2], [3], [4]]), 1) is None
+    assert confused(head_of([[0]], one, one, one), integers([[0], [1]]), 2) is None
+    assert confused(head_of(one, one, one, one), integers([[1]]), 3) is None
+    assert confused(head_of(one, one, one, one), integers([[1], [2], [3], [4]]), 1) is None
 
 
 @pytest.mark.parametrize("W_V", [[[0]], [[1]]])
 def test_a_head_that_adds_nothing(W_V: list[list[int]]) -> None:
     """W_O W_V = 0: the first two sequences are confused."""
     head = head_of([[1]], [[1]], W_V, [[1 - W_V[0][0]]])
-    assert confused([head], integers([[1], [2]]), 2) == ((0, 0), (0, 1))
+    assert confused(head, integers([[1], [2]]), 2) == ((0, 0), (0, 1))
 
 
 def test_weights_that_leave_64_bits() -> None:
     """Scores are compared as whole numbers, whatever their size: 2^80·y·y_j."""
     big = [[1 << 80]]
-    assert confused([head_of(big, big, big, big)], integers([[-1], [1]]), 3) == ((0, 0, 0), (0, 0, 1))
-    assert confused([head_of(big, [[-(1 << 80)]], big, big)], integers([[-1], [1]]), 3) == ((0, 0, 1), (0, 1, 1))
+    assert confused(head_of(big, big, big, big), integers([[-1], [1]]), 3) == ((0, 0, 0), (0, 0, 1))
+    assert confused(head_of(big, [[-(1 << 80)]], big, big), integers([[-1], [1]]), 3) == ((0, 0, 1), (0, 1, 1))

@@ -17,8 +17,8 @@ The norms and distances of the tokens are free: any r and δ with (n + 1)·δ �
 apart. n ≥ 4 is needed: on a line the largest, the smallest and the mean of three tokens, one of them known, give the
 others, so that three hardmax heads tell all such sequences apart, unless the token 0 asks.
 
-:func:`confused` looks for two sequences over any tokens. Off a line there need not be any (means tell sequences of
-affinely independent tokens apart: Kajitsuka & Sato 2025).
+:func:`confused` looks for two sequences over any tokens, :func:`confused_by_all` for two that several heads confuse.
+Off a line there need not be any (means tell sequences of affinely independent tokens apart: Kajitsuka & Sato 2025).
 """
 
 from collections.abc import Sequence
@@ -29,6 +29,7 @@ import numpy as np
 
 from byheart.errors import BadInput
 from byheart.networks.exact import HardmaxAttention, Integers, integers
+from byheart.tasks.checks import Ids
 
 Average = tuple[Fraction, ...]
 
@@ -78,23 +79,27 @@ def confused_by(
     return first, second
 
 
-def confused(
-    heads: Sequence[HardmaxAttention], tokens: Integers, length: int
-) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Two sequences of ``length`` tokens, as indices into ``tokens`` [K, d], whose first token gets the same streams.
+def confused(layer: HardmaxAttention, tokens: Ids, length: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Two sequences of ``length`` tokens, as indices into ``tokens`` [K, d], whose first token has the same stream.
 
-    They hold different tokens, and the same first one; a token may occur twice. Every head is asked on its own. None if
-    no two sequences are confused.
+    They hold different tokens, and the same first one; a token may occur twice. None if no two sequences are confused.
 
     >>> one = integers([[1]])
-    >>> confused([HardmaxAttention(one, one, one, one)], integers([[1], [2], [3], [4]]), 3)
+    >>> confused(HardmaxAttention(one, one, one, one), np.array([[1], [2], [3], [4]]), 3)
     ((0, 0, 1), (0, 1, 1))
     """
+    return confused_by_all([layer], tokens, length)
+
+
+def confused_by_all(
+    heads: Sequence[HardmaxAttention], tokens: Ids, length: int
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The same for several heads, each of which adds the same to the first token's stream in both sequences."""
     for own in range(len(tokens)):
         seen: dict[tuple[Average, ...], tuple[int, ...]] = {}
         for others in combinations_with_replacement(range(len(tokens)), length - 1):
             sequence = (own, *others)
-            stream = tokens[list(sequence)]
+            stream = tokens[list(sequence)].astype(object)
             first = seen.setdefault(tuple(_attended(head, stream) for head in heads), sequence)
             if first != sequence:
                 return first, sequence
