@@ -5,9 +5,10 @@
 runs one section alone.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from checking import certified
@@ -25,9 +26,12 @@ from byheart.tasks import (
     random_next_token,
     random_queries,
 )
+from byheart.tasks.checks import Floats
 from byheart.tasks.corpus import corpus_distribution, entropy_bound
 from byheart.tasks.docstrings import library_docstrings
-from byheart.tasks.embeddings import token_vectors
+from byheart.tasks.embeddings import Layer, token_vectors
+from byheart.tasks.kruskal import Kruskal, kruskal
+from byheart.tasks.ranks import context_ranks
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,38 @@ def beyond(sizes: Queries, most: int) -> None:
         build("mahdavi-2024", more, settings=sizes.settings(sizes.length, "generic"))
     except BeyondCapacity as refusal:
         OUT.print(f"N = {most + 1}: {prove_out_of_reach(refusal.network, more)}", "")
+
+
+def vectors(tiny: bool) -> None:
+    """Targets of d_v numbers, every coordinate enclosed; and queries whose Kruskal rank is less than n."""
+    H, n, d = (2, 3, 5) if tiny else (10, 16, 32)
+    rows = table(
+        f"mahdavi-2024, saturated: d = {d}, n = d_h = {n}, contexts of their own, tolerance 1e-6",
+        *("d_v", "Kruskal rank of the queries", "r", "N = H(r − 1) + 1", "H", "parameters", "H·d·(d_h + d_v)"),
+        *("coordinates", "errors at most", "certified", "built in", "certified in"),
+    )
+    for target_dim, rank in ((1, d), (4, d), (2 * d, d), (4, n // 2 + 1), (4, 2)):
+        N, rng = H * (min(n, rank) - 1) + 1, np.random.default_rng(0)
+        queries = rng.standard_normal((N, rank)) if rank == d else low_rank(N, rank, d, rng)
+        contexts, targets = rng.random((N, n, d)), rng.random((N, target_dim))
+        task = QueryTargets(contexts=contexts, queries=queries, targets=targets)
+        built = build("mahdavi-2024", task)
+        certificate, seconds = certified(built, task, tolerance=1e-6)
+        heads = built.chosen["heads"]
+        assert isinstance(heads, int)
+        rows.add_row(
+            *(str(target_dim), str(rank), str(built.chosen["r"]), str(N), str(heads), f"{built.account.dense:,}"),
+            *(f"{heads * d * (n + target_dim):,}", f"{certificate.checked:,}"),
+            *(certificate.found.removeprefix("errors at most "), "yes" if certificate.certified else "NO"),
+            *(f"{built.seconds:.1f} s", f"{seconds:.1f} s"),
+        )
+    OUT.print(rows, "")
+
+
+def low_rank(examples: int, rank: int, dim: int, rng: np.random.Generator) -> Floats:
+    """Vectors in a space of ``rank`` dimensions, exactly: whole numbers, any ``rank`` of them all but surely free."""
+    left, right = rng.integers(-999, 1000, (examples, rank)), rng.integers(-999, 1000, (rank, dim))
+    return (left @ right).astype(np.float64)
 
 
 def dana(tiny: bool) -> None:
@@ -198,7 +234,37 @@ def real_vectors(tiny: bool) -> None:
     OUT.print(rows, "")
 
 
-SECTIONS: tuple[Callable[[bool], None], ...] = (mahdavi, dana, bottleneck, madden, real_vectors)
+def layers(tiny: bool) -> None:
+    """The same assumptions behind every layer of the encoder, with the bounds found; needs the extra "embeddings"."""
+    N, length = (3, 4) if tiny else (200, 16)
+    rows = table(
+        f"Every layer of a sentence model (d = 384), N = {N} contexts of n = {length} tokens of documentation strings",
+        *("vectors", "contexts of rank n", "Kruskal rank of the queries", "of all tokens and queries", "all tokens"),
+        *("general position", "in"),
+    )
+    texts = docstrings()[:20] if tiny else docstrings()
+    for layer in get_args(Layer):
+        began = time.perf_counter()
+        try:
+            found = token_vectors(texts, length=length, layer=layer, examples=N)
+        except BadInput as missing:
+            OUT.print(f"skipped: {missing}", "")
+            return
+        ranks, dim = context_ranks(found.vectors).ranks, found.queries.shape[1]
+        every = np.unique(np.vstack([found.vectors.reshape(-1, dim), found.queries]), axis=0)
+        queries, tokens = kruskal(found.queries), kruskal(every, wanted=min(dim, len(every)))
+        rows.add_row(
+            *(layer, f"{(ranks == length).sum()} of {N}", _between(queries), _between(tokens), f"{len(every):,}"),
+            *(tokens.verdict(min(dim, len(every))).answer, f"{time.perf_counter() - began:.0f} s"),
+        )
+    OUT.print(rows, "")
+
+
+def _between(known: Kruskal) -> str:
+    return f"{known.lower}" if known.exact else f"{known.lower} to {known.upper}"
+
+
+SECTIONS: tuple[Callable[[bool], None], ...] = (mahdavi, vectors, dana, bottleneck, madden, real_vectors, layers)
 
 if __name__ == "__main__":
     chosen = parser(__doc__, SECTIONS).parse_args()

@@ -6,6 +6,7 @@ runs one section alone, and draws it.
 """
 
 import argparse
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from scipy.optimize import curve_fit
 from tables import OUT, parser, table
 
 from byheart.constructions import build, kajitsuka_sato_2024, kim_2023
+from byheart.constructions.gadgets.confused import confused_by, random_heads
 from byheart.lab.quantiles import student_quantile
+from byheart.networks.exact import Integers, integers
 from byheart.report.precision import Needed, draw_precision
 from byheart.tasks import SeqToSeq, random_seq_to_seq
 
@@ -109,7 +112,35 @@ def precision(options: argparse.Namespace) -> None:
         OUT.print(f"drew {options.plot}")
 
 
-SECTIONS: tuple[Callable[[argparse.Namespace], None], ...] = (kim, precision)
+def hardmax(options: argparse.Namespace) -> None:
+    """Two sequences that H hardmax heads confuse, all at once, in exact arithmetic; and one softmax head does not."""
+    rows = table(
+        "kajitsuka-sato-2024: two sequences of n different tokens, all but two shared, and H random hardmax heads",
+        *("H", "d", "n", "tokens that differ", "heads that confuse them", "in", "softmax averages apart by"),
+    )
+    rng = np.random.default_rng(0)
+    for H, d, n in ((2, 2, 4), (3, 1, 5)) if options.tiny else ((1, 1, 4), (8, 4, 4), (64, 16, 8), (512, 64, 32)):
+        heads = random_heads(H, d, rng)
+        base, step = (integers(rng.integers(1, 10, d).tolist()) for _ in range(2))
+        began = time.perf_counter()
+        first, second = confused_by(heads, n, base, step)
+        seconds = time.perf_counter() - began
+        differ = len({tuple(token) for token in first.tolist()} - {tuple(token) for token in second.tolist()})
+        rows.add_row(*map(str, (H, d, n, differ, H)), f"{seconds:.2f} s", f"{_apart(first, second, step):.2g}")
+    OUT.print(rows)
+
+
+def _apart(first: Integers, second: Integers, step: Integers) -> float:
+    """How far apart, in steps, a softmax head puts its two averages if the scores of neighbours differ by 1."""
+    means = []
+    for tokens in (first, second):
+        places = np.array([(token - first[0]) @ step / (step @ step) for token in tokens], np.float64)
+        weights = np.exp(places - places.max())
+        means.append(float(weights @ places / weights.sum()))
+    return abs(means[0] - means[1])
+
+
+SECTIONS: tuple[Callable[[argparse.Namespace], None], ...] = (kim, precision, hardmax)
 
 if __name__ == "__main__":
     arguments = parser(__doc__, SECTIONS)

@@ -12,6 +12,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 COLUMNS = {
     "attention": [
         ["context", "way", "d_h", "promised", "condition", "errors at most", "certified", "rank"],
+        ["d_v", "Kruskal rank of the queries", "N = H(r − 1) + 1", "parameters", "coordinates", "certified"],
         ["N = H·d_h + d", "parameters", "smallest margin", "certified"],
         ["best encoder", "divergence", "certified below", "excess"],
         ["needed by any model", "entropy of the data", "loss above it, at most", "certified"],
@@ -31,6 +32,7 @@ COLUMNS = {
     "contextual": [
         ["n", "N = 5", "N = 10", "N = 20", "slowest"],
         ["sequences", "n", "ω", "units", "gentle", "paper", "certified, with bits"],
+        ["H", "d", "n", "heads that confuse them", "softmax averages apart by"],
     ],
     "dana": [
         ["model_dim", "heads", "published", "here", "gap", "all contexts"],

@@ -30,6 +30,7 @@ from byheart.networks.exact import (
     HardmaxAttention,
     Layer,
     SoftmaxAttention,
+    TokenSum,
     UniformAttention,
     integers,
 )
@@ -90,6 +91,8 @@ LAYERS: dict[str, tuple[Layer, list[list[int]]]] = {
     "halves": (FeedForward((Affine(integers([[6]]), integers([2]), shift=1),)), [[1, 4], [4, 4], [7, 1]]),
     # Sequences (0, 1), (1, 1), (2, 0): twice the means 1/2, 1, 1 are added.
     "mean": (UniformAttention(W_V=ONE, W_O=integers([[2]])), [[1, 2], [3, 3], [4, 2]]),
+    # Twice the sums 1, 2, 2 are added.
+    "sum": (TokenSum(), [[2, 3], [5, 5], [6, 4]]),
     # Queries of 0 see both alike, others see the largest.
     "hardmax": (HardmaxAttention(ONE, ONE, W_V=ONE, W_O=integers([[2]])), [[1, 3], [3, 3], [6, 2]]),
     "causal": (HardmaxAttention(ONE, ONE, W_V=ONE, W_O=integers([[2]]), causal=True), [[0, 3], [3, 3], [6, 2]]),
@@ -113,6 +116,16 @@ def test_exact_layers(name: str, tmp_path: Path) -> None:
         1,
         [(2, 1, labels[2][1] + 1)],
     )
+
+
+def test_a_sum_behind_attention_is_over_all_tokens(tmp_path: Path) -> None:
+    """(1, 3): the mean 2 makes (3, 5) of it; 5 + 2·8 = 21 stands at the last position, 3 + 2·8 = 19 at the first."""
+    layers = UniformAttention(ONE, ONE), TokenSum()
+    network = ExactNetwork(layers, inputs="tokens", outputs="last", length=2)
+    assert asked(network, NextToken([[1, 3], [3, 1]], [21, 19]), tmp_path)["verdict"] == "right"
+    soft = ExactNetwork((SoftmaxAttention(0 * ONE, ONE, ONE, ONE), TokenSum()), "tokens", "last", 2)
+    assert asked(soft, NextToken([[1, 3], [3, 1]], [21, 19]), tmp_path)["verdict"] == "right"
+    assert asked(soft, NextToken([[1, 3], [3, 1]], [21, 20]), tmp_path)["right"] == 1
 
 
 def test_what_is_no_integer_equals_no_label(tmp_path: Path) -> None:
@@ -139,6 +152,11 @@ def test_softmax_networks(tmp_path: Path) -> None:
     labels = QueryLabels(contexts=contexts, queries=queries, labels=[0, 0], label_count=2)
     assert asked(two, labels, tmp_path)["verdict"] == "right"
     assert asked(two, labels.with_answers([0, 1]), tmp_path)["wrong"] == 1
+    vectors = targets.with_answers([[0.5, 0.375], [third, 0.75 * third]])
+    assert asked(two, vectors, tmp_path)["verdict"] == "right"
+    assert asked(two, vectors.with_answers([[0.5, 0.375], [third, 0.76 * third]]), tmp_path)["wrong"] == 1
+    with pytest.raises(ValueError, match="zip"):
+        asked(two, targets, tmp_path)
     tie = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=np.array([[[1.0, 1.0]]]))
     assert asked(tie, labels, tmp_path)["right"] == 0
 

@@ -8,7 +8,7 @@ where that is proved. Numbers are integers over common denominators; exp and log
 - **exact** networks (integer weights): rational numbers; right is what equals the label. Behind softmax attention
   outputs are real numbers: they are enclosed, and right is what lies within 1/2 of the label.
 - **softmax** networks (float64 weights, meant as real numbers): outputs are enclosed. Right is, all over enclosures, a
-  label whose logit is the largest, a target nearer than the tolerance; and distributions, all together, whose average
+  label whose logit is the largest, targets nearer than the tolerance; and distributions, all together, whose average
   divergence from the network's is less than the tolerance.
 - **transformer** networks (float32, float64): what *floating point* gives. Every sum is computed in integers, and shown
   to be the same in IEEE arithmetic in any order, with fused products or without: all terms are multiples of some 2^e,
@@ -18,9 +18,8 @@ where that is proved. Numbers are integers over common denominators; exp and log
   gives 0 to a score 1000 below the largest, and the sigmoid 1 / (1 + exp(-x)) is exactly 0 or 1 beyond 1000, where x
   may itself be rounded. What cannot be shown so is *undecided*.
 
-Questions come from the user's files alone: edits that a folder mentions are not applied. Files are read as hostile:
-sizes are checked before anything is expanded. Exit code 0: all answers that were asked for are proved right; 1: not so;
-2: cannot be read, or nothing that is known here.
+Questions come from the user's files alone: edits that a folder mentions are not applied. Sizes are checked before
+anything is expanded. Exit code 0: all answers asked for are proved right; 1: not so; 2: unreadable, or unknown here.
 """
 
 import sys
@@ -252,7 +251,7 @@ def exact_layers(network: Json, tensors: Json) -> Iterator[tuple[str, Any]]:
             matrices = Matrix(Q), Matrix(zip(*K, strict=True)), Matrix(W["W_V"]), Matrix(W["W_O"])
             yield "heads", (True, [(kind, *matrices, layer.get("score_shift", 0), layer.get("shift", 0))])
         elif kind not in ("FeedForward", "Residual"):
-            need((kind, *W) in (("Embedding", "W_E"), ("Positions", "W_pos"), ("Flatten",)), f"layer {kind!r:.60}")
+            need(" ".join([kind, *W]) in ("Embedding W_E", "Positions W_pos", "TokenSum", "Flatten"), f"layer {kind!r}")
             yield kind, (*W.values(), 0)
     need(next(stored, None) is None, "more integers than the layers have")
 
@@ -282,7 +281,7 @@ def layered(config: Json, tensors: Json, task: Json, limit: Fraction) -> Callabl
     answers = f"{'labels' if network else asks} of {reads}, {'last' if last else 'every'}"
     need(task["kind"] == answers, f"the network answers {answers!r:.60}; the task asks for {task['kind']}")
     length = network["length"] if network else len(layers[1][1][0]) if reads == "tokens" else None
-    final = max((i for i, kind in enumerate(kinds) if kind in ("heads", "Flatten")), default=None)
+    final = max((i for i, kind in enumerate(kinds) if kind in ("heads", "TokenSum", "Flatten")), default=None)
     soft = any(head[0] == SOFT for kind, weights in layers if kind == "heads" for head in weights[1])
 
     def outputs(example: int, bits: int) -> Stream:
@@ -299,6 +298,8 @@ def layered(config: Json, tensors: Json, task: Json, limit: Fraction) -> Callabl
                 x = Stream([weights[0][token] for [token] in x.rows], 1 << weights[1])
             elif kind == "Positions":
                 x = x.plus([[v * x.den >> weights[1] for v in weights[0][place]] for place in places], 1, 0)
+            elif kind == "TokenSum":
+                x = x.plus([[2 * sum(column) for column in zip(*x.rows)]] * len(x.rows), 1, 2 * len(x.rows) * x.error)
             elif kind == "Flatten":
                 x = x._replace(rows=[[v for row in x.rows for v in row]])
             else:
@@ -331,14 +332,13 @@ def layered(config: Json, tensors: Json, task: Json, limit: Fraction) -> Callabl
         rows, den, error = outputs(example, bits)
         if network:
             labels, rows = ([wanted], rows[-1:]) if last else (wanted, rows)
-            far = [abs(v - label * den) for [v], label in zip(rows, labels, strict=True)]
-            right = [decided(den - 2 * d, 2 * error) if soft else d == 0 for d in far]
-            return [(None if last else k, label, right[k]) for k, label in enumerate(labels)]
+            far = enumerate((w, abs(v - w * den)) for [v], w in zip(rows, labels, strict=True))
+            return [(None if last else k, w, decided(den - 2 * d, 2 * error) if soft else d == 0) for k, (w, d) in far]
         if asks == "labels":
             gaps = [rows[0][wanted] - v for j, v in enumerate(rows[0]) if j != wanted]
             return [(None, wanted, decided(min(gaps, default=math.inf), 2 * error))]
-        [[value]] = rows
-        return [(None, wanted, decided(limit - abs(Fraction(value, den) - Fraction(wanted)), Fraction(error, den)))]
+        off = max(abs(Fraction(v, den) - Fraction(w)) for v, w in zip(rows[0], leaves(wanted), strict=True))
+        return [(None, wanted, decided(limit - off, Fraction(error, den)))]
 
     return ask
 

@@ -1,8 +1,11 @@
 """Every bound once, against a number worked out by hand."""
 
+import math
+from dataclasses import replace
+
 import pytest
 
-from byheart.bounds import BOUNDS, Letters
+from byheart.bounds import BOUNDS, STATEMENTS, Letters
 from byheart.size import Size
 
 BY_NAME = {bound.name: bound for bound in BOUNDS}
@@ -26,9 +29,10 @@ def test_mahdavi_2024() -> None:
 
 
 def test_mahdavi_2024_with_wider_values() -> None:
-    """As above with d_v = 2: a head has 36 + 12 + 2 = 50. 5·50 = 250."""
+    """As above with d_v = 2: a head has 36 + 6·2 + 2·2 = 52. 5·52 = 260. With d_v = 7: 36 + 6·6 + 6·7 = 114."""
     size = Size(examples=10, length=4, labels=2, vocab=9, dim=6)
-    assert value("mahdavi-2024-next-token", size, Letters(head_dim=3, value_dim=2)) == 250
+    assert value("mahdavi-2024-next-token", size, Letters(head_dim=3, value_dim=2)) == 260
+    assert value("mahdavi-2024-next-token", size, Letters(head_dim=3, value_dim=7)) == 5 * 114
 
 
 def test_kajitsuka_sato_2024() -> None:
@@ -157,6 +161,32 @@ def test_vc_at_depth() -> None:
     assert value("vc-points", size) == 8
 
 
+def test_facts() -> None:
+    """N = 100 facts, C = 8: linear orders are 100; 100·3/3.6 bits; R = 4: dimension 4 log 25, times 25 subjects."""
+    size = Size(examples=100, length=2, labels=8, vocab=30, dim=6)
+    names = ("nichani-2024-facts", "dugan-2025-facts", "yu-gao-zhang-2025-upper", "yu-gao-zhang-2025-lower")
+    assert [value(name, size, Letters()) for name in names] == [100] * 4
+    assert value("morris-2025-trained", size, Letters()) == pytest.approx(300 / 3.6)
+    assert value("ravfogel-2026-facts", size, Letters(relations=4)) == pytest.approx(100 * math.log(25))
+    for side in ("upper", "lower"):
+        assert value(f"giorlandino-2026-{side}", size, Letters()) == pytest.approx(200 * math.log(100))
+
+
+def test_statements() -> None:
+    """log 100 = 4.6 units wide, no more than d; 4 log 25 dimensions; a hundred tokens of a prompt; and no number."""
+    size = Size(examples=100, length=2, labels=8, vocab=30, dim=6)
+    found = {entry.name: entry.answer(size, Letters(relations=4)).parameters for entry in STATEMENTS}
+    assert found == {
+        "egosi-2025-width": pytest.approx(math.log(100)),
+        "meyer-2025-prompt": 100,
+        "park-2026-floats": None,
+        "ravfogel-2026-dimension": pytest.approx(4 * math.log(25)),
+        "xu-2026-adapters": None,
+    }
+    assert STATEMENTS[0].answer(replace(size, dim=3)).parameters == 3
+    assert STATEMENTS[3].answer(size).reason == "needs: relations"
+
+
 def test_every_bound_has_been_worked_out_by_hand() -> None:
     """The list of the tests above; whoever adds a bound adds its test."""
     assert set(BY_NAME) == {
@@ -184,4 +214,12 @@ def test_every_bound_has_been_worked_out_by_hand() -> None:
         "vc-points-depth",
         "vc-next-token",
         "vc-seq-to-seq",
+        "nichani-2024-facts",
+        "dugan-2025-facts",
+        "yu-gao-zhang-2025-upper",
+        "yu-gao-zhang-2025-lower",
+        "ravfogel-2026-facts",
+        "giorlandino-2026-upper",
+        "giorlandino-2026-lower",
+        "morris-2025-trained",
     }

@@ -6,20 +6,52 @@ from typing import get_args
 
 import pytest
 
-from byheart.bounds import BOUNDS, Bound, Kind, Letters, Setting, Side, bounds_for
+from byheart.bounds import BOUNDS, STATEMENTS, Bound, Kind, Letters, Setting, Side, Statement, bounds_for
 from byheart.errors import BadInput
 from byheart.size import Size
 
 SIZE = Size(examples=50, length=4, labels=3, vocab=20, dim=6)
 ALL_LETTERS = Letters(
-    model_dim=4, head_dim=3, value_dim=2, bits=16, radius=2.0, separation=0.1, depth=3, robustness=0.5
+    model_dim=4,
+    head_dim=3,
+    value_dim=2,
+    bits=16,
+    radius=2.0,
+    separation=0.1,
+    depth=3,
+    robustness=0.5,
+    relations=5,
 )
 LETTER_NAMES = {field.name for field in fields(Letters)}
 each_bound = pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
 
 
+each_statement = pytest.mark.parametrize("statement", STATEMENTS, ids=lambda statement: statement.name)
+
+
 def test_names_are_unique() -> None:
-    assert len({bound.name for bound in BOUNDS}) == len(BOUNDS)
+    named = [*BOUNDS, *STATEMENTS]
+    assert len({entry.name for entry in named}) == len(named)
+
+
+@each_statement
+def test_a_statement_says_what_it_is(statement: Statement) -> None:
+    assert statement.kind in get_args(Kind)
+    assert statement.setting in get_args(Setting)
+    assert all([statement.name, statement.paper, statement.source, statement.model, statement.says])
+    assert statement.hypotheses
+    assert statement.counts != "parameters", "those are bounds"
+    assert (statement.formula is None) == (statement.counts == "")
+    answer = statement.answer(SIZE, ALL_LETTERS)
+    assert (answer.parameters is None, answer.reason) == (
+        (True, "no number") if statement.formula is None else (False, "")
+    )
+
+
+def test_every_paper_of_the_years_is_there() -> None:
+    papers = {entry.paper.split()[0].strip(",") for entry in [*BOUNDS, *STATEMENTS]}
+    assert papers >= {"Yu", "Egosi", "Ravfogel", "Giorlandino", "Nichani", "Dugan", "Meyer", "Park", "Morris", "Xu"}
+    assert {entry.kind for entry in [*BOUNDS, *STATEMENTS]} == set(get_args(Kind))
 
 
 @each_bound
@@ -34,8 +66,8 @@ def test_a_bound_says_what_it_is(bound: Bound) -> None:
 
 @each_bound
 def test_the_expression_shows_the_kind(bound: Bound) -> None:
-    assert bound.kind in ("proved", "order")
-    assert (bound.kind == "order") == any(symbol in bound.expression for symbol in ("O(", "Õ(", "Ω("))
+    assert bound.kind in ("proved", "order", "measured")
+    assert (bound.kind == "order") == any(symbol in bound.expression for symbol in ("O(", "Õ(", "Ō(", "Ω(", "Ω̄("))
 
 
 @each_bound
@@ -43,7 +75,7 @@ def test_a_proved_bound_is_a_whole_number(bound: Bound) -> None:
     number = bound.parameters(SIZE, ALL_LETTERS)
     assert number is not None
     assert number > 0
-    assert bound.kind == "order" or isinstance(number, int)
+    assert bound.kind != "proved" or isinstance(number, int)
 
 
 @each_bound
@@ -83,6 +115,7 @@ def test_bounds_for_a_setting(setting: Setting) -> None:
         ("dana-2025-next-token", SIZE, Letters(model_dim=1), "model_dim is 1; expected at least 2"),
         ("dana-2025-next-token", Size(50, 1, 3, 20), Letters(), "length is 1; expected at least 2"),
         ("yang-2026-points-upper", SIZE, Letters(radius=1, separation=1, depth=3), "expected δ < r"),
+        ("ravfogel-2026-facts", SIZE, Letters(relations=51), "relations is 51 and examples 50; expected R ≤ N"),
     ],
 )
 def test_outside_the_hypotheses(name: str, size: Size, letters: Letters, reason: str) -> None:

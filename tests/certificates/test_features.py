@@ -272,6 +272,15 @@ def test_equal_targets_are_reachable() -> None:
     assert found.low == pytest.approx(2.0**-53, rel=1e-9), "λ sums to 0, its last entry is 1"
 
 
+def test_one_coordinate_out_of_reach_is_enough() -> None:
+    """Equal targets in one coordinate say nothing; what is proved is proved of the other."""
+    network, task = heads(2, 4, 3, 0), shared(8, 3, 4, 0)
+    alone = prove_out_of_reach(network, task)
+    assert alone is not None
+    assert prove_out_of_reach(network, task.with_answers(np.stack([[0.75] * 8, task.targets], axis=1))) == alone
+    assert prove_out_of_reach(network, task.with_answers(np.full((8, 2), 0.75))) is None
+
+
 def test_odd_targets_are_reachable_by_hand() -> None:
     """Tokens ±1, queries q, −q, 0: with values ±v the outputs are v·tanh q, −v·tanh q and 0, whatever q is."""
     one = np.ones((1, 1, 1))

@@ -26,6 +26,7 @@ def queries(work: Path, run: Run) -> Path:
     [
         (["--query", "shared", "--real"], QueryTargets, True),
         (["--query", "own", "--real"], QueryTargets, False),
+        (["--query", "own", "--real", "--target-dim", 3], QueryTargets, False),
         (["--query", "own", "--labels", 5], QueryLabels, False),
     ],
 )
@@ -37,10 +38,41 @@ def test_random_queries(work: Path, run: Run, flags: list[object], kind: type, s
     assert run("task", "show", "q.jsonl", "--json").json["size"]["examples"] == 13
 
 
+def test_two_sequences_that_hardmax_heads_confuse(work: Path, run: Run) -> None:
+    """A task of two examples: refused with hardmax attention, certified with softmax."""
+    said = run("task", "confused", "--length", 6, "--dim", 2, "--heads", 5, "-o", "c.npz")
+    assert said.code == 0
+    assert "all of 5 random hardmax heads give the last token the same in both sequences" in said.out
+    task = load("c.npz")
+    first, second = ({tuple(token) for token in sequence} for sequence in task.inputs.tolist())
+    assert (len(first), len(second), len(first & second)) == (6, 6, 4)
+    build = ("build", "kajitsuka-sato-2024", "--task", "c.npz", "-o", "net", "--attention")
+    assert "one hardmax layer confuses example 0, position 5 with example 1" in run(*build, "hardmax").complaint
+    assert run(*build, "softmax").code == 0
+    assert run("certify", "net", "--task", "c.npz").code == 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--length", 3], "length is 3; expected 4 or more"),
+        (["--length", 10**9], "8 heads of dimension 1, 1,000,000,000 tokens would take"),
+        (["--dim", 0], "dim is 0; expected at least 1"),
+        (["--heads", 0], "heads is 0; expected at least 1"),
+        (["--seed", -1], "seed is -1; expected a whole number"),
+    ],
+)
+def test_confused_refuses(work: Path, run: Run, flags: list[object], complaint: str) -> None:
+    assert complaint in run("task", "confused", *flags, "-o", "c.npz").complaint
+    assert not Path("c.npz").exists()
+
+
 @pytest.mark.parametrize(
     ("flags", "complaint"),
     [
         (["--real"], "--real is for queries; expected --query own or --query shared beside it"),
+        (["--query", "own", "--dim", 4, "--target-dim", 2], "target-dim is 2; it is for real answers: expected --real"),
+        (["--query", "own", "--dim", 4, "--real", "--target-dim", 0], "target_dim is 0; expected at least 1"),
         (["--query", "own"], "--query needs a --dim and excludes --seq-to-seq, --distribution and --shape"),
         (["--query", "own", "--dim", 4, "--distribution"], "--query needs a --dim and excludes"),
     ],
@@ -48,6 +80,20 @@ def test_random_queries(work: Path, run: Run, flags: list[object], kind: type, s
 def test_random_refuses(work: Path, run: Run, flags: list[object], complaint: str) -> None:
     assert complaint in run("task", "random", *flags, "-o", "q.npz").complaint
     assert not Path("q.npz").exists()
+
+
+def test_the_whole_way_of_vectors(work: Path, run: Run) -> None:
+    """7 targets in R³, two heads: 2(2·8·4 + 8·3 + 3·3) = 194 parameters, 21 coordinates."""
+    flags = ["--query", "own", "--real", "--target-dim", 3, "--examples", 7, "--length", 4, "--dim", 8]
+    assert run("task", "random", *flags, "-o", "q.jsonl").code == 0
+    assert run("task", "show", "q.jsonl", "--json").json["size"]["labels"] == 3
+    said = run("build", "mahdavi-2024", "--task", "q.jsonl", "-o", "net")
+    assert said.code == 0
+    assert "r 4" in said.out
+    assert networks.load("net").account.dense == 194
+    said = run("certify", "net", "--task", "q.jsonl", "--controls", "--second-opinion")
+    assert said.code == 0
+    assert said.out.startswith("certified: 21 of 21 answers right, errors at most ")
 
 
 def test_the_whole_way_of_mahdavi(queries: Path, run: Run) -> None:

@@ -371,7 +371,10 @@ def test_bounds_json(run: Run, setting: str) -> None:
     said = run("bounds", "--examples", 1000, "--length", 4, "--setting", setting, "--json")
     assert (said.code, said.err) == (0, "")
     found = said.json
-    assert set(found) == {"size", "bounds", "constructions", "crossovers", "smaller_than_interpolate"}
+    assert set(found) == {"size", "bounds", "statements", "constructions", "crossovers", "smaller_than_interpolate"}
+    names = [statement["name"] for statement in found["statements"]]
+    assert ("egosi-2025-width" in names) == (setting == "next-token")
+    assert ("park-2026-floats" in names) == (setting == "seq-to-seq")
     assert found["smaller_than_interpolate"]["kajitsuka-sato-2024"] is None
     assert set(found["smaller_than_interpolate"]["folding"]) == {"first", "last"}
     assert found["size"]["examples"] == 1000

@@ -18,6 +18,7 @@ COMMANDS = [
     ["task", "random"],
     ["task", "text"],
     ["task", "embed"],
+    ["task", "confused"],
     ["task", "show"],
     ["task", "check"],
     ["bounds"],

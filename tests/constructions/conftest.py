@@ -6,7 +6,16 @@ from fractions import Fraction
 import pytest
 
 from byheart.constructions.gadgets import contextual, points, tokens
-from byheart.networks.exact import Affine, Embedding, ExactNetwork, FeedForward, Flatten, Positions, UniformAttention
+from byheart.networks.exact import (
+    Affine,
+    Embedding,
+    ExactNetwork,
+    FeedForward,
+    Flatten,
+    Positions,
+    TokenSum,
+    UniformAttention,
+)
 
 Row = list[Fraction]
 
@@ -41,6 +50,8 @@ def step(layer: object, stream: list[Row]) -> list[Row]:
             head = [sum((int(w) * z for w, z in zip(row, mean, strict=True)), Fraction(0)) for row in W_V]
             back = [sum((int(w) * z for w, z in zip(row, head, strict=True)), Fraction(0)) for row in W_O]
             return [[z + extra for z, extra in zip(row, back, strict=True)] for row in stream]
+        case TokenSum():
+            return [[z + 2 * sum(row[i] for row in stream) for i, z in enumerate(own)] for own in stream]
         case Flatten():
             return [[z for row in stream for z in row]]
         case _:

@@ -19,6 +19,7 @@ from byheart.constructions.mahdavi_2024 import Settings, features
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import NextToken, QueryLabels, QueryTargets, random_queries, random_seq_to_seq, shuffled
+from byheart.tasks.kruskal import kruskal
 
 NAME = "mahdavi-2024"
 AnyQuery = QueryLabels | QueryTargets
@@ -370,8 +371,67 @@ def test_dependent_queries_are_refused_and_named() -> None:
     queries[2] = rng.random(8)
     queries[6] = queries[1] + queries[3]
     task = QueryTargets(contexts=rng.random((4, 8)), queries=queries, targets=rng.random(7))
-    with pytest.raises(BadInput, match=r"^the query of example 6 depends on 3 others; expected every n independent$"):
+    message = (
+        "the query of example 6 depends on 3 others; expected every n independent. "
+        f"With r = min(n, d_h, Kruskal rank) = 3 or less {NAME} holds 5 with 2 heads: take --heads 3, or --way generic"
+    )
+    with pytest.raises(BadInput, match=f"^{re.escape(message)}$"):
         built(task, heads=2)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(("rank", "heads"), [(2, 8), (3, 4), (4, 3), (5, 2), (6, 2)])
+def test_r_is_the_kruskal_rank_of_the_queries_where_that_is_smaller(shared: bool, rank: int, heads: int) -> None:
+    """Queries in a space of so many dimensions, n = 5, N = 9: a head holds min(5, Q) − 1; for Q ≥ 5 two heads do."""
+    rng = np.random.default_rng(0)
+    queries = rng.integers(-99, 100, (9, rank)).astype(float) @ rng.integers(-99, 100, (rank, 8)).astype(float)
+    assert kruskal(queries).lower == rank
+    contexts = rng.random((5, 8) if shared else (9, 5, 8))
+    task = QueryTargets(contexts=contexts, queries=queries, targets=rng.random((9, 2)))
+    made = built(task)
+    assert (made.chosen["r"], made.chosen["heads"]) == (min(5, rank), heads)
+    assert capacity(heads, 5, 5, rank) >= 9 > capacity(heads - 1, 5, 5, rank)
+    assert byheart.certify(made.network, task).certified
+    if rank < 5:
+        with pytest.raises(BadInput, match=rf"rank\) = {rank} or less .* take --heads {heads}, or --way generic$"):
+            built(task, heads=2)
+
+
+@pytest.mark.parametrize("way", ["saturated", "generic"])
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("target_dim", [2, 8, 11])
+def test_targets_of_several_numbers(way: str, shared: bool, target_dim: int) -> None:
+    """Every coordinate is met, by another evaluation too, with H(2 d d_h + (d + d_v) min(d, d_v)) parameters."""
+    rng = np.random.default_rng(1)
+    task = random_queries(examples=7, length=4, dim=8, labels=None, shared=shared, target_dim=target_dim, rng=rng)
+    assert isinstance(task, QueryTargets)
+    assert task.targets.shape == (7, target_dim)
+    assert task.vectors is not None
+    made = built(task, heads=2, head_dim=4, way=way)
+    assert made.account.dense == 2 * (2 * 8 * 4 + (8 + target_dim) * min(8, target_dim))
+    certificate = byheart.certify(made.network, task)
+    assert certificate.certified
+    assert certificate.checked == 7 * target_dim
+    for context, query, target in zip(task.vectors, task.queries, task.targets, strict=True):
+        assert outputs_of(softmax_network(made), context, query) == pytest.approx(target, abs=1e-8)
+    lie = task.targets.copy()
+    lie[3, 1] += 1e-3
+    found = byheart.certify(made.network, task.with_answers(lie))
+    assert (found.certified, found.errors) == (False, 1)
+
+
+def test_one_vector_by_hand() -> None:
+    """E = (2, 0), target (6, 10, −2): one token, so it is all that is seen. d_v = 3 > d = 2: W_V = I, W_O = (3, 5, −1).
+
+    4·1 + 2·2 + 2·3 = 14 parameters. The values of least norm leave the second row of W_O at 0.
+    """
+    task = QueryTargets(contexts=[[2.0, 0.0]], queries=[[1.0, 1.0]], targets=[[6.0, 10.0, -2.0]])
+    made = built(task)
+    network = softmax_network(made)
+    assert network.W_V.tolist() == [np.eye(2).tolist()]
+    assert network.W_O[0] == pytest.approx(np.array([[3, 5, -1], [0, 0, 0]]), abs=1e-12)
+    assert made.account.dense == sufficient(1, length=1, dim=2, head_dim=1, value_dim=3) == 14
+    assert byheart.certify(network, task).certified
 
 
 @pytest.mark.parametrize("way", ["saturated", "generic"])

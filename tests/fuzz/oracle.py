@@ -56,8 +56,8 @@ def _layer(layer: Any, Z: Array, mpmath: Any) -> Array:
     match layer:
         case exact.Embedding():
             return np.array([[mpmath.mpf(int(x)) for x in layer.W_E[int(token[0])]] for token in Z], dtype=object)
-        case exact.Positions():
-            return Z + layer.W_pos
+        case exact.Positions() | exact.TokenSum():
+            return Z + (layer.W_pos if isinstance(layer, exact.Positions) else 2 * Z.sum(axis=0))
         case exact.Flatten():
             return Z.reshape(1, -1)
         case exact.Residual():
@@ -93,8 +93,9 @@ def _wrong_softmax(network: Any, task: Any) -> int:
     with mpmath.workprec(4000):  # scores may have any exponent that float64 has, twice
         rows = [_softmax(network, task, example, mpmath) for example in range(task.size.examples)]
         if isinstance(task, tasks.QueryTargets):
-            targets = zip(rows, task.targets.tolist(), strict=True)
-            return sum(abs(row[0] - mpmath.mpf(target)) > TOLERANCE for row, target in targets)
+            outputs, targets = (value for row in rows for value in row), task.coordinates.ravel().tolist()
+            pairs = zip(outputs, targets, strict=True)
+            return sum(abs(value - mpmath.mpf(target)) > TOLERANCE for value, target in pairs)
         if isinstance(task, tasks.NextTokenDistribution):
             each = [_divergence(row, p, mpmath) for row, p in zip(rows, task.probabilities.tolist(), strict=True)]
             return int(sum(w * kl for w, kl in zip(task.likelihoods.tolist(), each, strict=True)) > TOLERANCE)

@@ -72,7 +72,7 @@ def _network(name: str, folder: Path, questions: list[Path]) -> Seed:
 
 
 def _built(folder: Path) -> list[Seed]:
-    """The network of every construction for the first of some tasks that it takes."""
+    """The network of every construction for the first of some tasks that it takes, and other forms of two."""
     rng, found = np.random.default_rng(0), []
     sizes = {"examples": 6, "length": 3, "vocab": 9, "rng": rng}
     given = {
@@ -82,17 +82,22 @@ def _built(folder: Path) -> list[Seed]:
         "dist": tasks.random_distribution(**sizes),
         "query": tasks.load(FIXTURES / "targets.npz"),
     }
-    for name in known():
+    forms = [(name, name, {}) for name in known()]
+    forms += [("deep sets", "kajitsuka-sato-2025", {"mixing": "sum"})]
+    for form, name, settings in forms:
         for kind, task in given.items():
             try:
-                built = byheart.build(name, task)
+                built = byheart.build(name, task, **settings)
             except BadInput:
                 continue
-            _save(built, folder / name)
+            _save(built, folder / form)
             tasks.save(task, folder / f"{kind}.npz")
-            found.append(_network(f"built {name}", folder / name, [folder / f"{kind}.npz"]))
+            found.append(_network(f"built {form}", folder / form, [folder / f"{kind}.npz"]))
             break
-    return found
+    vectors = tasks.random_queries(examples=4, length=3, dim=4, labels=None, target_dim=2, rng=rng)
+    tasks.save(vectors, folder / "vectors.npz")
+    _save(byheart.build("mahdavi-2024", vectors), folder / "vectors")
+    return [*found, _network("built vectors", folder / "vectors", [folder / "vectors.npz"])]
 
 
 def _save(built: Built, folder: Path) -> None:

@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from byheart.networks import Item, count
-from byheart.networks.exact import Embedding, Flatten, Positions, Residual, integers
+from byheart.networks.exact import Embedding, Flatten, Positions, Residual, TokenSum, integers
 
 from .exact.oracle import affine, block, feed_forward, hardmax, on_tokens, on_vectors, uniform
 
@@ -92,6 +92,7 @@ def test_depth_and_width_of_single_layers():
     assert shape(on_vectors(uniform(row, column), dim=6), 6) == (1, 6)
     assert shape(on_vectors(hardmax(row, row, row, column), dim=6), 6) == (1, 6)
     assert shape(on_tokens(feed_forward(affine([[1]] * 8, [1] * 8), affine([[1] * 8] * 3, [1] * 3))), 3) == (2, 8)
+    assert shape(on_vectors(TokenSum(), dim=6), 6) == (0, 6)
     assert shape(on_vectors(Flatten(), dim=3, length=4), 12) == (0, 12)
 
 

@@ -13,6 +13,7 @@ DRAWINGS = [
     Drawing(examples=9, length=2, vocab=None, dim=3),
     Drawing(examples=9, length=3, vocab=5, distribution=True),
     Drawing(examples=9, length=3, dim=4, query="shared", real=True),
+    Drawing(examples=9, length=3, dim=4, query="own", real=True, target_dim=5),
 ]
 
 

@@ -94,6 +94,24 @@ def test_contextual_vectors_are_those_of_the_whole_piece(embedded):
 
 
 @with_model
+@pytest.mark.parametrize("layer", [1, 3, 5])
+def test_a_layer_gives_what_the_model_cut_off_behind_it_writes(embedded, layer, monkeypatch):
+    whole = embeddings._model
+
+    def cut_off(folder):
+        model = whole(folder)
+        model.encoder.layer = model.encoder.layer[:layer]
+        return model
+
+    found = token_vectors(TEXTS, length=6, layer=str(layer))
+    monkeypatch.setattr(embeddings, "_model", cut_off)
+    last = token_vectors(TEXTS, length=6, layer="contextual")
+    np.testing.assert_array_equal(found.vectors, last.vectors)
+    np.testing.assert_array_equal(found.queries, last.queries)
+    assert np.abs(found.queries - embedded["contextual"].queries).max() > 0.1
+
+
+@with_model
 def test_the_weights_are_the_published_ones():
     weights = (embeddings._folder() / "model.safetensors").read_bytes()
     published = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -132,7 +150,7 @@ def test_examples_are_spread_evenly(embedded):
 def test_refusals_before_anything_is_loaded():
     with pytest.raises(BadInput) as caught:
         token_vectors(TEXTS, length=2, layer="last")
-    assert str(caught.value) == "layer is 'last'; expected static, positioned, contextual"
+    assert str(caught.value) == "layer is 'last'; expected static, positioned, 1, 2, 3, 4, 5, contextual"
     with pytest.raises(BadInput) as caught:
         token_vectors(TEXTS, length=510, layer="static")
     assert str(caught.value) == "length is 510; expected at most 509, what the model reads at once"

@@ -43,7 +43,8 @@ def query_tasks(draw):
     contexts = draw(hnp.arrays(np.float64, shape, elements=finite))
     queries = draw(hnp.arrays(np.float64, (examples, dim), elements=finite))
     if draw(st.booleans()):
-        targets = draw(hnp.arrays(np.float64, examples, elements=finite))
+        outputs = draw(st.sampled_from([(), (1,), (3,)]))
+        targets = draw(hnp.arrays(np.float64, (examples, *outputs), elements=finite))
         return QueryTargets(contexts=contexts, queries=queries, targets=targets)
     labels = draw(hnp.arrays(np.int64, examples, elements=st.integers(0, 9)))
     return QueryLabels(contexts=contexts, queries=queries, labels=labels, label_count=10)
@@ -260,6 +261,12 @@ QUERY = '{"context": [[1, 0], [0, 1]], "query": [1, 2], "target": 0.5}'
         (f'{{"task": "next-token", "n": 1}}\n{LINE}', ":1", "unknown key 'n'; expected only task, label_count, vocab"),
         (f'{{"task": "next-token", "vocab": "a"}}\n{LINE}', "", "vocab is 'a'; expected an integer"),
         ('{"tokens": [0]}', ":1", "no answer; expected one of the keys label, labels, probabilities, target"),
+        (
+            f"{QUERY}\n{QUERY.replace('0.5', '[0.5, 1]')}",
+            ":2",
+            "target has shape (2,); expected (), as on line 1",
+        ),
+        (QUERY.replace("0.5", '[0.5, "1"]'), ":1", "target holds '1'; expected numbers"),
         (
             f'{QUERY}\n{{"query": [1, 2], "target": 1}}',
             ":2",

@@ -4,38 +4,62 @@
 >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
 >>> for bound in bounds_for("next-token"):
 ...     answer = bound.answer(size, Letters(bits=32))
-...     print(f"{bound.paper:36}{bound.side:7}{bound.kind:8}{answer.parameters or answer.reason}")
-Mahdavi, Liao & Thrampoulidis 2024  upper  proved  needs: dim, head_dim
-Dana, Pydi & Chevaleyre 2025        upper  proved  8848
-Kajitsuka & Sato 2025               upper  order   31.622776601683793
-Kajitsuka & Sato 2025               lower  order   31.622776601683793
-counting                            lower  proved  104
-VC dimension                        lower  proved  68
+...     print(f"{bound.paper:40}{bound.side:7}{bound.kind:10}{answer.parameters or answer.reason}")
+Mahdavi, Liao & Thrampoulidis 2024      upper  proved    needs: dim, head_dim
+Dana, Pydi & Chevaleyre 2025            upper  proved    8848
+Kajitsuka & Sato 2025                   upper  order     31.622776601683793
+Kajitsuka & Sato 2025                   lower  order     31.622776601683793
+Nichani, Lee & Bietti 2024              upper  order     1000
+Yu, Gao & Zhang 2025                    upper  order     1000
+Yu, Gao & Zhang 2025                    lower  order     1000
+Ravfogel, Yehudai, Bruna & Bietti 2026  upper  order     needs: relations
+counting                                lower  proved    104
+VC dimension                            lower  proved    68
+Morris et al. 2025                      upper  measured  922.7578041353784
 """
 
 from byheart.bounds import (
     counting,
     dana_2025,
+    dugan_2025,
+    egosi_2025,
+    giorlandino_2026,
     kajitsuka_sato_2024,
     kajitsuka_sato_2025,
     kim_2023,
     kim_moon_yun_2025,
     madden_2024,
     mahdavi_2024,
+    meyer_2025,
+    morris_2025,
+    nichani_2024,
+    park_2026,
+    ravfogel_2026,
     vardi_2022,
     vc,
+    xu_2026,
     yang_2026,
+    yu_gao_zhang_2025,
 )
-from byheart.bounds.bound import Answer, Bound, Kind, Letters, Setting, Side
+from byheart.bounds.bound import Answer, Bound, Kind, Letters, Setting, Side, Statement
 
-__all__ = ["BOUNDS", "Answer", "Bound", "Kind", "Letters", "Setting", "Side", "bounds_for"]
+__all__ = ["BOUNDS", "STATEMENTS", "Answer", "Bound", "Kind", "Letters", "Setting", "Side", "Statement", "bounds_for"]
 
 _ON_TRANSFORMERS = (kim_2023, mahdavi_2024, kajitsuka_sato_2024, madden_2024, dana_2025, kajitsuka_sato_2025)
-_ON_POINTS = (vardi_2022, yang_2026, kim_moon_yun_2025)
+_ON_FACTS = (nichani_2024, yu_gao_zhang_2025, ravfogel_2026)
+_ON_POINTS = (vardi_2022, yang_2026, kim_moon_yun_2025, dugan_2025, giorlandino_2026)
 BOUNDS: tuple[Bound, ...] = tuple(
-    bound for module in (*_ON_TRANSFORMERS, *_ON_POINTS, counting, vc) for bound in module.BOUNDS
+    bound
+    for module in (*_ON_TRANSFORMERS, *_ON_FACTS, *_ON_POINTS, counting, vc, morris_2025)
+    for bound in module.BOUNDS
 )
-"""Every bound: those on Transformers by year, then those on points, then counting and VC dimension."""
+"""Every bound: those on Transformers by year, those on facts, those on points, counting, VC dimension, and what was measured."""
+STATEMENTS: tuple[Statement, ...] = tuple(
+    statement
+    for module in (egosi_2025, meyer_2025, park_2026, ravfogel_2026, xu_2026)
+    for statement in module.STATEMENTS
+)
+"""What papers say of widths, dimensions and prompts, or without a number."""
 
 
 def bounds_for(setting: Setting) -> tuple[Bound, ...]:

@@ -8,7 +8,8 @@ Four kinds, never to be mixed in one column:
 - *fitted*: a curve through measurements.
 - *measured*: what training reached.
 
-Every bound of this package is proved or an order; the other two words are for what the laboratory reports beside them.
+A :class:`Bound` is about parameters. What a paper says of something else, of a width or of a prompt, or without any
+number, is a :class:`Statement`, and stands in a table of its own.
 """
 
 import inspect
@@ -49,7 +50,7 @@ class Letters:
     head_dim: int | None = None
     """d_h: rows of a head's query and key maps."""
     value_dim: int | None = None
-    """d_v: rows of a head's value map."""
+    """d_v: real numbers in an answer, where it is a vector."""
     bits: int | None = None
     """b: bits that store one parameter."""
     radius: float | None = None
@@ -60,6 +61,8 @@ class Letters:
     """L: layers of a feed-forward network."""
     robustness: float | None = None
     """ρ: radius that must be right around a point, over half the separation; between 0 and 1."""
+    relations: int | None = None
+    """R: relations that every subject has, where examples are facts."""
 
     def __post_init__(self) -> None:
         _check_positive(asdict(self))
@@ -146,14 +149,7 @@ class Bound:
 
     def answer(self, size: Size, letters: Letters = NO_LETTERS) -> Answer:
         """The number, or why there is none: a letter is missing, or the sizes are outside the hypotheses."""
-        given = _given(size, letters)
-        missing = [name for name in self.needs if name not in given]
-        if missing:
-            return Answer(None, f"needs: {', '.join(missing)}")
-        try:
-            return Answer(_call(self.formula, given))
-        except BadInput as outside:
-            return Answer(None, f"outside: {outside}")
+        return _answer(self.formula, size, letters)
 
     def verdicts(self, size: Size, letters: Letters = NO_LETTERS) -> dict[str, Verdict]:
         """Every hypothesis: it holds, it fails, or it is open: the sizes and the letters given do not decide."""
@@ -174,6 +170,47 @@ class Bound:
         to be read as a count.
         """
         return self.answer(size, letters).parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """What a paper says of something else than parameters, or without a number; ``kind`` as of a bound.
+
+    >>> deep = Statement(
+    ...     name="deep", paper="Nobody 2000", source="An example", setting="points", model="none", kind="order",
+    ...     says="a depth of Ω(N) is needed", counts="depth", hypotheses=("no gravity",),
+    ...     formula=lambda examples: examples,
+    ... )
+    >>> deep.answer(Size(examples=10, length=1, labels=2, vocab=10)).parameters
+    10
+    """
+
+    name: str
+    paper: str
+    source: str
+    setting: Setting
+    model: str
+    kind: Kind
+    says: str
+    hypotheses: tuple[str, ...]
+    counts: str = ""
+    """What the number counts: "width", …; empty where there is none."""
+    formula: Callable[..., float] | None = None
+
+    def answer(self, size: Size, letters: Letters = NO_LETTERS) -> Answer:
+        """The number of what is counted, which is not parameters, or why there is none."""
+        return Answer(None, "no number") if self.formula is None else _answer(self.formula, size, letters)
+
+
+def _answer(formula: Callable[..., float], size: Size, letters: Letters) -> Answer:
+    given = _given(size, letters)
+    missing = [name for name in _needs(formula) if name not in given]
+    if missing:
+        return Answer(None, f"needs: {', '.join(missing)}")
+    try:
+        return Answer(_call(formula, given))
+    except BadInput as outside:
+        return Answer(None, f"outside: {outside}")
 
 
 def _given(size: Size, letters: Letters) -> dict[str, Any]:

@@ -1,13 +1,14 @@
 """Mahdavi, Liao & Thrampoulidis 2024: one layer of multi-head attention memorizes H(min(n, d_h) − 1) + 1 examples.
 
-Statement (their Theorem 1): an example is a context E ∈ R^{n×d}, a query e ∈ R^d and a real target. Let n < d and r =
-min(n, d_h). If every n queries are linearly independent (Kruskal rank ≥ n) and every context has rank n, then a layer
-of H heads fits any N ≤ H(r − 1) + 1 targets. The layer has Θ(H d (d_h + d_v)) parameters, so O(d²N/n) suffice.
+Statement (their Theorem 1): an example is a context E ∈ R^{n×d}, a query e ∈ R^d and a target of d_v real numbers. Let
+n < d and r = min(n, d_h). If every n queries are linearly independent (Kruskal rank ≥ n) and every context has rank n,
+then a layer of H heads fits any N ≤ H(r − 1) + 1 targets. The layer has Θ(H d (d_h + d_v)) parameters, so O(d²N/n)
+suffice. Where the queries' Kruskal rank Q is less than n, the same holds with r = min(n, d_h, Q).
 
 - Letters: their T is our N (examples); n, d, H, d_h, d_v are the same. A sequence of the task is the context; the
-  query is given beside it. A label is one real number, so the output has one dimension and d_v = 1 is enough.
-- Exact: the number of heads, and the count below, every entry of W_Q, W_K ∈ R^{d×d_h}, W_V ∈ R^{d×d_v} and W_O ∈
-  R^{d_v×1} in every head, no biases.
+  query is given beside it. A label is one real number, so that d_v = 1 is enough.
+- Exact: the number of heads, and the count below, every entry of W_Q, W_K ∈ R^{d×d_h}, W_V ∈ R^{d×v} and W_O ∈
+  R^{v×d_v} in every head, v = min(d, d_v), no biases.
 - Not checked here: the two assumptions on ranks. The Kruskal rank is NP-hard to compute.
 
 What "tight" means. If all examples share one context, a head is n values mixed with weights that sum to one, so with
@@ -21,13 +22,13 @@ from byheart.bounds.bound import Bound
 from byheart.errors import BadInput
 
 
-def capacity(heads: int, context: int, head_dim: int) -> int:
-    """Examples that are certain to fit: H(min(n, d_h) − 1) + 1.
+def capacity(heads: int, context: int, head_dim: int, kruskal: int | None = None) -> int:
+    """Examples that are certain to fit: H(r − 1) + 1 with r = min(n, d_h), or min(n, d_h, Q) for Kruskal rank Q.
 
-    >>> capacity(heads=20, context=32, head_dim=16)
-    301
+    >>> capacity(heads=20, context=32, head_dim=16), capacity(heads=20, context=32, head_dim=16, kruskal=3)
+    (301, 41)
     """
-    return heads * (min(context, head_dim) - 1) + 1
+    return heads * (min(context, head_dim, kruskal or context) - 1) + 1
 
 
 def feature_rank(heads: int, context: int) -> int:
@@ -39,22 +40,22 @@ def feature_rank(heads: int, context: int) -> int:
     return heads * (context - 1) + 1
 
 
-def heads_needed(examples: int, context: int, head_dim: int) -> int:
-    """Fewest heads for which the theorem promises N examples: ⌈(N − 1)/(r − 1)⌉ with r = min(n, d_h), at least one.
+def heads_needed(examples: int, context: int, head_dim: int, kruskal: int | None = None) -> int:
+    """Fewest heads for which the theorem promises N examples: ⌈(N − 1)/(r − 1)⌉, r as above, at least one.
 
     >>> heads_needed(examples=301, context=32, head_dim=16), heads_needed(examples=302, context=32, head_dim=16)
     (20, 21)
     """
     if examples == 1:
         return 1
-    rank = min(context, head_dim)
+    rank = min(context, head_dim, kruskal or context)
     if rank < 2:
         raise BadInput(f"min(n, d_h) is {rank}; expected at least 2: with 1 the theorem promises one example only")
     return -(-(examples - 1) // (rank - 1))
 
 
 def sufficient(examples: int, length: int, dim: int, head_dim: int, value_dim: int = 1) -> int:
-    """H(2 d d_h + d d_v + d_v) with H = ⌈(N − 1)/(min(n, d_h) − 1)⌉.
+    """H(2 d d_h + (d + d_v) min(d, d_v)) with H = ⌈(N − 1)/(min(n, d_h) − 1)⌉.
 
     >>> sufficient(examples=301, length=32, dim=64, head_dim=16)
     42260
@@ -62,7 +63,7 @@ def sufficient(examples: int, length: int, dim: int, head_dim: int, value_dim: i
     if length >= dim:
         raise BadInput(f"length is {length} and dim is {dim}; expected n < d")
     heads = heads_needed(examples, length, head_dim)
-    return heads * (2 * dim * head_dim + dim * value_dim + value_dim)
+    return heads * (2 * dim * head_dim + (dim + value_dim) * min(dim, value_dim))
 
 
 BOUNDS = (
@@ -71,10 +72,10 @@ BOUNDS = (
         paper="Mahdavi, Liao & Thrampoulidis 2024",
         source="Memorization Capacity of Multi-Head Attention in Transformers, ICLR 2024, Theorem 1",
         setting="next-token",
-        model="one multi-head softmax attention layer, real output, no feed-forward layer",
+        model="one multi-head softmax attention layer, d_v real outputs (d_v = 1 for labels), no feed-forward layer",
         side="upper",
         kind="proved",
-        expression="⌈(N − 1)/(min(n, d_h) − 1)⌉ · (2dd_h + dd_v + d_v)",
+        expression="⌈(N − 1)/(min(n, d_h) − 1)⌉ · (2dd_h + (d + d_v)·min(d, d_v))",
         hypotheses=(
             "n < d",
             "every n queries are linearly independent (Kruskal rank at least n)",

@@ -112,10 +112,10 @@ def prove_out_of_reach(network: SoftmaxNetwork, task: QueryTargets, *, most_bits
             rows = features.table()
             combination = _solved(stacked(rows[:columns]).transpose(), [-x for x in rows[columns]], bits)
             if combination is not None:
-                targets = task.targets[:few].tolist()
-                found = sum((x * y for x, y in zip(combination, targets, strict=False)), targets[columns])
-                if found > 0 or found < 0:
-                    return OutOfReach(few, float(found.lower()), float(found.upper()), bits)
+                for targets in task.coordinates[:few].T.tolist():  # one coordinate out of reach is enough
+                    found = sum((x * y for x, y in zip(combination, targets, strict=False)), targets[columns])
+                    if found > 0 or found < 0:
+                        return OutOfReach(few, float(found.lower()), float(found.upper()), bits)
     return None
 
 

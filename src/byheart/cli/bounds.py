@@ -5,7 +5,7 @@ from typing import Any
 
 from tyro.conf import OmitArgPrefixes
 
-from byheart.bounds import Answer, Bound, Letters, bounds_for
+from byheart.bounds import STATEMENTS, Answer, Bound, Letters, Statement, bounds_for
 from byheart.cli.output import DONE, Json, console, number, print_json, steps, table
 from byheart.cli.own import OwnConstructions
 from byheart.cli.sizes import LetterFlags, SizeFlags
@@ -13,6 +13,8 @@ from byheart.cli.sizes import LetterFlags, SizeFlags
 _TITLES = {
     "proved": "Proved, with constants: parameters",
     "order": "Order only: the expression with constant 1, never a count",
+    "fitted": "Fitted: a curve through measurements, no bound",
+    "measured": "Measured: what training reached, no bound",
 }
 
 
@@ -42,6 +44,7 @@ class BoundsCommand:
                 {
                     "size": asdict(size),
                     "bounds": [self._as_json(bound, answer) for bound, answer in answers],
+                    "statements": [self._statement_as_json(statement) for statement in self._statements()],
                     "constructions": [asdict(plan) for plan in plans],
                     "crossovers": [asdict(winner) for winner in winners],
                     "smaller_than_interpolate": {name: r and asdict(r) for name, r in beaten.items()},
@@ -70,6 +73,11 @@ class BoundsCommand:
             known += [bound for bound in bounds_for("points") if bound not in known]
         return [(bound, bound.answer(self.sizes.size, self._letters)) for bound in known]
 
+    def _statements(self) -> list[Statement]:
+        """Those of the setting, and of points likewise."""
+        settings = ("next-token", "points") if self.sizes.setting == "next-token" else (self.sizes.setting,)
+        return [statement for statement in STATEMENTS if statement.setting in settings]
+
     @property
     def _letters(self) -> Letters:
         return Letters(**asdict(self.letters))
@@ -79,11 +87,14 @@ class BoundsCommand:
             rows = table(title, "result", "setting", "says", ">value", "")
             for bound, answer in answers:
                 if bound.kind == kind:
-                    says = f"{bound.expression} {'suffice' if bound.side == 'upper' else 'are needed'}"
+                    words = {"upper": "suffice", "lower": "are needed"}
+                    says = f"{bound.expression} {'' if kind == 'measured' else words[bound.side]}".rstrip()
                     failed = [name for name, said in self._verdicts(bound).items() if said == "fails"]
                     reason = answer.reason or "; ".join(f"false here: {name}" for name in failed)
                     rows.add_row(bound.paper, bound.setting, says, number(answer.parameters), reason)
-            out.print(rows)
+            if rows.row_count:
+                out.print(rows)
+        self._print_statements(out)
         if self.hypotheses:
             title = "Hypotheses; open: neither the sizes nor the letters given can tell"
             rows = table(title, "result", "side", "hypothesis", "verdict")
@@ -91,6 +102,22 @@ class BoundsCommand:
                 for name, said in self._verdicts(bound).items():
                     rows.add_row(f"{bound.paper}, {bound.setting}", bound.side, name, said)
             out.print(rows)
+
+    def _print_statements(self, out: Any) -> None:
+        title = "Not of parameters: widths, dimensions, prompts"
+        rows = table(title, "result", "setting", "kind", "says", ">value", "counts")
+        for statement in self._statements():
+            answer = statement.answer(self.sizes.size, self._letters)
+            told = (statement.paper, statement.setting, statement.kind, statement.says)
+            rows.add_row(*told, number(answer.parameters), answer.reason or statement.counts)
+        if rows.row_count:
+            out.print(rows)
+
+    def _statement_as_json(self, statement: Statement) -> dict[str, object]:
+        names = ("name", "paper", "source", "setting", "model", "kind", "says", "hypotheses", "counts")
+        answer = statement.answer(self.sizes.size, self._letters)
+        told = {"value": answer.parameters, "reason": answer.reason}
+        return {name: getattr(statement, name) for name in names} | told
 
     def _verdicts(self, bound: Bound) -> dict[str, Any]:
         return dict(bound.verdicts(self.sizes.size, self._letters))

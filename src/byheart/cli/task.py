@@ -1,4 +1,4 @@
-"""``byheart task random | text | embed | show | check``."""
+"""``byheart task random | text | embed | confused | show | check``."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -76,8 +76,8 @@ class Embed:
     """n: tokens in a context."""
     examples: int = 200
     """N: contexts, spread evenly over the texts."""
-    layer: Literal["static", "positioned", "contextual"] = "contextual"
-    """Vectors of the embedding table, with positions, or of the last layer."""
+    layer: Literal["static", "positioned", "1", "2", "3", "4", "5", "contextual"] = "contextual"
+    """Vectors of the embedding table, with positions, or as a layer writes them; contextual: the last of six."""
     labels: int = 10
     """C: the answers are random labels out of so many."""
     real: bool = False
@@ -107,6 +107,45 @@ class Embed:
         labels = rng.integers(count("labels", self.labels), size=len(found))
         task = QueryLabels(contexts=found.vectors, queries=found.queries, labels=labels, label_count=self.labels)
         return _keep(task, self.out, self.json)
+
+
+@dataclass(frozen=True)
+class Confused:
+    """Two sequences of different tokens that no layer of hardmax heads tells apart, with a label each."""
+
+    out: Annotated[Path, arg(aliases=["-o"])]
+    """File to write: .npz or .jsonl."""
+    length: int = 4
+    """n: tokens in a sequence, from 4 on."""
+    dim: int = 1
+    """d: dimension of the tokens, which lie on a line."""
+    heads: int = 8
+    """H: hardmax heads with random integer weights to ask, in exact arithmetic."""
+    seed: int = 0
+    """Seed of the line and of the heads."""
+    json: Json = False
+
+    def run(self) -> int:
+        """Draw a line and heads, ask every head and save."""
+        import numpy as np
+
+        from byheart.constructions.gadgets.confused import confused_by, random_heads
+        from byheart.files.memory import check_memory
+        from byheart.networks.exact import integers
+        from byheart.tasks import NextToken
+        from byheart.tasks.checks import count
+
+        check_seed(self.seed)
+        rng, d = np.random.default_rng(self.seed), count("dim", self.dim)
+        entries = 4 * count("heads", self.heads) * d**2 + 8 * count("length", self.length) * d
+        check_memory(64 * entries, f"{self.heads:,} heads of dimension {d:,}, {self.length:,} tokens")
+        base, step = (integers(rng.integers(1, 10, d).tolist()) for _ in range(2))
+        found = confused_by(random_heads(self.heads, d, rng), self.length, base, step)
+        vectors = np.array([[*sequence[1:], sequence[0]] for sequence in found], np.float64)  # the last token asks
+        code = _keep(NextToken(vectors=vectors, labels=[0, 1]), self.out, self.json)
+        if not self.json:
+            console().print(f"all of {self.heads} random hardmax heads give the last token the same in both sequences")
+        return code
 
 
 @dataclass(frozen=True)
@@ -245,6 +284,12 @@ _EMBED = with_example(
 )
 
 
+_CONFUSED = with_example(
+    "Two sequences of different tokens that no layer of hardmax heads tells apart, with a label each.",
+    "byheart task confused --length 6 --dim 2 --heads 8 -o c.npz",
+)
+
+
 @dataclass(frozen=True)
 class TaskCommand:
     """Make, show and check tasks."""
@@ -253,6 +298,7 @@ class TaskCommand:
         Annotated[Random, subcommand("random", description=_RANDOM)]
         | Annotated[Text, subcommand("text", description=_TEXT)]
         | Annotated[Embed, subcommand("embed", description=_EMBED)]
+        | Annotated[Confused, subcommand("confused", description=_CONFUSED)]
         | Annotated[Show, subcommand("show", description=_SHOW)]
         | Annotated[Check, subcommand("check", description=_CHECK)],
         arg(name=""),

@@ -16,6 +16,9 @@ default finds it with one wide layer, which takes fewer parameters of the same o
 the two ends, ``depth`` bounds the layers of the whole network, Õ(N/L) parameters; token stage and label stage share the
 layers so that their parameters together are fewest. ``bits`` bounds the bits of any weight, Õ(N/b) parameters.
 
+The attention only averages, so the same holds for Deep Sets, as the paper remarks: ``mixing="sum"`` puts a sum over all
+tokens in its place. It is the same network, number by number, less the attention's two parameters.
+
 >>> from byheart.size import Size
 >>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", Settings())
 >>> plan.dense - plan.embedding
@@ -26,7 +29,7 @@ from dataclasses import dataclass, replace
 
 from byheart.constructions.construction import Reading
 from byheart.constructions.gadgets import contextual, lookup
-from byheart.constructions.gadgets.sizes import Engine
+from byheart.constructions.gadgets.sizes import Engine, Mixing
 from byheart.constructions.theorem import MANY_SEQUENCES, TOKENS, VECTORS, Theorem
 from byheart.tasks.theorems import of_sequences
 
@@ -43,6 +46,8 @@ class Settings(Reading):
     """At most this many layers (default: as many as make it smallest)."""
     width: lookup.Width = "free"
     """As wide as makes it smallest, or constant, as in the paper."""
+    mixing: Mixing = "attention"
+    """Uniform attention, or a sum over tokens in its place, without parameters (Deep Sets)."""
 
 
 def extraction(limits: lookup.Limits = lookup.NO_LIMITS) -> Engine:
@@ -101,7 +106,9 @@ THEOREMS = (
     ),
 )
 CONSTRUCTION = contextual.construction(
-    lambda settings: extraction(lookup.Limits(settings.depth, settings.bits, settings.width)),
+    lambda settings: replace(
+        extraction(lookup.Limits(settings.depth, settings.bits, settings.width)), mixing=settings.mixing
+    ),
     name=NAME,
     paper="Kajitsuka & Sato 2025",
     summary="FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq",

@@ -1,7 +1,8 @@
 """Mahdavi, Liao & Thrampoulidis 2024: one multi-head attention layer memorizes contexts with queries.
 
 Statement (their Theorem 1): let an example be a context E_t ∈ R^{n×d} and a query e_t ∈ R^d, n < d, r = min(n, d_h). If
-every context has rank n and every n queries are independent, H heads fit any N = H(r − 1) + 1 real targets.
+every context has rank n and every n queries are independent, H heads fit any N = H(r − 1) + 1 targets in R^{d_v}, with
+Θ(H d (d_h + d_v)) parameters. If only every Q < n queries are independent (Kruskal rank), r = min(n, d_h, Q).
 
 Letters: their T is our N. Head h gives example t the weights aʰ_t = softmax(E_t W_Kʰ W_Qʰᵀ e_t) ∈ R^n and the average
 E_tᵀ aʰ_t ∈ R^d; the output is Σ_h (E_tᵀ aʰ_t)ᵀ W_Vʰ W_Oʰ. Two ways:
@@ -11,15 +12,19 @@ E_tᵀ aʰ_t ∈ R^d; the output is Σ_h (E_tᵀ aʰ_t)ᵀ W_Vʰ W_Oʰ. Two ways
   justified). Let B be the examples held before head h and example 0; by induction their features, of the heads before,
   have rank |B|. A held example's features so far are a combination Σ_b α_b of those, and what the new head adds to its
   rank is its weights less Σ_b α_b times the saturated ones: a point inside the simplex less one on an edge, r − 1 of
-  them, independent for almost every choice of the scores. So the rank grows by r − 1.
+  them, independent for almost every choice of the scores. So the rank grows by r − 1. r is found: min(n, d_h) is tried
+  first, for all that a head needs is that its own queries are independent and span no other. Where they are not, r
+  falls to the upper bound of the Kruskal rank (:mod:`byheart.tasks.kruskal`), and on, at most to its certified lower
+  bound, rounding apart; that bound alone would waste heads (at d = 64, n = 32, N = 301 it certifies 5 of 32).
 - ``generic``: random query-key products. The features' minors are analytic functions of the weights; if one choice has
   full rank, almost all have. This goes beyond the theorem: with a shared context the features are a head's n weights,
   which sum to one, so the rank is at most H(n − 1) + 1, *and this is reached for d_h < n as well* (the softmax is not
   linear); with contexts of their own, or a shared one of rank less than n, the features are the averages, and the rank
   is at most H·d, reached too (contexts of their own).
 
-Then one linear system (:mod:`.gadgets.linear`) gives the values. Labels are asked for as points on a
-circle, (cos 2πy/C, sin 2πy/C), and a W_U with the same points reads them: two outputs, d_v = 2.
+Then one linear system (:mod:`.gadgets.linear`) gives the values, for all d_v coordinates at once: as W_V ∈ R^{d×d_v},
+W_O the identity, or, if d_v > d, the other way round, so that a head has at most (d + d_v)·min(d, d_v) of them. Labels
+are asked for as points on a circle, (cos 2πy/C, sin 2πy/C), and a W_U with the same points reads them: d_v = 2.
 
 Checked: the hypotheses (``saturated``), that no question is asked twice with two answers, and the rank, in floating
 point. That the answers are right is not this module's to say: the certificate does, from the saved weights, and
@@ -27,6 +32,7 @@ point. That the answers are right is not this module's to say: the certificate d
 subsets that the construction uses are.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,10 +40,11 @@ import numpy as np
 
 from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed
 from byheart.constructions.construction import Construction, Made
-from byheart.constructions.gadgets.heads import random_head, saturating_head
+from byheart.constructions.gadgets.heads import Dependent, random_head, saturating_head
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity, check_consistent
 from byheart.constructions.gadgets.linear import Factored, check_system, factor, refine
 from byheart.constructions.plan import Part, Plan
+from byheart.constructions.theorem import QUERIES, Theorem
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.balls import residual
@@ -46,6 +53,7 @@ from byheart.progress import Report
 from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task
 from byheart.tasks.checks import Floats
 from byheart.tasks.conditions import alike
+from byheart.tasks.kruskal import kruskal
 from byheart.tasks.ranks import context_ranks, numerical_rank
 from byheart.tasks.theorems import Hypothesis, full_ranks, general_position, independent, one_answer
 
@@ -79,9 +87,17 @@ class Sizes:
     dim: int
     heads: int
     head_dim: int
+    rank: int
+    """r: each head holds r − 1 examples (saturated)."""
     outputs: int
+    """d_v"""
     labels: int | None
     """C, or None for real targets, which need no unembedding."""
+
+    @property
+    def promised(self) -> int:
+        """H(r − 1) + 1."""
+        return capacity(self.heads, self.length, self.head_dim, self.rank)
 
 
 def _different(task: Task) -> QueryTask:
@@ -100,33 +116,35 @@ def _different(task: Task) -> QueryTask:
     return QueryLabels(contexts=contexts, queries=task.queries[kept], labels=labels, label_count=task.label_count)
 
 
-def _sizes(task: QueryTask, settings: Settings) -> Sizes:
-    """The sizes of the network for ``task``; BadInput if the settings do not fit it."""
+def _sizes(task: QueryTask, settings: Settings, rank: int | None = None) -> Sizes:
+    """The sizes of the network for ``task``, r as given or min(n, d_h); BadInput if the settings do not fit it."""
     N, n, d = task.size.examples, task.size.length, task.size.dim
     assert d is not None
     d_h = settings.head_dim if settings.head_dim is not None else min(n, d)
     if not 1 <= d_h <= d:
         raise BadInput(f"head_dim is {d_h}; expected 1 ≤ d_h ≤ d = {d}: more than d gains nothing")
-    H = _fewest_heads(N, n, d, d_h, settings.way, task.shared) if settings.heads is None else settings.heads
+    r = min(n, d_h) if rank is None else rank
+    H = _fewest_heads(N, n, d, r, settings.way, task.shared) if settings.heads is None else settings.heads
     if H < 1:
         raise BadInput(f"heads is {H}; expected at least 1")
     targets = isinstance(task, QueryTargets)
-    return Sizes(N, n, d, H, d_h, outputs=1 if targets else 2, labels=None if targets else task.size.labels)
+    outputs, labels = (task.label_count, None) if targets else (2, task.label_count)
+    return Sizes(N, n, d, H, d_h, rank=r, outputs=outputs, labels=labels)
 
 
-def _fewest_heads(N: int, n: int, d: int, d_h: int, way: str, shared: bool) -> int:
+def _fewest_heads(N: int, n: int, d: int, r: int, way: str, shared: bool) -> int:
     if way == "saturated":
-        return heads_needed(N, n, d_h)
+        return heads_needed(N, n, r)
     if not shared:
         return max(1, -(-N // d)) if n > 1 else 1
     return heads_needed(N, n, n)
 
 
 def plan(sizes: Sizes) -> Plan:
-    """Every tensor's shape: H(2 d d_h + d k + k²) entries for k outputs, and k·C to read labels."""
+    """Every tensor's shape: H(2 d d_h + (d + k) min(d, k)) entries for k outputs, and k·C to read labels."""
     H, d, k = sizes.heads, sizes.dim, sizes.outputs
-    read = (H, d, sizes.head_dim)
-    attention: Part = ("attention", (("W_Q", read), ("W_K", read), ("W_V", (H, d, k)), ("W_O", (H, k, k))))
+    read, v = (H, d, sizes.head_dim), min(d, k)
+    attention: Part = ("attention", (("W_Q", read), ("W_K", read), ("W_V", (H, d, v)), ("W_O", (H, v, k))))
     if sizes.labels is None:
         return Plan((attention,), depth=1, width=max(d, k))
     unembedding: Part = ("unembedding", (("W_U", (k, sizes.labels)),))
@@ -139,8 +157,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     known = _sizes(task, settings)
     _check_task(task, known, settings)
     check_system(NAME, known.examples)
-    plan(known).check_memory(NAME)
-    network, factored = _best_attention(task, known, settings, rng)
+    known, network, factored = _of_found_rank(task, known, settings, rng)
     if factored.rank < known.examples:
         raise BeyondCapacity(_beyond(task, known, settings, factored.rank), network, factored.rank)
     wanted, W_U = _wanted(task)
@@ -154,7 +171,8 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
         raise BadInput(f"{NAME}: the values miss by {missing:.2g}: {why}, too much for float64; {_REMEDY}")
     finished = _with_values(network, values, task)
     sizes = {"way": settings.way, "heads": known.heads, "head_dim": known.head_dim, "rank": factored.rank}
-    chosen = {**sizes, "condition": float(f"{factored.condition:.3g}"), "residual": float(f"{missing:.2g}")}
+    found = {"r": known.rank} if settings.way == "saturated" else {}
+    chosen = {**sizes, **found, "condition": float(f"{factored.condition:.3g}"), "residual": float(f"{missing:.2g}")}
     return Made(finished if W_U is None else finished.with_tensor("W_U", W_U), plan(known), chosen)
 
 
@@ -177,12 +195,11 @@ def _check_task(task: QueryTask, sizes: Sizes, settings: Settings) -> None:
         return
     if sizes.length >= sizes.dim:
         raise BadInput(f"{NAME} (saturated) needs n < d; got n = {sizes.length}, d = {sizes.dim}; try --way generic")
-    promised = capacity(sizes.heads, sizes.length, sizes.head_dim)
-    if sizes.examples > promised:
+    if sizes.examples > sizes.promised:
         need = heads_needed(sizes.examples, sizes.length, sizes.head_dim)
         raise BadInput(
-            f"{NAME} (saturated) promises H(min(n, d_h) − 1) + 1 = {promised} examples; the task has {sizes.examples}: "
-            f"take --heads {need}, or --way generic, which goes as far as the rank does"
+            f"{NAME} (saturated) promises H(min(n, d_h) − 1) + 1 = {sizes.promised} examples; "
+            f"the task has {sizes.examples}: take --heads {need}, or --way generic, which goes as far as the rank does"
         )
     ranks = np.atleast_1d(context_ranks(task.contexts).ranks)
     if (ranks < sizes.length).any():
@@ -195,6 +212,32 @@ def _check_task(task: QueryTask, sizes: Sizes, settings: Settings) -> None:
         one = int(first[(counts > 1).argmax()])
         i, j = np.flatnonzero((task.queries == task.queries[one]).all(axis=1))[:2]
         raise BadInput(f"examples {i} and {j} have the same query; {NAME} needs every n queries independent")
+
+
+def _of_found_rank(
+    task: QueryTask, sizes: Sizes, settings: Settings, rng: np.random.Generator
+) -> tuple[Sizes, SoftmaxNetwork, Factored]:
+    """The attention of the largest r for which the queries that each head needs are independent, and its sizes."""
+    refused: Dependent | None = None
+    for rank in _ranks(task.queries, sizes.rank):
+        tried = sizes if refused is None else _sizes(task, settings, rank)
+        if refused is not None and tried.examples > tried.promised:
+            need = heads_needed(tried.examples, tried.length, rank)
+            holds = f"{NAME} holds {tried.promised} with {tried.heads} heads: take --heads {need}, or --way generic"
+            raise BadInput(f"{refused}. With r = min(n, d_h, Kruskal rank) = {rank} or less {holds}") from refused
+        plan(tried).check_memory(NAME)
+        try:
+            return tried, *_best_attention(task, tried, settings, rng)
+        except Dependent as error:
+            refused = refused or error
+    assert refused is not None
+    raise refused
+
+
+def _ranks(queries: Floats, most: int) -> Iterator[int]:
+    """r to try: the most first, then from the upper bound of the queries' Kruskal rank downwards."""
+    yield most
+    yield from range(min(most - 1, kruskal(queries, wanted=most).upper), 1, -1)
 
 
 def _best_attention(
@@ -218,16 +261,13 @@ def _attention(
     if settings.way == "generic":
         heads = [random_head(contexts, queries, d_h, sharpness, rng) for _ in range(sizes.heads)]
     else:
-        free = min(sizes.length, d_h) - 1
+        free = sizes.rank - 1
         groups = [np.arange(1 + h * free, min(1 + (h + 1) * free, sizes.examples)) for h in range(sizes.heads)]
         heads = [saturating_head(contexts, queries, group, d_h, rng) for group in groups]
-    k = sizes.outputs
-    return SoftmaxNetwork(
-        W_Q=np.stack([W_Q for W_Q, _ in heads]),
-        W_K=np.stack([W_K for _, W_K in heads]),
-        W_V=np.zeros((sizes.heads, sizes.dim, k)),
-        W_O=np.tile(np.eye(k), (sizes.heads, 1, 1)),
-    )
+    H, d, k = sizes.heads, sizes.dim, sizes.outputs
+    one, values = np.tile(np.eye(min(d, k)), (H, 1, 1)), np.zeros((H, d, k))
+    W_V, W_O = (values, one) if k <= d else (one, values)
+    return SoftmaxNetwork(np.stack([W_Q for W_Q, _ in heads]), np.stack([W_K for _, W_K in heads]), W_V, W_O)
 
 
 def features(network: SoftmaxNetwork, task: QueryTask) -> Floats:
@@ -248,19 +288,18 @@ def _by_weights(task: QueryTask) -> bool:
 
 
 def _with_values(network: SoftmaxNetwork, values: Floats, task: QueryTask) -> SoftmaxNetwork:
-    """The network whose features get these values [F, k]: W_Vʰ is a block of them; of weights, E⁺ times it."""
-    heads, dim, k = network.W_V.shape
-    if not _by_weights(task):
-        return network.with_tensor("W_V", values.reshape(heads, dim, k))
-    # E has full row rank n, so E W_V = block is solvable.
-    blocks = values.reshape(heads, -1, k)
-    return network.with_tensor("W_V", np.linalg.pinv(task.contexts) @ blocks)
+    """The network whose features get these values [F, k]: W_VʰW_Oʰ is a block of them; of weights, E⁺ times it."""
+    heads, dim, _ = network.W_V.shape
+    k = network.outputs
+    name, blocks = "W_V" if k <= dim else "W_O", values.reshape(heads, -1, k)
+    # By weights E has full row rank n, so E W_V = block is solvable.
+    return network.with_tensor(name, np.linalg.pinv(task.contexts) @ blocks if _by_weights(task) else blocks)
 
 
 def _wanted(task: QueryTask) -> tuple[Floats, Floats | None]:
     """What is asked of the outputs, [N, k], and the W_U that reads labels off them."""
     if isinstance(task, QueryTargets):
-        return task.targets[:, None], None
+        return task.coordinates, None
     assert isinstance(task, QueryLabels)
     angles = 2 * np.pi * np.arange(task.label_count) / task.label_count
     circle = np.stack([np.cos(angles), np.sin(angles)])
@@ -290,6 +329,24 @@ def _limit(task: QueryTask, sizes: Sizes) -> tuple[int, str]:
     return limit, f"{limit}: the context's tokens are dependent, of rank {rank}"
 
 
+THEOREMS = (
+    Theorem(
+        "Theorem 1",
+        says="H heads fit any H(r − 1) + 1 targets in R^{d_v}, r = min(n, d_h): Θ(H d (d_h + d_v)) parameters",
+        assumes="n < d, every context of rank n, every n queries independent (every Q < n: r = min(n, d_h, Q))",
+        limits="one attention layer of H heads, no feed-forward layer",
+        task=QUERIES,
+        stated={"way": "saturated"},
+        ours={"way": "generic"},
+    ),
+    Theorem(
+        "tightness",
+        says="with one context for all examples no attention gives its features a rank above H(n − 1) + 1",
+        assumes="all examples share their context",
+        limits="one attention layer of H heads",
+        shown_by="byheart build mahdavi-2024 --way generic --heads 4 on H(n − 1) + 2 examples, which proves it",
+    ),
+)
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Mahdavi, Liao & Thrampoulidis 2024",
@@ -299,6 +356,7 @@ CONSTRUCTION = Construction(
     build=build,
     orders=dict.fromkeys(("query-labels", "query-targets"), "O(d²N/n)"),
     hypotheses=hypotheses,
+    theorems=THEOREMS,
     colour="#4f7f9f",
     flags="--heads 20 --way generic",
 )

@@ -20,6 +20,8 @@ VECTORS = Drawing(examples=100, length=6, vocab=30, labels=4, dim=4)
 """The same sizes with vectors as tokens."""
 POINTS = Drawing(examples=100, length=1, vocab=None, labels=4, dim=4)
 """As many single vectors."""
+QUERIES = Drawing(examples=31, length=8, dim=16, query="own", real=True, target_dim=3)
+"""Contexts of vectors with a query and three real numbers each."""
 DISTRIBUTIONS = Drawing(examples=30, length=4, vocab=10, distribution=True)
 """Contexts with a distribution of the next token each."""
 

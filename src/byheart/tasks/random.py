@@ -89,11 +89,19 @@ def random_distribution(
 
 
 def random_queries(
-    *, examples: int, length: int, dim: int, labels: int | None, shared: bool = False, rng: np.random.Generator
+    *,
+    examples: int,
+    length: int,
+    dim: int,
+    labels: int | None,
+    shared: bool = False,
+    target_dim: int = 1,
+    rng: np.random.Generator,
 ) -> QueryLabels | QueryTargets:
     """Contexts and queries as in the experiments of Mahdavi et al. 2024: all entries uniform on [0, 1].
 
-    With ``labels`` None the answers are real numbers, uniform on [0, 1]. ``shared``: one context for all examples.
+    With ``labels`` None the answers are real numbers, ``target_dim`` (d_v) of them for an example, uniform on [0, 1].
+    ``shared``: one context for all examples.
 
     >>> rng = np.random.default_rng(0)
     >>> random_queries(examples=10, length=4, dim=8, labels=100, rng=rng)
@@ -101,14 +109,14 @@ def random_queries(
     >>> random_queries(examples=10, length=4, dim=8, labels=None, shared=True, rng=rng)
     QueryTargets(Size(examples=10, length=4, labels=1, vocab=4, dim=8))
     """
-    for name, size in (("examples", examples), ("length", length), ("dim", dim)):
+    for name, size in (("examples", examples), ("length", length), ("dim", dim), ("target_dim", target_dim)):
         count(name, size)
     vectors = examples + length * (1 if shared else examples)
-    check_memory(16 * (vectors * dim + examples), f"{examples:,} random examples")
+    check_memory(16 * (vectors * dim + examples * target_dim), f"{examples:,} random examples")
     contexts = rng.random((length, dim) if shared else (examples, length, dim))
     queries = rng.random((examples, dim))
     if labels is None:
-        return QueryTargets(contexts=contexts, queries=queries, targets=rng.random(examples))
+        return QueryTargets(contexts=contexts, queries=queries, targets=rng.random((examples, target_dim)))
     answers = rng.integers(count("labels", labels), size=examples)
     return QueryLabels(contexts=contexts, queries=queries, labels=answers, label_count=labels)
 

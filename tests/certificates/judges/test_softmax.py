@@ -149,6 +149,22 @@ def test_targets_by_hand() -> None:
     assert found.statement == "The network's output lies within 1e-06 of the target for every example, as real numbers."
 
 
+def test_vectors_are_judged_coordinate_by_coordinate() -> None:
+    """W_O = (1, −2, ½) makes (2, −4, 1) of a value of 2; one coordinate that is off is one answer that is wrong."""
+    network = one_head().with_tensor("W_O", np.array([[[1.0, -2.0, 0.5]]]))
+    task = QueryTargets(**alone([2.0, 4.0], targets=[[2, -4, 1], [4, -8, 2]]))
+    found = certify_softmax(network, task)
+    assert found.certified
+    assert (found.checked, found.found) == (6, "errors at most 0")
+    assert "of the target for every example, in each of 3 coordinates, as real" in found.statement
+    found = certify_softmax(network, task.with_answers([[2, -4, 1], [4, -8.5, 2.25]]))
+    assert (found.certified, found.errors, found.undecided) == (False, 2, 0)
+    assert str(found.counterexample) == "example 1: expected -8.5 in coordinate 1, got -8"
+    for outputs in (1, 2, 4):
+        with pytest.raises(BadInput, match=rf"^the network has 3 outputs; the task asks for {outputs}$"):
+            certify_softmax(network, task.with_answers(np.zeros((2, outputs))))
+
+
 @pytest.mark.parametrize(
     ("steps", "certified"), [(-2, True), (-1, True), (0, False), (1, False)], ids=["inside", "just", "at it", "outside"]
 )

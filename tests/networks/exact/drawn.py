@@ -17,6 +17,7 @@ from byheart.networks.exact import (
     Positions,
     Residual,
     SoftmaxAttention,
+    TokenSum,
     UniformAttention,
     integers,
 )
@@ -70,7 +71,9 @@ def blocks(draw, width, of=entries):
 
 @st.composite
 def mixing(draw, width, length, of=entries):
-    """An attention layer that leaves rational numbers, of either kind."""
+    """An attention layer that leaves rational numbers, of either kind, or a sum."""
+    if draw(st.integers(0, 4)) == 0:
+        return TokenSum()
     head, value = draw(st.integers(1, 2)), draw(st.integers(1, 2))
     W_V, W_O = draw(matrices(value, width, of)), draw(matrices(width, value, of))
     if draw(st.booleans()):

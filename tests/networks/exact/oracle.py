@@ -18,6 +18,7 @@ from byheart.networks.exact import (
     Positions,
     Residual,
     SoftmaxAttention,
+    TokenSum,
     UniformAttention,
     integers,
 )
@@ -177,6 +178,8 @@ def apply(layer: Layer, stream: list[Vector]) -> list[Vector]:  # noqa: PLR0911 
             return attend(layer.W_O, layer.W_V, stream, winners(layer, stream))
         case SoftmaxAttention():
             return softly(layer, stream)
+        case TokenSum():
+            return [[entry + 2 * sum(z[i] for z in stream) for i, entry in enumerate(own)] for own in stream]
         case Flatten():
             return [[entry for z in stream for entry in z]]
     raise AssertionError(layer)

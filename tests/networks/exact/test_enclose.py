@@ -19,6 +19,7 @@ from byheart.networks.exact import (
     Flatten,
     Positions,
     Residual,
+    TokenSum,
     UniformAttention,
     integers,
     reference,
@@ -346,6 +347,7 @@ def test_the_precision_is_put_back():
         (Positions(integers([[1], [2]])), "positions: Positions"),
         (hardmax([[1]], [[1]], [[1]], [[1]]), "attention: HardmaxAttention"),
         (hardmax([[1]], [[1]], [[1]], [[1]], causal=True), "attention: HardmaxAttention"),
+        (TokenSum(), "sum: TokenSum"),
         (Flatten(), "flatten: Flatten"),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.networks.exact import Embedding, Flatten, Positions, Residual, UniformAttention, integers
+from byheart.networks.exact import Embedding, Flatten, Positions, Residual, TokenSum, UniformAttention, integers
 from byheart.networks.exact.evaluate import evaluate
 from byheart.networks.exact.floats import to_torch
 
@@ -76,7 +76,9 @@ def test_every_kind_of_layer_by_hand(precision):
 
 @st.composite
 def sums(draw, width, length, of):
-    """Uniform attention whose 1/n comes out, most of the time."""
+    """Uniform attention whose 1/n comes out, most of the time, or a sum."""
+    if draw(st.integers(0, 4)) == 0:
+        return TokenSum()
     W_O = draw(matrices(width, 2, of)) * draw(st.sampled_from([length, length, length, 1]))
     return UniformAttention(draw(matrices(2, width, of)), integers(W_O))
 

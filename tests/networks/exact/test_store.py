@@ -255,6 +255,11 @@ NO_DESCRIPTIONS = {
     "no length": {"layers": [], "length": None},
     "an empty chain": {"layers": [{"kind": "FeedForward", "name": "x", "residual": False, "layers": []}]},
     "a layer that is a number": {"layers": [5]},
+    "a sum with a matrix": {"layers": [{"kind": "TokenSum", "name": "x", "shapes": {"W_V": [1, 1]}}]},
+    "a sum with an option": {"layers": [{"kind": "TokenSum", "name": "x", "shapes": {}, "times": 3}]},
+    "a sum of one position": {
+        "layers": [{"kind": kind, "name": "x", "shapes": {}} for kind in ("Flatten", "TokenSum")],
+    },
     "shapes that are a list": {"layers": [{"kind": "Flatten", "name": "x", "shapes": [1]}]},
     "a table without columns": {"layers": [{"kind": "Embedding", "name": "x", "shapes": {"W_E": [0]}}]},
     "an infinite length": {"layers": [], "length": float("inf")},

@@ -3,7 +3,7 @@
 What is asked of an output depends on the task, and is decided only when the balls leave no doubt:
 
 - a *label* is right if its logit is larger than every other, ball above ball; all have to be, or ``at_least`` so many;
-- a *target* is met if the whole ball lies within ``tolerance`` of it;
+- a *target* is met if the whole ball lies within ``tolerance`` of it; of a vector, each coordinate is asked for;
 - *distributions* are reached if the divergence Σ_t π_t KL(p_t ‖ softmax(logits_t)) is at most ``tolerance`` nats: by so
   much does the network's loss exceed the entropy of the data, below which no loss can be.
 
@@ -50,7 +50,7 @@ def asked(network: SoftmaxNetwork, given: Given) -> Task:
     if not isinstance(task, NextToken | NextTokenDistribution | QueryTask):
         raise BadInput(f"a softmax network answers once for a sequence; the task is {task.kind}")
     check_inputs(network, inputs_of(task))
-    least = 1 if isinstance(task, QueryTargets) else task.label_count
+    least = task.label_count
     if network.outputs < least or (isinstance(task, QueryTargets | NextTokenDistribution) and network.outputs > least):
         raise BadInput(f"the network has {network.outputs} outputs; the task asks for {least}")
     return task
@@ -89,20 +89,18 @@ def judge(
     def ask(examples: Sequence[int], bits: int) -> list[list[Answer]]:
         rows = _enclosed(network, task, examples, bits, report)
         with precision(bits):
-            return [[_judge_one(row, task, i, tolerance)] for i, row in zip(examples, rows, strict=True)]
+            return [_judge_one(row, task, i, tolerance) for i, row in zip(examples, rows, strict=True)]
 
     answers, bits = decide(task.size.examples, ask, fewest=FEWEST_BITS, most=most_bits)
     note, real = "", isinstance(task, QueryTargets)
-    if real and all(answer.outcome == "right" for [answer] in answers):
-        note = f"errors at most {_upward(max(answer.error for [answer] in answers), 2)}"
+    if real and all(answer.outcome == "right" for row in answers for answer in row):
+        note = f"errors at most {_upward(max(answer.error for row in answers for answer in row), 2)}"
     if at_least is not None:
         note = f"at least {at_least:,} asked for"
     verdict = summed_up(
         answers,
-        lambda example, _: task.answers[example].item(),
-        statement=f"The network's output lies within {tolerance:g} of the target for every example, as real numbers."
-        if real
-        else f"The label's logit is the largest for {_every(at_least, task)}, as real numbers.",
+        lambda example, k: _expected(task, example, k),
+        statement=_statement(task, tolerance, at_least),
         method=_method(bits),
         seconds=time.perf_counter() - start,
         note=note,
@@ -147,11 +145,25 @@ def _enclosed(
     return [row for rows in enclose(network, (sequences, queries), bits=bits, report=report) for row in rows]
 
 
-def _judge_one(row: list[Ball], task: Task, example: int, tolerance: float) -> Answer:
+def _judge_one(row: list[Ball], task: Task, example: int, tolerance: float) -> list[Answer]:
     if isinstance(task, QueryTargets):
-        return _judge_target(row[0], float(task.targets[example]), tolerance)
+        wanted = task.coordinates[example].tolist()
+        return [_judge_target(output, target, tolerance) for output, target in zip(row, wanted, strict=True)]
     assert isinstance(task, NextToken | QueryLabels)
-    return _judge_label(row, int(task.labels[example]))
+    return [_judge_label(row, int(task.labels[example]))]
+
+
+def _statement(task: Task, tolerance: float, at_least: int | None) -> str:
+    if not isinstance(task, QueryTargets):
+        return f"The label's logit is the largest for {_every(at_least, task)}, as real numbers."
+    every = "every example" if task.label_count == 1 else f"every example, in each of {task.label_count} coordinates"
+    return f"The network's output lies within {tolerance:g} of the target for {every}, as real numbers."
+
+
+def _expected(task: Task, example: int, coordinate: int) -> int | float | str:
+    """What is right at an example; of a vector, at one coordinate."""
+    answer = task.answers[example]
+    return answer.item() if answer.ndim == 0 else f"{answer[coordinate].item()} in coordinate {coordinate}"
 
 
 def _judge_label(row: list[Ball], label: int) -> Answer:

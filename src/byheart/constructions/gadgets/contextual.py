@@ -6,10 +6,11 @@
    positions: a hash z of the token (:mod:`.gadgets.hashing`), then a token stage that answers a
    random code from [0, Q) on the few tokens that tell the sequences apart (:mod:`.gadgets.distinguish`)
    and 0 on all others. In seq-to-seq every token must also be known by itself: u = code·2^B + z.
-2. *Uniform attention* with W_V = n, W_O = 2 gives the stream u_k + 2·Σ_j u_j at position k: an integer combination of
-   codes whose coefficients, modulo 2, tell which token stands at k, and beyond that, how often every token occurs.
-   Different questions have different coefficients, so by the hash property they get different keys
-   fold_Q(u_k + 2Σ_j u_j) with a probability bounded away from 0: drawn, checked on all N (or nN) keys, drawn again.
+2. *Uniform attention* with W_V = n, W_O = 2, or a plain sum over tokens in its place (Deep Sets: the same numbers
+   without attention parameters), gives the stream u_k + 2·Σ_j u_j at position k: an integer combination of codes whose
+   coefficients, modulo 2, tell which token stands at k, and beyond that, how often every token occurs. Different
+   questions have different coefficients, so by the hash property they get different keys fold_Q(u_k + 2Σ_j u_j) with a
+   probability bounded away from 0: drawn, checked on all N (or nN) keys, drawn again.
 3. *Label stage.* Keys → labels: grouped extraction (:mod:`.gadgets.lookup`) or the plain interpolator
    (:mod:`.gadgets.interpolation`).
 
@@ -30,7 +31,7 @@ from byheart.constructions.gadgets.keys import filled_up, one_answer_each
 from byheart.constructions.gadgets.sizes import Engine, Sizes
 from byheart.constructions.gadgets.tokens import TRIES, EmbeddedTokens, coded_tokens
 from byheart.constructions.plan import Part, Plan, Shape, plan_of
-from byheart.networks.exact import FeedForward, UniformAttention, integers
+from byheart.networks.exact import FeedForward, TokenSum, UniformAttention, integers
 from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq, Task
 
@@ -63,9 +64,11 @@ def plan(sizes: Sizes) -> Plan:
         parts.append(("positions", (("W_pos", (size.length, 1)),)))
     if demand.coded:
         parts.append(("token_code", Shape((*fold_shapes(1, sizes.token_folds), *sizes.token_stage.shape.layers))))
-    parts.append(("attention", (("W_V", (1, 1)), ("W_O", (1, 1)))))
+    attends = sizes.engine.mixing == "attention"
+    if attends:
+        parts.append(("attention", (("W_V", (1, 1)), ("W_O", (1, 1)))))
     parts.append(("label", Shape((*fold_shapes(1, sizes.label_folds), *sizes.label_stage.shape.layers))))
-    return plan_of(parts, input_width=size.dim or 1, extra_depth=1 if size.dim is not None else 2)
+    return plan_of(parts, input_width=size.dim or 1, extra_depth=(size.dim is None) + attends)
 
 
 def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) -> Made:
@@ -84,7 +87,8 @@ def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) ->
             keys, answers = filled_up(keys[chosen], labels[chosen], sizes.demand.questions)
             layers = [*fold_layers([1], 0, Q, sizes.label_folds), *sizes.label_stage.layers(keys, integers(answers))]
             attention = UniformAttention(W_V=integers([[task.size.length]]), W_O=integers([[2]]))
+            mixing = attention if sizes.engine.mixing == "attention" else TokenSum()
             label = FeedForward(tuple(layers), name="label")
-            network = network_for(task, (*front.layers(codes), attention, label))
+            network = network_for(task, (*front.layers(codes), mixing, label))
             return Made(network, plan(sizes), {"modulus": Q, "draws": draws, **front.chosen})
     raise RuntimeError(f"{TRIES} draws of codes did not tell {len(labels)} questions apart; please report this task")

@@ -12,6 +12,11 @@ from byheart.tasks.checks import Floats, Ids
 Head = tuple[Floats, Floats]
 """W_Q and W_K, both [d, d_h]."""
 
+
+class Dependent(BadInput):
+    """Queries that a head needs to be independent are not."""
+
+
 SATURATION = 40.0
 """By how much the score of the token that a saturated head chooses exceeds all others: e⁻⁴⁰ is below float64's ε."""
 DRAWS = 32
@@ -75,7 +80,7 @@ def _duals(queries: Floats, held: Ids) -> Floats:
         return np.zeros((0, queries.shape[1]))
     if np.linalg.matrix_rank(chosen) < len(held):
         names = ", ".join(map(str, held[:8])) + (", …" if len(held) > 8 else "")
-        raise BadInput(f"the queries of examples {names} are dependent; expected every n queries independent")
+        raise Dependent(f"the queries of examples {names} are dependent; expected every n queries independent")
     return np.asarray(np.linalg.pinv(chosen).T, np.float64)
 
 
@@ -96,7 +101,7 @@ def _orthogonal(queries: Floats, held: Ids, others: Ids, rng: np.random.Generato
     best = int(smallest.argmax())
     if smallest[best] < 1e-10 * np.linalg.norm(drawn[best]):
         stray = int(others[steer[best].argmin()])
-        raise BadInput(f"the query of example {stray} depends on {len(held)} others; expected every n independent")
+        raise Dependent(f"the query of example {stray} depends on {len(held)} others; expected every n independent")
     return np.asarray(drawn[best], np.float64)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 from byheart.constructions.gadgets import grid, hashing
 from byheart.constructions.gadgets.demand import Demand
@@ -11,6 +11,8 @@ from byheart.constructions.plan import Shape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers
 from byheart.tasks.checks import Ids
+
+Mixing = Literal["attention", "sum"]
 
 
 class Stage(Protocol):
@@ -36,6 +38,8 @@ class Engine:
     """At most this many layers of the whole network."""
     shallowest: int = 0
     """Layers of a stage at least, where ``depth`` is given."""
+    mixing: Mixing = "attention"
+    """What tells a token of all others: uniform attention, or a plain sum."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from byheart.networks.exact.layers import (
     Positions,
     Residual,
     SoftmaxAttention,
+    TokenSum,
     UniformAttention,
 )
 from byheart.networks.exact.network import ExactNetwork
@@ -33,6 +34,7 @@ __all__ = [
     "Positions",
     "Residual",
     "SoftmaxAttention",
+    "TokenSum",
     "UniformAttention",
     "integers",
 ]

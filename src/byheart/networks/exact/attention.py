@@ -1,4 +1,4 @@
-"""Uniform and hardmax attention over exact sequences, batch by batch.
+"""Uniform and hardmax attention, and sums, over exact sequences, batch by batch.
 
 Sequences come as :class:`.exact.limbs.Limbs` whose columns are the positions of one sequence after those of
 another. With ``last`` only the output at the last position of each sequence is computed.
@@ -22,12 +22,20 @@ def uniform(layer: UniformAttention, batch: Limbs, length: int, last: bool) -> L
     """
     matrix = layer.W_O @ layer.W_V
     common = math.gcd(length, *(int(entry) for entry in matrix.ravel()))
+    return _add(*_with_sums(batch, length, last), integers(matrix // common), length // common)
+
+
+def token_sum(batch: Limbs, length: int, last: bool) -> Limbs:
+    """Z_k + 2 Σ_j Z_j at the last position or at all of them."""
+    return _add(*_with_sums(batch, length, last), integers(identity(batch.width, 2)), 1)
+
+
+def _with_sums(batch: Limbs, length: int, last: bool) -> tuple[Limbs, Limbs]:
+    """The last position of every sequence, or all of them, and the sum of its sequence for each."""
     sums = total(batch, length)
     if last:
-        queries = batch.columns(slice(length - 1, None, length))
-    else:
-        queries, sums = batch, sums.columns(np.repeat(np.arange(sums.batch), length))
-    return _add(queries, sums, integers(matrix // common), length // common)
+        return batch.columns(slice(length - 1, None, length)), sums
+    return batch, sums.columns(np.repeat(np.arange(sums.batch), length))
 
 
 def hardmax(layer: HardmaxAttention, batch: Limbs, length: int, last: bool) -> Limbs:

@@ -25,6 +25,7 @@ from byheart.networks.exact.layers import (
     Layer,
     Positions,
     Residual,
+    TokenSum,
     UniformAttention,
 )
 from byheart.networks.exact.limbs import (
@@ -154,6 +155,8 @@ class _Runner:
                     batch = attention.uniform(layer, batch, length, last)
                 case HardmaxAttention():
                     batch = attention.hardmax(layer, batch, length, last)
+                case TokenSum():
+                    batch = attention.token_sum(batch, length, last)
                 case Flatten():
                     batch = _flatten(batch, length)
                 case _:

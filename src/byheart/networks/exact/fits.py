@@ -24,6 +24,7 @@ from byheart.networks.exact.layers import (
     Positions,
     Residual,
     SoftmaxAttention,
+    TokenSum,
     UniformAttention,
 )
 from byheart.networks.exact.network import ExactNetwork
@@ -86,8 +87,8 @@ def _through(layer: Layer, stream: Stream, mantissa: int) -> Stream:
                 hidden = _affine(Affine(block.W_in, block.b_in), stream, mantissa, place)
                 stream = _sum(stream, _affine(plain(block.W_out), hidden, mantissa, place), mantissa, place)
             return stream
-        case UniformAttention(name=name):
-            matrix = mixing_matrix(layer, stream.numerators.shape[1])
+        case UniformAttention(name=name) | TokenSum(name=name):
+            matrix = mixing_matrix(layer, *stream.numerators.shape[1:])
             if _largest(stream.numerators) * stream.numerators.shape[1] > 1 << mantissa:
                 sums = np.abs(stream.numerators.astype(object)).sum(axis=1)
                 _bounded(int(sums.max()), mantissa, f"{name} (sum)")
@@ -106,8 +107,10 @@ def plain(matrix: Integers) -> Affine:
     return Affine(matrix, integers([0] * len(matrix)), relu=False)
 
 
-def mixing_matrix(layer: UniformAttention, length: int) -> Integers:
-    """W_O W_V / n, so that attention is a plain sum; BadInput if it is not a matrix of integers."""
+def mixing_matrix(layer: UniformAttention | TokenSum, length: int, width: int) -> Integers:
+    """What sums are multiplied by: W_O W_V / n, or 2, for a stream of ``width``; BadInput if these are no integers."""
+    if isinstance(layer, TokenSum):
+        return integers(2 * np.eye(width, dtype=object))
     matrix = layer.W_O @ layer.W_V
     if any(int(entry) % length for entry in matrix.ravel()):
         raise BadInput(f"{layer.name}: W_O W_V is not divisible by the length {length}, so 1/n would be rounded")

@@ -23,6 +23,7 @@ from byheart.networks.exact.layers import (
     Layer,
     Positions,
     Residual,
+    TokenSum,
     UniformAttention,
 )
 from byheart.networks.exact.network import ExactNetwork
@@ -55,7 +56,8 @@ class Twin(nn.Module):
     def __init__(self, network: ExactNetwork, dtype: torch.dtype) -> None:
         super().__init__()
         self.dtype, self.outputs = dtype, network.outputs
-        self.layers = nn.ModuleList([_module(layer, network, dtype) for layer in network.layers])
+        pairs = zip(network.layers, network.streams, strict=False)  # the last stream is that behind all layers
+        self.layers = nn.ModuleList([_module(layer, network.length, width, dtype) for layer, width in pairs])
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         """Labels as floats that are integers."""
@@ -68,7 +70,7 @@ class Twin(nn.Module):
         return stream[:, -1, 0] if self.outputs == "last" else stream[..., 0]
 
 
-class _UniformAttention(nn.Module):
+class _Mixing(nn.Module):
     def __init__(self, matrix: Integers, dtype: torch.dtype) -> None:
         super().__init__()
         self.W_OV = _linear(plain(matrix), dtype)
@@ -124,7 +126,8 @@ def _block(block: Block, dtype: torch.dtype) -> nn.Module:
     return _Residual(nn.Sequential(_linear(Affine(block.W_in, block.b_in), dtype), nn.ReLU(), second))
 
 
-def _module(layer: Layer, network: ExactNetwork, dtype: torch.dtype) -> nn.Module:
+def _module(layer: Layer, length: int, width: int, dtype: torch.dtype) -> nn.Module:
+    """The layer as a module, for sequences of ``length`` whose stream in front of it has ``width`` values."""
     match layer:
         case Embedding(W_E=W_E):
             return nn.Embedding(W_E.shape[0], W_E.shape[1], _weight=_tensor(W_E, 0, dtype))
@@ -132,8 +135,8 @@ def _module(layer: Layer, network: ExactNetwork, dtype: torch.dtype) -> nn.Modul
             return _Positions(W_pos, dtype)
         case Residual(blocks=blocks):
             return nn.Sequential(*(_block(block, dtype) for block in blocks))
-        case UniformAttention():
-            return _UniformAttention(mixing_matrix(layer, network.length), dtype)
+        case UniformAttention() | TokenSum():
+            return _Mixing(mixing_matrix(layer, length, width), dtype)
         case Flatten():
             return _Flatten()
         case FeedForward(layers=layers, residual=residual):

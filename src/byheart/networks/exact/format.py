@@ -26,6 +26,7 @@ from byheart.networks.exact.layers import (
     Positions,
     Residual,
     SoftmaxAttention,
+    TokenSum,
     UniformAttention,
 )
 
@@ -33,7 +34,7 @@ _KINDS: dict[str, type[Layer]] = {
     kind.__name__: kind
     for kind in (
         *(Embedding, Positions, FeedForward, Residual),
-        *(UniformAttention, HardmaxAttention, SoftmaxAttention, Flatten),
+        *(UniformAttention, HardmaxAttention, SoftmaxAttention, TokenSum, Flatten),
     )
 }
 _OPTIONS: dict[type[Layer], tuple[str, ...]] = {SoftmaxAttention: ("score_shift", "shift")}

@@ -15,6 +15,7 @@ layer                  token-wise  map
 :class:`UniformAttention`   no     Z_k ↦ Z_k + W_O W_V · mean(Z), the layer of Kajitsuka & Sato 2025
 :class:`HardmaxAttention`   no     Z_k ↦ Z_k + W_O W_V · mean of the Z_j that maximise (W_K Z_j)·(W_Q Z_k)
 :class:`SoftmaxAttention`   no     Z_k ↦ Z_k + W_O W_V · Σ_j a_kj Z_j, a_k = softmax of these scores; scaled by 2^−shift
+:class:`TokenSum`      no          Z_k ↦ Z_k + 2 Σ_j Z_j: Deep Sets in its place, without weights
 :class:`Flatten`       no          the n rows become one row of n·d_model entries (networks on points)
 =====================  ==========  =========================================================================
 """
@@ -186,6 +187,16 @@ class SoftmaxAttention:
 
 
 @dataclass(frozen=True)
+class TokenSum:
+    """Z_k ↦ Z_k + 2 Σ_j Z_j: every token is told the sum of all, as in Deep Sets; there is nothing to count.
+
+    Twice, so that integers tell their own row from the sum: modulo 2, Z_k is what is left.
+    """
+
+    name: str = "sum"
+
+
+@dataclass(frozen=True)
 class Flatten:
     """The rows of a sequence one after the other, as one row: [n, d_model] ↦ [1, n·d_model]."""
 
@@ -193,5 +204,5 @@ class Flatten:
 
 
 Attention: TypeAlias = UniformAttention | HardmaxAttention | SoftmaxAttention
-Layer: TypeAlias = Embedding | Positions | FeedForward | Residual | Attention | Flatten
+Layer: TypeAlias = Embedding | Positions | FeedForward | Residual | Attention | TokenSum | Flatten
 TOKEN_WISE = (Embedding, Positions, FeedForward, Residual)

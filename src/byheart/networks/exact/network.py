@@ -21,6 +21,7 @@ from byheart.networks.exact.layers import (
     Positions,
     Residual,
     SoftmaxAttention,
+    TokenSum,
     UniformAttention,
     expect,
 )
@@ -76,7 +77,7 @@ class ExactNetwork(Network):
 
     @property
     def depth(self) -> int:
-        """Affine maps, embeddings and attention layers are one each, residual blocks two, positional codes none."""
+        """Affine maps, embeddings and attention layers are one each, residual blocks two, codes and sums none."""
         return sum(_size(layer)[0] for layer in self.layers)
 
     @property
@@ -134,7 +135,7 @@ def _size(layer: Layer) -> tuple[int, int]:
             return len(chain), max(affine.W.shape[0] for affine in chain)
         case Residual(blocks=blocks):
             return 2 * len(blocks), max(len(block.W_in) for block in blocks)
-        case Positions() | Flatten():
+        case Positions() | TokenSum() | Flatten():
             return 0, 0
         case _:
             return 1, 0
@@ -158,6 +159,8 @@ def _width_after(layer: Layer, width: int, length: int) -> int:
             return int(W_E.shape[1])
         case Flatten():
             return width * length
+        case TokenSum():
+            return width
         case FeedForward(layers=layers):
             reads, result = layers[0].W.shape[1], int(layers[-1].W.shape[0])
         case Residual(blocks=blocks):

@@ -21,6 +21,7 @@ from byheart.networks.exact.layers import (
     Positions,
     Residual,
     SoftmaxAttention,
+    TokenSum,
     UniformAttention,
 )
 from byheart.networks.exact.network import ExactNetwork
@@ -90,6 +91,9 @@ def _apply(layer: Layer, stream: fmpq_mat) -> fmpq_mat:  # noqa: PLR0911 (one a 
             return stream + _matrix(W_pos.T)
         case Flatten():
             return fmpq_mat(stream.nrows() * stream.ncols(), 1, stream.transpose().entries())
+        case TokenSum():
+            twice = fmpq_mat(stream.ncols(), stream.ncols(), [2] * stream.ncols() ** 2)
+            return stream + stream * twice
         case UniformAttention(W_V=W_V, W_O=W_O):
             everywhere = fmpq_mat(stream.ncols(), stream.ncols(), [fmpq(1, stream.ncols())] * stream.ncols() ** 2)
             return stream + _matrix(W_O) * _matrix(W_V) * stream * everywhere

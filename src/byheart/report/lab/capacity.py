@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
 from byheart.errors import BadInput
 from byheart.lab.capacity import Held, held, plateaus
 from byheart.report.lab.series import (
@@ -24,8 +25,6 @@ from byheart.report.style import QUIET, canvas, save_picture
 
 BUILT: dict[str, Any] = {"markersize": 6, "linestyle": "none", "color": "#1f5fa8"}
 IN_SMALL: dict[str, Any] = {"fontsize": 7.5, "color": "#1f5fa8"}
-MORRIS = 3.6
-"""Bits per parameter that Morris et al. 2025 report for GPTs of 5·10⁵ parameters and more."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def _draw_sizes(axes: Any, best: Sequence[Held], beside: Sequence[Beside]) -> li
 
     for top, shade in zip(best, colours(len(best)), strict=True):
         _draw_held(axes, [top.parameters], [top], shade, markersize=6)
-    axes.axhline(MORRIS, color=QUIET, **PROVED_BEFORE)
+    axes.axhline(BITS_PER_PARAMETER, color=QUIET, **PROVED_BEFORE)
     entries: list[Entry] = []
     for index, name in enumerate(dict.fromkeys(each.name for each in beside)):
         style = BUILT | {"marker": "s^vDP"[index % 5]}
