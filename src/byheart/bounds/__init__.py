@@ -53,7 +53,7 @@ BOUNDS: tuple[Bound, ...] = tuple(
     for module in (*_ON_TRANSFORMERS, *_ON_FACTS, *_ON_POINTS, counting, vc, morris_2025)
     for bound in module.BOUNDS
 )
-"""Every bound: those on Transformers by year, those on facts, those on points, counting, VC dimension, and what was measured."""
+"""Every bound: on Transformers by year, on facts, on points, by counting, by VC dimension, and what was measured."""
 STATEMENTS: tuple[Statement, ...] = tuple(
     statement
     for module in (egosi_2025, meyer_2025, park_2026, ravfogel_2026, xu_2026)

@@ -28,6 +28,7 @@ from byheart.networks.exact import (
     Positions,
     Residual,
     SoftmaxAttention,
+    TokenSum,
     UniformAttention,
 )
 from byheart.size import Size
@@ -115,7 +116,7 @@ def _on_sequences(network: ExactNetwork) -> list[Stage]:
     parts: list[list[WeightLayer]] = [[]]
     for layer in network.layers:
         parts[-1] += _weight_layers(layer)
-        if isinstance(layer, UniformAttention | Flatten):
+        if isinstance(layer, UniformAttention | TokenSum | Flatten):
             parts.append([])
     *in_front, behind = map(tuple, parts)
     return [*(Stage(part, network.length, _tokens_known(network)) for part in in_front), Stage(behind)]
@@ -143,7 +144,7 @@ def _weight_layers(layer: Layer) -> list[WeightLayer]:
             return [weights for pair in pairs for weights in pair]
         case UniformAttention() | HardmaxAttention() | SoftmaxAttention():
             return [WeightLayer(layer.W_V.size), WeightLayer(layer.W_O.size)]
-        case Flatten():
+        case Flatten() | TokenSum():
             return []
         case Positions(W_pos=table):
             return [WeightLayer(table.size)]

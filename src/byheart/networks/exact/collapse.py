@@ -39,6 +39,7 @@ from byheart.networks.exact.layers import (
     Layer,
     Positions,
     SoftmaxAttention,
+    TokenSum,
     UniformAttention,
 )
 from byheart.networks.exact.network import ExactNetwork
@@ -82,6 +83,8 @@ def _on_equal_rows(layer: Layer, width: int, length: int) -> Affine | None:
             return _linear(_identity(width) + W_O @ W_V)
         case SoftmaxAttention(W_V=W_V, W_O=W_O, shift=shift):
             return _linear((_identity(width) << shift) + W_O @ W_V, shift)
+        case TokenSum():
+            return _linear(_identity(width) * (1 + 2 * length))
         case Flatten(name=name):
             check_memory(_TAKES * width**2 * length, f"{name}: {length:,} copies of a row")
             return _linear(np.concatenate([_identity(width)] * length))
