@@ -19,8 +19,8 @@ EVERY = random_seq_to_seq(**SIZES, rng=np.random.default_rng(2))
 TASKS = {"ids": IDS, "vectors": VECTORS, "seq-to-seq": EVERY}
 
 
-def made(name: str, task: Task) -> ExactNetwork:
-    network = build(name, task).network
+def made(name: str, task: Task, **settings: str) -> ExactNetwork:
+    network = build(name, task, **settings).network
     assert isinstance(network, ExactNetwork)
     return network
 
@@ -61,6 +61,13 @@ def test_other_tasks_are_refused() -> None:
     task = random_distribution(examples=4, length=2, vocab=5, rng=np.random.default_rng(0))
     with pytest.raises(BadInput, match="the task is next-token-distribution"):
         tokens_for(made("kajitsuka-sato-2025", IDS), task)
+
+
+def test_a_sum_of_equal_tokens_is_a_multiple_of_one() -> None:
+    network = made("kajitsuka-sato-2025", IDS, mixing="sum")
+    plain = collapse(network)
+    assert judge_collapsed(network, plain, tokens_for(network, None)).certified
+    assert judge_collapsed(made("kajitsuka-sato-2025", IDS), plain, tokens_for(network, None)).certified
 
 
 def test_a_network_with_attention_is_not_plain() -> None:
