@@ -236,7 +236,7 @@ def real_vectors(tiny: bool) -> None:
 
 def layers(tiny: bool) -> None:
     """The same assumptions behind every layer of the encoder, with the bounds found; needs the extra "embeddings"."""
-    N, length = (3, 4) if tiny else (200, 16)
+    N, length = (3, 4) if tiny else (100, 16)
     rows = table(
         f"Every layer of a sentence model (d = 384), N = {N} contexts of n = {length} tokens of documentation strings",
         *("vectors", "contexts of rank n", "Kruskal rank of the queries", "of all tokens and queries", "all tokens"),
