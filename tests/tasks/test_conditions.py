@@ -269,3 +269,13 @@ def test_every_sequence_is_every_sequence():
     assert len({tuple(row) for row in task.tokens.tolist()}) == 9
     with pytest.raises(BadInput, match=r"examples is 8; expected 3\^2 = 9, every sequence there is"):
         random_distribution(examples=8, length=2, vocab=3, shape="every", rng=rng)
+
+
+def test_vectors_that_contradict_each_other_in_one_coordinate():
+    contexts, queries = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 2.0], [1.0, 2.0]]
+    same = QueryTargets(contexts=contexts, queries=queries, targets=[[0.5, 1.0, 2.0], [0.5, 1.0, 3.0]])
+    assert str(conflict(same, positions=False)) == (
+        "example 0 and example 1 are equal sequences with equal queries: "
+        "asked for target 2.0 in coordinate 2 and target 3.0 in coordinate 2"
+    )
+    assert conflict(same.with_answers([[0.5, 1.0, 2.0]] * 2), positions=False) is None
