@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from byheart.constructions.construction import Reading
 from byheart.constructions.gadgets import contextual, lookup
 from byheart.constructions.gadgets.sizes import Engine, Mixing
-from byheart.constructions.theorem import MANY_SEQUENCES, TOKENS, VECTORS, Theorem
+from byheart.constructions.theorem import MANY_SEQUENCES, SEQUENCES, TOKENS, VECTORS, Theorem
 from byheart.tasks.theorems import of_sequences
 
 NAME = "kajitsuka-sato-2025"
@@ -103,6 +103,29 @@ THEOREMS = (
         limits="b bits a weight",
         task=MANY_SEQUENCES,
         stated={"bits": 40},
+    ),
+    Theorem(
+        "remark on Deep Sets",
+        says="the same holds with a plain sum over the tokens in place of attention",
+        assumes=f"{_SEPARATED}; no two sequences are permutations of each other",
+        limits="constant width, no attention",
+        task=SEQUENCES,
+        stated={"width": "constant", "mixing": "sum"},
+        ours={"mixing": "sum"},
+    ),
+    Theorem(
+        "lower bound, next-token",
+        says="Ω(√N) parameters are needed; with constants, √(2N log₂C) up to lower-order terms (ours)",
+        assumes="one shape of network memorizes every labelling",
+        limits="ReLU layers, one layer of uniform attention or none",
+        shown_by="byheart bounds --examples 10000 --length 16 --vocab 64 --labels 2",
+    ),
+    Theorem(
+        "reduction to ReLU networks",
+        says="on sequences of equal tokens a Transformer is a plain ReLU network with as many parameters",
+        assumes="all tokens of a sequence are equal; no positions",
+        limits="any attention",
+        shown_by="byheart collapse net -o plain",
     ),
 )
 CONSTRUCTION = contextual.construction(

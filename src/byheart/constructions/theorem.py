@@ -6,7 +6,7 @@ built and certified on one task, which anybody can draw again (``byheart theorem
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from byheart.tasks.drawing import Drawing
 
@@ -22,6 +22,12 @@ POINTS = Drawing(examples=100, length=1, vocab=None, labels=4, dim=4)
 """As many single vectors."""
 QUERIES = Drawing(examples=31, length=8, dim=16, query="own", real=True, target_dim=3)
 """Contexts of vectors with a query and three real numbers each."""
+ASSOCIATIONS = Drawing(examples=42, length=2, vocab=10, labels=10)
+"""As many pairs of tokens as four dimensions and ten heads of attention hold."""
+PAIRS = Drawing(examples=400, length=2, vocab=20, labels=20, shape="every")
+"""All pairs of tokens, more than attention can hold."""
+BIGRAMS = Drawing(examples=36, length=2, vocab=6, distribution=True, shape="every")
+"""All pairs of tokens with a distribution of the next token each."""
 DISTRIBUTIONS = Drawing(examples=30, length=4, vocab=10, distribution=True)
 """Contexts with a distribution of the next token each."""
 
@@ -44,6 +50,8 @@ class Theorem:
     """Settings that build the network which the theorem speaks of; None: not built that way."""
     ours: Mapping[str, object] | None = None
     """Settings that build our own, smaller one; None: there is no other."""
+    judged: Mapping[str, str] = field(default_factory=dict)
+    """What is promised, where that is less than every answer: options of certify, and what was chosen for each."""
     shown_by: str = ""
     """The command that shows it, where that is not ``byheart build``."""
     differs: str = ""

@@ -5,9 +5,11 @@ The one place in this room that does work of its own, by the same calls as the c
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from byheart.certificates import certify
 from byheart.constructions import Construction, build, known
@@ -66,13 +68,21 @@ def _published(construction: Construction, task: Task) -> str:
     return construction.orders.get(task.kind, "–")
 
 
-def measured(construction: Construction, task: Task, settings: object, *, seed: int = 0) -> Compared:
-    """Build one, save it, and certify what was saved."""
+def measured(
+    construction: Construction,
+    task: Task,
+    settings: object,
+    judged: Mapping[str, str] = MappingProxyType({}),
+    *,
+    seed: int = 0,
+) -> Compared:
+    """Build one, save it, certify what was saved; ``judged`` names options of that, and what was chosen for each."""
     built = build(construction, task, seed=seed, settings=settings)
+    options: dict[str, Any] = {option: built.chosen[name] for option, name in judged.items()}
     with tempfile.TemporaryDirectory() as folder:
         built.save(Path(folder) / "network")
         start = time.perf_counter()
-        certificate = certify(Path(folder) / "network", task)
+        certificate = certify(Path(folder) / "network", task, **options)
         seconds = time.perf_counter() - start
     account = built.account
     return Compared(

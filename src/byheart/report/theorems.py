@@ -52,7 +52,8 @@ def _row(construction: Construction, theorem: Theorem, form: str, build: bool) -
     given = theorem.forms[form]
     command = f"byheart build {construction.name} {flags(given)}".rstrip()
     settings = settings_from(construction.settings, construction.name, None, given)
-    return Row(paper, theorem, form, command, measured(construction, theorem.task.draw(), settings) if build else None)
+    built = measured(construction, theorem.task.draw(), settings, theorem.judged) if build else None
+    return Row(paper, theorem, form, command, built)
 
 
 def statement(theorem: Theorem) -> list[str]:

@@ -15,6 +15,7 @@ from byheart.constructions.dana_2025.solving import Asked, Fit, Spread, fits
 from byheart.constructions.dana_2025.terms import terms
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.constructions.gadgets.linear import Factored, check_system, factor
+from byheart.constructions.theorem import ASSOCIATIONS, BIGRAMS, PAIRS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.progress import Report
@@ -167,6 +168,65 @@ def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
     ]
 
 
+_ATTENTION = "one layer of H heads with a skip connection, no feed-forward layer"
+THEOREMS = (
+    Theorem(
+        "Corollary 1",
+        says="H·d_h + d associations are memorized with d(n + 2ω + 4d_h·H) parameters",
+        assumes="d_h ≤ d, one answer to every context",
+        limits=_ATTENTION,
+        task=ASSOCIATIONS,
+        stated={"model_dim": 4, "heads": 10},
+        ours={},
+        differs="contexts have at least two tokens and end in at least d different ones",
+    ),
+    Theorem(
+        "Remark 2",
+        says="query-key matrices of rank one suffice: d(n + 2ω + 2(d_h + 1)H) parameters",
+        assumes="as Corollary 1",
+        limits=f"{_ATTENTION}, queries and keys of width 1",
+        task=ASSOCIATIONS,
+        stated={"model_dim": 4, "heads": 10, "query_dim": 1},
+        ours={"query_dim": 1},
+    ),
+    Theorem(
+        "Corollary 2",
+        says="of N contexts H·d_h + d are held, the others guessed: accuracy 1/ω + (1 − 1/ω)(H·d_h + d)/N",
+        assumes="uniform prior",
+        limits=_ATTENTION,
+        task=PAIRS,
+        stated={"model_dim": 6, "heads": 10, "hold": 66},
+        ours={"model_dim": 6, "heads": 10, "hold": 66, "query_dim": 1},
+        judged={"at_least": "at_least"},
+        differs="the paper argues by expectation; here draws are tried until one keeps the promise",
+    ),
+    Theorem(
+        "Theorem 1",
+        says="KL(π, network) ≤ KL(π, best rank-d encoder) + C·ε·‖WE‖₂ + γ, with d(n + 2ω + 4d_h·H) parameters",
+        assumes="H·d_h + d contexts have a probability above 1 − ε",
+        limits=_ATTENTION,
+        task=BIGRAMS,
+        stated={"model_dim": 3, "epsilon": 0.1, "solve_by": "svd"},
+        ours={"model_dim": 3, "epsilon": 0.1},
+        judged={"tolerance": "stated"},
+        differs="γ is part of the encoder, found by descent: not proved to be the best",
+    ),
+    Theorem(
+        "Theorem 2",
+        says="a closed bound on the divergence for almost look-up tables",
+        assumes="codes in R^d whose products are within c < 1/2 of orthonormal ones",
+        limits=_ATTENTION,
+        shown_by="python benchmarks/dana_theory.py lookup_tables",
+    ),
+    Theorem(
+        "Theorem 3",
+        says="without positivity of π the excess is O(ε log(1/ε)), and logits grow like log(1/ε)",
+        assumes="distributions that encoders approach at a polynomial rate",
+        limits=_ATTENTION,
+        shown_by="python benchmarks/dana_theory.py zeros",
+        differs="measured, not proved",
+    ),
+)
 CONSTRUCTION = Construction(
     name=NAME,
     paper="Dana, Pydi & Chevaleyre 2025",
@@ -178,6 +238,7 @@ CONSTRUCTION = Construction(
     plan=lambda size, _, settings: plan(worst_demand(size, settings), settings),
     orders=dict.fromkeys(("next-token", "next-token-distribution"), "O(d(n + ω + N))"),
     hypotheses=hypotheses,
+    theorems=THEOREMS,
     colour="#7f8c1d",
     flags="--model-dim 10 --heads 20",
 )

@@ -25,6 +25,7 @@ from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, Setting, gri
 from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.keys import one_answer_each
 from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
+from byheart.constructions.theorem import SEQUENCES, TOKENS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.exact import ExactNetwork, Layer, UniformAttention, integers
 from byheart.progress import Report
@@ -271,6 +272,24 @@ def _distinct(asked: Asking, u: Ids) -> Ids | None:
     return one_answer_each(u @ mix, asked.labels)
 
 
+THEOREMS = (
+    Theorem(
+        "theorem (docs/folding.md)",
+        says="K questions with C labels are answered with 2√(2·K·log₂C/λ) + O(K^(1/3) + log K) parameters, λ the load",
+        assumes="sequences over a finite vocabulary, distinct up to permutation; a good draw, which is checked",
+        limits="one layer of uniform attention, then layers of one unit with a skip connection",
+        task=SEQUENCES,
+        ours={},
+    ),
+    Theorem(
+        "seq-to-seq",
+        says="the same with K ≤ nN, the different tokens of all sequences",
+        assumes="permuted sequences ask for permuted labels; a good draw, which is checked",
+        limits="one layer of uniform attention, then layers of one unit with a skip connection",
+        task=TOKENS,
+        ours={},
+    ),
+)
 CONSTRUCTION = Construction(
     name=NAME,
     summary="no keys, only labels: about 2.9·√(N log₂C) parameters (ours; the smallest)",
@@ -279,5 +298,6 @@ CONSTRUCTION = Construction(
     covers=("next-token", "seq-to-seq"),
     plan=lambda size, setting, settings: replace(plan(worst_demand(size, setting, settings)), expected=True),
     orders=dict.fromkeys(("next-token", "seq-to-seq"), "ours"),
+    theorems=THEOREMS,
     colour="#b3123f",
 )
