@@ -36,6 +36,7 @@ COLUMNS = {
     ],
     "lab": [["way", "models at once", "model-steps/s", "seconds per model", "ratio"]],
     "lab_mahdavi": [["context", "way", "at once", "model-steps/s"]],
+    "lab_seconds": [["experiment", "scale", "machine", "models", "seconds", "command"]],
     "reciting": [
         ["network", "N", "parameters", "bits/parameter", "padded", "load", "compiled in", "errors", "checked in"],
         ["N", "parameters", "bits/parameter", "layers", "load", "compiled in", "errors"],

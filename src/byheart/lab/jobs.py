@@ -62,6 +62,11 @@ class Progress:
         return self.now / self.seconds if self.seconds else 0.0
 
     @property
+    def earlier(self) -> int:
+        """Models that were done before this session."""
+        return self.done - (self.now - self.failed)
+
+    @property
     def left(self) -> int:
         """Models that were not come to."""
         return self.models - self.done - self.failed
