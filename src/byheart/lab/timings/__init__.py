@@ -2,13 +2,13 @@
 
     experiment   the experiment's name, or the beginning of the names of several that were measured together
     scale        smoke, short or paper
-    machine      "H200" (one GPU), or "2 cores" (of a CPU)
+    machine      "H200" (one GPU), or "2 cores" (a CPU that has so many)
     models       how many were trained
-    seconds      wall time of the training, without the start of Python
+    seconds      of training, without the start of Python: on a GPU wall time, on a CPU the processor time of one thread
     command      what was run
 
 Nothing in it is estimated: what nobody has measured is not there. ``benchmarks/lab_seconds.py`` measures, and writes
-the rows. Machines of one kind differ, and may be busy: take the figures for their order of magnitude.
+the rows. Machines of one kind differ: take the figures for their order of magnitude.
 """
 
 import csv
