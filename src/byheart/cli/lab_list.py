@@ -51,9 +51,10 @@ def _experiments() -> list[dict[str, Any]]:
     from byheart.lab.experiments import EXPERIMENTS, SCALES
     from byheart.lab.timings import H200, TWO_CORES, seconds
 
-    shipped, found = results.names(), []
+    shipped = results.names()
+    found: list[dict[str, Any]] = []
     for name, make in EXPERIMENTS.items():
-        models = {scale: len(make(scale).configs) for scale in SCALES}
+        models: dict[str, int] = {scale: len(make(scale).configs) for scale in SCALES}
         rows = results.table(name) if name in shipped else []
         seeds = len({row["seed"] for row in rows})
         times = {

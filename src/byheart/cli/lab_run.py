@@ -26,7 +26,7 @@ RUN = with_example(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class TrainingCommand:
     """Where models are trained, for how long, and where results go."""
 
     scale: Scale = "smoke"
@@ -142,7 +142,7 @@ def _given(value: Any) -> list[str]:
 
 
 @dataclass(frozen=True)
-class RunExperiment(Training):
+class RunExperiment(TrainingCommand):
     """Run an experiment: train all its models, and keep every result in a folder as soon as it is there."""
 
     experiment: Annotated[Positional[str], arg(metavar="NAME|FILE.py")]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import Positional, arg
 
 from byheart.cli.lab_output import literal, mean, setting, state
-from byheart.cli.lab_run import Training
+from byheart.cli.lab_run import TrainingCommand
 from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, table, with_example
 from byheart.errors import BadInput
 
@@ -21,7 +21,7 @@ SEARCH = with_example(
 
 
 @dataclass(frozen=True)
-class LabSearch(Training):
+class LabSearch(TrainingCommand):
     """The best learning rate of a grid, for configs of an experiment; all tries are kept in a run."""
 
     experiment: Annotated[Positional[str], arg(metavar="NAME|FILE.py")]

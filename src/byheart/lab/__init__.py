@@ -27,8 +27,7 @@
   >>> reached.done, [row["parameters"] for row in run.table]
   (2, [793, 793])
 
-  Machines that share nothing do a :class:`Part` each, and :func:`merge` makes one run of theirs. :func:`search` is an
-  experiment that tries learning rates.
+  Machines that share nothing do a :class:`Part` each, and :func:`merge` makes one run of theirs.
 
 - *Capacity*: :func:`ladder` is the experiment that measures bits per parameter; :func:`plateaus` finds the most of them
   in its rows.
@@ -45,7 +44,6 @@ from byheart.lab.member import Architecture, Member, Outcome, Training
 from byheart.lab.merging import merge
 from byheart.lab.models.gpt import SmallGPT, gpt_with
 from byheart.lab.runs import Run
-from byheart.lab.search import search
 from byheart.lab.sources import Given
 
 __all__ = [
@@ -68,6 +66,5 @@ __all__ = [
     "ladder",
     "merge",
     "plateaus",
-    "search",
     "train",
 ]
