@@ -157,6 +157,24 @@ def test_a_process_that_died_is_taken_for_one_that_needed_too_much(
     assert len(cluster.begun) == 8 * (1 + 2)
 
 
+def test_a_process_of_a_single_config_may_have_died_with_its_machine(
+    cluster: Cluster, toy: Source, tmp_path: Path
+) -> None:
+    cluster.fate = lambda job: "WorkerCrashedError" if len(job) > 1 or cluster.begun.count(job) == 1 else None
+    _, reached = sweep(toy, tmp_path)
+    assert (reached.done, reached.failed) == (32, 0)
+    assert len(cluster.begun) == 8 * (1 + 2 + 2 * 4)
+
+
+def test_a_task_that_raises_is_not_tried_again(cluster: Cluster, toy: Source, tmp_path: Path) -> None:
+    """The work itself raises nothing: this is a worker that cannot read its task, say, without Byheart there."""
+    cluster.fate = lambda job: "RayTaskError"
+    run, reached = sweep(toy, tmp_path)
+    assert (reached.done, reached.failed) == (0, 32)
+    assert len(cluster.begun) == len({*cluster.begun})
+    assert {row.error for row in run.rows} == {"lost: RayTaskError"}
+
+
 def test_no_more_jobs_are_out_than_twice_the_places_and_machines_that_join_get_theirs(
     cluster: Cluster, toy: Source, tmp_path: Path
 ) -> None:
