@@ -137,10 +137,11 @@ def crossings(
     >>> [(one.settings, one.tries, one.crossing.x) for one in found]
     [({'examples': 5}, 3, 3.0), ({'examples': 10}, 3, 7.5)]
     """
+    if not rows:
+        raise BadInput("the table has no rows; expected at least one: are the run's models done?")
     for name in (along, metric, *by):
-        if not rows or any(name not in row for row in rows):
-            names = ", ".join(rows[0]) if rows else "rows, which there are none of"
-            raise BadInput(f"the table has no column {name!r} in every row; expected one of {names}")
+        if any(name not in row for row in rows):
+            raise BadInput(f"the table has no column {name!r} in every row; expected one of {', '.join(rows[0])}")
     for name, kinds in ((along, int | float), (metric, int | float | None)):
         odd = next((row[name] for row in rows if not isinstance(row[name], kinds)), None)
         if odd is not None:
