@@ -158,10 +158,11 @@ def test_the_best_learning_rate_is_sought_and_kept(here: Path, run: Run) -> None
 
 def test_a_search_without_results_says_how_to_go_on(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("byheart.lab.jobs.time", Clock())
-    said = run("lab", "search", "dana-2025-6", "--learning-rates", "0.01", "0.02", "--time-limit", "1", "-o", "search")
+    search = ("lab", "search", "dana-2025-6", "--learning-rates", "0.01", "0.0123456789", "--time-limit", "1")
+    said = run(*search, "-o", "search")
     assert said.code == 0
-    rates = "--learning-rates 0.01 0.02"
-    again = f"byheart lab search dana-2025-6 {rates} --scale smoke --out search --resume --time-limit 1"
+    assert "0 of 4 models done, 10.0 s, nothing was begun" in said.out
+    again = f"byheart {' '.join(search[:-2])} --scale smoke --out search --resume --time-limit 1"
     assert f"the time is over with 4 models left; go on with:  {again}" in said.out
 
 

@@ -4,7 +4,7 @@ import sys
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
 
@@ -103,7 +103,8 @@ class TrainingCommand:
             print_json({**state(run), "part": None if part is None else str(part), **times, **rates})
             return
         earlier = f" ({number(reached.earlier)} of them earlier)" if reached.earlier else ""
-        rate = f"{rates['models_per_second']:.3g} models/s" if reached.now else "nothing was left to do"
+        none = "nothing was begun" if reached.left else "nothing was left to do"
+        rate = f"{rates['models_per_second']:.3g} models/s" if reached.now else none
         if reached.steps:
             rate += f", {number(round(rates['steps_per_second']))} steps/s"
         done = f"{number(reached.done)} of {number(reached.models)} models done{earlier}"
@@ -125,7 +126,7 @@ class TrainingCommand:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name not in told and field.default is not MISSING and value != field.default:
-                words += [f"--{field.name.replace('_', '-')}", *_given(value)]
+                words += [f"--{field.name.replace('_', '-')}", *given(value)]
         return f"go on with:  {' '.join(map(quote, words))}"
 
     @property
@@ -134,11 +135,15 @@ class TrainingCommand:
         raise NotImplementedError
 
 
-def _given(value: Any) -> list[str]:
-    """A flag's value as it is given."""
+def given(value: object) -> list[str]:
+    """A flag's value as it is given on the command line, exactly.
+
+    >>> given((0.1, 100.0)), given(True)
+    (['0.1', '100'], [])
+    """
     if isinstance(value, tuple):
-        return [word for item in value for word in _given(item)]
-    return [] if value is True else [f"{value:g}" if isinstance(value, float) else str(value)]
+        return [word for item in value for word in given(item)]
+    return [] if value is True else [str(value).removesuffix(".0") if isinstance(value, float) else str(value)]
 
 
 @dataclass(frozen=True)
@@ -167,10 +172,10 @@ class RunExperiment(TrainingCommand):
 
         if self.part is None:
             return None
-        number_, _, of = self.part.partition("/")
-        if not (number_.isdecimal() and of.isdecimal()):
+        place, _, of = self.part.partition("/")
+        if not (place.isdecimal() and of.isdecimal()):
             raise BadInput(f"--part is {self.part!r}; expected K/M, as 2/8 for the second of eight parts")
-        return Part(int(number_), int(of))
+        return Part(int(place), int(of))
 
     @property
     def command(self) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from tyro.conf import Positional, arg
 
 from byheart.cli.lab_output import literal, mean, setting, state
-from byheart.cli.lab_run import TrainingCommand
+from byheart.cli.lab_run import TrainingCommand, given
 from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, table, with_example
 from byheart.errors import BadInput
 
@@ -73,5 +73,4 @@ class LabSearch(TrainingCommand):
     @property
     def command(self) -> list[str]:
         """The words of the command that have no flag, or one that has to be there."""
-        rates = (f"{rate:g}" for rate in self.learning_rates)
-        return ["byheart", "lab", "search", self.experiment, "--learning-rates", *rates]
+        return ["byheart", "lab", "search", self.experiment, "--learning-rates", *given(self.learning_rates)]
