@@ -37,6 +37,9 @@ COMMANDS = [
     ["lab", "list"],
     ["lab", "show"],
     ["lab", "compare"],
+    ["lab", "merge"],
+    ["lab", "crossing"],
+    ["lab", "search"],
     ["lab", "capacity"],
     ["lab", "plot"],
 ]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.crossing import Probe, crossing
+from byheart.lab.crossing import Probe, crossing, crossings
 
 
 def probes(xs: Any, successes: Any, tries: int) -> list[Probe]:
@@ -147,3 +147,22 @@ def test_refusals() -> None:
         Probe(math.nan, 0, 1)
     with pytest.raises(BadInput, match="no probes"):
         crossing([])
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([], "the table has no rows"),
+        ([{"heads": 1}], "the table has no column 'accuracy' in every row; expected one of heads"),
+        ([{"heads": "many", "accuracy": 1.0}], "heads is 'many' in a row; expected numbers"),
+        ([{"heads": 1, "accuracy": "high"}], "accuracy is 'high' in a row; expected numbers"),
+    ],
+)
+def test_a_table_without_the_columns_is_refused(rows: list[dict[str, object]], told: str) -> None:
+    with pytest.raises(BadInput, match=told):
+        crossings(rows, "heads", [], "accuracy")
+
+
+def test_tries_without_a_number_have_failed() -> None:
+    (found,) = crossings([{"heads": 1, "accuracy": accuracy} for accuracy in (1.0, None)], "heads", [], "accuracy")
+    assert (found.tries, found.crossing.status) == (2, "no trend")

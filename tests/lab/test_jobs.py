@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.experiments.experiment import Experiment
-from byheart.lab.jobs import Executor, Job, Local, Progress, execute, perform, spread
+from byheart.lab.experiments.experiment import Experiment, key
+from byheart.lab.jobs import Executor, Job, Local, Part, Progress, execute, perform, spread
 from byheart.lab.processes import Processes
 from byheart.lab.runs import Run, read_rows
 from byheart.lab.sources import Given, Source, load, source
@@ -158,6 +158,67 @@ def test_a_file_that_changes_its_mind_is_found_out(tmp_path: Path) -> None:
     origin = source(str(tmp_path / "mine.py"), "smoke")
     result = perform(origin, ("0123456789abcdef",), "cpu")
     assert "the experiment has other configs each time it is read" in str(result.error)
+
+
+# Parts, and a limited time
+
+
+def test_parts_are_different_jobs_and_all_of_them(toy: Source) -> None:
+    parts = [Part(number, 3).keys(load(toy)) for number in (1, 2, 3)]
+    assert [len(part) for part in parts] == [12, 12, 8]
+    assert len({name for part in parts for name in part}) == 32
+    heads = {config.heads for config in load(toy).configs if key(config) in parts[0]}
+    assert heads == {1, 4, 7}, "whole jobs"
+
+
+def test_there_are_as_many_parts_as_are_asked_for(toy: Source) -> None:
+    parts = [Part(number, 32).keys(load(toy)) for number in range(1, 33)]
+    assert [len(part) for part in parts] == [1] * 32
+    assert len({name for part in parts for name in part}) == 32
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_a_part_that_there_is_not_is_refused(number: int) -> None:
+    with pytest.raises(BadInput, match=f"part is {number}/2; expected K/M with K from 1 to M"):
+        Part(number, 2)
+
+
+def test_a_part_stays_the_same_when_some_of_it_is_done(sweep: Sweep, tmp_path: Path) -> None:
+    (tmp_path / "broken").write_text("1,0 2,0")
+    _, reached = sweep(part=Part(1, 2))
+    assert (reached.models, reached.done, reached.failed, reached.left) == (16, 15, 1, 0)
+    (tmp_path / "broken").unlink()
+    run, reached = sweep(part=Part(1, 2))
+    assert (reached.models, reached.done, reached.now) == (16, 16, 1)
+    assert {heads for heads, _ in status(run)} == {1, 3, 5, 7}
+    _, reached = sweep()
+    assert (reached.models, reached.done, reached.now) == (32, 32, 16)
+
+
+class Clock:
+    """Time that passes when it is told to."""
+
+    now = 0.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+def test_no_job_is_begun_when_the_time_is_over(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr("byheart.lab.jobs.time", clock)
+
+    def pass_time(done: int, total: int, note: str = "", /) -> None:
+        if "in a job" in note:
+            clock.now += 10
+
+    run, reached = sweep(report=pass_time, seconds=25)
+    assert (reached.done, reached.left, run.done) == (12, 20, 12), "the job that was under way was waited for"
+    _, reached = sweep(report=pass_time, seconds=0)
+    assert (reached.now, reached.left) == (0, 20)
+    _, reached = sweep(report=pass_time)
+    assert (reached.done, reached.left) == (32, 0)
+    assert begun(tmp_path) == dict.fromkeys(ALL, 1)
 
 
 # Processes

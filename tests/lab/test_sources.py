@@ -1,5 +1,6 @@
 """Users' own files, and names."""
 
+import ast
 import sys
 import textwrap
 from pathlib import Path
@@ -62,15 +63,60 @@ def test_a_file_may_import_what_lies_beside_it_and_make_its_experiment_of_the_sc
         ("raise SystemExit(3)", "own.py:1: SystemExit: 3"),
         ("EXPERIMENT = 3", "own.py: EXPERIMENT is 3; expected an Experiment"),
         ("CONFIGS = [1, 'a']", "own.py: CONFIGS are of several kinds (int, str)"),
-        ("CONFIGS = [1]", "own.py: no function work beside the class of the CONFIGS"),
+        ("CONFIGS = [1]", "own.py: CONFIGS[0] is 1; expected a config: an instance of a frozen dataclass"),
+        (
+            "from byheart.lab import Training as T\nCONFIGS = [T(1, 1, 1.0)]",
+            "own.py: nothing says how a Training is trained: define a function work(configs, device, report) in it "
+            "that returns a dictionary of metrics for each config, in order",
+        ),
         ("from byheart.lab.experiments import dana_2025\nCONFIGS = [dana_2025.Config(3)]", "own.py:2: TypeError"),
-        ("work = print\nclass Config: pass\nCONFIGS = [Config()]", "is no config; expected a dataclass"),
+        (
+            "work = print\nclass Config: pass\nCONFIGS = [Config()]",
+            "expected a config: an instance of a frozen dataclass",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(tmp_path: Path, text: str, complaint: str) -> None:
     with pytest.raises(BadInput) as refused:
         own(tmp_path, text)
     assert complaint in str(refused.value)
+
+
+def test_a_file_may_train_our_configs_in_its_own_way(tmp_path: Path) -> None:
+    text = """
+        from byheart.lab.experiments import dana_2025
+        sizes = dict(vocab=5, model_dim=2, head_dim=2, batch=8, batches=2, epochs=1)
+        CONFIGS = [dana_2025.Config("own", heads=heads, seed=seed, **sizes) for heads in (1, 2) for seed in (0, 1)]
+
+        def work(configs, device, report):
+            return [{"models": len(configs)} for _ in configs]
+    """
+    mine = own(tmp_path, textwrap.dedent(text))
+    with Local(Given(mine)) as executor, Run.create(tmp_path / "run", mine) as run:
+        execute(run, mine, executor)
+    assert [row["models"] for row in run.table] == [4, 4, 4, 4], "in groups as those of our configs"
+
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "own_experiment.py"
+
+
+def test_the_example_of_ones_own_experiment_has_fifteen_lines() -> None:
+    """Everything but imports, docstrings and blank lines."""
+    tree = ast.parse(EXAMPLE.read_text())
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    nodes += [node for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    skipped = {line for node in nodes for line in range(node.lineno, (node.end_lineno or 0) + 1)}
+    lines = enumerate(EXAMPLE.read_text().splitlines(), start=1)
+    assert len([line for number, line in lines if line.strip() and number not in skipped]) == 15
+
+
+def test_the_example_of_ones_own_experiment_is_run(tmp_path: Path) -> None:
+    """A new model: with a rank of 2, it is no better than guessing; with one of 32 it knows most associations."""
+    mine = load(source(str(EXAMPLE), "smoke"))
+    assert (len(mine.configs), len(mine.groups(mine.configs))) == (15, 5)
+    first, last = mine.work([mine.configs[0], mine.configs[-1]], "cpu", None)
+    assert first["accuracy"] < 0.3
+    assert last["accuracy"] > 0.6
 
 
 @pytest.mark.parametrize(

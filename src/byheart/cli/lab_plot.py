@@ -103,12 +103,14 @@ def _check_links(figures: Path) -> None:
 
 def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: "Report | None") -> "list[Drawing]":
     from byheart.cli.lab_capacity import built_beside
-    from byheart.report.lab import figures_of
+    from byheart.report.lab import figures_of, own_figures
 
     papers = {run.name.split("-", maxsplit=1)[0] for run in runs}
     if len(papers) > 1:
         raise BadInput(f"the runs are of {', '.join(sorted(papers))}; expected runs of one paper in one picture")
-    return figures_of(runs[0].name, rows, built_beside(rows, report) if papers == {"capacity"} else ())
+    found = figures_of(runs[0].name, rows, built_beside(rows, report) if papers == {"capacity"} else ())
+    settings = [*next(iter(runs[0].configs.values()))]
+    return found or own_figures(runs[0].name, rows, settings)
 
 
 def _question(experiment: str) -> dict[str, str]:

@@ -27,6 +27,8 @@
   >>> reached.done, [row["parameters"] for row in run.table]
   (2, [793, 793])
 
+  Machines that share nothing do a :class:`Part` each, and :func:`merge` makes one run of theirs.
+
 - *Capacity*: :func:`ladder` is the experiment that measures bits per parameter; :func:`plateaus` finds the most of them
   in its rows.
 
@@ -37,8 +39,9 @@ installed. Intervals and fitted laws need scipy.
 from byheart.lab.capacity import Held, Rung, held, ladder, plateaus
 from byheart.lab.ensemble import train
 from byheart.lab.experiments import EXPERIMENTS, Experiment
-from byheart.lab.jobs import Local, execute
+from byheart.lab.jobs import Local, Part, execute
 from byheart.lab.member import Architecture, Member, Outcome, Training
+from byheart.lab.merging import merge
 from byheart.lab.models.gpt import SmallGPT, gpt_with
 from byheart.lab.runs import Run
 from byheart.lab.sources import Given
@@ -52,6 +55,7 @@ __all__ = [
     "Local",
     "Member",
     "Outcome",
+    "Part",
     "Run",
     "Rung",
     "SmallGPT",
@@ -60,6 +64,7 @@ __all__ = [
     "gpt_with",
     "held",
     "ladder",
+    "merge",
     "plateaus",
     "train",
 ]

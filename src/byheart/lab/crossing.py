@@ -110,6 +110,55 @@ def crossing(
     return Crossing(status, x, low, high, slope, level, rising, scale, reason)
 
 
+@dataclass(frozen=True)
+class Found:
+    """The crossing of all rows of equal ``settings``, and how many tries it comes from."""
+
+    settings: dict[str, Any]
+    tries: int
+    crossing: Crossing
+
+
+def crossings(
+    rows: Sequence[Mapping[str, Any]],
+    along: str,
+    by: Sequence[str],
+    metric: str,
+    *,
+    at_least: float = 1.0,
+    **how: Any,
+) -> list[Found]:
+    """Of a table: where success crosses ½ ``along`` one column, for each choice of the columns ``by``.
+
+    ``how`` is passed on to :func:`crossing`. BadInput if a column is not there, or holds no numbers.
+
+    >>> rows = [{"heads": H, "examples": N, "accuracy": H / N} for N in (5, 10) for H in (1, 5, 10)]
+    >>> found = crossings(rows, "heads", ["examples"], "accuracy", rising=True)
+    >>> [(one.settings, one.tries, one.crossing.x) for one in found]
+    [({'examples': 5}, 3, 3.0), ({'examples': 10}, 3, 7.5)]
+    """
+    if not rows:
+        raise BadInput("the table has no rows; expected at least one: are the run's models done?")
+    for name in (along, metric, *by):
+        if any(name not in row for row in rows):
+            raise BadInput(f"the table has no column {name!r} in every row; expected one of {', '.join(rows[0])}")
+    for name, kinds in ((along, int | float), (metric, int | float | None)):
+        odd = next((row[name] for row in rows if not isinstance(row[name], kinds)), None)
+        if odd is not None:
+            raise BadInput(f"{name} is {odd!r} in a row; expected numbers")
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(repr([row[name] for name in by]), []).append(row)
+    return [
+        Found(
+            {name: group[0][name] for name in by},
+            len(group),
+            crossing(probes_of(group, along, metric, at_least), **how),
+        )
+        for group in groups.values()
+    ]
+
+
 class _Table:
     """Probes on the scale on which success falls: x [m] ascending and different, k successes of n tries [m]."""
 

@@ -8,7 +8,9 @@ machine died has left nothing behind.
 A job that fails is cut in two, and so on, until the failing configs are alone: one bad config spoils nobody's row, and
 a group too large for the memory is done in parts. What fails alone becomes a failed row; resuming tries it again.
 
-Executors: :class:`Local` here, :class:`~byheart.lab.processes.Processes`, :class:`~byheart.lab.on_ray.Ray`.
+Executors: :class:`Local` here, :class:`~byheart.lab.processes.Processes`, :class:`~byheart.lab.on_ray.Ray`. Machines
+that share nothing take a :class:`Part` of the jobs each, in a run of its own; :mod:`byheart.lab.merging` puts the runs
+together.
 """
 
 import os
@@ -43,8 +45,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: ``done`` of all its ``models``; ``failed``, ``now`` (done or failed), ``steps`` and ``seconds``
-    are of this session.
+    """How far a run, or a part of one, is: ``done`` of all its ``models``; ``failed``, ``now`` (done or failed),
+    ``steps`` and ``seconds`` are of this session.
     """
 
     models: int
@@ -60,10 +62,19 @@ class Progress:
         return self.now / self.seconds if self.seconds else 0.0
 
     @property
+    def earlier(self) -> int:
+        """Models that were done before this session."""
+        return self.done - (self.now - self.failed)
+
+    @property
+    def left(self) -> int:
+        """Models that were not come to."""
+        return self.models - self.done - self.failed
+
+    @property
     def seconds_left(self) -> float | None:
         """If the rest goes as fast as what was done in this session."""
-        rest = self.models - self.done - self.failed
-        return rest / self.models_per_second if self.now else None
+        return self.left / self.models_per_second if self.now else None
 
     @property
     def steps_per_second(self) -> float:
@@ -82,11 +93,40 @@ class Progress:
         return f"{self.models_per_second:.3g} models/s{steps}, {timedelta(seconds=round(self.seconds_left))} left"
 
 
+@dataclass(frozen=True)
+class Part:
+    """The ``number``-th of ``of`` parts of an experiment: every ``of``-th of its jobs, counted from 1.
+
+    It is taken of all the experiment's jobs, done or not, so that it is the same on every machine and after every stop.
+    Where there are fewer jobs than parts, jobs are cut.
+    """
+
+    number: int
+    of: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.number <= self.of:
+            raise BadInput(f"part is {self}; expected K/M with K from 1 to M")
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def keys(self, experiment: Experiment) -> list[str]:
+        """The keys of its configs."""
+        configs = keyed(experiment)
+        jobs = spread(_jobs(experiment, configs, list(configs)), self.of)
+        return [name for job in jobs[self.number - 1 :: self.of] for name in job]
+
+
 class Executor(AbstractContextManager["Executor"], Protocol):
-    """Where jobs are done: ``workers`` at a time, of which up to ``at_once`` may be given out."""
+    """Where jobs are done: ``workers`` at a time."""
 
     workers: int
-    at_once: int
+
+    @property
+    def at_once(self) -> int:
+        """How many may be given out by now."""
+        ...
 
     def start(self, job: Job) -> None:
         """Give a job out."""
@@ -95,8 +135,19 @@ class Executor(AbstractContextManager["Executor"], Protocol):
         """Wait for one of the jobs that were given out; ``report`` what they tell meanwhile, where it can be heard."""
 
 
-def execute(run: Run, experiment: Experiment, executor: Executor, report: Report | None = None) -> Progress:
-    """Do what is pending in a run and write it, job by job; what has been reached at the end.
+def execute(
+    run: Run,
+    experiment: Experiment,
+    executor: Executor,
+    report: Report | None = None,
+    *,
+    part: Part | None = None,
+    seconds: float | None = None,
+) -> Progress:
+    """Do what is pending in a run, or in a part of it, and write it, job by job; what has been reached at the end.
+
+    After so many ``seconds`` no job is begun any more. Those that are under way are waited for, however long they take:
+    what has not ended has no row, and would have to be done again.
 
     ``report`` hears how many models have ended, done or failed, whenever a job ends or tells how far it is itself.
     The executor has to be one for this experiment, and is used as a context manager by whoever calls::
@@ -105,25 +156,34 @@ def execute(run: Run, experiment: Experiment, executor: Executor, report: Report
         with Local(origin) as executor, Run.resume("runs/mine", load(origin), origin.text) as run:
             execute(run, load(origin), executor)
     """
-    sweep = _Sweep(run, experiment, executor.workers, report)
-    while sweep.waiting or sweep.given:
-        while sweep.waiting and sweep.given < executor.at_once:
+    sweep = _Sweep(run, experiment, executor.workers, report, part)
+    while True:
+        while sweep.waiting and sweep.given < executor.at_once and not sweep.is_over(seconds):
             executor.start(sweep.waiting.popleft())
             sweep.given += 1
+        if not sweep.given:
+            return sweep.progress
         sweep.take(*executor.finished(sweep.hear))
-    return sweep.progress
 
 
 class _Sweep:
-    """What is left of a run, and how far it is."""
+    """What is left of a run, or of a part of it, and how far it is."""
 
-    def __init__(self, run: Run, experiment: Experiment, workers: int, report: Report | None) -> None:
+    def __init__(
+        self, run: Run, experiment: Experiment, workers: int, report: Report | None, part: Part | None
+    ) -> None:
         self.run, self.report, self.start = run, report, time.perf_counter()
         configs = keyed(experiment)
-        self.waiting = deque(spread(_jobs(experiment, configs, run.pending()), workers))
+        wanted = configs.keys() if part is None else set(part.keys(experiment))
+        pending = [name for name in run.pending() if name in wanted]
+        self.waiting = deque(spread(_jobs(experiment, configs, pending), workers))
         self.given = 0
-        self.progress = Progress(models=len(configs), done=run.done, failed=0)
+        self.progress = Progress(models=len(wanted), done=len(wanted) - len(pending), failed=0)
         self.tell()
+
+    def is_over(self, seconds: float | None) -> bool:
+        """Whether so many seconds have passed."""
+        return seconds is not None and time.perf_counter() - self.start >= seconds
 
     def tell(self, job: str = "") -> None:
         """Say how far it is, and how far a job is."""
@@ -144,10 +204,11 @@ class _Sweep:
             return
         rows = _rows(self.run, job, result)
         self.run.append(rows)
+        failed = sum(row.status == "failed" for row in rows)
         self.progress = replace(
             self.progress,
-            done=self.run.done,
-            failed=self.progress.failed + sum(row.status == "failed" for row in rows),
+            done=self.progress.done + len(rows) - failed,
+            failed=self.progress.failed + failed,
             now=self.progress.now + len(rows),
             steps=self.progress.steps + sum(_steps(row) for row in rows),
         )

@@ -33,7 +33,7 @@ from byheart.errors import BadInput
 from byheart.files.claims import is_leftover
 from byheart.files.locks import Lock, is_locked
 from byheart.files.reading import JSON_TAKES, parsed, read_bytes, read_json
-from byheart.files.writing import append, check_unlinked, made, mend, new_file, write_text
+from byheart.files.writing import append, check_unlinked, made, mend, new_file, new_folder, write_text
 from byheart.lab.experiments.experiment import Experiment, key, to_json
 from byheart.lab.former import renamed
 
@@ -197,8 +197,7 @@ class Run:
             before = self.latest.get(row.key)
             if row.key not in self.configs or (before is not None and before.status == "done"):
                 raise BadInput(f"{self.folder}: {row.key} is done already, or no config of this run")
-        lines = (json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-        append(self.folder / RESULTS, "".join(lines))
+        append(self.folder / RESULTS, _lines(rows))
         self.latest |= {row.key: row for row in rows}
 
     def write_csv(self, path: Path | str) -> None:
@@ -235,6 +234,15 @@ def runs_in(folder: Path | str) -> list[Run]:
             if (path / CONFIG).is_file():
                 found.append(Run.open(path))
     return found
+
+
+def write_run(folder: Path, about: Mapping[str, Any], rows: Sequence[Row], source: str | None) -> None:
+    """A new run with these rows, whole or not at all: ``about`` is what its config.json holds."""
+    with new_folder(folder, _check_free) as draft:
+        _write_about(draft, about)
+        (draft / RESULTS).write_text(_lines(rows), encoding="utf-8")
+        if source is not None:
+            (draft / SOURCE).write_text(source, encoding="utf-8")
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -317,6 +325,16 @@ def _is_row(line: bytes | bytearray) -> bool:
     except BadInput:
         return False
     return True
+
+
+def _lines(rows: Sequence[Row]) -> str:
+    return "".join(json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
+
+
+def _check_free(folder: Path) -> None:
+    """BadInput if there is something in the folder, or something else of this name."""
+    if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
+        raise BadInput(f"{folder}: exists; expected the name of a new folder")
 
 
 def _about(experiment: Experiment) -> dict[str, Any]:

@@ -7,7 +7,8 @@ a run.
 A user's file defines one of
 
 - ``CONFIGS``: a list of configs of one kind, ours (``dana_2025.Config(…)``) or the file's own. They are trained by the
-  function ``work`` that stands beside their class, together as ``groups`` there says, or one by one if it says nothing;
+  function ``work`` of the file, or else by that beside their class; together as ``groups`` says, sought in the same
+  two places, or one by one if there is none;
 - ``EXPERIMENT``: an :class:`~byheart.lab.experiments.experiment.Experiment`, or a function from a scale (smoke, short
   or paper) to one.
 
@@ -18,7 +19,7 @@ import sys
 import traceback
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -79,23 +80,28 @@ class UserFile:
             if callable(found):
                 found = found(self.scale)
         if found is None:
-            return self._of_configs(getattr(module, "CONFIGS", None))
+            return self._of_configs(module)
         if not isinstance(found, Experiment):
             what = f"EXPERIMENT is {found!r}; expected an Experiment, or a function from a scale to one"
             raise BadInput(f"{self.path}: {what}")
         return found
 
-    def _of_configs(self, found: object) -> Experiment:
+    def _of_configs(self, module: ModuleType) -> Experiment:
+        found = getattr(module, "CONFIGS", None)
         if not isinstance(found, list | tuple) or not found:
             raise BadInput(f"{self.path}: expected it to define CONFIGS, a list of configs, or EXPERIMENT")
         kinds = sorted({type(config).__name__ for config in found})
         if len(kinds) > 1:
             raise BadInput(f"{self.path}: CONFIGS are of several kinds ({', '.join(kinds)}); expected one in a file")
+        if not is_dataclass(found[0]) or isinstance(found[0], type):
+            what = f"CONFIGS[0] is {found[0]!r}; expected a config: an instance of a frozen dataclass of plain values"
+            raise BadInput(f"{self.path}: {what}")
         home = sys.modules[type(found[0]).__module__]
-        work = getattr(home, "work", None)
+        work, groups = (getattr(module, name, getattr(home, name, None)) for name in ("work", "groups"))
         if not callable(work):
-            raise BadInput(f"{self.path}: no function work beside the class of the CONFIGS; expected one in its module")
-        return Experiment(Path(self.path).stem, self.scale, tuple(found), getattr(home, "groups", _alone), work)
+            what = f"nothing says how a {kinds[0]} is trained: define a function work(configs, device, report) in it"
+            raise BadInput(f"{self.path}: {what} that returns a dictionary of metrics for each config, in order")
+        return Experiment(Path(self.path).stem, self.scale, tuple(found), groups or _alone, work)
 
 
 @dataclass(frozen=True, eq=False)

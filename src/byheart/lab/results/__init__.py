@@ -6,6 +6,8 @@ and the saturated heads with six. ``2-text`` is Dana's experiment 2 as the text 
 """
 
 import csv
+from dataclasses import fields
+from difflib import get_close_matches
 from importlib import resources
 from typing import Any
 
@@ -30,10 +32,25 @@ def table(name: str) -> list[dict[str, Any]]:
     (50, 1, None, False)
     """
     if name not in names():
-        raise BadInput(f"no results of {name!r} come with Byheart; there are {', '.join(names())}")
+        near = get_close_matches(name, names(), cutoff=0.5) or names()[:1]
+        raise BadInput(f"no results of {name!r} come with Byheart; there are those of {' or '.join(near)}, say")
     paper, year, rest = name.split("-", maxsplit=2)
     text = resources.files(__name__).joinpath(f"{paper}_{year}_{rest}.csv").read_text(encoding="utf-8")
     return [{column: _value(cell) for column, cell in row.items()} for row in csv.DictReader(text.splitlines())]
+
+
+def settings(name: str) -> list[str]:
+    """Which columns of a table are settings: the fields of its experiment's configs.
+
+    >>> settings("mahdavi-2024-classification-head-dim-fixed-short")
+    ['answers', 'context', 'examples', 'length', 'heads', 'head_dim', 'seed', 'steps']
+    """
+    from byheart.lab.experiments import EXPERIMENTS
+
+    columns = table(name)[0]
+    experiment = max((known for known in EXPERIMENTS if name.startswith(known)), key=len)
+    config = EXPERIMENTS[experiment]("smoke").configs[0]
+    return [field.name for field in fields(config) if field.name in columns]
 
 
 def _value(cell: str) -> int | float | str | bool | None:

@@ -8,7 +8,8 @@ Rows are flat, config and metrics side by side, as ``Run.table`` gives them. Wha
 - *fitted*: :mod:`byheart.lab.fits`; a fit that failed is named as failed and has no line;
 - *measured*: means over repetitions with their standard deviation.
 
-:func:`figures_of` chooses by the experiment's name and by what varies in the table.
+:func:`figures_of` chooses by the experiment's name and by what varies in the table; :func:`own_figures` are those of
+experiments that it does not know.
 """
 
 from byheart.report.lab.capacity import Beside, draw_capacity
@@ -16,6 +17,7 @@ from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims,
 from byheart.report.lab.madden import draw_madden
 from byheart.report.lab.mahdavi import draw_mahdavi, draw_saturation_counts
 from byheart.report.lab.menu import QUESTIONS, Drawing, figures_of
+from byheart.report.lab.own import own_figures
 from byheart.report.lab.slopes import draw_slopes
 from byheart.report.lab.tables import tables_of
 
@@ -33,5 +35,6 @@ __all__ = [
     "draw_saturation_counts",
     "draw_slopes",
     "figures_of",
+    "own_figures",
     "tables_of",
 ]

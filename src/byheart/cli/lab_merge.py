@@ -1,0 +1,46 @@
+"""``byheart lab merge``: runs of several machines as one."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from tyro.conf import Positional, arg
+
+from byheart.cli.lab_output import state
+from byheart.cli.output import DONE, Json, console, number, print_json, with_example
+
+MERGE = with_example(
+    "Runs of one experiment, parts of which several machines did, as one run: nothing twice, and none that disagree.",
+    "byheart lab merge runs/dana-2025-1-paper-*-of-4 -o runs/dana    and what is missing:  byheart lab run … --resume",
+)
+
+
+@dataclass(frozen=True)
+class LabMerge:
+    """Put runs of one experiment together into a new one."""
+
+    folders: Positional[tuple[Path, ...]]
+    """Folders of two or more runs of the same experiment and scale."""
+    out: Annotated[Path, arg(aliases=["-o"])]
+    """Folder of the new run."""
+    json: Json = False
+
+    def run(self) -> int:
+        """Merge; what is left to do is said, and is no failure."""
+        from byheart.lab.merging import merge
+        from byheart.lab.runs import SOURCE
+
+        run = merge(self.folders, self.out)
+        left = len(run.pending())
+        if self.json:
+            print_json({**state(run), "merged": len(self.folders), "left": left})
+            return DONE
+        done = f"{number(run.done)} of {number(len(run.configs))} models done"
+        console().print(
+            f"{run.name}, {run.about['scale']}: {len(self.folders)} runs, {done}, {run.folder}", markup=False
+        )
+        if left:
+            what = f"{run.name}.py" if (run.folder / SOURCE).exists() else run.name
+            more = f"byheart lab run {what} --scale {run.about['scale']} --out {run.folder} --resume"
+            console().print(f"{number(left)} are left; go on with:  {more}", style="dim", markup=False)
+        return DONE

@@ -1,0 +1,93 @@
+"""Runs of one experiment that several machines did parts of, put together into one run, with nothing in it twice.
+
+The runs have to be of the same experiment, scale and configs, and of the same program where it is a user's own. A
+config that is done in several of them must have come out the same: numbers are compared exactly, only the seconds that
+it took may differ. Where one run has done what failed in another, the done row counts; of failures the last.
+
+What is merged is a run like any other: what no machine has done is pending in it, and resuming does it. Which machine a
+row comes from is not kept; the sessions of all runs are, in the order in which they began.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from byheart.errors import BadInput
+from byheart.files.reading import read_text
+from byheart.files.writing import check_apart
+from byheart.lab.runs import SOURCE, Row, Run, Value, write_run
+
+SECONDS = "seconds"
+"""The one metric that is another one each time."""
+
+
+def merge(folders: Sequence[Path | str], out: Path | str) -> Run:
+    """The runs in ``folders`` as one new run in ``out``, which must not be there yet; BadInput where they disagree.
+
+    The runs are read as they are at this moment; somebody may still be writing them.
+    """
+    runs = [Run.open(folder) for folder in folders]
+    if len(runs) < 2:
+        raise BadInput(f"{len(runs)} folders given; expected two or more runs")
+    check_apart(Path(out), *(run.folder for run in runs))
+    first = runs[0]
+    for other in runs[1:]:
+        _check_same(first, other)
+    sessions = {repr(session): session for run in runs for session in run.about["sessions"]}
+    about = first.about | {"sessions": sorted(sessions.values(), key=lambda session: str(session["started"]))}
+    write_run(Path(out), about, _rows(runs), _source(runs))
+    return Run.open(out)
+
+
+def _check_same(first: Run, other: Run) -> None:
+    what = [(run.name, run.about["scale"]) for run in (first, other)]
+    if what[0] != what[1]:
+        told = " and ".join(f"{name} at scale {scale}" for name, scale in what)
+        raise BadInput(f"{first.folder} and {other.folder} are runs of {told}; expected one experiment and scale")
+    if first.configs != other.configs:
+        apart = len(first.configs.keys() ^ other.configs.keys())
+        found = f"{first.folder} and {other.folder} have other configs ({apart} are in one of them only)"
+        raise BadInput(f"{found}; expected runs of the same ones")
+
+
+def _source(runs: Sequence[Run]) -> str | None:
+    """The text of the program that the runs come from, if it is a user's own."""
+    known: dict[str, Run] = {}
+    for run in runs:
+        if (run.folder / SOURCE).exists():
+            known.setdefault(read_text(run.folder / SOURCE), run)
+    if len(known) > 1:
+        first, other, *_ = (run.folder / SOURCE for run in known.values())
+        raise BadInput(f"{first} and {other} differ; expected one program (if both do the same, copy one to the other)")
+    return next(iter(known), None)
+
+
+def _rows(runs: Sequence[Run]) -> list[Row]:
+    """One row for every config that has any, in the order of the configs."""
+    found: dict[str, tuple[Run, Row]] = {}
+    for run in runs:
+        for row in run.rows:
+            before, known = found.get(row.key, (run, row))
+            if known.status == row.status == "done":
+                _check_equal((before, known), (run, row))
+            found[row.key] = (run, row) if known.status == "failed" else (before, known)
+    return [found[key][1] for key in runs[0].configs if key in found]
+
+
+def _check_equal(first: tuple[Run, Row], other: tuple[Run, Row]) -> None:
+    """BadInput that names both runs and a metric that differs."""
+    ours, theirs = (_results(row.metrics) for _, row in (first, other))
+    if ours == theirs:
+        return
+    name = min(name for name, _ in ours.items() ^ theirs.items())
+    where = f"{first[0].folder} and {other[0].folder} disagree about {first[1].key} ({_words(first[1].config)})"
+    values = f"{name} is {ours.get(name)!r} and {theirs.get(name)!r}"
+    raise BadInput(f"{where}: {values}; expected equal results: leave one of the runs out, or remove one of the rows")
+
+
+def _results(metrics: Mapping[str, Value]) -> dict[str, Value]:
+    return {name: value for name, value in metrics.items() if name != SECONDS}
+
+
+def _words(config: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in config.items())
