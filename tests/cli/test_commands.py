@@ -335,6 +335,8 @@ def test_bounds(run: Run) -> None:
     printed = {name for name in CONSTRUCTIONS if name in said.out}
     assert printed == {*EXACT, "dana-2025", "madden-2024"}, "mahdavi-2024 has no plan for a size alone"
     assert "Smallest" in said.out
+    marked = [line.split()[0] for line in said.out.splitlines() if "expected: not proved for every task" in line]
+    assert marked == ["folding"]
     (proved,) = [line for line in said.out.splitlines() if line.startswith("Proved: ")]
     needed = vc.needed(1000, 2)
     assert f"has fewer than {needed} parameters and memorizes every labelling of 1,000 inputs with 2 labels" in proved
@@ -375,6 +377,7 @@ def test_bounds_json(run: Run, setting: str) -> None:
     names = [statement["name"] for statement in found["statements"]]
     assert ("egosi-2025-width" in names) == (setting == "next-token")
     assert ("park-2026-floats" in names) == (setting == "seq-to-seq")
+    assert {plan["construction"] for plan in found["constructions"] if plan["expected"]} == {"folding"}
     assert found["smaller_than_interpolate"]["kajitsuka-sato-2024"] is None
     assert set(found["smaller_than_interpolate"]["folding"]) == {"first", "last"}
     assert found["size"]["examples"] == 1000

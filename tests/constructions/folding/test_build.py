@@ -213,7 +213,7 @@ def test_large_tables_are_drawn() -> None:
 # ── Sizes ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MUST_SHOW = [(10**3, 2, 270), (10**4, 2, 530), (10**3, 3, 300), (10**3, 10, 390), (10**3, 256, 510), (10**4, 256, 1160)]
-PLANNED = [*MUST_SHOW, (10**5, 2, 1260), (10**6, 2, 3450), (10**4, 3, 615), (10**4, 10, 820), (10**5, 256, 3110)]
+PLANNED = [(10**3, 2, 270), (10**4, 2, 530), (10**5, 2, 1260), (10**6, 2, 3500), (10**4, 10, 820), (10**5, 256, 3110)]
 
 
 @pytest.mark.parametrize(("examples", "classes", "allowed"), MUST_SHOW)
@@ -244,14 +244,17 @@ def test_fewest_in_all_takes_the_wide_table_where_it_is_smaller_or_sequences_are
     assert memorize(task, fewest="in-all").account.embedding > vocab
 
 
-@pytest.mark.parametrize("kind", MAKE)
 @pytest.mark.parametrize("classes", [2, 3, 10])
 @pytest.mark.parametrize("shape", ["uniform", "skewed", "neighbours"])
-def test_narrow_tables(kind: str, classes: int, shape: str) -> None:
+def test_narrow_tables(classes: int, shape: str) -> None:
     rng = np.random.default_rng(classes)
-    task = MAKE[kind](examples=100, length=6, vocab=300, labels=classes, shape=shape, rng=rng)
-    built = memorize(task, fewest="in-all")
-    assert built.account.embedding == 300
+    task = random_next_token(examples=100, length=6, vocab=300, labels=classes, shape=shape, rng=rng)
+    assert memorize(task, fewest="in-all").account.embedding == 300
+
+
+def test_tokens_that_ask_for_themselves_have_wide_tables() -> None:
+    task = random_seq_to_seq(examples=20, length=6, vocab=300, labels=3, rng=np.random.default_rng(0))
+    assert memorize(task, fewest="in-all").account.embedding > 300
 
 
 def test_what_may_be_few() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.constructions.folding import Demand, plan
-from byheart.constructions.folding.design import LEVELS_A_DIGIT, Sizes, balanced, closed_form, design, load_limit, slack
+from byheart.constructions.folding.design import Sizes, balanced, closed_form, design, load_limit, slack
 from byheart.constructions.folding.fronts import Front
 from byheart.constructions.folding.radix import bits_of, factors, radix_for
 from byheart.size import Size
@@ -123,7 +123,7 @@ def test_digits_fit_below_the_gates() -> None:
         assert 2 * sizes.gate_limit <= 1 << sizes.level_bits
         largest = (2 * V << sizes.level_bits - sizes.first_folds) * sizes.radix ** (sizes.digits - 1)
         assert largest <= M << sizes.last_folds
-        assert sizes.digits == 1 or 1 << sizes.level_bits - sizes.first_folds >= 2**LEVELS_A_DIGIT * sizes.digits
+        assert sizes.digits == 1 or 1 << sizes.level_bits - sizes.first_folds >= 32 * sizes.digits
 
 
 @given(st.integers(1, 10**5))

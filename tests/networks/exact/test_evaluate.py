@@ -104,6 +104,21 @@ def test_a_residual_adds_the_input(evaluator):
 
 
 @both
+def test_skip_connections_in_a_row_by_hand(evaluator):
+    """Z + relu(WZ + b) twice, then once halved, without ReLU, which is a layer of another kind.
+
+    (1, −2) → (1 + 0, −2 + 5) → (1 + 4, 3 + 0) → (5 + 5/2, 3 + 3/2), whose sum is 12; (2, 3) → (2 + 1, 3) → (3 + 6, 3) →
+    18.
+    """
+    fold = feed_forward(affine([[0, 1], [-1, -2]], [-2, 2]), residual=True, name="fold.1")
+    again = feed_forward(affine([[1, 1], [0, -1]], [0, 1]), residual=True, name="fold.2")
+    half = feed_forward(affine([[1, 0], [0, 1]], [0, 0], shift=1, relu=False), residual=True, name="half")
+    end = feed_forward(affine([[1, 1]], [0], relu=False))
+    network = on_vectors(fold, again, half, end, dim=2)
+    assert evaluator(network, np.array([[[1.0, -2.0]], [[2.0, 3.0]]])).tolist() == [12, 18]
+
+
+@both
 def test_residual_blocks_by_hand(evaluator):
     """(x, y) = (3, -5): relu(x + y + 1, -y) = (0, 5), and W_out adds (2 · 0 + 5, -0 + 1 · 5): (8, 0).
 

@@ -9,9 +9,10 @@ uniform attention, token-wise layers, some with a skip connection) that answers 
     X·(2 + 1/(D + 1)) + 2D² + D + 3 + (10⌈log₂m⌉ + 3) + 2·(2 + j + L) + (10⌈log₂C⌉ + 7)
 
 parameters beside the embedding table at most, zeros counted, where X = √(2·K·log₂R / λ), m = ⌈√(K/(2λ log₂R))⌉, s =
-⌈K/(λm(D + 1))⌉, j = 1 + ⌊log₂(s(⌊DB/3⌋ + 1))⌋ and L = max(1 + ⌊log₂(2sB + 1)⌋, 11 + ⌊log₂m⌋). (For C ≤ 6 the last
-bracket is 6C − 5; for m = 1 the one before is 0.) So 2√(2·K·log₂R/λ) is what counts; with D of order K^(1/6) all else
-is O(K^(1/3) + log K + log B + log C). λ is 0.87 to 0.93 for token ids, 0.5 to 0.75 for vectors; 1 would be perfect.
+⌈K/(λm(D + 1))⌉, j = 1 + ⌊log₂(s(⌊DB/3⌋ + 1))⌋ and L = max(1 + ⌊log₂(2sB + 1)⌋, 10 + b, 7 + ⌊3b/2⌋) with b = 1 +
+⌊log₂m⌋. (For C ≤ 6 the last bracket is 6C − 5; for m = 1 the one before is 0.) So 2√(2·K·log₂R/λ) is what counts; with
+D of order K^(1/6) all else is O(K^(1/3) + log K + log B + log C). λ is 0.87 to 0.93 for token ids, 0.5 to 0.75 for
+vectors; 1 would be perfect.
 
 **Idea.** Published constructions store every key beside its label. Nothing forces a network to know its keys: it only
 has to answer right on them. So no key is stored. The label of a question is one digit, of radix R, of a linear

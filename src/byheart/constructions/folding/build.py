@@ -102,10 +102,13 @@ def demand(asked: Asking, settings: Settings) -> Demand:
 
 
 def _fronts(size: Size, setting: Setting, settings: Settings, bits: int) -> list[Front]:
-    """The fronts to choose from, of the lowest level: a short sequence would show that its codes lie on a line."""
+    """The fronts to choose from, of the lowest level.
+
+    One integer a token is for sums of several codes; tokens that ask for themselves would show that it is one.
+    """
     wide = Front(size, settings.positions, setting == "seq-to-seq", 1, bits)
-    may = settings.fewest == "in-all" and not settings.positions and size.dim is None and size.length >= SHORTEST
-    return [wide, replace(wide, narrow=True)] if may else [wide]
+    sums = setting == "next-token" and size.dim is None and size.length >= SHORTEST and not settings.positions
+    return [wide, replace(wide, narrow=True)] if sums and settings.fewest == "in-all" else [wide]
 
 
 def _tells_apart(front: Front, asked: Asking, rng: np.random.Generator) -> bool:

@@ -13,8 +13,6 @@ GUARD = 8
 """Random bits below the first digit of every word."""
 WEIGHT = 3
 """The attention adds this many times the sum of all codes to a token's own: odd, so that parities see the sum."""
-LEVELS_A_DIGIT = 5
-"""log₂ of the levels that say which digit is read, for each digit: so many that rounding them is no matter."""
 FEWEST_FOLDS = 5
 """The level is folded so often at least: sums vary by a tenth of what they may be, and must go round a few times."""
 STAIRS = 6
@@ -79,15 +77,21 @@ class Sizes:
         return self.rows * self.reach
 
     @property
+    def folded_bits(self) -> int:
+        """Bits of a folded level: 32 levels a digit, and more for many digits, whose loads are more nearly equal."""
+        bits = self.digits.bit_length()
+        return max(bits + 5, 3 * bits // 2 + 2)
+
+    @property
     def level_bits(self) -> int:
         """L: the gates' arguments, weighted, and an offset add up to a level below 2^L."""
         enough = (2 * self.gate_limit + 1).bit_length()
-        return enough if self.digits == 1 else max(enough, self.digits.bit_length() + LEVELS_A_DIGIT + FEWEST_FOLDS)
+        return enough if self.digits == 1 else max(enough, self.folded_bits + FEWEST_FOLDS)
 
     @property
     def first_folds(self) -> int:
         """r: folds of the level, which leave as many values as the choice of a digit needs and make them uniform."""
-        return 0 if self.digits == 1 else self.level_bits - self.digits.bit_length() - LEVELS_A_DIGIT
+        return 0 if self.digits == 1 else self.level_bits - self.folded_bits
 
     @property
     def stages(self) -> int:

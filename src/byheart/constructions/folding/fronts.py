@@ -164,7 +164,7 @@ def _narrow_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random
     range_ = KINKS * (2 * front.level + 1)
     table = rng.integers(0, range_, size=task.vocab)
     kinks = np.append(0, np.sort(rng.integers(1, range_, size=KINKS - 1)))
-    slopes = rng.integers(-2, 2, size=(dim, KINKS), endpoint=True) * front.scales(dim)[:, None]
+    slopes = rng.integers(-2, 2, size=(dim, KINKS), endpoint=True)
     turns = np.diff(slopes, axis=1, prepend=0)
     units = Affine(integers([[1]] * KINKS), integers(-kinks), role="kinks")
     code = Affine(integers(turns), integers([0] * dim), role="code", relu=False)
