@@ -47,7 +47,7 @@ COLUMNS = {
     ],
     "lab": [["way", "models at once", "model-steps/s", "seconds per model", "ratio"]],
     "lab_mahdavi": [["context", "way", "at once", "model-steps/s"]],
-<<<<<<< HEAD
+    "lab_seconds": [["experiment", "scale", "machine", "models", "seconds", "command"]],
     "lower": [
         [
             "construction",
@@ -63,9 +63,6 @@ COLUMNS = {
         ["construction", "N", "parameters", "÷ √(2N)", "VC", "÷ VC", "certified"],
         ["construction", "N", "parameters", "collapsed", "depth", "collapsed depth", "equal on tokens", "certified"],
     ],
-=======
-    "lab_seconds": [["experiment", "scale", "machine", "models", "seconds", "command"]],
->>>>>>> runs
     "reciting": [
         ["network", "N", "parameters", "bits/parameter", "padded", "load", "compiled in", "errors", "checked in"],
         ["N", "parameters", "bits/parameter", "layers", "load", "compiled in", "errors"],
