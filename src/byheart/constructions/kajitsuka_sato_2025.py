@@ -8,7 +8,9 @@ The network is that of :mod:`.gadgets.contextual` with grouped bit extraction
 (:mod:`.gadgets.lookup`) as token stage and label stage. Hypotheses, checked: finite tokens; without
 ``positions`` no two sequences that are permutations of each other ask for different labels. The theorem's token-wise
 (r, δ)-separation is not needed: floats are read as exact points of a grid (:mod:`.gadgets.grid`), so
-different tokens are always told apart, at six parameters per bit of the grid.
+different tokens are always told apart, at six parameters per bit of the grid. With ``read="cells"`` vectors are the
+reals that the theorem speaks of (:mod:`.gadgets.nearby`): the count depends on r/δ instead of on the floats' bits, and
+the answers are right for every sequence whose tokens are each within a radius of those that were memorized.
 
 ``width="constant"`` is the theorem as stated, at width 4 (the paper has about 14; the input layer reads the d numbers
 of a token, an embedding table is not width): both stages find a key's group by a chain of layers of three units. The
@@ -27,7 +29,7 @@ tokens in its place. It is the same network, number by number, less the attentio
 
 from dataclasses import dataclass, replace
 
-from byheart.constructions.construction import Reading
+from byheart.constructions.construction import SequenceReading
 from byheart.constructions.gadgets import contextual, lookup
 from byheart.constructions.gadgets.sizes import Engine, Mixing
 from byheart.constructions.theorem import MANY_SEQUENCES, SEQUENCES, TOKENS, VECTORS, Theorem
@@ -37,7 +39,7 @@ NAME = "kajitsuka-sato-2025"
 
 
 @dataclass(frozen=True)
-class Settings(Reading):
+class Settings(SequenceReading):
     """How the network reads a sequence, and limits on the network."""
 
     bits: int | None = None
