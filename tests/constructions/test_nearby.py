@@ -42,7 +42,7 @@ def test_every_shape_is_certified_with_its_radius(
     assert certificate.certified
     assert certificate.radius is not None
     assert certificate.radius >= (radius or 0)
-    assert 0 < certificate.radius < delta / 2 or N * n == 1
+    assert 0 < certificate.radius < delta / 2 or N == 1
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -85,6 +85,20 @@ def test_an_eighth_of_the_separation(task: NextToken | SeqToSeq, positions: bool
     certificate = certify(built, task)
     assert certificate.certified
     assert certificate.radius == radius
+
+
+@pytest.mark.parametrize("task", [NEXT, SEQ], ids=["next-token", "seq-to-seq"])
+def test_cells_go_with_every_other_setting(task: NextToken | SeqToSeq) -> None:
+    """As the theorem has it: constant width, 5. A limit on the depth counts the cells' layers too."""
+    for given_settings in ({"width": "constant"}, {"mixing": "sum"}, {"depth": 60}):
+        built = build("kajitsuka-sato-2025", task, read="cells", **given_settings)
+        certificate = certify(built, task)
+        assert certificate.certified
+        assert certificate.radius == built.chosen["radius"]
+        assert built.account.width <= 5 or "width" not in given_settings
+        assert built.account.depth <= given_settings.get("depth", built.account.depth)
+    with pytest.raises(BadInput, match="this task needs at least"):
+        build("kajitsuka-sato-2025", task, read="cells", depth=25)
 
 
 def test_a_radius_may_be_a_whole_number() -> None:
@@ -172,6 +186,14 @@ class TestRefusals:
         task = NextToken(vectors=[[[1.7e308, 1.7e308]], [[0.0, 0.0]]], labels=[0, 1])
         with pytest.raises(BadInput, match="farther from 0 than the largest float"):
             build(name, task, read="cells")
+
+
+def test_a_single_point_of_several_tokens() -> None:
+    task = NextToken(vectors=[[[0.0], [1.0], [5.0]]], labels=[2])
+    certificate = certify(build("vardi-2022", task, read="cells", radius=0.4), task)
+    assert certificate.certified
+    assert certificate.radius is not None
+    assert certificate.radius >= 0.4
 
 
 @pytest.mark.parametrize("name", ALL)

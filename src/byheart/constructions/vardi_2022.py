@@ -3,11 +3,11 @@
 A plain ReLU network, no attention: a sequence is read as one point (:mod:`.gadgets.points`), hashed to a key, and the
 key looked up by grouped bit extraction (:mod:`.gadgets.lookup`, where the proof is). Next-token tasks only.
 
-``width="constant"`` is the theorem as stated: N points by width 12 and depth Õ(√N). Ours has width 4 (the input layer
-reads n·d numbers, as in the paper): the group of a key is found by a chain of layers instead of one wide layer, at 12
-parameters a group instead of 8. ``depth`` is the paper's trade-off: at most that many layers, Õ(N/L) parameters; a
-network of constant width has the depth that it needs, so not both. ``bits`` is the bounded-precision variant: no weight
-has more bits than that (sign included), Õ(N/b) parameters.
+``width="constant"`` is the theorem as stated: N points by width 12 and depth Õ(√N). Ours has width 4, and 5 with
+``read="cells"`` (the input layer reads n·d numbers, as in the paper): the group of a key is found by a chain of layers
+instead of one wide layer, at 12 parameters a group instead of 8. ``depth`` is the paper's trade-off: at most that many
+layers, Õ(N/L) parameters; a network of constant width has the depth that it needs, so not both. ``bits`` is the
+bounded-precision variant: no weight has more bits than that (sign included), Õ(N/b) parameters.
 
 ``read`` says how vectors are read: as the floats that they are, or as cells (:mod:`.gadgets.nearby`), so that the
 answer is right for every point near one of the dataset, each of its n vectors moving on its own.
@@ -117,9 +117,18 @@ THEOREMS = (
         assumes=_SEPARATED,
         limits="ReLU network of width 12",
         task=POINTS,
-        stated={"width": "constant"},
+        stated={"width": "constant", "read": "cells"},
         ours={},
-        differs="width 4, and the 4 numbers of a point; floats are told apart as they are, whatever r and δ",
+        differs="width 5, and the 4 numbers of a point",
+    ),
+    Theorem(
+        "as Kim, Moon & Yun 2025",
+        says="right on the ball of radius ρδ/2 around every point: Õ(√N) parameters for small ρ, up to Õ(Nd²)",
+        assumes=f"{_SEPARATED}; ρ < 1 (0.9 here)",
+        limits="ReLU network",
+        task=POINTS,
+        stated={"read": "cells", "radius": 0.145},
+        differs="indicators of balls by half-spaces; where fewer than d of them do, fewer parameters",
     ),
     Theorem(
         "depth",

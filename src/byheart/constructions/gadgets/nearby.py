@@ -119,7 +119,7 @@ def check_radius(radius: float | None, read: str) -> None:
 def find_reader(points: Points, radius: float | None, rng: np.random.Generator) -> Reader:
     """The front for these points: by default two directions, else the smallest that reaches ``radius``."""
     reader: Reader
-    if not math.isfinite(points.delta):
+    if len(points.points) == 1:
         # A single point is as far from the others as one likes.
         far = min(2.0**20 * (radius or 0), sys.float_info.max)
         points = replace(points, delta=max(1.0, points.r, far))
