@@ -63,6 +63,20 @@ COLUMNS = {
         ["construction", "N", "parameters", "÷ √(2N)", "VC", "÷ VC", "certified"],
         ["construction", "N", "parameters", "collapsed", "depth", "collapsed depth", "equal on tokens", "certified"],
     ],
+    "radius": [
+        ["floats", "r/δ", "grid", "cells", "radius/δ", "certified"],
+        [
+            "construction",
+            "read",
+            "radius/δ",
+            "parameters",
+            "provable ÷ stated",
+            "wrong inside",
+            "beyond",
+            "certified in",
+        ],
+        ["ρ = 2·radius/δ", "parameters", "depth", "width", "most bits", "what reads the points", "certified in"],
+    ],
     "reciting": [
         ["network", "N", "parameters", "bits/parameter", "padded", "load", "compiled in", "errors", "checked in"],
         ["N", "parameters", "bits/parameter", "layers", "load", "compiled in", "errors"],

@@ -4,6 +4,8 @@ The commands turn it into one line on stderr and exit code 2. A message says wha
 where, and, if there is something to do about it, what.
 """
 
+from sys import float_info
+
 
 def missing(package: str, purpose: str, extra: str) -> str:
     """What to say when a library is not there: what for, and how to get it.
@@ -28,6 +30,12 @@ def check_threads(threads: object) -> None:
     """BadInput unless ``threads`` is a number of threads."""
     if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
         raise BadInput(f"threads is {threads!r}; expected a whole number from 1 to {MOST_THREADS}")
+
+
+def check_distance(name: str, value: object) -> None:
+    """BadInput unless ``value`` is a finite number above 0."""
+    if not isinstance(value, int | float) or not 0 < value <= float_info.max:
+        raise BadInput(f"{name} is {value!r}; expected a positive number")
 
 
 class BadInput(ValueError):  # noqa: N818 (it names what is wrong, and reads well in `raise`)

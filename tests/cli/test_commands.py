@@ -196,7 +196,8 @@ def test_build_settings(work: Path, run: Run) -> None:
     found = run("build", "vardi-2022", "--task", "t.npz", "-o", "net", "--bits", 20, "--depth", 15, "--json").json
     assert found["account"]["max_bits"] <= 20
     assert found["account"]["depth"] <= 15
-    assert networks.load(work / "net").about["settings"] == {"depth": 15, "bits": 20, "width": "free"}
+    settings = networks.load(work / "net").about["settings"]
+    assert settings == {"read": "grid", "radius": None, "depth": 15, "bits": 20, "width": "free"}
     found = run("build", "kajitsuka-sato-2025", "--task", "t.npz", "-o", "net2", "--positions", "--json").json
     assert "positions.W_pos" in {item["name"] for item in found["account"]["items"]}
 

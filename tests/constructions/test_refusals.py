@@ -128,7 +128,8 @@ def test_settings_by_name() -> None:
     """Unknown ones are refused with all that there are; so are words that a setting cannot be."""
     built = build("vardi-2022", TWINS, depth=40, bits=30)
     assert built.settings == vardi_2022.Settings(depth=40, bits=30)
-    with pytest.raises(BadInput, match=r"^vardi-2022 has no setting called 'heads'; it has depth, bits, width$"):
+    names = "read, radius, depth, bits, width"
+    with pytest.raises(BadInput, match=rf"^vardi-2022 has no setting called 'heads'; it has {names}$"):
         build("vardi-2022", TWINS, heads=3)
     with pytest.raises(BadInput, match=r"^settings are given twice: as a whole, and bits; expected one of the two$"):
         build("vardi-2022", TWINS, settings=vardi_2022.Settings(), bits=30)

@@ -27,9 +27,9 @@ class Certificate:
 
     ``checked`` counts answers, ``examples`` questions, ``errors`` answers that are wrong and ``undecided`` those that
     could not be decided with the bits allowed; ``found`` says in words what else was found, ``tolerance`` how far real
-    answers were allowed to be off, ``at_least`` how many answers had to be right, if not all. A question may be asked
-    in several places: ``stands_for`` counts the examples of the task, or the tokens of the texts, that ask one of the
-    questions.
+    answers were allowed to be off, ``at_least`` how many answers had to be right, if not all, ``radius`` how far every
+    vector of a question was allowed to move. A question may be asked in several places: ``stands_for`` counts the
+    examples of the task, or the tokens of the texts, that ask one of the questions.
     """
 
     certified: bool
@@ -49,6 +49,7 @@ class Certificate:
     tolerance: float | None = None
     stands_for: int | None = None
     at_least: int | None = None
+    radius: float | None = None
     format: str = FORMAT
 
     @classmethod
@@ -74,6 +75,7 @@ class Certificate:
             tolerance=verdict.tolerance,
             stands_for=stands_for,
             at_least=verdict.at_least,
+            radius=verdict.radius,
         )
 
     @property

@@ -46,14 +46,16 @@ def certify(
     threads: int | None = None,
     tolerance: float | None = None,
     at_least: int | None = None,
+    radius: float | None = None,
     report: Report | None = None,
 ) -> Certificate:
     """Check every answer of ``network`` to ``questions``: a task, texts, or files with either.
 
     ``edits`` says which answers are to be others because the network was edited: ``{"January 200": "5"}``.
-    ``evaluator`` and ``threads`` are for exact networks; ``tolerance``, how far targets may be off, and ``at_least``,
-    how many labels have to be right if not all, are for softmax networks. A judge that has no use for an option
-    refuses it.
+    ``evaluator`` and ``threads`` are for exact networks, and so is ``radius``: answers must stay right wherever every
+    vector goes within that distance (default: the radius that the network's folder states, if it does).
+    ``tolerance``, how far targets may be off, and ``at_least``, how many labels have to be right if not all, are for
+    softmax networks. A judge that has no use for an option refuses it.
 
     >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
     >>> from byheart.tasks import NextToken
@@ -68,6 +70,7 @@ def certify(
     subject = network_of(network)
     asking = asked(subject, questions, edits)
     options = {"evaluator": evaluator, "threads": threads, "tolerance": tolerance, "at_least": at_least}
+    options["radius"] = radius
     verdict = judge(subject, asking, **options, report=report)
     return Certificate.of(
         verdict,
@@ -85,7 +88,7 @@ def recheck(
     """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else.
 
     The options are those of :func:`certify`: nothing is taken from the certificate. One that claims more answers, more
-    right ones, or a smaller tolerance, than were checked is refused; its words are not compared.
+    right ones, a smaller tolerance, or a larger radius, than were checked is refused; its words are not compared.
     """
     claimed, subject = read(Path(path)), network_of(network)
     asking = asked(subject, questions, edits)
@@ -111,3 +114,8 @@ def _check_claim(path: Path | str, claimed: Certificate, again: Certificate) -> 
     if claimed.tolerance is not None and again.tolerance is not None and claimed.tolerance < again.tolerance:
         what = f"claims a tolerance of {claimed.tolerance:g}; {again.tolerance:g} was asked for"
         raise BadInput(f"{path}: {what}: give --tolerance {claimed.tolerance:g}")
+    if claimed.radius is not None and (again.radius is None or claimed.radius > again.radius):
+        checked = "none was" if again.radius is None else f"{again.radius!r} was"
+        raise BadInput(
+            f"{path}: claims a radius of {claimed.radius!r}; {checked} asked for: give --radius {claimed.radius!r}"
+        )

@@ -79,6 +79,8 @@ def _agrees(said: dict[str, Any], certificate: Certificate, questions: Questions
         return _as_many(said, certificate, certificate.at_least)
     if not certificate.certified and isinstance(questions, Contexts) and questions.edited:
         return None
+    if certificate.radius is not None and not certificate.certified and not certificate.errors:
+        return None  # the program asks at the tokens, not near them
     if not certificate.certified:
         return None if not said["not_right"] and said["asked"] != said["questions"] else bool(said["not_right"])
     if not isinstance(questions, Contexts) or said["undecided"] or len(said["not_right"]) == LISTED:

@@ -46,6 +46,8 @@ class Verdict:
     """How far real answers were allowed to be off."""
     at_least: int | None = None
     """How many answers have to be right; None: all."""
+    radius: float | None = None
+    """How far every vector of a question was allowed to move."""
 
     @property
     def certified(self) -> bool:

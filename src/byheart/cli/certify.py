@@ -54,6 +54,9 @@ class CertifyCommand:
     """Softmax networks: how far targets may be off, or nats above the entropy of the data (default: 1e-6)."""
     at_least: int | None = None
     """Softmax networks: so many labels have to be right (default: all)."""
+    radius: float | None = None
+    """Exact networks: answers must stay right wherever every vector goes within this distance (default: the radius that
+    the network's folder states, if it does)."""
     seed: int = 0
     """Seed of the controls, and of the second opinion's sample."""
     json: Json = False
@@ -68,7 +71,7 @@ class CertifyCommand:
         from byheart.networks import load
         from byheart.tasks.tokenizers import from_files
 
-        names = ("evaluator", "threads", "tolerance", "at_least")
+        names = ("evaluator", "threads", "tolerance", "at_least", "radius")
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
         path = self.out or self.network / "certificate.json"
         check_seed(self.seed)
@@ -149,6 +152,7 @@ class CertifyCommand:
         options = f" -o {_quoted(self.out)}" * (self.out is not None)
         options += f" --tolerance {self.tolerance}" * bool(self.tolerance)
         options += f" --at-least {self.at_least}" * bool(self.at_least)
+        options += f" --radius {self.radius!r}" * (self.radius is not None)
         options += "".join(f" --set {quote(text)}" for text in self.set)
         return f"wrote {path}; check it again with:  byheart certify {_quoted(self.network)} {what}{options} --recheck"
 

@@ -43,6 +43,21 @@ class Reading:
     """Give every position a code of its own, so that order matters."""
 
 
+@dataclass(frozen=True)
+class VectorReading:
+    """How the network reads vectors."""
+
+    read: Literal["grid", "cells"] = "grid"
+    """Vectors: as the floats that they are (grid), or as (r, δ)-separated reals, right near every token (cells)."""
+    radius: float | None = None
+    """With --read cells: right for all vectors within this distance of a token (default: as two directions allow)."""
+
+
+@dataclass(frozen=True)
+class SequenceReading(VectorReading, Reading):
+    """How the network reads a sequence, and vectors in it."""
+
+
 def _no_plan(size: Size, setting: Setting, _: object) -> Plan:
     raise BadInput(f"no plan for {setting} tasks of {size.examples} examples")
 

@@ -4,12 +4,12 @@ The front is that of :mod:`.gadgets.contextual`; the label stage is a zigzag thr
 stage (where tokens are vectors or have positions) a sum of spikes; see :mod:`.gadgets.interpolation`.
 
 >>> from byheart.size import Size
->>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", Reading())
+>>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", SequenceReading())
 >>> plan.dense - plan.embedding
 3003
 """
 
-from byheart.constructions.construction import Reading
+from byheart.constructions.construction import SequenceReading
 from byheart.constructions.gadgets import contextual
 from byheart.constructions.gadgets.interpolation import Spikes, Zigzag
 from byheart.constructions.gadgets.sizes import Engine
@@ -25,7 +25,7 @@ CONSTRUCTION = contextual.construction(
     lambda _: INTERPOLATION,
     name="interpolate",
     summary="the plain one-hidden-layer interpolator: 3 parameters per label, every table's baseline",
-    settings=Reading,
+    settings=SequenceReading,
     orders=dict.fromkeys(("next-token", "seq-to-seq"), "naive: 3 a label"),
     colour="#8c8c8c",
 )

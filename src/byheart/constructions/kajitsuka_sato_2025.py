@@ -8,13 +8,16 @@ The network is that of :mod:`.gadgets.contextual` with grouped bit extraction
 (:mod:`.gadgets.lookup`) as token stage and label stage. Hypotheses, checked: finite tokens; without
 ``positions`` no two sequences that are permutations of each other ask for different labels. The theorem's token-wise
 (r, δ)-separation is not needed: floats are read as exact points of a grid (:mod:`.gadgets.grid`), so
-different tokens are always told apart, at six parameters per bit of the grid.
+different tokens are always told apart, at six parameters per bit of the grid. With ``read="cells"`` vectors are the
+reals that the theorem speaks of (:mod:`.gadgets.nearby`): the count depends on r/δ instead of on the floats' bits, and
+the answers are right for every sequence whose tokens are each within a radius of those that were memorized.
 
-``width="constant"`` is the theorem as stated, at width 4 (the paper has about 14; the input layer reads the d numbers
-of a token, an embedding table is not width): both stages find a key's group by a chain of layers of three units. The
-default finds it with one wide layer, which takes fewer parameters of the same order: 8 instead of 12 a group. Between
-the two ends, ``depth`` bounds the layers of the whole network, Õ(N/L) parameters; token stage and label stage share the
-layers so that their parameters together are fewest. ``bits`` bounds the bits of any weight, Õ(N/b) parameters.
+``width="constant"`` with ``read="cells"`` is the theorem as stated, at width 5 (4 on a grid; the paper has about 14;
+the input layer reads the d numbers of a token, an embedding table is not width): both stages find a key's group by a
+chain of layers of three units. The default finds it with one wide layer, which takes fewer parameters of the same
+order: 8 instead of 12 a group. Between the two ends, ``depth`` bounds the layers of the whole network, Õ(N/L)
+parameters; token stage and label stage share the layers so that their parameters together are fewest. ``bits`` bounds
+the bits of any weight, Õ(N/b) parameters.
 
 The attention only averages, so the same holds for Deep Sets, as the paper remarks: ``mixing="sum"`` puts a sum over all
 tokens in its place. It is the same network, number by number, less the attention's two parameters.
@@ -27,17 +30,17 @@ tokens in its place. It is the same network, number by number, less the attentio
 
 from dataclasses import dataclass, replace
 
-from byheart.constructions.construction import Reading
+from byheart.constructions.construction import SequenceReading
 from byheart.constructions.gadgets import contextual, lookup
 from byheart.constructions.gadgets.sizes import Engine, Mixing
-from byheart.constructions.theorem import MANY_SEQUENCES, SEQUENCES, TOKENS, VECTORS, Theorem
+from byheart.constructions.theorem import MANY_SEQUENCES, SEQUENCES, TOKEN_VECTORS, VECTORS, Theorem
 from byheart.tasks.theorems import of_sequences
 
 NAME = "kajitsuka-sato-2025"
 
 
 @dataclass(frozen=True)
-class Settings(Reading):
+class Settings(SequenceReading):
     """How the network reads a sequence, and limits on the network."""
 
     bits: int | None = None
@@ -66,7 +69,7 @@ def extraction(limits: lookup.Limits = lookup.NO_LIMITS) -> Engine:
 
 
 _SEPARATED = "(r, δ)-separated tokens"
-_DIFFERS = "width 4, beside the numbers of a token; tokens are told apart as they are, whatever r and δ"
+_DIFFERS = "width 5, beside the numbers of a token"
 THEOREMS = (
     Theorem(
         "Theorem 1",
@@ -74,7 +77,7 @@ THEOREMS = (
         assumes=f"{_SEPARATED}; no two sequences are permutations of each other",
         limits="constant width (about 14), one layer of uniform attention between two feed-forward networks",
         task=VECTORS,
-        stated={"width": "constant"},
+        stated={"width": "constant", "read": "cells"},
         ours={},
         differs=_DIFFERS,
     ),
@@ -83,8 +86,8 @@ THEOREMS = (
         says="N sequences with a label for every token are memorized with Õ(√(nN)) parameters",
         assumes=f"{_SEPARATED}; permuted sequences ask for permuted labels",
         limits="constant width (about 14), one layer of uniform attention between two feed-forward networks",
-        task=TOKENS,
-        stated={"width": "constant"},
+        task=TOKEN_VECTORS,
+        stated={"width": "constant", "read": "cells"},
         ours={},
         differs=_DIFFERS,
     ),

@@ -18,6 +18,8 @@ TOKENS = Drawing(examples=100, length=6, vocab=30, labels=4, seq_to_seq=True)
 """The same sizes with a label for every token."""
 VECTORS = Drawing(examples=100, length=6, vocab=30, labels=4, dim=4)
 """The same sizes with vectors as tokens."""
+TOKEN_VECTORS = Drawing(examples=100, length=6, vocab=30, labels=4, dim=4, seq_to_seq=True)
+"""The same with a label for every token."""
 POINTS = Drawing(examples=100, length=1, vocab=None, labels=4, dim=4)
 """As many single vectors."""
 QUERIES = Drawing(examples=31, length=8, dim=16, query="own", real=True, target_dim=3)

@@ -3,19 +3,22 @@
 A plain ReLU network, no attention: a sequence is read as one point (:mod:`.gadgets.points`), hashed to a key, and the
 key looked up by grouped bit extraction (:mod:`.gadgets.lookup`, where the proof is). Next-token tasks only.
 
-``width="constant"`` is the theorem as stated: N points by width 12 and depth Õ(√N). Ours has width 4 (the input layer
-reads n·d numbers, as in the paper): the group of a key is found by a chain of layers instead of one wide layer, at 12
-parameters a group instead of 8. ``depth`` is the paper's trade-off: at most that many layers, Õ(N/L) parameters; a
-network of constant width has the depth that it needs, so not both. ``bits`` is the bounded-precision variant: no weight
-has more bits than that (sign included), Õ(N/b) parameters.
+``width="constant"`` is the theorem as stated: N points by width 12 and depth Õ(√N). Ours has width 4, and 5 with
+``read="cells"`` (the input layer reads n·d numbers, as in the paper): the group of a key is found by a chain of layers
+instead of one wide layer, at 12 parameters a group instead of 8. ``depth`` is the paper's trade-off: at most that many
+layers, Õ(N/L) parameters; a network of constant width has the depth that it needs, so not both. ``bits`` is the
+bounded-precision variant: no weight has more bits than that (sign included), Õ(N/b) parameters.
+
+``read`` says how vectors are read: as the floats that they are, or as cells (:mod:`.gadgets.nearby`), so that the
+answer is right for every point near one of the dataset, each of its n vectors moving on its own.
 """
 
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from byheart.constructions.construction import Construction, Made
-from byheart.constructions.gadgets import lookup, points
+from byheart.constructions.construction import Construction, Made, VectorReading
+from byheart.constructions.gadgets import lookup, nearby, points
 from byheart.constructions.gadgets.points import Front
 from byheart.constructions.plan import Plan
 from byheart.constructions.theorem import MANY_SEQUENCES, POINTS, Theorem
@@ -28,8 +31,8 @@ NAME = "vardi-2022"
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Limits on the network."""
+class Settings(VectorReading):
+    """How the network reads vectors, and limits on it."""
 
     depth: int | None = None
     """At most this many layers (default: as many as make it smallest)."""
@@ -54,7 +57,11 @@ def demand(task: Task, settings: Settings) -> Demand:
 
 def worst_demand(size: Size, settings: Settings) -> Demand:
     """The largest demand of a task of this size, with coordinates of typical bits."""
-    return _demand(points.worst_front(size), settings)
+    front = points.worst_front(size)
+    if settings.read == "cells" and size.dim is not None:
+        pairs = nearby.differing_pairs(size.examples, size.labels)
+        front = replace(front, reading=nearby.typical_cells(front.coordinates, pairs))
+    return _demand(front, settings)
 
 
 def _demand(front: Front, settings: Settings) -> Demand:
@@ -93,8 +100,13 @@ def plan(demand: Demand) -> Plan:
 def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
     checked = points.points_only(NAME, task)
-    sizes = demand(checked, settings)
-    return points.build(checked, sizes.front, sizes.stage, rng)
+    nearby.check_radius(settings.radius, settings.read)
+    if settings.read == "grid":
+        sizes = demand(checked, settings)
+        return points.build(checked, sizes.front, sizes.stage, rng)
+    near = points.read_nearby(NAME, checked, settings.radius, rng)
+    sizes = _demand(replace(points.front(checked), reading=near.reader.front), settings)
+    return points.build(checked, sizes.front, sizes.stage, rng, near)
 
 
 _SEPARATED = "N points of norm at most r, pairwise at least δ apart"
@@ -105,9 +117,18 @@ THEOREMS = (
         assumes=_SEPARATED,
         limits="ReLU network of width 12",
         task=POINTS,
-        stated={"width": "constant"},
+        stated={"width": "constant", "read": "cells"},
         ours={},
-        differs="width 4, and the 4 numbers of a point; floats are told apart as they are, whatever r and δ",
+        differs="width 5, and the 4 numbers of a point",
+    ),
+    Theorem(
+        "as Kim, Moon & Yun 2025",
+        says="right on the ball of radius ρδ/2 around every point: Õ(√N) parameters for small ρ, up to Õ(Nd²)",
+        assumes=f"{_SEPARATED}; ρ < 1 (0.9 here)",
+        limits="ReLU network",
+        task=POINTS,
+        stated={"read": "cells", "radius": 0.145},
+        differs="indicators of balls by half-spaces; where fewer than d of them do, fewer parameters",
     ),
     Theorem(
         "depth",

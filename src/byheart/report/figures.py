@@ -1,6 +1,7 @@
 """Pictures from tables: one function per figure."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ class Line:
     """A named curve of the figure."""
 
     name: str
-    xs: list[int]
+    xs: Sequence[float]
     ys: list[float]
     colour: str
     style: Any = "-"

@@ -19,7 +19,13 @@ from byheart.tasks.edits import Edits, edited
 from byheart.tasks.questions import Given
 from byheart.tasks.tokenizers import from_files
 
-OPTIONS = {"evaluator": "exact", "threads": "exact", "tolerance": "softmax", "at_least": "softmax"}
+OPTIONS = {
+    "evaluator": "exact",
+    "threads": "exact",
+    "radius": "exact",
+    "tolerance": "softmax",
+    "at_least": "softmax",
+}
 """What can be asked of a judge beyond the check itself, and of which kind of networks."""
 
 

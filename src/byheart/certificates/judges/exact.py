@@ -1,9 +1,11 @@
 """Exact networks: every answer to every question of a task, in exact arithmetic, equal to the label or wrong.
 
-Networks with softmax attention have real outputs, which :mod:`byheart.certificates.judges.enclosed` encloses.
+Networks with softmax attention have real outputs, which :mod:`byheart.certificates.judges.enclosed` encloses. That no
+answer changes near the tokens is proved by :mod:`byheart.certificates.judges.radius`.
 """
 
 import time
+from dataclasses import replace
 from fractions import Fraction
 from typing import Literal, TypeAlias
 
@@ -11,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.certificates.judges.enclosed import judge_enclosed
+from byheart.certificates.judges.radius import check_radius, stated_radius, unproved
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput, check_threads
 from byheart.networks.exact import ExactNetwork, Integers, integers
@@ -43,9 +46,27 @@ def judge(
     *,
     evaluator: Evaluator | None = None,
     threads: int | None = None,
+    radius: float | None = None,
     report: Report | None = None,
 ) -> Verdict:
-    """Evaluate ``network`` on all of ``task`` and compare every output with its label."""
+    """Evaluate ``network`` on all of ``task`` and compare every output with its label.
+
+    With a ``radius``, or one that the network's folder states, no output may change near the tokens either.
+    """
+    radius = stated_radius(network) if radius is None else radius
+    if radius is not None:
+        check_radius(network, radius)
+    verdict = _judge(network, task, evaluator, threads, report)
+    return verdict if radius is None else _nearby(network, task, verdict, radius)
+
+
+def _judge(
+    network: ExactNetwork,
+    task: NextToken | SeqToSeq,
+    evaluator: Evaluator | None,
+    threads: int | None,
+    report: Report | None,
+) -> Verdict:
     if evaluator not in (None, "limbs", "flint"):
         raise BadInput(f"evaluator is {evaluator!r}; expected limbs or flint")
     if threads is not None:
@@ -68,6 +89,30 @@ def judge(
         seconds=time.perf_counter() - start,
         margin=_margin(outputs, task.labels),
         counterexample=_counterexample(outputs, task, places[0]) if len(places) else None,
+    )
+
+
+def _nearby(network: ExactNetwork, task: NextToken | SeqToSeq, verdict: Verdict, radius: float) -> Verdict:
+    """The verdict on the answers at the tokens, and near them; what is not proved near them is undecided."""
+    start = time.perf_counter()
+    doubtful = np.asarray(unproved(network, task.inputs, radius).any(axis=1))
+    undecided = int(doubtful.sum()) * (verdict.checked // len(doubtful))
+    example = verdict.counterexample
+    if example is None and undecided:
+        first = int(doubtful.argmax())
+        label = int(task.labels[first].flat[0])
+        got = f"{label} at the tokens, not proved within {radius!r} of them"
+        example = Counterexample(first, None if isinstance(task, NextToken) else 0, label, got)
+    proved = f"{int((~doubtful).sum()):,} of {len(doubtful):,} sequences" if undecided else "every ball"
+    near = f"and for every vector within {radius:.3g} of a token (proved, {proved})"
+    return replace(
+        verdict,
+        statement=f"{verdict.statement} So it does wherever every vector is moved by at most {radius!r}.",
+        note=f"{verdict.note}, {near}" if verdict.note else near,
+        undecided=min(max(verdict.undecided, undecided), verdict.checked - verdict.errors),
+        seconds=verdict.seconds + time.perf_counter() - start,
+        counterexample=example,
+        radius=radius,
     )
 
 

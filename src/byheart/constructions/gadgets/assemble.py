@@ -1,13 +1,16 @@
 """Layers in a row become the network of a task: what it reads, where it answers, how long its sequences are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from byheart.networks.exact import ExactNetwork, Layer
 from byheart.tasks import NextToken, SeqToSeq
 
 
-def network_for(task: NextToken | SeqToSeq, layers: Sequence[Layer]) -> ExactNetwork:
-    """The network of ``layers`` that reads the task's tokens and answers where its labels are.
+def network_for(
+    task: NextToken | SeqToSeq, layers: Sequence[Layer], about: Mapping[str, Any] | None = None
+) -> ExactNetwork:
+    """The network of ``layers`` that reads the task's tokens and answers where its labels are; ``about`` is noted.
 
     >>> from byheart.networks.exact import Embedding, integers
     >>> task = SeqToSeq(tokens=[[0, 1]], labels=[[1, 0]])
@@ -22,4 +25,5 @@ def network_for(task: NextToken | SeqToSeq, layers: Sequence[Layer]) -> ExactNet
         outputs="last" if isinstance(task, NextToken) else "every",
         length=size.length,
         dim=size.dim or 1,
+        about=about or {},
     )

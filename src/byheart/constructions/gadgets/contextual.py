@@ -18,21 +18,25 @@ The stream is one integer wide all the way. Everything is exact; only the number
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from byheart.constructions.construction import Construction, Made
+from byheart.constructions.construction import Construction, Made, VectorReading
 from byheart.constructions.gadgets.assemble import network_for
-from byheart.constructions.gadgets.demand import demand_of, worst_demand
+from byheart.constructions.gadgets.demand import Demand, Setting, demand_of, worst_demand
 from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, fold_shapes
 from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.keys import filled_up, one_answer_each
+from byheart.constructions.gadgets.nearby import check_radius, find_reader, points_of, typical_front
 from byheart.constructions.gadgets.sizes import Engine, Sizes
 from byheart.constructions.gadgets.tokens import TRIES, EmbeddedTokens, coded_tokens
+from byheart.constructions.gadgets.vectors import Reader
 from byheart.constructions.plan import Part, Plan, Shape, plan_of
 from byheart.networks.exact import FeedForward, TokenSum, UniformAttention, integers
 from byheart.progress import Report
+from byheart.size import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
 
 
@@ -41,15 +45,35 @@ def construction(engine: Callable[[Any], Engine], *, name: str, **entry: Any) ->
 
     def made(task: Task, settings: Any, rng: np.random.Generator, report: Report | None = None) -> Made:
         checked = consistent(name, task, positions=settings.positions)
-        return build(checked, Sizes(demand_of(task, positions=settings.positions), engine(settings)), rng)
+        vectors = _vector_reading(settings)
+        check_radius(vectors.radius, vectors.read)
+        demand = demand_of(task, positions=settings.positions)
+        if vectors.read == "grid":
+            return build(checked, Sizes(demand, engine(settings)), rng)
+        points = points_of(name, checked, positions=settings.positions)
+        reader = find_reader(points, vectors.radius, rng)
+        return build(checked, Sizes(replace(demand, front=reader.front), engine(settings)), rng, reader)
 
     return Construction(
         name=name,
         build=made,
-        plan=lambda size, setting, s: plan(Sizes(worst_demand(size, setting, positions=s.positions), engine(s))),
+        plan=lambda size, setting, s: plan(Sizes(_worst(size, setting, s), engine(s))),
         covers=("next-token", "seq-to-seq"),
         **entry,
     )
+
+
+def _vector_reading(settings: Any) -> VectorReading:
+    """How vectors are read; settings that do not say so read them as the floats that they are."""
+    return settings if isinstance(settings, VectorReading) else VectorReading()
+
+
+def _worst(size: Size, setting: Setting, settings: Any) -> Demand:
+    """The largest demand that a task of this size can have, its vectors as they typically are."""
+    worst = worst_demand(size, setting, positions=settings.positions)
+    if _vector_reading(settings).read == "grid" or size.dim is None:
+        return worst
+    return replace(worst, front=typical_front(worst))
 
 
 def plan(sizes: Sizes) -> Plan:
@@ -59,7 +83,7 @@ def plan(sizes: Sizes) -> Plan:
     if size.dim is None:
         parts.append(("embedding", (("W_E", (size.vocab, 1)),)))
     else:
-        parts.append(("projection", Shape((("hash", 1, size.dim),))))
+        parts.append(("projection", sizes.projection))
     if demand.positions:
         parts.append(("positions", (("W_pos", (size.length, 1)),)))
     if demand.coded:
@@ -71,9 +95,9 @@ def plan(sizes: Sizes) -> Plan:
     return plan_of(parts, input_width=size.dim or 1, extra_depth=(size.dim is None) + attends)
 
 
-def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) -> Made:
+def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator, reader: Reader | None = None) -> Made:
     """The network that has memorized ``task``."""
-    front = coded_tokens(task, sizes, rng) if sizes.demand.coded else EmbeddedTokens(task)
+    front = coded_tokens(task, sizes, rng, reader) if sizes.demand.coded else EmbeddedTokens(task)
     labels = task.labels.ravel()
     for draws in range(1, TRIES):
         Q = draw_modulus(sizes.label_modulus, rng)
@@ -89,6 +113,7 @@ def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) ->
             attention = UniformAttention(W_V=integers([[task.size.length]]), W_O=integers([[2]]))
             mixing = attention if sizes.engine.mixing == "attention" else TokenSum()
             label = FeedForward(tuple(layers), name="label")
-            network = network_for(task, (*front.layers(codes), mixing, label))
+            about = {} if reader is None else {"radius": reader.radius}
+            network = network_for(task, (*front.layers(codes), mixing, label), about)
             return Made(network, plan(sizes), {"modulus": Q, "draws": draws, **front.chosen})
     raise RuntimeError(f"{TRIES} draws of codes did not tell {len(labels)} questions apart; please report this task")

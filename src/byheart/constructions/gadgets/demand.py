@@ -7,6 +7,7 @@ import numpy as np
 
 from byheart.constructions.gadgets import grid
 from byheart.constructions.gadgets.distinguish import distinguishing_tokens
+from byheart.constructions.gadgets.vectors import Front
 from byheart.size import Size
 from byheart.tasks import SeqToSeq, Task, token_ids
 from byheart.tasks.checks import Ids
@@ -25,7 +26,7 @@ class Demand:
     ``questions`` are the different inputs of the label stage: N, or the different tokens summed over the sequences for
     seq-to-seq. A *token* is an id, a vector, or with ``positions`` the pair of it and its position; ``tokens`` counts
     the different ones, ``marked`` those that need a code of their own. ``grid_bits`` is the size of a vector's
-    coordinates.
+    coordinates, unless it is read by a ``front`` that takes all vectors near it for the same.
     """
 
     setting: Setting
@@ -35,6 +36,7 @@ class Demand:
     tokens: int
     marked: int
     grid_bits: int
+    front: Front | None = None
 
     @property
     def coded(self) -> bool:

@@ -5,12 +5,13 @@ the first layer has n·d weights. The point is hashed into a small range (:mod:`
 and its key looked up (:mod:`.gadgets.lookup`); a single id may be its own key.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from byheart.constructions.construction import Made
-from byheart.constructions.gadgets import grid, hashing
+from byheart.constructions.gadgets import grid, hashing, nearby, vectors
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS
 from byheart.constructions.gadgets.grid import Grid
@@ -31,13 +32,14 @@ class Front:
     """From N points of n·d coordinates with at most ``grid_bits`` bits each to keys; ids are never negative (unsigned).
 
     ``direct``: the point is a single id, and the key as it is. ``fold_bits`` are folded away by every layer behind the
-    hash.
+    hash. ``reading``: what takes all points near one for the same (:mod:`.gadgets.nearby`), instead of the grid.
     """
 
     size: Size
     grid_bits: int
     direct: bool = False
     fold_bits: int = 1
+    reading: vectors.Front | None = None
 
     @property
     def signed(self) -> bool:
@@ -62,6 +64,8 @@ class Front:
     @property
     def ratio(self) -> int:
         """The hash before folding is at most this many times Q."""
+        if self.reading is not None:
+            return self.reading.ratio
         return grid.ratio(self.coordinates, self.grid_bits) if self.signed else self.coordinates << self.grid_bits
 
     @property
@@ -82,9 +86,10 @@ class Front:
     @property
     def shapes(self) -> list[tuple[str, int, int]]:
         """Layers in front of the lookup."""
-        return (
-            [] if self.direct else [("hash", 1, self.coordinates), *hashing.fold_shapes(1, self.folds, self.fold_bits)]
-        )
+        if self.direct:
+            return []
+        hashed = (("hash", 1, self.coordinates),) if self.reading is None else self.reading.shapes
+        return [*hashed, *hashing.fold_shapes(1, self.folds, self.fold_bits)]
 
 
 def front(task: Task) -> Front:
@@ -103,15 +108,38 @@ def plan(front: Front, stage: Lookup) -> Plan:
     return plan_of(parts, input_width=front.coordinates, extra_depth=0)
 
 
-def build(task: NextToken, front: Front, stage: Lookup, rng: np.random.Generator) -> Made:
-    """The network that has memorized ``task``, one that :func:`points_only` let pass."""
-    before, keys, chosen = _hash(front, points_of(task), task.labels, rng)
+@dataclass(frozen=True, eq=False)
+class Near:
+    """What reads points so that those near them are read alike, and which of its points each sequence is [N]."""
+
+    reader: vectors.Reader
+    which: Ids
+
+    def draw(self, Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
+        """Hashes [N] before folding, and the layers that compute them."""
+        hashes, layers = self.reader.draw(Q, rng)
+        return hashes[self.which], layers
+
+
+def read_nearby(name: str, task: NextToken, radius: float | None, rng: np.random.Generator) -> Near:
+    """The smallest front that reads all within ``radius`` of a point as that point; by default two directions."""
+    points, which = nearby.whole_points_of(name, task)
+    return Near(nearby.find_reader(points, radius, rng), which)
+
+
+def build(task: NextToken, front: Front, stage: Lookup, rng: np.random.Generator, near: Near | None = None) -> Made:
+    """The network that has memorized ``task``, one that :func:`points_only` let pass; read by ``near`` if given."""
+    points = points_of(task)
+    draw = _grid_hash(front, points) if near is None else near.draw
+    before, keys, chosen = ([], points.mantissa[:, 0], {}) if front.direct else _hash(front, draw, task.labels, rng)
+    about = {} if near is None else {"radius": near.reader.radius}
+    chosen |= {} if near is None else near.reader.chosen
     pick = one_answer_each(keys, task.labels)
     assert pick is not None
     keys, answers = filled_up(keys[pick], task.labels[pick], task.size.examples)
     layers = [*before, *stage.layers(keys, integers(answers))]
     flatten: list[Layer] = [Flatten()] if task.size.length > 1 else []
-    network = network_for(task, (*flatten, FeedForward(tuple(layers), name="label")))
+    network = network_for(task, (*flatten, FeedForward(tuple(layers), name="label")), about)
     return Made(network, plan(front, stage), chosen)
 
 
@@ -131,20 +159,32 @@ def points_of(task: Task) -> Grid:
     return Grid(task.tokens, np.zeros_like(task.tokens), exponent=0, bits=max(1, (task.vocab - 1).bit_length()))
 
 
-def _hash(
-    front: Front, points: Grid, labels: Ids, rng: np.random.Generator
-) -> tuple[list[Affine], Ids, dict[str, object]]:
-    """Layers from the points to keys that have one label each, and the keys [N]."""
-    if front.direct:
-        return [], points.mantissa[:, 0], {}
-    for draws in range(1, TRIES):
-        Q = hashing.draw_modulus(front.modulus, rng)
+_Draw = Callable[[int, np.random.Generator], tuple[Ids, list[Affine]]]
+"""Q and randomness → hashes [N] of the points before folding, and the layers that compute them."""
+
+
+def _grid_hash(front: Front, points: Grid) -> _Draw:
+    """v·X + offset + a, v and a uniform below Q."""
+
+    def draw(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
         v = rng.integers(0, Q, size=front.coordinates)
         a = int(rng.integers(0, Q))
-        keys = hashing.fold(points.hash(v, Q) + a, Q)
+        offset = grid.offset(front.coordinates, front.grid_bits, Q) if front.signed else 0
+        project = Affine(integers([points.weights(v)]), integers([offset + a]), role="hash")
+        return points.hash(v, Q) + a, [project]
+
+    return draw
+
+
+def _hash(
+    front: Front, draw: _Draw, labels: Ids, rng: np.random.Generator
+) -> tuple[list[Affine], Ids, dict[str, object]]:
+    """Layers from the points to keys that have one label each, and the keys [N]."""
+    for draws in range(1, TRIES):
+        Q = hashing.draw_modulus(front.modulus, rng)
+        hashes, layers = draw(Q, rng)
+        keys = hashing.fold(hashes, Q)
         if one_answer_each(keys, labels) is not None:
-            offset = grid.offset(front.coordinates, front.grid_bits, Q) if front.signed else 0
-            project = Affine(integers([points.weights(v)]), integers([offset + a]), role="hash")
             folding = hashing.fold_layers([1], 0, Q, front.folds, front.fold_bits)
-            return [project, *folding], keys, {"modulus": Q, "draws": draws}
+            return [*layers, *folding], keys, {"modulus": Q, "draws": draws}
     raise RuntimeError(f"{TRIES} draws did not tell {len(labels)} points apart; please report this task")

@@ -82,8 +82,15 @@ class Sizes:
     @property
     def token_folds(self) -> int:
         """Folds in front of the token stage: of W_E + W_pos, or of the hash of a vector, which may have W_pos added."""
-        size, bits = self.demand.size, self.demand.grid_bits
-        return hashing.folds_needed((1 if size.dim is None else grid.ratio(size.dim, bits)) + self.demand.positions)
+        size, bits, front = self.demand.size, self.demand.grid_bits, self.demand.front
+        ratio = 1 if size.dim is None else front.ratio if front is not None else grid.ratio(size.dim, bits)
+        return hashing.folds_needed(ratio + self.demand.positions)
+
+    @property
+    def projection(self) -> Shape:
+        """From a vector to its hash."""
+        front = self.demand.front
+        return Shape((("hash", 1, self.demand.size.dim or 1),) if front is None else front.shapes)
 
     @property
     def fold_layers(self) -> int:
@@ -109,7 +116,7 @@ class Sizes:
         if depth is None:
             return free
         # Besides the stages and folds there are the embedding or projection, and the attention.
-        layers = depth - 2 - self.fold_layers
+        layers = depth - 1 - len(self.projection.layers) - self.fold_layers
         if sum(_depth(stage) for stage in free) <= layers:
             return free
         if layers < (least := len(free) * self.engine.shallowest):

@@ -14,11 +14,12 @@ from byheart.constructions.gadgets.demand import positioned_ids
 from byheart.constructions.gadgets.distinguish import distinguishing_tokens
 from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, multiply
 from byheart.constructions.gadgets.sizes import Sizes
+from byheart.constructions.gadgets.vectors import Reader
 from byheart.constructions.plan import TAKES
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
 from byheart.networks.exact import Affine, Embedding, FeedForward, Layer, Positions, integers
-from byheart.tasks import NextToken, SeqToSeq, Task
+from byheart.tasks import NextToken, SeqToSeq, Task, token_ids
 from byheart.tasks.checks import Ids
 from byheart.tasks.counts import Counts, counted
 
@@ -86,30 +87,51 @@ class CodedTokens:
         return [*self.front, FeedForward((*self.folding, *stage), name="token_code")]
 
 
-def coded_tokens(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator) -> CodedTokens:
-    """Draw hashes until no marked token meets another, and, in seq-to-seq, no two tokens of a sequence meet."""
-    ids = positioned_ids(task, sizes.demand.positions)
-    marked = distinguishing_tokens(ids)
-    first = np.unique(ids, return_index=True)[1]
+@dataclass(frozen=True, eq=False)
+class Different:
+    """The K different tokens of a task, and which of them must not be taken for each other."""
+
+    ids: Ids
+    """int64 [N, n]: which token stands where."""
+    first: Ids
+    """int64 [K]: where each of them stands first, counted through all sequences."""
+    marked: Ids
+    """Those that need a code of their own."""
+    pairs: Counts | None
+    """Seq-to-seq: the different (sequence, token) pairs, which must stay different."""
+
+    def apart(self, hashes: Ids) -> bool:
+        """Whether no other token has a marked token's of ``hashes`` [K] and, with ``pairs``, no sequence one twice."""
+        _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+        if (counts[inverse[self.marked]] > 1).any():
+            return False
+        return self.pairs is None or len(counted(hashes[self.pairs.arranged])) == len(self.pairs)
+
+
+def different_tokens(task: NextToken | SeqToSeq, *, positions: bool) -> Different:
+    """The tokens of ``task``, with ``positions`` the pairs of token and position."""
+    ids = positioned_ids(task, positions)
     pairs = counted(ids) if isinstance(task, SeqToSeq) else None
-    draw = _vector_hash(task, sizes, first) if task.vectors is not None else _pair_hash(task, first)
+    return Different(ids, np.unique(ids, return_index=True)[1], distinguishing_tokens(ids), pairs)
+
+
+def coded_tokens(
+    task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator, reader: Reader | None = None
+) -> CodedTokens:
+    """Draw hashes until no marked token meets another, and, in seq-to-seq, no two tokens of a sequence meet."""
+    tokens = different_tokens(task, positions=sizes.demand.positions)
+    marked, first = tokens.marked, tokens.first
+    draw = _vector_hash(task, sizes, first, reader) if task.vectors is not None else _pair_hash(task, first)
     for draws in range(1, TRIES):
         Q = draw_modulus(sizes.token_modulus, rng)
         sums, front = draw(Q, rng)
         hashes = fold(sums, Q)
-        if _apart(hashes, marked, pairs):
+        if tokens.apart(hashes):
             chosen: dict[str, object] = {"token_modulus": Q, "token_draws": draws, "marked_tokens": len(marked)}
             folding = fold_layers([1], 0, Q, sizes.token_folds)
-            return CodedTokens(ids, hashes, marked, front, folding, sizes, chosen)
+            chosen |= {} if reader is None else reader.chosen
+            return CodedTokens(tokens.ids, hashes, marked, front, folding, sizes, chosen)
     raise RuntimeError(f"{TRIES} draws did not tell {len(hashes)} tokens apart; please report this task")
-
-
-def _apart(hashes: Ids, marked: Ids, pairs: Counts | None) -> bool:
-    """Whether no other token has a marked token's hash and, with ``pairs``, no sequence has a hash twice."""
-    _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
-    if (counts[inverse[marked]] > 1).any():
-        return False
-    return pairs is None or len(counted(hashes[pairs.arranged])) == len(pairs)
 
 
 _Draw = Callable[[int, np.random.Generator], tuple[Ids, list[Layer]]]
@@ -128,16 +150,23 @@ def _pair_hash(task: NextToken | SeqToSeq, first: Ids) -> _Draw:
     return draw
 
 
-def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: Ids) -> _Draw:
-    """x ↦ v·X + offset + a (+ W_pos[k]), v, a and W_pos uniform below Q."""
+def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: Ids, reader: Reader | None) -> _Draw:
+    """x ↦ v·X + offset + a, or what ``reader`` makes of x (+ W_pos[k]), v, a and W_pos uniform below Q."""
     assert task.vectors is not None
     n, d = task.vectors.shape[1:]
     points = grid.from_floats(task.vectors.reshape(-1, d)[first])
-    places = first % n
+    places, vectors = first % n, token_ids(task).ravel()[first]
+
+    def read(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
+        if reader is None:
+            sums, project = grid.draw_hash(points, sizes.demand.grid_bits, Q, rng)
+            return sums, [project]
+        sums, layers = reader.draw(Q, rng)
+        return sums[vectors], layers
 
     def draw(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
-        sums, project = grid.draw_hash(points, sizes.demand.grid_bits, Q, rng)
-        front: list[Layer] = [FeedForward((project,), name="projection")]
+        sums, layers = read(Q, rng)
+        front: list[Layer] = [FeedForward(tuple(layers), name="projection")]
         if not sizes.demand.positions:
             return sums, front
         W_pos = rng.integers(0, Q, size=int(n))
