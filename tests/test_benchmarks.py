@@ -30,10 +30,7 @@ COLUMNS = {
         ["n", "N = 5", "N = 10", "N = 20", "slowest"],
         ["sequences", "n", "ω", "units", "gentle", "paper", "certified, with bits"],
     ],
-    "dana": [
-        ["model_dim", "heads", "published", "here", "gap", "all contexts"],
-        ["head_dim", "published", "here", "gap", "all contexts"],
-    ],
+    "dana": [["model_dim", "head_dim", "heads", "hidden", "published", "here", "gap", "all contexts"]],
     "lab": [["way", "models at once", "model-steps/s", "seconds per model", "ratio"]],
     "lab_mahdavi": [["context", "way", "at once", "model-steps/s"]],
     "reciting": [

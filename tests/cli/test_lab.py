@@ -142,7 +142,7 @@ def test_runs_are_compared_point_by_point(here: Path, run: Run) -> None:
         (("run", "toy.py", "--out", "toy.py"), "toy.py: exists and holds no run"),
         (("show", "nowhere"), "nowhere: no run here"),
         (("show", "run", "--metric", "speed"), "run: no metric 'speed'; expected accuracy, steps"),
-        (("compare", "run"), "1 folders given; expected two or more runs"),
+        (("compare", "run"), "1 folders given; expected two or more runs, or --shipped"),
         (("compare", "run", "run", "--metric", "speed"), "no run has a metric 'speed'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

@@ -7,10 +7,11 @@ from typing import Any
 from byheart.lab.capacity import held, plateaus
 from byheart.lab.crossing import crossing, probes_of
 from byheart.lab.fits import Comparison, compare
+from byheart.lab.linear import SATURATED
 from byheart.lab.runs import is_number
 from byheart.report.lab.madden import smallest_within
 from byheart.report.lab.series import Rows, values
-from byheart.report.lab.slopes import SATURATED, has_slopes, slopes_of
+from byheart.report.lab.slopes import has_slopes, slopes_of
 from byheart.report.page import Table
 
 
