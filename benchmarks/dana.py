@@ -51,7 +51,9 @@ def compare(name: str, rows: Rows) -> None:
         numbers = [f"{point.published:.3f}", f"{point.here:.3f}", f"{point.gap:+.3f}", f"{point.uniform:.3f}"]
         print("  ".join(f"{cell:>12}" for cell in (*sizes, *numbers)))
     told = f"largest gap {abs(found.largest.gap):.4f}, mean of gaps {found.mean:+.4f}"
-    print(f"experiment {name}: {len(found.points)} points, {told}, of their sizes {found.mean_absolute:.4f}", flush=True)
+    print(
+        f"experiment {name}: {len(found.points)} points, {told}, of their sizes {found.mean_absolute:.4f}", flush=True
+    )
 
 
 def main() -> None:

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from byheart.lab.gaps import Gaps
     from byheart.report.lab.record import Claim, Slope
 
-NOISE = """gap: the mean of our runs minus the published mean; noise alone: the mean |gap| that there would be if the published
-runs scattered as ours do (run s.d.) around the same values; in noise: how many gaps that explains (95 % are expected);
+NOISE = """gap: the mean of our runs minus the published mean; noise alone: the mean |gap| that there would be if published runs
+scattered as ours do (run s.d.) around the same values; in noise: how many gaps that explains (95 % are expected);
 uniform gap: accuracy over all contexts, each counted once, minus the reported one over the sample, here"""
 
 
@@ -22,7 +22,9 @@ def compare_shipped(*, as_json: bool) -> int:
     if as_json:
         points = [{"experiment": each.name} | point_cells(point) for each in found[:-1] for point in each.points]
         told = [each.cells() for each in slopes], [each.cells() for each in claims]
-        print_json({"gaps": [gap_cells(each) for each in found], "points": points, "slopes": told[0], "claims": told[1]})
+        print_json(
+            {"gaps": [gap_cells(each) for each in found], "points": points, "slopes": told[0], "claims": told[1]}
+        )
         return DONE
     out = console()
     for title, listed in (
@@ -52,7 +54,13 @@ def _slope(slope: "Slope") -> dict[str, str]:
     lines = {"here": slope.here, "published": slope.published}
     shown = {side: "–" if line is None else _interval(line.slope) for side, line in lines.items()}
     squares = {f"R² {side}": "–" if line is None else f"{line.r_squared.value:.3f}" for side, line in lines.items()}
-    return {"experiment": _short(slope.experiment), "curve": slope.of or "all", "along": slope.letter, **shown, **squares}
+    return {
+        "experiment": _short(slope.experiment),
+        "curve": slope.of or "all",
+        "along": slope.letter,
+        **shown,
+        **squares,
+    }
 
 
 def _claim(claim: "Claim") -> dict[str, str]:

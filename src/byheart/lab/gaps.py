@@ -3,8 +3,8 @@
 At a point there are n runs here, with mean and standard deviation s, and a published mean of m runs whose deviation was
 not published. **If the published runs scatter as ours do**, and around the same value, the gap between the means has
 standard deviation σ√(1/n + 1/m), and gap / (s√(1/n + 1/m)) is Student's t with n − 1 degrees of freedom. From this come
-``within`` (how many gaps a share ``level`` of which is expected) and ``expected``, the mean |gap| that noise alone would
-make: √(2/π)·σ√(1/n + 1/m), with s/c₄(n) for σ, which is right on average for Gaussian noise. Not checked: that it is.
+``within``, whether noise explains a gap, as it would in 95 % of all, and ``expected``, the mean |gap| that noise alone
+would make: √(2/π)·σ√(1/n + 1/m), with s/c₄(n) for σ, right on average if the noise is Gaussian, which is not checked.
 """
 
 import math

@@ -60,7 +60,7 @@ def draw_madden(rows: Rows, path: Path) -> None:
     left.xaxis.set_major_formatter("{x:,.0f}")
     name_ends(left, curves, [f"n = {curve.key:,}" for curve in curves], shades)
     label(left, "m, hidden neurons", "(loss − entropy) / entropy", "How far the loss is above the data's entropy")
-    entries = [(f"measured, {runs(curves)}", MEASURED), ("left: 1 % of the entropy", WITHIN_LINE)]
+    entries = [(f"measured, {runs(curves)}", MEASURED), ("1 % of the entropy", WITHIN_LINE)]
     legend_below(picture, [*entries, *_draw_smallest(right, rows)])
     which = "embedding and attention frozen" if one(rows, "frozen") else "everything trained"
     heading(picture, f"Hidden neurons that take n stories of 10 tokens to their entropy; {which}")

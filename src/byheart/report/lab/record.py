@@ -1,23 +1,24 @@
 """Dana's paper in numbers: every published point and what we reached there, slopes, and what the paper says of them.
 
 What the paper reports beside its points: that the slopes of experiment 4 (accuracy gained a head, over d) grow "between
-quadratic and cubic"; and of experiment 6 that accuracy grows 1.3 times as fast with the heads as the bound, 1.5 times in
-the authors' notebook, which is what least squares makes of their points.
+quadratic and cubic"; and of experiment 6 that accuracy grows 1.3 times as fast with the heads as the bound does, or 1.5
+times in the authors' notebook, which is what least squares makes of their points.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from byheart.errors import BadInput
 from byheart.lab import results
 from byheart.lab.fits import Estimate
 from byheart.lab.gaps import Gap, Gaps, gaps
 from byheart.lab.linear import Line, line, unsaturated
 from byheart.lab.published import names, published
 from byheart.lab.runs import is_number
-from byheart.report.lab.series import Rows, values
+from byheart.report.lab.series import PROVED_BEFORE, Rows, colours, heading, label, legend_below, values
 from byheart.report.lab.slopes import has_slopes, slopes_of
+from byheart.report.style import INK, QUIET, canvas, save_picture
 
 METRIC = "last_accuracy"
 LETTERS = {"model_dim": "d", "head_dim": "d_h", "heads": "H", "hidden": "w"}
@@ -136,28 +137,32 @@ class Claim:
 
 
 def claims(tables: Mapping[str, Rows]) -> list[Claim]:
-    """Those of which the tables have the results."""
+    """Those for which the tables have enough."""
+    made = {
+        "dana-2025-1": ("experiment 4: exponent of the slopes' growth with d", "between 2 and 3", _exponent),
+        "dana-2025-6": ("experiment 6: slope over the bound's slope", "1.3 (notebook: 1.5)", _ratio),
+    }
     found = []
-    if (first := tables.get("dana-2025-1")) and has_slopes(first):
-        growth = [_exponent(rows) for rows in (published("dana-2025-1"), first)]
-        found.append(Claim("experiment 4: exponent of the slopes' growth with d", "between 2 and 3", *growth))
-    if sixth := tables.get("dana-2025-6"):
-        ratios = [_ratio(rows) for rows in (published("dana-2025-6"), sixth)]
-        found.append(Claim("experiment 6: slope over the bound's slope", "1.3 (notebook: 1.5)", *ratios))
+    for name, (what, reported, estimate) in made.items():
+        theirs, ours = estimate(published(name)), estimate(tables.get(name, ()))
+        if theirs is not None and ours is not None:
+            found.append(Claim(what, reported, theirs, ours))
     return found
 
 
-def _exponent(rows: Rows) -> Estimate:
+def _exponent(rows: Rows) -> Estimate | None:
+    if not has_slopes(rows):
+        return None
     law = next(law for law in slopes_of(rows).comparison.fits if law.family == "power")
-    return law["b"]
+    return law["b"] if law.status == "fitted" else None
 
 
-def _ratio(rows: Rows) -> Estimate:
+def _ratio(rows: Rows) -> Estimate | None:
     """Slope of accuracy over heads, over all points, in units of the bound's (1 − 1/ω)·d_h/ω²."""
-    vocab, head_dim = rows[0]["vocab"], rows[0]["head_dim"]
     found = line([(row["heads"], row[METRIC]) for row in rows if is_number(row.get(METRIC))])
     if found is None:
-        raise BadInput("accuracy over heads has no slope here; expected results of three numbers of heads or more")
+        return None
+    vocab, head_dim = rows[0]["vocab"], rows[0]["head_dim"]
     unit = (1 - 1 / vocab) * head_dim / vocab**2
     return Estimate("ratio", *(end / unit for end in (found.slope.value, found.slope.low, found.slope.high)))
 
@@ -171,12 +176,48 @@ def record(tables: Mapping[str, Rows]) -> tuple[list[Gaps], list[Slope], list[Cl
 def summary(found: Gaps) -> str:
     """Gaps in a sentence.
 
-    >>> from byheart.lab.gaps import Gap
-    >>> summary(Gaps("x", (Gap({"model_dim": 2, "head_dim": 2, "heads": 9}, 0.5, 5, 0.52, 0.01, 5, 0.5),)))
-    'At 1 published point ours differ by 0.020 on average (0.020 too high, noise alone: 0.005) and by 0.020 at most (d = 2, H = 9).'
+    >>> summary(Gaps("x", (Gap({"model_dim": 2, "heads": 9}, 0.5, 5, 0.52, None, 1, 0.5),)))
+    'At 1 published point ours differ by 0.020 on average (0.020 too high) and by 0.020 at most (d = 2, H = 9).'
     """
     many = f"{len(found.points)} published point{'s' if len(found.points) != 1 else ''}"
     noise = "" if found.expected is None else f", noise alone: {found.expected:.3f}"
     side = f"{abs(found.mean):.3f} too {'high' if found.mean >= 0 else 'low'}{noise}"
     largest = f"{abs(found.largest.gap):.3f} at most ({where(found.largest)})"
     return f"At {many} ours differ by {found.mean_absolute:.3f} on average ({side}) and by {largest}."
+
+
+def draw_record(found: Sequence[Gaps], path: Path) -> None:
+    """All published points: ours against theirs, and the gaps of each experiment beside what noise alone would make."""
+    picture, (left, right) = canvas(path, columns=2, width=10.4, height=5.4)
+    shades = colours(len(found))
+    left.plot([0, 1], [0, 1], color=QUIET, **PROVED_BEFORE)
+    for place, (each, shade) in enumerate(zip(found, shades, strict=True)):
+        left.plot([p.published for p in each.points], [p.here for p in each.points], color=shade, **_MARK)
+        right.plot([point.gap for point in each.points], [place] * len(each.points), color=shade, **_MARK)
+        if each.expected is not None:
+            right.plot([-each.expected, each.expected], [place, place], color=INK, **_NOISE)
+    right.axvline(0, color=QUIET, **PROVED_BEFORE)
+    right.set_yticks(range(len(found)), [each.name.removeprefix("dana-2025-") for each in found])
+    right.invert_yaxis()
+    right.locator_params(axis="x", nbins=6)
+    label(
+        left,
+        "published training accuracy",
+        "training accuracy here",
+        f"{sum(len(each.points) for each in found)} points",
+    )
+    label(right, "here − published", "experiment", "Gaps by experiment")
+    legend_below(
+        picture,
+        [
+            ("a point: mean of our runs, and the published mean", _MARK),
+            ("no gap", PROVED_BEFORE),
+            ("band: ± the mean |gap| that noise alone would make", _NOISE | {"color": INK}),
+        ],
+    )
+    heading(picture, "Dana, Pydi & Chevaleyre 2025: every published point, and ours")
+    save_picture(picture, path)
+
+
+_MARK: dict[str, Any] = {"marker": "o", "markersize": 4.5, "linestyle": "none", "alpha": 0.75}
+_NOISE: dict[str, Any] = {"linestyle": "-", "linewidth": 11, "alpha": 0.2, "zorder": 1, "solid_capstyle": "butt"}

@@ -19,9 +19,9 @@ from byheart.report.lab.series import (
     Rows,
     check_columns,
     draw_measured,
+    heading,
     label,
     legend,
-    note,
     one,
     runs,
     series,
@@ -90,7 +90,7 @@ def draw_slopes(rows: Rows, path: Path, metric: str = "last_accuracy") -> None:
     axes.set(ylim=(0, None))
     label(axes, "d = d_h", "accuracy gained a head", f"Slopes of accuracy over heads, below {SATURATED}; ω = {vocab}")
     legend(axes, entries, loc="upper left", fontsize=8)
-    note(picture, best)
+    heading(picture, best)
     save_picture(picture, path)
 
 
