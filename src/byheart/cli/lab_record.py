@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from byheart.lab.gaps import Gaps
     from byheart.report.lab.record import Claim, Slope
 
-NOISE = """gap: the mean of our runs minus the published mean; noise alone: the mean |gap| that there would be if published runs
-scattered as ours do (run s.d.) around the same values; in noise: how many gaps that explains (95 % are expected);
-uniform gap: accuracy over all contexts, each counted once, minus the reported one over the sample, here"""
+NOISE = """gap: the mean of our runs minus the published mean; noise alone: the mean |gap| that there would be if the
+published runs scattered as ours do (run s.d.) around the same values; in noise: how many gaps that explains, of which
+95 % are expected to be; uniform gap: accuracy over all contexts, each counted once, minus that over the sample, here"""
 
 
 def compare_shipped(*, as_json: bool) -> int:

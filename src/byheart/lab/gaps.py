@@ -56,7 +56,7 @@ class Gap:
         """Whether noise explains the gap: as it would in a share ``level`` of all points."""
         if self.noise is None:
             return None
-        return abs(self.gap) <= student_quantile(level, self.runs - 1) * self.noise + ROUNDING
+        return bool(abs(self.gap) <= student_quantile(level, self.runs - 1) * self.noise + ROUNDING)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def line(points: Points, level: float = LEVEL) -> Line | None:
 
     >>> found = line([(1, 0.1), (2, 0.22), (3, 0.28), (4, 0.4)])
     >>> round(found.slope.value, 3), [round(number, 2) for number in vars(found.r_squared).values() if number != "R²"]
-    (0.096, [0.99, 0.36, 0.99])
+    (0.096, [0.98, 0.36, 0.99])
     """
     if len(points) < 3:
         return None
@@ -106,16 +106,17 @@ class Flattening:
 
 
 def flattening(points: Points, at: float, level: float = LEVEL) -> Flattening | None:
-    """Whether a curve that grows up to x = ``at`` still grows beyond; None where one side has no line."""
+    """Whether a curve that grows up to x = ``at`` still grows beyond.
+
+    None where one side has no line, or where both lines are exact, so that there is no noise to test against.
+    """
     from scipy.special import stdtr
 
     before, beyond = line([p for p in points if p[0] <= at], level), line([p for p in points if p[0] > at], level)
-    if before is None or beyond is None:
+    if before is None or beyond is None or before.r_squared.value == beyond.r_squared.value == 1:
         return None
     variances, freedoms = zip(*((_variance(side, level), side.points - 2) for side in (before, beyond)), strict=True)
     total = sum(variances)
-    if total == 0:
-        return None
     # Welch and Satterthwaite: the degrees of freedom of a sum of two estimated variances.
     degrees = total**2 / sum(each**2 / free for each, free in zip(variances, freedoms, strict=True))
     t = (before.slope.value - beyond.slope.value) / math.sqrt(total)

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from byheart.errors import BadInput
 
 BLACK = "#000000"
-DARKEST = 0.1
+DARKEST = 0.102
 """Lightness of the dark page, which white becomes."""
 
 
@@ -51,10 +51,10 @@ def in_the_dark(colour: str) -> str:
     """The colour of the same hue that stands out from a dark page as this one does from a white one.
 
     >>> in_the_dark("#222222"), in_the_dark("#1f3f8f")
-    ('#e0e0e0', '#7e9be4')
+    ('#ededed', '#9db3ea')
     """
     hue, lightness, saturation = colorsys.rgb_to_hls(*(int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)))
-    mirrored = 1 - (1 - DARKEST) * lightness
+    mirrored = 1 - (1 - DARKEST) * lightness**1.25  # the middle a little lighter: dark pages swallow contrast
     return "#" + "".join(f"{round(255 * part):02x}" for part in colorsys.hls_to_rgb(hue, mirrored, saturation))
 
 

@@ -111,14 +111,15 @@ def slopes(name: str, rows: Rows) -> list[Slope]:
     if along in ("head_dim", "model_dim"):
         return [Slope(name, along, "", _line(rows, along), _line(known, along))]
     found = []
-    for dim in values(known, "model_dim"):
-        sides = ([row for row in table if row["model_dim"] == dim] for table in (rows, known))
+    for dim in values(rows, "model_dim"):
+        sides = ([row for row in table if row.get("model_dim") == dim] for table in (rows, known))
         found.append(Slope(name, along, f"d = {dim}", *(_line(side, along) for side in sides)))
     return found
 
 
 def _line(rows: Rows, along: str) -> Line | None:
-    return line(unsaturated([(row[along], row[METRIC]) for row in rows if is_number(row.get(METRIC))]))
+    known = [row for row in rows if is_number(row.get(along)) and is_number(row.get(METRIC))]
+    return line(unsaturated([(row[along], row[METRIC]) for row in known]))
 
 
 @dataclass(frozen=True)

@@ -191,10 +191,10 @@ def legend(axes: Any, entries: Sequence[Entry], **where: Any) -> None:
 
 def legend_below(picture: Any, entries: Sequence[Entry], columns: int = 2) -> None:
     """The same for all panels, below them, where nothing is hidden by it; in a narrow figure in room of its own."""
-    if picture.get_figwidth() <= NARROW:
-        columns = 1
+    narrow = picture.get_figwidth() <= NARROW
+    columns = 1 if narrow else columns
     handles = _handles(picture, entries, columns)
-    if columns == 1:
+    if narrow:
         lines = sum(1 + handle.get_label().count("\n") for handle in handles)
         picture.set_figheight(picture.get_figheight() + LINE * lines)
     below = {"loc": "outside lower left", "ncols": columns, "frameon": False, "fontsize": 8.5, "labelcolor": INK}
