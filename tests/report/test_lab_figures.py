@@ -200,8 +200,8 @@ def test_published_points_are_a_table_with_both_accuracies_and_what_noise_explai
     first = points.rows[0]
     assert first["gap"] == pytest.approx(first["here"] - first["published"])
     assert first["uniform"] == pytest.approx(first["here"] - 0.03)
-    assert {row["in noise"] for row in points.rows} <= {"yes", "no"}
-    assert slopes.rows[0]["slope here"] == pytest.approx(0.02), "0.002 d a head"
+    assert {type(row["within_noise"]) for row in points.rows} == {bool}
+    assert slopes.rows[0]["slope_here"] == pytest.approx(0.02), "0.002 d a head"
     assert tables_of("dana-2025-1", [dana(10, 2), dana(10, 3)]) == [], "none of these was published"
 
 

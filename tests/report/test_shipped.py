@@ -59,6 +59,7 @@ def test_blocks_stand_side_by_side_with_what_there_is(tmp_path: Path) -> None:
     assert text.count('id="axes_') == 3
     assert "a context for each example" in text
     assert "d_h, dimension of a head" in text
+    assert "d_h = n: beyond it the proved number does not grow" in text
 
 
 def test_findings_in_words() -> None:
@@ -76,8 +77,8 @@ def test_findings_in_words() -> None:
     (said,) = findings_of("mahdavi-2024-classification-head-dim-fixed", flat)
     assert "up to d_h = n = 32" in said
     assert "(equal slopes: p = " in said
-    assert findings_of("mahdavi-2024-saturation", [mahdavi(saturated_share=0.25)]) == [
-        "On an example, 25% of the heads are saturated on average, in 1 runs."
+    assert findings_of("mahdavi-2024-saturation", [mahdavi(saturated_share=share) for share in (0.2, 0.3)]) == [
+        "On an example, 25% of the heads are saturated on average (2 runs)."
     ]
     assert findings_of("madden-2024-trained", [madden(8, 0.005), madden(4, 0.5, 200)]) == [
         "Hidden neurons that come within 1 % of the entropy: 8 for 100 stories.",

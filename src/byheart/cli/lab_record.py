@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from byheart.report.lab.record import Claim, Slope
 
 NOISE = """gap: the mean of our runs minus the published mean; noise alone: the mean |gap| that there would be if the
-published runs scattered as ours do (run s.d.) around the same values; in noise: how many gaps that explains, of which
-95 % are expected to be; uniform gap: accuracy over all contexts, each counted once, minus that over the sample, here"""
+published runs scattered as ours do (run s.d.) around the same values; within noise: how many gaps that explains (95 %
+are expected to be); uniform gap: accuracy over all contexts, each counted once, minus that over the sample, here"""
 
 
 def compare_shipped(*, as_json: bool) -> int:
@@ -21,10 +21,8 @@ def compare_shipped(*, as_json: bool) -> int:
     found, slopes, claims = record(shipped())
     if as_json:
         points = [{"experiment": each.name} | point_cells(point) for each in found[:-1] for point in each.points]
-        told = [each.cells() for each in slopes], [each.cells() for each in claims]
-        print_json(
-            {"gaps": [gap_cells(each) for each in found], "points": points, "slopes": told[0], "claims": told[1]}
-        )
+        lines = {"slopes": [each.cells() for each in slopes], "claims": [each.cells() for each in claims]}
+        print_json({"gaps": [gap_cells(each) for each in found], "points": points, **lines})
         return DONE
     out = console()
     for title, listed in (
@@ -32,12 +30,17 @@ def compare_shipped(*, as_json: bool) -> int:
         ("slopes of accuracy below 0.9 (95 % intervals)", [_slope(each) for each in slopes]),
         ("what the paper reports (95 % intervals)", [_claim(each) for each in claims]),
     ):
-        rows = table(title, *(name if isinstance(value, str) else f">{name}" for name, value in listed[0].items()))
+        rows = table(title, *(_column(name, value) for name, value in listed[0].items()))
         for cells in listed:
             rows.add_row(*(_said(name, value) for name, value in cells.items()))
         out.print(rows)
     out.print(NOISE, style="dim", markup=False)
     return DONE
+
+
+def _column(name: str, value: Any) -> str:
+    title = {"mean_absolute_gap": "mean |gap|", "run_deviation": "run s.d."}.get(name, name.replace("_", " "))
+    return title if isinstance(value, str) else f">{title}"
 
 
 def _gaps(found: "Gaps") -> dict[str, Any]:
@@ -76,5 +79,5 @@ def _said(name: str, value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:+.4f}" if name.endswith("gap") else f"{value:.4f}"
+        return f"{value:+.4f}" if name.endswith("gap") and "absolute" not in name else f"{value:.4f}"
     return str(value)

@@ -59,7 +59,7 @@ def _mahdavi(experiment: str, rows: Rows) -> list[str]:
     shares = [row["saturated_share"] for row in rows if is_number(row.get("saturated_share"))]
     if shares:
         mean = sum(shares) / len(shares)
-        return [f"On an example, {mean:.0%} of the heads are saturated on average, in {len(shares)} runs."]
+        return [f"On an example, {mean:.0%} of the heads are saturated on average ({len(shares)} runs)."]
     along = axis_of(rows)
     if along is None or any(row.get("answers") != rows[0].get("answers") for row in rows):
         return []

@@ -31,6 +31,7 @@ from byheart.report.lab.series import (
 from byheart.report.style import INK, QUIET, canvas, save_picture
 
 NAMES = {"heads": "H, heads", "length": "n, tokens of a context", "head_dim": "d_h, dimension of a head"}
+AT_LENGTH: dict[str, Any] = {"linestyle": "-.", "linewidth": 1}
 CONTEXTS = {"random": "a context for each example", "fixed": "one context for all"}
 
 
@@ -81,6 +82,9 @@ def _draw_block(axes: Any, rows: Rows, along: str) -> list[Entry]:
     else:
         axes.set(ylim=(0, 1.03))
         entries.append(("proved: (H(min(n, d_h) − 1) + 1) / N", PROVED))
+    if along == "head_dim" and len(values(rows, "length")) == 1:
+        axes.axvline(one(rows, "length"), color=QUIET, **AT_LENGTH)
+        entries.append(("d_h = n: beyond it the proved number does not grow", AT_LENGTH))
     name_ends(axes, curves, [f"N = {curve.key:,}" for curve in curves], shades)
     shared = [f"{letter} = {one(rows, c)}" for c, letter in _LETTERS.items() if len(values(rows, c)) == 1]
     title = f"{'Regression' if real else 'Classification'}, {CONTEXTS[one(rows, 'context')]}; {', '.join(shared)}"

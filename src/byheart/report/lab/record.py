@@ -5,6 +5,7 @@ quadratic and cubic"; and of experiment 6 that accuracy grows 1.3 times as fast 
 times in the authors' notebook, which is what least squares makes of their points.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,10 @@ from typing import Any
 from byheart.lab import results
 from byheart.lab.fits import Estimate
 from byheart.lab.gaps import Gap, Gaps, gaps
-from byheart.lab.linear import Line, line, unsaturated
+from byheart.lab.linear import SATURATED, Line, line, unsaturated
 from byheart.lab.published import names, published
 from byheart.lab.runs import is_number
-from byheart.report.lab.series import PROVED_BEFORE, Rows, colours, heading, label, legend_below, values
+from byheart.report.lab.series import PROVED_BEFORE, Rows, colours, heading, label, legend_below, one, values
 from byheart.report.lab.slopes import has_slopes, slopes_of
 from byheart.report.style import INK, QUIET, canvas, save_picture
 
@@ -37,29 +38,27 @@ def all_gaps(tables: Mapping[str, Rows]) -> list[Gaps]:
 
 
 def gap_cells(found: Gaps) -> Cells:
-    """A row about one experiment; "uniform gap" is accuracy over all contexts minus that over the sample, here."""
+    """A row about one experiment; ``uniform_gap`` is accuracy over all contexts minus that over the sample, here."""
     largest = found.largest
     return {
         "experiment": found.name,
         "points": len(found.points),
-        "mean gap": found.mean,
-        "mean |gap|": found.mean_absolute,
-        "noise alone": found.expected,
-        "largest gap": largest.gap,
+        "mean_gap": found.mean,
+        "mean_absolute_gap": found.mean_absolute,
+        "noise_alone": found.expected,
+        "largest_gap": largest.gap,
         "at": where(largest),
-        "run s.d.": found.deviation,
-        "in noise": found.within,
-        "uniform gap": found.uniform,
+        "run_deviation": found.deviation,
+        "within_noise": found.within,
+        "uniform_gap": found.uniform,
     }
 
 
 def point_cells(point: Gap) -> Cells:
     """A row about one point."""
     sizes = {name: point.settings[name] for name in LETTERS if name in point.settings}
-    numbers = {"published": point.published, "here": point.here, "gap": point.gap, "run s.d.": point.deviation}
-    within = point.within()
-    said = None if within is None else "yes" if within else "no"
-    return {**sizes, **numbers, "runs": point.runs, "in noise": said, "uniform": point.uniform}
+    numbers = {"published": point.published, "here": point.here, "gap": point.gap, "run_deviation": point.deviation}
+    return {**sizes, **numbers, "runs": point.runs, "within_noise": point.within(), "uniform": point.uniform}
 
 
 def where(point: Gap) -> str:
@@ -93,15 +92,15 @@ class Slope:
         sides = {"here": self.here, "published": self.published}
         numbers: Cells = {}
         for side, found in sides.items():
-            numbers |= interval_cells(f"slope {side}", None if found is None else found.slope)
-            numbers[f"R² {side}"] = None if found is None else found.r_squared.value
+            numbers |= interval_cells(f"slope_{side}", None if found is None else found.slope)
+            numbers[f"r_squared_{side}"] = None if found is None else found.r_squared.value
         return {"experiment": self.experiment, "curve": self.of, "along": self.letter, **numbers}
 
 
 def interval_cells(name: str, found: Estimate | None) -> Cells:
     """A number and the ends of its interval."""
     ends = (None, None, None) if found is None else (found.value, found.low, found.high)
-    return dict(zip((name, f"{name}, low", f"{name}, high"), ends, strict=True))
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 def slopes(name: str, rows: Rows) -> list[Slope]:
@@ -117,9 +116,9 @@ def slopes(name: str, rows: Rows) -> list[Slope]:
     return found
 
 
-def _line(rows: Rows, along: str) -> Line | None:
+def _line(rows: Rows, along: str, most: float = SATURATED) -> Line | None:
     known = [row for row in rows if is_number(row.get(along)) and is_number(row.get(METRIC))]
-    return line(unsaturated([(row[along], row[METRIC]) for row in known]))
+    return line(unsaturated([(row[along], row[METRIC]) for row in known], most))
 
 
 @dataclass(frozen=True)
@@ -133,8 +132,8 @@ class Claim:
 
     def cells(self) -> Cells:
         """A row of a table."""
-        points, ours = interval_cells("published points", self.published), interval_cells("here", self.here)
-        return {"what": self.what, "the paper says": self.reported, **points, **ours}
+        points, ours = interval_cells("published", self.published), interval_cells("here", self.here)
+        return {"what": self.what, "reported": self.reported, **points, **ours}
 
 
 def claims(tables: Mapping[str, Rows]) -> list[Claim]:
@@ -160,10 +159,10 @@ def _exponent(rows: Rows) -> Estimate | None:
 
 def _ratio(rows: Rows) -> Estimate | None:
     """Slope of accuracy over heads, over all points, in units of the bound's (1 − 1/ω)·d_h/ω²."""
-    found = line([(row["heads"], row[METRIC]) for row in rows if is_number(row.get(METRIC))])
+    found = _line(rows, "heads", most=math.inf)
     if found is None:
         return None
-    vocab, head_dim = rows[0]["vocab"], rows[0]["head_dim"]
+    vocab, head_dim = one(rows, "vocab"), one(rows, "head_dim")
     unit = (1 - 1 / vocab) * head_dim / vocab**2
     return Estimate("ratio", *(end / unit for end in (found.slope.value, found.slope.low, found.slope.high)))
 
@@ -178,13 +177,12 @@ def summary(found: Gaps) -> str:
     """Gaps in a sentence.
 
     >>> summary(Gaps("x", (Gap({"model_dim": 2, "heads": 9}, 0.5, 5, 0.52, None, 1, 0.5),)))
-    'At 1 published point ours differ by 0.020 on average (0.020 too high) and by 0.020 at most (d = 2, H = 9).'
+    'At 1 published point ours differ by 0.0200 on average (with signs +0.0200) and by 0.0200 at most (d = 2, H = 9).'
     """
     many = f"{len(found.points)} published point{'s' if len(found.points) != 1 else ''}"
-    noise = "" if found.expected is None else f", noise alone: {found.expected:.3f}"
-    side = f"{abs(found.mean):.3f} too {'high' if found.mean >= 0 else 'low'}{noise}"
-    largest = f"{abs(found.largest.gap):.3f} at most ({where(found.largest)})"
-    return f"At {many} ours differ by {found.mean_absolute:.3f} on average ({side}) and by {largest}."
+    noise = "" if found.expected is None else f"; noise alone would make {found.expected:.4f}"
+    average = f"{found.mean_absolute:.4f} on average (with signs {found.mean:+.4f}{noise})".replace("-", "−")
+    return f"At {many} ours differ by {average} and by {abs(found.largest.gap):.4f} at most ({where(found.largest)})."
 
 
 def draw_record(found: Sequence[Gaps], path: Path) -> None:
@@ -201,12 +199,8 @@ def draw_record(found: Sequence[Gaps], path: Path) -> None:
     right.set_yticks(range(len(found)), [each.name.removeprefix("dana-2025-") for each in found])
     right.invert_yaxis()
     right.locator_params(axis="x", nbins=6)
-    label(
-        left,
-        "published training accuracy",
-        "training accuracy here",
-        f"{sum(len(each.points) for each in found)} points",
-    )
+    many = sum(len(each.points) for each in found)
+    label(left, "published training accuracy", "training accuracy here", f"{many} points")
     label(right, "here − published", "experiment", "Gaps by experiment")
     legend_below(
         picture,

@@ -80,15 +80,15 @@ def _growth(rows: Rows) -> list[Table]:
 def _line_cells(line: Line | None) -> dict[str, Any]:
     """A line's slope and R² with their intervals, and the F test of its straightness."""
     if line is None:
-        return {"points": None, **interval_cells("slope", None), **interval_cells("R²", None), "straight, p": None}
-    ends = interval_cells("slope", line.slope) | interval_cells("R²", line.r_squared)
-    return {"points": line.points, **ends, "straight, p": line.lack_of_fit}
+        return {"points": None, **interval_cells("slope", None), **interval_cells("r_squared", None)}
+    ends = interval_cells("slope", line.slope) | interval_cells("r_squared", line.r_squared)
+    return {"points": line.points, **ends, "lack_of_fit": line.lack_of_fit}
 
 
 def _flat_cells(slopes: Flattening | None) -> dict[str, Any]:
     sides = (None, None) if slopes is None else (slopes.before.slope, slopes.beyond.slope)
-    cells = interval_cells("up to n", sides[0]) | interval_cells("beyond n", sides[1])
-    return {**cells, "equal slopes, p": None if slopes is None else slopes.equal}
+    cells = interval_cells("slope_to_n", sides[0]) | interval_cells("slope_beyond_n", sides[1])
+    return {**cells, "p_equal": None if slopes is None else slopes.equal}
 
 
 def _by_heads(rows: Rows) -> list[Table]:
