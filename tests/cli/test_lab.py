@@ -149,6 +149,7 @@ def test_what_comes_with_byheart_is_compared_with_what_was_published(here: Path,
 def test_everything_that_comes_with_byheart_is_drawn_by_one_command(here: Path, run: Run) -> None:
     drawn = run("lab", "plot", "--shipped", "all", "-o", "all", "--format", "svg", "--json").json
     assert drawn["missing"] == []
+    assert drawn["rows"] == sum(len(results.table(name)) for name in results.names())
     for name in (*results.names(), "dana-2025", "mahdavi-2024"):
         assert f"all/{name}/index.html" in drawn["files"]
         assert f'href="{name}/index.html"' in (here / "all" / "index.html").read_text()

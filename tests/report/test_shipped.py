@@ -21,7 +21,7 @@ def test_every_page_says_what_came_out_and_has_figures_and_numbers(name: str) ->
     assert page.lead.findings
     assert page.drawings
     assert page.tables
-    assert page.models > 0
+    assert page.about["models"] > 0
 
 
 def test_all_results_are_in_some_page() -> None:

@@ -59,28 +59,26 @@ class LabPlot:
         if self.out is None:
             _check_links(self.folders[0] / "figures")
         out = self.out or self.folders[0] / "figures"
-        found = Shown(title, lead_of(runs[0].name, rows), drawings, _tables(runs), len(rows))
-        return self._say([self._write(out, found, _about(runs))], len(rows))
+        found = Shown(title, lead_of(runs[0].name, rows), drawings, _tables(runs), _about(runs))
+        return self._say([self._write(out, found)], len(rows))
 
     def _shipped(self, name: str) -> int:
-        from byheart.report.lab.shipped import names, shown
+        from byheart.report.lab.shipped import PAGES, names, shown
         from byheart.report.page import Page, html_of, write_page
 
         if self.folders:
             raise BadInput("--shipped takes no folder; expected one or the other")
         out = self.out or Path("figures")
         pages = [shown(each) for each in (names() if name == "all" else [name])]
-        written = [
-            self._write(out / page.name if name == "all" else out, page, {"results": "come with Byheart"})
-            for page in pages
-        ]
+        written = [self._write(out / page.name if name == "all" else out, page) for page in pages]
         if name == "all":
             leading = [(page.name, f"{page.name}/index.html", page.lead.findings) for page in pages]
             write_page(out / "index.html", html_of(Page("Results that come with Byheart", pages=leading)))
             written.append(([out / "index.html"], []))
-        return self._say(written, sum(page.models for page in pages))
+        counted = [page for page in pages if name != "all" or page.name not in PAGES]  # a model is in its paper's too
+        return self._say(written, sum(page.about["models"] for page in counted))
 
-    def _write(self, out: Path, shown: "Shown", about: dict[str, Any]) -> Written:
+    def _write(self, out: Path, shown: "Shown") -> Written:
         """Draw the figures and the page into a folder; the files, and what could not be drawn."""
         from byheart.report.page import Page, html_of, picture_of, write_page
 
@@ -96,8 +94,7 @@ class LabPlot:
                     continue
                 files.append(out / f"{drawing.name}.{self.format}")
                 drawing.draw(files[-1])
-            models = {"models": f"{shown.models:,}"}
-            page = Page(shown.name, shown.lead, pictures, shown.tables, models | about, "; ".join(missing))
+            page = Page(shown.name, shown.lead, pictures, shown.tables, shown.about, "; ".join(missing))
             write_page(out / "index.html", html_of(page))
         return [*files, out / "index.html"], missing
 

@@ -4,9 +4,10 @@ A paper's page holds what no single experiment shows: of Dana's, all published p
 blocks of labels and of targets, each side by side.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab import results
@@ -14,7 +15,7 @@ from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.mahdavi import draw_blocks
 from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of
 from byheart.report.lab.record import draw_record, gap_cells, record, shipped, summary
-from byheart.report.lab.series import Rows
+from byheart.report.lab.series import Rows, values
 from byheart.report.lab.tables import tables_of
 from byheart.report.page import Lead, Table
 
@@ -29,13 +30,13 @@ PARTNERS = {
 
 @dataclass(frozen=True)
 class Shown:
-    """What a page about results that come with Byheart holds."""
+    """What a page about results holds; ``about`` is what was run."""
 
     name: str
     lead: Lead
     drawings: Sequence[Drawing]
     tables: Sequence[Table]
-    models: int
+    about: Mapping[str, Any]
 
 
 def names() -> list[str]:
@@ -44,13 +45,13 @@ def names() -> list[str]:
     >>> names()[:3]
     ['dana-2025', 'mahdavi-2024', 'dana-2025-1']
     """
-    return [*_WHOLE, *results.names()]
+    return [*PAGES, *results.names()]
 
 
 def shown(name: str) -> Shown:
     """The page about a paper or about one experiment."""
-    if name in _WHOLE:
-        return _WHOLE[name](name)
+    if name in PAGES:
+        return PAGES[name](name)
     if name not in results.names():
         raise BadInput(f"no results of {name!r} come with Byheart; there are {', '.join(names())}, and all")
     rows = results.table(name)
@@ -59,7 +60,8 @@ def shown(name: str) -> Shown:
         both = [each for each in figures_of(name, [*rows, *results.table(PARTNERS[name])]) if each.name == AGAINST_MLP]
         drawings = [*both, *(each for each in drawings if each.name != AGAINST_MLP)]
     tables = [*tables_of(name, rows), Table("All models", rows)]
-    return Shown(name, lead_of(name, rows), drawings, tables, len(rows))
+    same = {column: values(rows, column)[0] for column in rows[0] if len(values(rows, column)) == 1}
+    return Shown(name, lead_of(name, rows), drawings, tables, _about(len(rows)) | same)
 
 
 def lead_of(experiment: str, rows: Rows) -> Lead:
@@ -78,7 +80,7 @@ def _dana(name: str) -> Shown:
         Table("What the paper reports (95 %)", [claim.cells() for claim in claims]),
         Table("Slopes of accuracy below 0.9 (95 %)", [slope.cells() for slope in slopes]),
     ]
-    return Shown(name, _lead("dana", findings), [drawing], listed, sum(map(len, tables.values())))
+    return Shown(name, _lead("dana", findings), [drawing], listed, _about(sum(map(len, tables.values()))))
 
 
 def _mahdavi(name: str) -> Shown:
@@ -95,11 +97,16 @@ def _mahdavi(name: str) -> Shown:
         tables += [Table(f"{block}: {table.title}", table.rows) for table in tables_of(each, rows)[:1]]
         if block == "saturation":
             drawings += figures_of(each, rows)
-    return Shown(name, _lead("mahdavi", findings), drawings, tables, sum(map(len, found.values())))
+    return Shown(name, _lead("mahdavi", findings), drawings, tables, _about(sum(map(len, found.values()))))
+
+
+def _about(models: int) -> dict[str, Any]:
+    return {"models": models, "results": "come with Byheart"}
 
 
 def _lead(paper: str, findings: Sequence[str]) -> Lead:
     return Lead(PAPERS[paper], QUESTIONS[paper], findings)
 
 
-_WHOLE = {"dana-2025": _dana, "mahdavi-2024": _mahdavi}
+PAGES = {"dana-2025": _dana, "mahdavi-2024": _mahdavi}
+"""Of whole papers."""
