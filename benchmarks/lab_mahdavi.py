@@ -2,11 +2,12 @@
 
     PYTHONPATH=src python benchmarks/lab_mahdavi.py --device cuda --models 128 24 --out mahdavi.json
 
-The task is the authors': queries and contexts of n tokens, uniform in [0, 1]^64, one of 100 labels each. Three ways:
+The task is the authors': queries and contexts of n tokens, uniform in [0, 1]^64, one of 100 labels each. The ways:
 
 - authors' way: one model, attention computed for all n + 1 positions and read at one;
 - query only: one model, what the loss reads and no more, by the same operations as the ensemble;
-- ensemble: so many models at once, on a GPU a CUDA graph a step; with --tf32, products of float32 matrices with TF32.
+- ensemble: so many models at once, on a GPU a CUDA graph a step; with --tf32, products of float32 matrices with TF32;
+- lengths, heads: as many models of each length n, or number of heads H, of the paper's figures, in stacks side by side.
 
 What is counted is model-steps per second: one step of Adam of one model on one batch. Needs numpy and torch only.
 """
@@ -16,8 +17,9 @@ import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import torch
@@ -26,12 +28,14 @@ from torch.nn import functional
 
 from byheart.errors import BadInput
 from byheart.lab.devices import device_called
-from byheart.lab.experiments.mahdavi_2024 import Config, data, members
+from byheart.lab.experiments.mahdavi_2024 import HEADS, LENGTHS, Config, data, members
 from byheart.lab.member import ANSWERS
 from byheart.lab.models.parts import sinusoids
 from byheart.lab.stack import Stack
 
 WARM_UP_STEPS = 20
+TURN = 500
+"""Steps of a stack before the next has its turn, as between two evaluations."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,13 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     add("--models", type=int, nargs="+", default=[128], help="models of an ensemble; several numbers are tried in turn")
+    add(
+        "--side-by-side",
+        type=int,
+        nargs="*",
+        default=[4, 24],
+        help="models of each length, and of each number of heads",
+    )
     add("--heads", type=int, default=20, help="H")
     add("--length", type=int, default=32, help="n, tokens of a context")
     add("--examples", type=int, default=2048, help="N of each model")
@@ -84,7 +95,7 @@ def options() -> argparse.Namespace:
     add("--tiny", action="store_true", help="tiny models for a moment, to see that it runs; rates mean nothing")
     given = parser.parse_args()
     if given.tiny:
-        vars(given).update(models=[2], heads=2, length=4, examples=32, batch=8, seconds=0.02)
+        vars(given).update(models=[2], side_by_side=[1], heads=2, length=4, examples=32, batch=8, seconds=0.02)
     try:
         given.device = device_called(given.device)
     except BadInput as refusal:
@@ -153,10 +164,33 @@ def query_only(config: Config, device: torch.device) -> Callable[[int], None]:
 
 def ensemble(config: Config, device: torch.device, models: int) -> Callable[[int], object]:
     """So many models with data of their own."""
-    configs = [Config(**(asdict(config) | {"seed": seed})) for seed in range(models)]
+    configs = [replace(config, seed=seed) for seed in range(models)]
     return Stack(members(configs), config.architecture, device, torch.float32, graph=True).advance
 
 
+def side_by_side(
+    config: Config, device: torch.device, models: int, name: str, values: tuple[int, ...]
+) -> Callable[[int], None]:
+    """So many models for each value of what a figure sweeps, each value a stack of its own."""
+    stacks = []
+    for value in values:
+        configs = [replace(config, **{name: value, "seed": seed}) for seed in range(models)]
+        stacks.append(Stack(members(configs), configs[0].architecture, device, torch.float32, graph=True))
+
+    def step(steps: int) -> None:
+        turns = [min(TURN, steps - done) for done in range(0, steps, TURN)]
+        for stack in stacks:
+            stack.start(turns[0])
+        for turn in [*turns[1:], 0]:
+            for stack in stacks:
+                stack.finish()
+                if turn:
+                    stack.start(turn)
+
+    return step
+
+
+SWEPT = {"lengths": ("length", LENGTHS), "heads": ("heads", HEADS)}
 PLAIN_WAYS = {"authors' way": plain, "query only": query_only}
 
 
@@ -175,6 +209,9 @@ def main() -> None:
         config = Config("labels", context, head_dim=64, seed=0, steps=10**9, **sizes)  # type: ignore[arg-type]
         ways = [(way, 1, partial(made, config, device)) for way, made in PLAIN_WAYS.items()]
         ways += [("ensemble", models, partial(ensemble, config, device, models)) for models in given.models]
+        for models, (way, (name, values)) in product(given.side_by_side, SWEPT.items()):
+            some = values[:2] if given.tiny else values
+            ways.append((way, models * len(some), partial(side_by_side, config, device, models, name, some)))
         for way, models, made in ways:
             speeds.append(Speed(way, context, models, models * rate(made(), device, given.seconds)))
             print(f"{context:>7}  {way:<12}  {models:>7}  {speeds[-1].steps_per_second:>13,.1f}", flush=True)

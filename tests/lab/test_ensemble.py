@@ -7,6 +7,7 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab import ensemble
+from byheart.lab import stack as stacks
 from byheart.lab.ensemble import Member, Training, train
 from byheart.lab.models.dana import AttentionOnly
 from byheart.lab.schedules import learning_rates
@@ -241,3 +242,23 @@ def test_members_refuse(changes, message):
     fine = {"architecture": Linear(3, 2), "training": TRAINING, "seed": 0, "examples": points(0)}
     with pytest.raises(BadInput, match=message):
         train([Member(**fine | changes)])
+
+
+def test_members_are_measured_on_their_own_examples_only(monkeypatch):
+    """One with few examples beside one with more than are measured at a time: the same as each alone."""
+    monkeypatch.setattr(stacks, "ROWS_MEASURED_AT_ONCE", 4)
+    members = [member(0), member(1, examples=7)]
+    together = Stack(members, NETWORK, CPU, torch.float64, graph=False)
+    loss, right = together.measure()
+    for index, own in enumerate(members):
+        alone = Stack([own], NETWORK, CPU, torch.float64, graph=False).measure()
+        assert torch.allclose(torch.stack([loss[index], right[index]]), torch.cat(alone), rtol=1e-12)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+def test_stacks_side_by_side_train_as_one_after_the_other(monkeypatch):
+    members = [member(seed, network=replace(NETWORK, model_dim=dim)) for dim in (3, 4, 5) for seed in range(2)]
+    together = train(members, device="cuda", dtype=torch.float64)
+    monkeypatch.setattr(ensemble, "SIDE_BY_SIDE", 1)
+    for one, other in zip(together, train(members, device="cuda", dtype=torch.float64), strict=True):
+        assert one.history == other.history

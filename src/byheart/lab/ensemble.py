@@ -4,15 +4,17 @@ A model of a few thousand parameters keeps neither a GPU nor a CPU core busy: mo
 operations. So members that compute the same operations (grid points, seeds, learning rates) are stacked and one step
 trains them all (:mod:`byheart.lab.stack`). Members differ freely in data, number of examples, seed, learning rate,
 steps and stopping. Those of different architectures are trained apart; or together, on a GPU, where they can be padded
-to a common one (:class:`~byheart.lab.member.Joinable`). Finished members leave the stack, and stacks are as large as
-the memory allows.
+to a common one (:class:`~byheart.lab.member.Joinable`). Finished members leave the stack, stacks are as large as the
+memory allows, and on a GPU several of them run side by side: one of a few members leaves most of it idle.
 
 A member's result depends on its own seed only, not on what it is trained beside, up to rounding.
 """
 
 import math
 import time
+from collections import deque
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 
 import torch
@@ -26,6 +28,7 @@ __all__ = ["Member", "Outcome", "Training", "train"]
 
 MEMBERS_AT_ONCE_ON_CPU = 8  # more do not fit into the caches
 MEMORY_SHARE = 0.6  # of the free memory of a GPU
+SIDE_BY_SIDE = 16  # stacks: more streams than that gain nothing
 SHARE_WORTH_LEAVING = 0.125  # of a stack: recording a graph anew takes longer than a few members' steps
 SECONDS_A_REPORT = 10.0
 STEPS_A_LOOK = 512  # at the clock
@@ -53,49 +56,90 @@ def train(
     [1.0, 1.0]
     """
     place = device_called(device)
-    outcomes: dict[int, Outcome] = {}
-    for architecture, bucket in _buckets(members, join=place.type == "cuda"):
-        chunk = _members_at_once([members[i] for i in bucket], architecture, place, dtype)
-        for start in range(0, len(bucket), chunk):
-            which = bucket[start : start + chunk]
-            stack = Stack([members[i] for i in which], architecture, place, dtype, graph=graph)
-            outcomes |= _Run(stack, which, len(members), len(outcomes), keep_weights, report).outcomes()
+    waiting = _planned(members, place, dtype)
+    room = _room(place) if place.type == "cuda" else 0
+    clock, outcomes = _Clock(), dict[int, Outcome]()
+    running: list[_Run] = []
+    while waiting or running:
+        while waiting and (not running or _fits(waiting[0], running, room, place)):
+            planned = waiting.popleft()
+            stack = Stack([members[i] for i in planned.which], planned.architecture, place, dtype, graph=graph)
+            running.append(_Run(stack, planned, keep_weights, clock))
+            running[-1].start()
             del stack
+        for run in running:
+            run.finish()
+            if not run.over:  # at once, so that the others' turn finds the GPU at work
+                run.start()
+        for run in [run for run in running if run.over]:
+            outcomes |= run.done
+            running.remove(run)
+        clock.tell(report, len(outcomes) + sum(len(run.done) for run in running), len(members), running)
     return [outcomes[i] for i in range(len(members))]
 
 
-class _Run:
-    """A stack on its way, and what is known of its members by then."""
+@dataclass(frozen=True)
+class _Planned:
+    """A stack that is still to be made: whose members, in which architecture, and the memory that it will take."""
 
-    def __init__(
-        self, stack: Stack, which: list[int], of: int, before: int, keep_weights: bool, report: Report | None
-    ) -> None:
-        self.stack, self.of, self.before = stack, of, before
-        self.keep_weights, self.report = keep_weights, report
+    which: list[int]
+    architecture: Architecture
+    bytes: int
+
+
+def _fits(planned: _Planned, running: "Sequence[_Run]", room: int, device: torch.device) -> bool:
+    """Whether a stack may be started beside those that are running."""
+    taken = sum(run.planned.bytes for run in running)
+    return device.type == "cuda" and len(running) < SIDE_BY_SIDE and taken + planned.bytes <= room
+
+
+class _Clock:
+    """Time, and the steps of all members since it was last told how many."""
+
+    def __init__(self) -> None:
+        self.lapped = self.told = time.perf_counter()
+        self.steps = 0
+
+    def lap(self) -> float:
+        """Seconds since the last lap."""
+        before, self.lapped = self.lapped, time.perf_counter()
+        return self.lapped - before
+
+    def tell(self, report: Report | None, done: int, of: int, running: "Sequence[_Run]") -> None:
+        """Report, now and then."""
+        now = time.perf_counter()
+        if report is not None and running and now - self.told >= SECONDS_A_REPORT:
+            rate = self.steps / (now - self.told)
+            self.told, self.steps = now, 0
+            models, step = sum(len(run.places) for run in running), min(run.stack.step for run in running)
+            report(done, of, f"{models:,} at step {step:,}, {rate:,.0f} model-steps/s")
+
+
+class _Run:
+    """A stack on its way from one point where something is due to the next, and what is known of its members."""
+
+    def __init__(self, stack: Stack, planned: _Planned, keep_weights: bool, clock: _Clock) -> None:
+        self.stack, self.planned, self.keep_weights, self.clock = stack, planned, keep_weights, clock
+        which = planned.which
         self.places = list(which)  # of the stack's members among all
         self.history: dict[int, list[tuple[int, float, float | None]]] = {i: [] for i in which}
         self.rights: dict[int, float] = dict.fromkeys(which, 0.0)
         self.seconds: dict[int, float] = dict.fromkeys(which, 0.0)
         self.done: dict[int, Outcome] = {}
-        self.clock = self.told = time.perf_counter()
-        self.steps_since = 0  # of all members
+        self.last: list[tuple[int, int]] = []  # members that are at their last batches, by both places
 
-    def outcomes(self) -> dict[int, Outcome]:
-        """Train to the end: from one point where something is due to the next."""
-        while len(self.done) < len(self.history):
-            self._advance()
-            self._evaluate()
-            self._leave()
-            self._tell()
-        return self.done
+    @property
+    def over(self) -> bool:
+        """Whether all its members are done."""
+        return len(self.done) == len(self.history)
 
     def _active(self) -> list[tuple[int, int, Member]]:
         """Place in the stack, place among all and member of those that are not done."""
         pairs = zip(self.places, self.stack.members, strict=True)
         return [(index, place, member) for index, (place, member) in enumerate(pairs) if place not in self.done]
 
-    def _advance(self) -> None:
-        """To the next step at which a member ends, is evaluated, or comes to its last batches."""
+    def start(self) -> None:
+        """Begin the steps up to the next one at which a member ends, is evaluated, or comes to its last batches."""
         now = self.stack.step
         due = {now + STEPS_A_LOOK}
         for _, _, member in self._active():
@@ -104,17 +148,22 @@ class _Run:
             if training.evaluate_every is not None:
                 due.add((now // training.evaluate_every + 1) * training.evaluate_every)
         steps = min(step for step in due if step > now) - now
-        last = [
+        self.last = [
             (index, place)
             for index, place, member in self._active()
             if now >= member.training.steps - member.training.last_batches
         ]
-        _, rights = self.stack.advance(steps, measure=bool(last))
-        self.steps_since += steps * len(self._active())
-        if rights is not None:
+        self.clock.steps += self.stack.start(steps, measure=bool(self.last)) * len(self._active())
+
+    def finish(self) -> None:
+        """Wait for these steps, and see what is due."""
+        _, rights = self.stack.finish()
+        if self.last:
             sums = rights.double().sum(dim=0).tolist()
-            for index, place in last:
+            for index, place in self.last:
                 self.rights[place] += sums[index]
+        self._evaluate()
+        self._leave()
 
     def _evaluate(self) -> None:
         """Measure the members for which it is time, and note which of them are done."""
@@ -151,11 +200,10 @@ class _Run:
         )
 
     def _share_time(self) -> None:
-        """Each of the active members has its part in the seconds since the last time."""
-        now, active = time.perf_counter(), self._active()
+        """Each of the active members has its part in the seconds since time was last shared out."""
+        seconds, active = self.clock.lap(), self._active()
         for _, place, _ in active:
-            self.seconds[place] += (now - self.clock) / len(active)
-        self.clock = now
+            self.seconds[place] += seconds / len(active)
 
     def _leave(self) -> None:
         """Finished members leave the stack, if there are enough of them to make a difference."""
@@ -163,14 +211,6 @@ class _Run:
         if kept and len(self.places) - len(kept) >= SHARE_WORTH_LEAVING * len(self.places):
             self.stack.keep(kept)
             self.places = [self.places[index] for index in kept]
-
-    def _tell(self) -> None:
-        now = time.perf_counter()
-        if self.report is not None and now - self.told >= SECONDS_A_REPORT:
-            rate, done = self.steps_since / (now - self.told), self.before + len(self.done)
-            self.told, self.steps_since = now, 0
-            note = f"{len(self.places):,} at step {self.stack.step:,}, {rate:,.0f} model-steps/s"
-            self.report(done, self.of, note)
 
 
 def _buckets(members: Sequence[Member], *, join: bool) -> list[tuple[Architecture, list[int]]]:
@@ -203,23 +243,34 @@ def _joined(architectures: Sequence[Architecture]) -> Architecture:
     return reduce(lambda one, other: one.join(other), joinable)
 
 
-def _members_at_once(
-    members: Sequence[Member], architecture: Architecture, device: torch.device, dtype: torch.dtype
-) -> int:
-    """How many of them fit: into the caches of a CPU, or into a GPU's memory; what one of them takes is measured."""
-    if device.type != "cuda":
-        return MEMBERS_AT_ONCE_ON_CPU
+def _planned(members: Sequence[Member], device: torch.device, dtype: torch.dtype) -> deque[_Planned]:
+    """The stacks that train them all: as large as fits into the caches of a CPU, or into a GPU's memory."""
+    planned: deque[_Planned] = deque()
+    for architecture, bucket in _buckets(members, join=device.type == "cuda"):
+        cuda = device.type == "cuda"
+        each = _bytes_of(members[bucket[0]], architecture, device, dtype) if cuda else 0
+        most = max(1, _room(device) // max(each, 1)) if cuda else MEMBERS_AT_ONCE_ON_CPU
+        for start in range(0, len(bucket), most):
+            which = bucket[start : start + most]
+            planned.append(_Planned(which, architecture, each * len(which)))
+    return planned
+
+
+def _bytes_of(member: Member, architecture: Architecture, device: torch.device, dtype: torch.dtype) -> int:
+    """What a member takes of a GPU's memory, measured."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated(device)
     torch.cuda.reset_peak_memory_stats(device)
-    one = Stack(members[:1], architecture, device, dtype, graph=False)
+    one = Stack([member], architecture, device, dtype, graph=False)
     one.advance(1, measure=True)
     one.measure()
-    used = torch.cuda.max_memory_allocated(device) - before
-    del one
+    return torch.cuda.max_memory_allocated(device) - before
+
+
+def _room(device: torch.device) -> int:
+    """Bytes of a GPU's memory that stacks may take."""
     torch.cuda.empty_cache()
-    free, _ = torch.cuda.mem_get_info(device)
-    return max(1, int(MEMORY_SHARE * free) // max(used, 1))
+    return int(MEMORY_SHARE * torch.cuda.mem_get_info(device)[0])
 
 
 def _divides(every: int | None, step: int) -> bool:

@@ -5,6 +5,9 @@ are their gradients and Adam's moments, and a step of Adam is a few operations o
 each member (:mod:`byheart.lab.adam`). On CUDA a whole step (cut the batch, outputs, gradients, Adam) is one CUDA graph:
 what differs from step to step (which rows, which rate) is read from tensors that hold a block of steps.
 
+On CUDA every stack works on a stream of its own, and :meth:`Stack.start` returns before its steps are done: stacks that
+are started one after the other run side by side, as :func:`byheart.lab.ensemble.train` makes them.
+
 The examples of all members lie one below the other, those that several members share only once; so members may have
 different numbers of them. Nothing is drawn here: first weights come from the members' own generators, orders from
 :mod:`byheart.lab.orders`.
@@ -12,6 +15,7 @@ different numbers of them. Nothing is drawn here: first weights come from the me
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 import torch
@@ -73,7 +77,19 @@ class Stack:
         self.members, self.architecture = list(members), architecture
         self.device, self.dtype, self.graph = device, dtype, graph and device.type == "cuda"
         self.training = members[0].training
-        self.step = 0
+        self.step = self.begun = 0
+        self.stream = torch.cuda.Stream(device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        with self._on_stream():
+            self._place()
+            self._set_up()
+
+    def _on_stream(self) -> AbstractContextManager[object]:
+        """Work on the stack's own stream."""
+        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
+
+    def _place(self) -> None:
+        """First weights, moments and examples."""
+        members, architecture, device, dtype = self.members, self.architecture, self.device, self.dtype
         firsts = [_first(member) for member in members]
         self.small = [{name: tensor.shape for name, tensor in first.items()} for first in firsts]
         shapes = {name: tuple(tensor.shape) for name, tensor in architecture.init(torch.Generator()).items()}
@@ -89,7 +105,6 @@ class Stack:
         self.rows = self.measured = Rows([member.examples for member in members], device, dtype)
         if any(member.measured_on is not None for member in members):
             self.measured = Rows([member.measured for member in members], device, dtype)
-        self._set_up()
 
     def _set_up(self) -> None:
         """All that follows from the members and the matrices of their weights."""
@@ -109,7 +124,11 @@ class Stack:
 
     def keep(self, which: Sequence[int]) -> None:
         """Go on with these members only."""
-        index = torch.tensor(list(which), device=self.device)
+        with self._on_stream():
+            self._keep(list(which))
+
+    def _keep(self, which: list[int]) -> None:
+        index = torch.tensor(which, device=self.device)
         self.members = [self.members[i] for i in which]
         self.small = [self.small[i] for i in which]
         self.flat = self.flat.index_select(0, index)
@@ -124,41 +143,62 @@ class Stack:
         """So many steps; the losses of their batches, and with ``measure`` the accuracies, [steps, M] on the CPU."""
         parts = []
         while steps > 0:
-            block = min(steps, self.block)
-            self._prepare(block)
-            work = self._work(measure)
-            for _ in range(block):
-                work()
-            self.step += block
-            steps -= block
-            parts.append((self.losses[:block].cpu(), self.rights[:block].cpu()))
+            steps -= self.start(steps, measure=measure)
+            parts.append(self.finish())
         all_losses, all_rights = (torch.cat(column) for column in zip(*parts, strict=True))
         return all_losses, all_rights if measure else None
+
+    def start(self, steps: int, *, measure: bool = False) -> int:
+        """Begin so many steps, or as many as a block holds; how many. On CUDA they go on by themselves."""
+        self.begun = min(steps, self.block)
+        with self._on_stream():
+            self._prepare(self.begun)
+            work = self._work(measure)
+            for _ in range(self.begun):
+                work()
+        return self.begun
+
+    def finish(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Wait for what was started; losses and accuracies (if they were to be measured), [steps, M] on the CPU."""
+        done, self.begun = self.begun, 0
+        self.step += done
+        with self._on_stream():
+            return self.losses[:done].cpu(), self.rights[:done].cpu()
 
     @torch.no_grad()
     def measure(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Mean loss and accuracy of every member over all that it is measured on, float64 [M] each, on the CPU."""
-        counts, starts = self.measured.counts, self.measured.starts
-        most = int(counts.max())
-        sums = torch.zeros(2, len(counts), dtype=torch.float64, device=self.device)
-        for start in range(0, most, ROWS_MEASURED_AT_ONCE):
-            rows = torch.arange(start, min(start + ROWS_MEASURED_AT_ONCE, most), device=self.device)
-            inside = rows < counts[:, None]
-            places = starts[:, None] + torch.minimum(rows, counts[:, None] - 1)
-            batch = self.measured.cut(places)
-            outputs = self.architecture.outputs(self._all_weights(), batch | self.constants)
-            for index, each in enumerate((losses, rights)):
-                values = each(outputs, batch[ANSWERS], self.training.loss).double()
-                sums[index] += torch.where(inside, values, 0).sum(dim=1)
-        loss, right = (sums / counts).cpu()
+        with self._on_stream():
+            sums = torch.zeros(2, len(self.members), dtype=torch.float64, device=self.device)
+            counts = self.measured.counts.tolist()
+            for start in range(0, max(counts), ROWS_MEASURED_AT_ONCE):
+                some = [i for i, count in enumerate(counts) if count > start]
+                sums[:, some] += self._measured(some, start)
+            loss, right = (sums / self.measured.counts).cpu()
         return loss, right
+
+    def _measured(self, some: list[int], start: int) -> torch.Tensor:
+        """Sums of losses and of right answers over the next rows of members that have so many, float64 [2, m]."""
+        counts, starts = self.measured.counts[some, None], self.measured.starts[some, None]
+        stop = min(start + ROWS_MEASURED_AT_ONCE, int(counts.max()))
+        rows = torch.arange(start, stop, device=self.device)
+        batch = self.measured.cut(starts + torch.minimum(rows, counts - 1))
+        tensors = self._all_weights() | self.constants
+        if len(some) < len(self.members):
+            tensors = {name: tensor[some] if len(tensor) > 1 else tensor for name, tensor in tensors.items()}
+        weights = {name: tensor for name, tensor in tensors.items() if name not in self.constants}
+        constants = {name: tensors[name] for name in self.constants}
+        outputs = self.architecture.outputs(weights, batch | constants)
+        each = (function(outputs, batch[ANSWERS], self.training.loss).double() for function in (losses, rights))
+        return torch.stack([torch.where(rows < counts, values, 0).sum(dim=1) for values in each])
 
     def weights_of(self, index: int) -> Tensors:
         """The weights of one member as its own architecture has them, on the CPU."""
-        return {
-            name: tensor[index][tuple(slice(size) for size in self.small[index][name])].detach().cpu().clone()
-            for name, tensor in self._all_weights().items()
-        }
+        with self._on_stream():
+            return {
+                name: tensor[index][tuple(slice(size) for size in self.small[index][name])].detach().cpu().clone()
+                for name, tensor in self._all_weights().items()
+            }
 
     def _all_weights(self) -> Tensors:
         return self.weights | self.frozen
@@ -217,17 +257,13 @@ class Stack:
     def _recorded(self, measure: bool) -> Callable[[], object]:
         state = (self.flat, *self.moments, self.at)
         before = [tensor.clone() for tensor in state]
-        stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.device(self.device), torch.cuda.stream(stream):
+        with torch.cuda.device(self.device):
             for _ in range(WARM_UP_STEPS):
                 self.at.zero_()
                 self._do(measure)
-            stream.synchronize()
             graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph, stream=stream):
+            with torch.cuda.graph(graph, stream=self.stream):
                 self._do(measure)
-        torch.cuda.synchronize(self.device)
         with torch.no_grad():
             for tensor, old in zip(state, before, strict=True):
                 tensor.copy_(old)

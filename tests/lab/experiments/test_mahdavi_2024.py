@@ -82,10 +82,20 @@ def test_models_that_differ_in_heads_share_their_data():
     assert one.examples is not other.examples
 
 
-def test_jobs_are_what_a_gpu_trains_as_one():
+def test_jobs_are_what_a_gpu_trains_side_by_side():
     few = [config(heads=heads, head_dim=d_h) for heads in (1, 5, 10) for d_h in (8, 64)]
-    many = [config(heads=heads) for heads in (40, 50, 60)]
-    assert [len(group) for group in groups([*few, *many, config(context="random")])] == [6, 3, 1]
+    more = [config(examples=40, length=length) for length in (2, 3)]
+    assert groups([*few, *more]) == [few, more]
+
+
+def test_stacks_are_of_one_number_of_heads_and_one_length():
+    families = {
+        config(heads=H, length=n, head_dim=d_h).architecture.family
+        for H in (1, 2)
+        for n in (3, 4)
+        for d_h in (8, 12, 30)
+    }
+    assert len(families) == 2 * 2 * 2
 
 
 def test_training_ends_when_all_labels_are_right():
@@ -116,10 +126,10 @@ def test_saturated_heads_are_counted_for_every_example():
     assert row["saturated_heads"] == pytest.approx((counts[1] + 2 * counts[2]) / 24)
 
 
-def test_heads_of_zeros_change_nothing_and_stay_zeros():
-    small, large = config().architecture, config(heads=3, head_dim=11).architecture
+def test_dimensions_of_zeros_change_nothing_and_stay_zeros():
+    small, large = config().architecture, config(head_dim=11).architecture
     joined = small.join(large)
-    assert (joined.heads, joined.head_dim) == (3, 11)
+    assert (joined.heads, joined.head_dim) == (small.heads, 11)
     first = small.init(torch.Generator().manual_seed(0))
     padded = {name: torch.zeros(1, *shape, dtype=torch.float64) for name, shape in joined.shapes.items()}
     for name, tensor in first.items():

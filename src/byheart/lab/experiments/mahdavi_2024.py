@@ -130,10 +130,10 @@ def members(configs: Sequence[Config]) -> list[Member]:
 
 
 def groups(configs: Sequence[Config]) -> list[list[Config]]:
-    """Those that are trained in one stack on a GPU."""
+    """Those with as many examples, so as many steps, are a job: on a GPU they are trained side by side."""
     found: dict[object, list[Config]] = {}
     for config in configs:
-        found.setdefault((config.architecture.family, config.training.batch), []).append(config)
+        found.setdefault(config.examples, []).append(config)
     return list(found.values())
 
 

@@ -17,8 +17,8 @@ products of weights come before products with data. All of this is exact, up to 
   s and cancels in the softmax. Contexts enter two products, as they came, and are never mapped.
 - W_O W_U is one [H, C] matrix.
 
-Every tensor has a leading axis of M models. Models that differ in H or d_h can be computed as one larger one: a head of
-zeros stays one, since W_Q and W_K, and W_V and W_O, are multiplied with each other, and the scale does not know d_h.
+Every tensor has a leading axis of M models. Models that differ in d_h can be computed as one larger one: zeros stay
+zeros, since W_Q and W_K are multiplied with each other, and the scale does not know d_h.
 """
 
 import math
@@ -34,8 +34,8 @@ from byheart.tasks.checks import count
 
 SATURATED = 0.99
 """A head is saturated on an example if one token gets more than this of its attention; the authors' threshold."""
-FEW_HEADS = 16
-"""Below this, starting operations takes a GPU longer than the heads do."""
+SMALL = 16
+"""Heads of a smaller dimension take a GPU as long."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +89,13 @@ class QueryAttention:
 
     @property
     def family(self) -> Hashable:
-        """What joins cheaply: all d_h, and H up to a power of two."""
-        least = max(FEW_HEADS, 1 << (self.heads - 1).bit_length())
-        return type(self), replace(self, heads=least, head_dim=1)
+        """What joins cheaply: d_h up to a power of two; models of other H or n run side by side instead."""
+        least = max(SMALL, 1 << (self.head_dim - 1).bit_length())
+        return type(self), replace(self, head_dim=least)
 
     def join(self, other: "QueryAttention") -> "QueryAttention":
         """The model that holds both."""
-        return replace(self, heads=max(self.heads, other.heads), head_dim=max(self.head_dim, other.head_dim))
+        return replace(self, head_dim=max(self.head_dim, other.head_dim))
 
     def init(self, generator: torch.Generator) -> Tensors:
         """As the authors initialise: attention xavier-uniform head by head, linear maps as PyTorch does."""
