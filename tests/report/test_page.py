@@ -106,7 +106,7 @@ def test_narrow_windows_get_a_figure_that_fits_them(text: str) -> None:
     """390 pixels, less the margins: letters of 8.5 points are not made smaller than 8.5 pixels."""
     wide, narrow = (float(number) for number in re.findall(r'<svg width="([0-9.]+)pt"', text)[:2])
     assert narrow < 365 < wide
-    assert "max-width: 700px" in text
+    assert "max-width: 800px" in text
 
 
 def test_words_are_words_and_markup_is_not_taken_from_them(text: str) -> None:

@@ -70,9 +70,13 @@ def test_findings_in_words() -> None:
     assert "0.030 lower" in second
     assert third.endswith("networks are above the proved lower bound.")
     lines = [mahdavi(heads=H, best_accuracy=0.02 * H + 0.001 * s) for H in (1, 5, 10, 20) for s in (0, 1)]
-    (said,) = findings_of("mahdavi-2024-classification-heads-fixed", lines)
-    assert said.startswith("Below 0.9, accuracy at N = 1,000 grows by 0.02 (")
-    assert "a head; a line explains R² = 1" in said
+    grows, explain = findings_of("mahdavi-2024-classification-heads-fixed", lines)
+    assert grows.startswith("Below 0.9, accuracy grows with every head by 0.02 (")
+    assert grows.endswith(") at N = 1,000.")
+    assert explain == "Lines have R² = 1.000 to 1.000 (the lowest interval begins at 1.00)."
+    curved = [mahdavi(heads=H, best_accuracy=0.002 * H**2 + 0.001 * s) for H in (1, 5, 10, 20) for s in (0, 1)]
+    _, explain = findings_of("mahdavi-2024-classification-heads-fixed", curved)
+    assert explain.endswith("at N = 1,000 it is not quite straight (F test, p < 0.05).")
     flat = [mahdavi(head_dim=d, best_accuracy=0.01 * min(d, 32) + 0.001 * (d % 3)) for d in range(10, 61, 5)]
     (said,) = findings_of("mahdavi-2024-classification-head-dim-fixed", flat)
     assert "up to d_h = n = 32" in said

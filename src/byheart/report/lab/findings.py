@@ -25,6 +25,8 @@ QUESTIONS = {
     "capacity": "How many bits does a trained GPT memorize per parameter?",
 }
 """Who asked, and what is asked, by the first word of an experiment's name."""
+BENT = 0.05
+"""Where so bad a fit of a line would be rarer than this, the curve is called bent."""
 
 
 def findings_of(experiment: str, rows: Rows) -> list[str]:
@@ -67,15 +69,21 @@ def _mahdavi(experiment: str, rows: Rows) -> list[str]:
 
 
 def _straight(rows: Rows, along: str) -> list[str]:
-    what = "the share of the targets' variance" if rows[0].get("answers") == "targets" else "accuracy"
-    each = {"heads": "a head", "length": "a token of context"}[along]
-    found = []
-    for line, N in ((each.line, each.examples) for each in growth(rows, along)):
-        if line is not None:
-            grows = f"Below {SATURATED}, {what} at N = {N:,} grows by {_in_words(line.slope)} {each}"
-            bent = "" if line.lack_of_fit is None or line.lack_of_fit > 0.05 else ", though it is not quite straight"
-            found.append(f"{grows}; a line explains R² = {_in_words(line.r_squared)} of it{bent}.")
-    return found
+    """Slopes for all N in a sentence, how much lines explain, and where they are not straight by the F test."""
+    what = "the share of the targets' variance explained" if rows[0].get("answers") == "targets" else "accuracy"
+    each = {"heads": "head", "length": "token of context"}[along]
+    lines = [(found.examples, found.line) for found in growth(rows, along) if found.line is not None]
+    if not lines:
+        return []
+    slopes = ", ".join(f"{_in_words(line.slope)} at N = {N:,}" for N, line in lines)
+    explained = sorted(line.r_squared.value for _, line in lines)
+    lowest = min(line.r_squared.low for _, line in lines)
+    bent = [f"{N:,}" for N, line in lines if line.lack_of_fit is not None and line.lack_of_fit < BENT]
+    return [
+        f"Below {SATURATED}, {what} grows with every {each} by {slopes}.",
+        f"Lines have R² = {explained[0]:.3f} to {explained[-1]:.3f} (the lowest interval begins at {lowest:.2f})"
+        + (f"; at N = {', '.join(bent)} it is not quite straight (F test, p < {BENT})." if bent else "."),
+    ]
 
 
 def _flat(rows: Rows) -> list[str]:

@@ -52,7 +52,7 @@ def draw_blocks(blocks: Sequence[Rows], path: Path) -> None:
     grid = [(context, along) for context in contexts for along in axes_there]
     cells = [index for index, place in enumerate(grid) if place in places]
     rows, columns = len(contexts), len(axes_there)
-    sizes = {"width": max(8.4, 5.2 * columns), "height": 0.7 + 3.9 * rows}
+    sizes = {"width": max(8.4, 4.0 * columns), "height": 0.7 + 3.6 * rows}
     picture, panels = canvas(path, rows=rows, columns=columns, cells=cells, **sizes)
     entries: dict[str, dict[str, Any]] = {}
     for axes, index in zip(panels, cells, strict=True):
