@@ -23,8 +23,9 @@ from byheart.report.lab import (
     tables_of,
 )
 from byheart.report.lab.madden import smallest_within
-from byheart.report.lab.series import RAMP, Series, colours, runs, series
+from byheart.report.lab.series import RAMP, Series, colours, draw_measured, runs, series
 from byheart.report.lab.slopes import slopes_of
+from byheart.report.style import canvas
 
 Row = dict[str, Any]
 
@@ -134,6 +135,15 @@ def test_repetitions_are_means_with_deviations() -> None:
     assert (second.means, second.deviations, second.runs) == ([0.5], [0.0], [1])
     assert runs([first, second]) == "mean ± s.d. of 1 to 2 runs"
     assert runs([Series(None, [1], [0], [0], [1])]) == "single runs"
+
+
+@pytest.mark.parametrize(("scale", "ends"), [("log", [1.0, 3.0]), ("linear", [-1.0, 3.0])])
+def test_bars_on_logarithmic_axes_do_not_reach_zero(scale: str, ends: list[float], tmp_path: Path) -> None:
+    _, (axes,) = canvas(tmp_path / "p.png")
+    axes.set(yscale=scale)
+    draw_measured(axes, Series(None, [1.0], [1.0], [2.0], [2]), "#000000")
+    (bar,) = axes.collections[0].get_segments()
+    assert bar[:, 1].tolist() == ends
 
 
 def test_colours_are_different_and_in_order() -> None:

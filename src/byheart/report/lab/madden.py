@@ -52,10 +52,10 @@ def draw_madden(rows: Rows, path: Path) -> None:
     picture, (left, right) = canvas(path, columns=2, width=10.4, height=5.4)
     curves = series(rows, "stories", "hidden", "relative_excess")
     shades = colours(len(curves))
+    left.set(yscale="log")
     for curve, shade in zip(curves, shades, strict=True):
         draw_measured(left, curve, shade)
     left.axhline(WITHIN, color=QUIET, **WITHIN_LINE)
-    left.set(yscale="log")
     left.set_xscale("log", base=2)
     left.xaxis.set_major_formatter("{x:,.0f}")
     name_ends(left, curves, [f"n = {curve.key:,}" for curve in curves], shades)

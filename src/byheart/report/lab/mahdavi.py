@@ -40,7 +40,7 @@ def draw_mahdavi(rows: Rows, path: Path, along: str) -> None:
     if along not in NAMES:
         raise BadInput(f"along is {along!r}; expected one of {', '.join(NAMES)}")
     picture, (axes,) = canvas(path)
-    legend(axes, _draw_block(axes, rows, along), loc="best")
+    legend(axes, _draw_block(axes, rows, along, f"{_kind(rows)}: "), loc="best")
     save_picture(picture, path)
 
 
@@ -58,17 +58,23 @@ def draw_blocks(blocks: Sequence[Rows], path: Path) -> None:
     for axes, index in zip(panels, cells, strict=True):
         entries |= dict(_draw_block(axes, places[grid[index]], grid[index][1]))
     legend_below(picture, list(entries.items()))
-    real = one(blocks[0], "answers") == "targets"
-    heading(picture, f"{'Regression' if real else 'Classification'} by one attention layer: what is memorized")
+    heading(picture, f"{_kind(blocks[0])} by one attention layer: what is memorized")
     save_picture(picture, path)
 
 
-def _draw_block(axes: Any, rows: Rows, along: str) -> list[Entry]:
-    """A curve for each N; what the marks are."""
+def _kind(rows: Rows) -> str:
+    return "Regression" if values(rows, "answers") == ["targets"] else "Classification"
+
+
+def _draw_block(axes: Any, rows: Rows, along: str, kind: str = "") -> list[Entry]:
+    """A curve for each N, under a title that may begin with the ``kind`` of answers; what the marks are."""
     check_columns(rows, "examples", along, "answers", "context", "heads", "length", "head_dim")
     real = one(rows, "answers") == "targets"
     curves = series(rows, "examples", along, "best_loss" if real else "best_accuracy")
     shades = colours(len(curves))
+    if real:
+        axes.set(yscale="log")
+        axes.axhline(1 / 12, color=QUIET, **PROVED_BEFORE)
     for curve, shade in zip(curves, shades, strict=True):
         draw_measured(axes, curve, shade)
         if not real:
@@ -76,9 +82,7 @@ def _draw_block(axes: Any, rows: Rows, along: str) -> list[Entry]:
             axes.plot([x for x, _ in promised], [y for _, y in promised], color=shade, **PROVED)
     entries: list[Entry] = [(f"measured, {runs(curves)}", MEASURED)]
     if real:
-        axes.axhline(1 / 12, color=QUIET, **PROVED_BEFORE)
         entries.append(("1/12, the variance of the targets: nothing learned", PROVED_BEFORE))
-        axes.set(yscale="log")
     else:
         axes.set(ylim=(0, 1.03))
         entries.append(("proved: (H(min(n, d_h) − 1) + 1) / N", PROVED))
@@ -87,7 +91,7 @@ def _draw_block(axes: Any, rows: Rows, along: str) -> list[Entry]:
         entries.append(("d_h = n: beyond it the proved number does not grow", AT_LENGTH))
     name_ends(axes, curves, [f"N = {curve.key:,}" for curve in curves], shades)
     shared = [f"{letter} = {one(rows, c)}" for c, letter in _LETTERS.items() if len(values(rows, c)) == 1]
-    title = f"{'Regression' if real else 'Classification'}, {CONTEXTS[one(rows, 'context')]}; {', '.join(shared)}"
+    title = f"{kind}{CONTEXTS[one(rows, 'context')]}; {', '.join(shared)}"
     label(axes, NAMES[along], "mean squared error" if real else "accuracy over all N examples", title)
     return entries
 

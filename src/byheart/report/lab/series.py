@@ -130,8 +130,11 @@ def colours(count: int) -> list[Any]:
 
 
 def draw_measured(axes: Any, curve: Series, colour: Any, **more: Any) -> None:
-    """Means with their standard deviations."""
-    axes.errorbar(curve.xs, curve.means, yerr=curve.deviations, color=colour, **(MEASURED | more))
+    """Means with their standard deviations; on a logarithmic axis a bar that would reach 0 has no lower half."""
+    log = axes.get_yscale() == "log"
+    pairs = zip(curve.means, curve.deviations, strict=True)
+    lower = [0.0 if log and deviation >= mean else deviation for mean, deviation in pairs]
+    axes.errorbar(curve.xs, curve.means, yerr=[lower, curve.deviations], color=colour, **(MEASURED | more))
 
 
 def draw_line(axes: Any, points: Sequence[tuple[float, float]], colour: Any, style: dict[str, Any]) -> None:
