@@ -3,21 +3,19 @@
     PYTHONPATH=src python benchmarks/dana.py 1 2 --scale paper --device cuda --out results
 
 One CSV file per experiment, config and metrics side by side, written anew after every job; then the means over
-repetitions beside what was published, where numbers were.
+repetitions beside what was published.
 """
 
 import argparse
 import csv
 import time
-from collections import defaultdict
 from pathlib import Path
-from statistics import mean
 
 from byheart.errors import BadInput
 from byheart.lab.devices import device_called
 from byheart.lab.experiments import EXPERIMENTS, SCALES, to_json
 from byheart.lab.experiments.dana_2025 import NAMES
-from byheart.lab.published import published
+from byheart.lab.gaps import gaps
 
 Rows = list[dict[str, float | int | str | None]]
 
@@ -45,24 +43,17 @@ def run(name: str, scale: str, device: str, out: Path) -> Rows:
 
 def compare(name: str, rows: Rows) -> None:
     """How far the means over repetitions are from the published ones, at the points that both have."""
-    known = published(f"dana_2025_{name}")
-    columns = [column for column in known[0] if column != "last_accuracy"]
-    found = defaultdict(list)
-    for row in rows:
-        found[tuple(row[column] for column in columns)].append(row)
-    print("  ".join(f"{title:>13}" for title in (*columns, "published", "here", "gap", "all contexts")))
-    gaps = []
-    for point in known:
-        repetitions = found[tuple(point[column] for column in columns)]
-        if not repetitions:
-            continue
-        last, everywhere = (mean(row[metric] for row in repetitions) for metric in ("last_accuracy", "accuracy"))
-        gaps.append(last - point["last_accuracy"])
-        numbers = [f"{point[column]:.0f}" for column in columns]
-        numbers += [f"{point['last_accuracy']:.3f}", f"{last:.3f}", f"{gaps[-1]:+.3f}", f"{everywhere:.3f}"]
-        print("  ".join(f"{number:>13}" for number in numbers))
-    sizes = f"largest gap {max(map(abs, gaps)):.4f}, mean of gaps {mean(gaps):+.4f}"
-    print(f"experiment {name}: {len(gaps)} points, {sizes}, of their sizes {mean(map(abs, gaps)):.4f}", flush=True)
+    found = gaps(name, rows)
+    columns = ("model_dim", "head_dim", "heads", "hidden", "published", "here", "gap", "all contexts")
+    print("  ".join(f"{title:>12}" for title in columns))
+    for point in found.points:
+        sizes = [str(point.settings.get(column, "–")) for column in columns[:4]]
+        numbers = [f"{point.published:.3f}", f"{point.here:.3f}", f"{point.gap:+.3f}", f"{point.uniform:.3f}"]
+        print("  ".join(f"{cell:>12}" for cell in (*sizes, *numbers)))
+    told = f"largest gap {abs(found.largest.gap):.4f}, mean of gaps {found.mean:+.4f}"
+    print(
+        f"experiment {name}: {len(found.points)} points, {told}, of their sizes {found.mean_absolute:.4f}", flush=True
+    )
 
 
 def main() -> None:
@@ -82,7 +73,7 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     for name in options.experiments or NAMES:
         rows = run(name, "smoke" if options.tiny else options.scale, options.device, options.out)
-        if name in ("1", "2") and (options.tiny or options.scale == "paper"):
+        if options.tiny or options.scale == "paper":
             compare(name, rows)
 
 

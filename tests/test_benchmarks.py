@@ -34,10 +34,7 @@ COLUMNS = {
         ["sequences", "n", "ω", "units", "gentle", "paper", "certified, with bits"],
         ["H", "d", "n", "heads that confuse them", "softmax averages apart by"],
     ],
-    "dana": [
-        ["model_dim", "heads", "published", "here", "gap", "all contexts"],
-        ["head_dim", "published", "here", "gap", "all contexts"],
-    ],
+    "dana": [["model_dim", "head_dim", "heads", "hidden", "published", "here", "gap", "all contexts"]],
     "dana_theory": [
         ["N, n, ω, d", "tasks", "C", "excess ÷ Cε‖WE‖₂", "÷ uniform", "below both, certified"],
         ["H", "parameters", "held", "promised", "at least", "right", "accuracy", "certified"],

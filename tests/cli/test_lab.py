@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from byheart.lab import results
 from byheart.lab.runs import read_rows
 
 Run = Callable[..., Any]
@@ -129,6 +130,37 @@ def test_runs_are_compared_point_by_point(here: Path, run: Run) -> None:
     assert told["points"][0]["runs"][0] == {"mean": 4.0, "deviation": 0.0, "models": 4}
 
 
+def test_what_comes_with_byheart_is_compared_with_what_was_published(here: Path, run: Run) -> None:
+    said = run("lab", "compare", "--shipped")
+    assert (said.code, said.err) == (0, "")
+    assert [line.split()[:2] for line in said.out.splitlines() if line.startswith(" all ")] == [["all", "239"]]
+    assert "experiment 4: exponent" in said.out
+    told = run("lab", "compare", "--shipped", "--json").json
+    assert len(told["gaps"]) == 13
+    assert len(told["points"]) == 239
+    everything = told["gaps"][-1]
+    assert everything["points"] == 239
+    assert everything["mean_absolute_gap"] == pytest.approx(sum(abs(point["gap"]) for point in told["points"]) / 239)
+    assert {"slope_here", "slope_here_low", "slope_published"} <= told["slopes"][0].keys()
+
+
+@pytest.mark.slow
+def test_everything_that_comes_with_byheart_is_drawn_by_one_command(here: Path, run: Run) -> None:
+    drawn = run("lab", "plot", "--shipped", "all", "-o", "all", "--format", "svg", "--json").json
+    assert drawn["missing"] == []
+    assert drawn["rows"] == sum(len(results.table(name)) for name in results.names())
+    for name in (*results.names(), "dana-2025", "mahdavi-2024"):
+        assert f"all/{name}/index.html" in drawn["files"]
+        assert f'href="{name}/index.html"' in (here / "all" / "index.html").read_text()
+    assert all((here / path).is_file() for path in drawn["files"])
+
+
+def test_a_paper_is_drawn_by_its_name(here: Path, run: Run) -> None:
+    drawn = run("lab", "plot", "--shipped", "dana-2025", "-o", "dana", "--format", "svg", "--json").json
+    assert drawn == {"files": ["dana/published.svg", "dana/index.html"], "rows": 1285, "missing": []}
+    assert "At 239 published points ours differ by 0.0063 on average" in (here / "dana" / "index.html").read_text()
+
+
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
@@ -141,8 +173,12 @@ def test_runs_are_compared_point_by_point(here: Path, run: Run) -> None:
         (("run", "toy.py", "--out", "toy.py"), "toy.py: exists and holds no run"),
         (("show", "nowhere"), "nowhere: no run here"),
         (("show", "run", "--metric", "speed"), "run: no metric 'speed'; expected accuracy, steps"),
-        (("compare", "run"), "1 folders given; expected two or more runs"),
+        (("compare", "run"), "1 folders given; expected two or more runs, or --shipped"),
         (("compare", "run", "run", "--metric", "speed"), "no run has a metric 'speed'"),
+        (("compare", "run", "--shipped"), "--shipped takes neither folders nor --metric"),
+        (("compare", "--shipped", "--metric", "loss"), "--shipped takes neither folders nor --metric"),
+        (("plot", "--shipped", "dana"), "no results of 'dana' come with Byheart; there are dana-2025, mahdavi-2024, "),
+        (("plot", "run", "--shipped", "all"), "--shipped takes no folder; expected one or the other"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

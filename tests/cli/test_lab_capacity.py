@@ -51,7 +51,7 @@ def test_a_run_is_drawn_with_a_page(said: Said) -> None:
     page = Path("drawn/index.html").read_text()
     assert "<svg" in page
     assert "bits_per_parameter" in page
-    assert "how many bits does a trained GPT memorize per parameter?" in page
+    assert "How many bits does a trained GPT memorize per parameter?" in page
     assert "2 done, 0 failed, 2 in all" in page
 
 

@@ -23,8 +23,9 @@ from byheart.report.lab import (
     tables_of,
 )
 from byheart.report.lab.madden import smallest_within
-from byheart.report.lab.series import RAMP, Series, colours, runs, series
+from byheart.report.lab.series import RAMP, Series, colours, draw_measured, runs, series
 from byheart.report.lab.slopes import slopes_of
+from byheart.report.style import canvas
 
 Row = dict[str, Any]
 
@@ -32,7 +33,7 @@ Row = dict[str, Any]
 def dana(model_dim: int = 10, heads: int = 20, head_dim: int | None = None, seed: int = 0, **more: Any) -> Row:
     accuracy = min(0.95, 0.002 * model_dim * heads + 0.001 * seed)
     row = {"vocab": 50, "model_dim": model_dim, "head_dim": head_dim or model_dim, "heads": heads}
-    row |= {"layers": 1, "seed": seed}
+    row |= {"experiment": "1", "layers": 1, "seed": seed}
     row |= {"hidden": None, "parameters": model_dim * (102 + 4 * model_dim * heads)}
     row |= {"accuracy": accuracy, "last_accuracy": accuracy + 0.03, "lower_bound": 0.1, "previous_bound": 0.09}
     return row | more
@@ -103,8 +104,9 @@ def test_published_numbers_are_drawn_only_beside_what_they_are_about(tmp_path: P
     for change in ({"vocab": 70}, {"layers": 3}, {"head_dim": 5}):
         draw_heads([dana(heads=H, **change) for H in (1, 6)], tmp_path / "p.svg")
         assert "published" not in (tmp_path / "p.svg").read_text()
-    draw_head_dims([dana(model_dim=12, head_dim=d) for d in (1, 2)], tmp_path / "p.svg")
-    assert "published" not in (tmp_path / "p.svg").read_text()
+    for dim, said in ((12, False), (10, True)):
+        draw_head_dims([dana(dim, head_dim=d, experiment="2") for d in (1, 2)], tmp_path / "p.svg")
+        assert ("published" in (tmp_path / "p.svg").read_text()) == said
 
 
 def test_bounds_that_there_are_none_of_are_not_promised(tmp_path: Path) -> None:
@@ -141,6 +143,15 @@ def test_repetitions_are_means_with_deviations() -> None:
     assert (second.means, second.deviations, second.runs) == ([0.5], [0.0], [1])
     assert runs([first, second]) == "mean ± s.d. of 1 to 2 runs"
     assert runs([Series(None, [1], [0], [0], [1])]) == "single runs"
+
+
+@pytest.mark.parametrize(("scale", "ends"), [("log", [1.0, 3.0]), ("linear", [-1.0, 3.0])])
+def test_bars_on_logarithmic_axes_do_not_reach_zero(scale: str, ends: list[float], tmp_path: Path) -> None:
+    _, (axes,) = canvas(tmp_path / "p.png")
+    axes.set(yscale=scale)
+    draw_measured(axes, Series(None, [1.0], [1.0], [2.0], [2]), "#000000")
+    (bar,) = axes.collections[0].get_segments()
+    assert bar[:, 1].tolist() == ends
 
 
 def test_colours_are_different_and_in_order() -> None:
@@ -200,9 +211,21 @@ def test_a_table_says_which_figures_it_allows(experiment: str, rows: list[Row], 
     assert all(drawing.caption.endswith(".") for drawing in found)
 
 
+def test_published_points_are_a_table_with_both_accuracies_and_what_noise_explains() -> None:
+    rows = [dana(10, H, seed=s) for H in (1, 6, 11) for s in (0, 1)]
+    points, slopes = tables_of("dana-2025-1", rows)
+    assert [row["published"] for row in points.rows] == [0.12981, 0.32427, 0.50625]
+    first = points.rows[0]
+    assert first["gap"] == pytest.approx(first["here"] - first["published"])
+    assert first["uniform"] == pytest.approx(first["here"] - 0.03)
+    assert {type(row["within_noise"]) for row in points.rows} == {bool}
+    assert slopes.rows[0]["slope_here"] == pytest.approx(0.02), "0.002 d a head"
+    assert tables_of("dana-2025-1", [dana(10, 2), dana(10, 3)]) == [], "none of these was published"
+
+
 def test_laws_are_tables_with_intervals_and_what_prefers_them() -> None:
     rows = [dana(d, H, seed=s) for d in (3, 4, 5, 6, 7) for H in (1, 6, 11) for s in (0, 1)]
-    (table,) = tables_of("dana-2025-1", rows)
+    *_, table = tables_of("dana-2025-1", rows)
     assert {row["family"] for row in table.rows} == {"linear", "quadratic", "cubic", "power"}
     assert sum(row["preferred by"] is not None for row in table.rows) in (1, 2)
     assert all(row["b_low"] <= row["b"] <= row["b_high"] for row in table.rows)
@@ -212,7 +235,8 @@ def test_accuracy_over_heads_is_held_against_a_line_for_each_number_of_examples(
     rows = [
         mahdavi(heads=H, examples=N, best_accuracy=min(1.0, 50 * H / N)) for H in (1, 5, 10, 20) for N in (1000, 2000)
     ]
-    where, table = tables_of("mahdavi-2024-classification-heads-fixed", rows)
+    lines, where, table = tables_of("mahdavi-2024-classification-heads-fixed", rows)
+    assert [row["slope"] for row in lines.rows] == [pytest.approx(0.05), pytest.approx(0.025)]
     assert [(row["status"], row["heads"]) for row in where.rows] == [("separated", 15.0), ("all fail", None)]
     assert {row["examples"] for row in table.rows} == {1000, 2000}
     assert next(row for row in table.rows if row["family"] == "linear" and row["examples"] == 2000)[

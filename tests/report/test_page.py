@@ -8,7 +8,8 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.report.lab import draw_heads
-from byheart.report.page import MOST_ROWS, Picture, Table, inline, page, picture_of, write_page
+from byheart.report.page import MOST_ROWS, Lead, Page, Picture, Table, html_of, picture_of, write_page
+from byheart.report.svg import inline
 
 from .test_lab_figures import dana
 
@@ -52,7 +53,9 @@ class Reader(HTMLParser):
 def text() -> str:
     rows = [dana(heads=H, seed=s) for H in (1, 6) for s in (0, 1)]
     drawn = picture_of(lambda path: draw_heads(rows, path), "Accuracy & heads <with bounds>")
-    return page("A run", {"scale": "smoke", "models": 4}, [Table("Results", rows)], [drawn, drawn], "A note.")
+    lead = Lead("A paper & its authors", "How many?", ["Seven.", "Not <eight>."])
+    about = {"scale": "smoke", "models": 4}
+    return html_of(Page("A run", lead, [drawn, drawn], [Table("Results", rows)], about, "A note."))
 
 
 def test_every_element_is_closed_and_every_name_is_given_once(text: str) -> None:
@@ -60,7 +63,7 @@ def test_every_element_is_closed_and_every_name_is_given_once(text: str) -> None
     assert found.open == []
     assert len(set(found.ids)) == len(found.ids)
     assert {"svg", "table", "style", "figcaption"} <= set(found.tags)
-    assert found.tags.count("svg") == 2
+    assert found.tags.count("svg") == 4, "each wide and narrow"
 
 
 def test_nothing_comes_from_elsewhere(text: str) -> None:
@@ -75,15 +78,43 @@ def test_nothing_comes_from_elsewhere(text: str) -> None:
     assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(found.ids)
 
 
-def test_light_and_dark(text: str) -> None:
-    assert "prefers-color-scheme: dark" in text
-    assert "color-scheme: light dark" in text
+def test_a_page_says_first_which_paper_which_question_and_what_came_out(text: str) -> None:
+    words = [word for word in Reader(text.partition("<body>")[2].partition("</body>")[0]).words if word]
+    said = [
+        "A run",
+        "Paper",
+        "A paper & its authors",
+        "Question",
+        "How many?",
+        "What came out",
+        "Seven.",
+        "Not <eight>.",
+    ]
+    assert words[: len(said)] == said
+    assert "Paper" not in html_of(Page("Mine"))
+
+
+def test_figures_follow_the_page_into_the_dark(text: str) -> None:
+    light, _, dark = text.partition("</style>")[0].rpartition("@media (prefers-color-scheme: dark)")
+    used = set(re.findall(r"var\((--[0-9a-f]{6})\)", text.partition("<body>")[2]))
+    assert "--222222" in used
+    assert used <= set(re.findall(r"(--[0-9a-f]{6}): #", light)) & set(re.findall(r"(--[0-9a-f]{6}): #", dark))
+    assert not re.search(r"#[0-9a-f]{6}\b", text.partition("<body>")[2]), "no colour is fixed"
+
+
+def test_narrow_windows_get_a_figure_that_fits_them(text: str) -> None:
+    """390 pixels, less the margins: letters of 8.5 points are not made smaller than 8.5 pixels."""
+    wide, narrow = (float(number) for number in re.findall(r'<svg width="([0-9.]+)pt"', text)[:2])
+    assert narrow < 365 < wide
+    assert "max-width: 800px" in text
 
 
 def test_words_are_words_and_markup_is_not_taken_from_them(text: str) -> None:
     assert "Accuracy &amp; heads &lt;with bounds&gt;" in text
     assert "H, heads" in Reader(text).words, "the text of a figure is text"
-    assert "<b>" not in page("<b>", {"<b>": "<b>"}, [Table("<b>", [{"<b>": "<b>"}])], note="<b>")
+    lead = Lead("<b>", "<b>", ["<b>"])
+    odd = Page("<b>", lead, [], [Table("<b>", [{"<b>": "<b>"}])], {"<b>": "<b>"}, "<b>", [("<b>", "<b>", ["<b>"])])
+    assert "<b>" not in html_of(odd)
 
 
 def test_values_of_all_kinds() -> None:
@@ -97,7 +128,7 @@ def test_values_of_all_kinds() -> None:
         "name": "a",
         "list": [1, 2],
     }
-    said = page("t", {}, [Table("Results", [row, {"other": 1}])])
+    said = html_of(Page("t", tables=[Table("Results", [row, {"other": 1}])]))
     for cell in (
         "<td>–</td>",
         "<td>true</td>",
@@ -113,15 +144,16 @@ def test_values_of_all_kinds() -> None:
 
 
 def test_long_tables_are_cut_and_say_so() -> None:
-    said = page("t", {}, [Table("Results", [{"x": k} for k in range(MOST_ROWS + 5)])])
+    said = html_of(Page("t", tables=[Table("Results", [{"x": k} for k in range(MOST_ROWS + 5)])]))
     assert "and 5 more rows" in said
     assert said.count("<tr>") == MOST_ROWS + 1
 
 
 def test_the_same_rows_make_the_same_page() -> None:
     rows = [dana(heads=H) for H in (1, 6)]
-    first, second = (picture_of(lambda path: draw_heads(rows, path), "A").svg for _ in range(2))
-    assert inline(first, "", "") == inline(second, "", "")
+    first, second = (picture_of(lambda path: draw_heads(rows, path), "A") for _ in range(2))
+    assert inline(first.wide, "", "") == inline(second.wide, "", "")
+    assert inline(first.narrow, "", "") == inline(second.narrow, "", "") != inline(first.wide, "", "")
 
 
 def test_refusals(tmp_path: Path) -> None:
@@ -130,4 +162,10 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="folder does not exist"):
         write_page(tmp_path / "missing" / "p.html", "")
     with pytest.raises(BadInput, match="is not an SVG"):
-        page("t", {}, pictures=[Picture("nothing", "")])
+        html_of(Page("t", pictures=[Picture("nothing", "nothing", "")]))
+
+
+def test_a_page_leads_to_others() -> None:
+    found = Reader(html_of(Page("All", pages=[("one", "one/index.html", ["It works."])])))
+    assert found.links == ["one/index.html"]
+    assert {"one", "It works."} <= set(found.words)

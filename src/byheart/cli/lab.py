@@ -13,6 +13,7 @@ from byheart.cli.lab_list import LIST, LabList
 from byheart.cli.lab_merge import MERGE, LabMerge
 from byheart.cli.lab_output import literal, mean, print_failures, setting, state
 from byheart.cli.lab_plot import PLOT, LabPlot
+from byheart.cli.lab_record import compare_shipped
 from byheart.cli.lab_run import RUN, RunExperiment
 from byheart.cli.lab_search import SEARCH, LabSearch
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, table, with_example
@@ -81,8 +82,10 @@ class Show:
 class Compare:
     """Runs side by side, point by point, and how far the others are from the first."""
 
-    folders: Positional[tuple[Path, ...]]
+    folders: Positional[tuple[Path, ...]] = ()
     """Folders of two or more runs."""
+    shipped: bool = False
+    """Instead of folders: the results that come with Byheart, against the numbers that their paper published."""
     metric: str | None = None
     """What to compare; accuracy if all runs have it."""
     json: Json = False
@@ -92,8 +95,12 @@ class Compare:
         from byheart.lab.runs import Run
         from byheart.lab.summary import compare, difference
 
+        if self.shipped:
+            if self.folders or self.metric:
+                raise BadInput("--shipped takes neither folders nor --metric; expected one or the other")
+            return compare_shipped(as_json=self.json)
         if len(self.folders) < 2:
-            raise BadInput(f"{len(self.folders)} folders given; expected two or more runs")
+            raise BadInput(f"{len(self.folders)} folders given; expected two or more runs, or --shipped")
         runs = [Run.open(folder) for folder in self.folders]
         rows = [[row for row in run.rows if row.status == "done"] for run in runs]
         metric, found = compare(rows, self.metric)
@@ -149,7 +156,8 @@ _SHOW = with_example(
     "A run's results, means over repetitions, and failures.", "byheart lab show runs/dana --csv dana.csv"
 )
 _COMPARE = with_example(
-    "Runs side by side, point by point.", "byheart lab compare runs/dana runs/dana-paper --metric accuracy"
+    "Runs side by side, point by point; or the results that come with Byheart beside the published numbers.",
+    "byheart lab compare runs/dana runs/dana-paper --metric accuracy    or:  byheart lab compare --shipped",
 )
 
 

@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from byheart.lab.runs import Run
     from byheart.progress import Report
     from byheart.report.lab import Drawing
+    from byheart.report.lab.shipped import Shown
+
+Written = tuple[list[Path], list[str]]
+"""Files, and why other figures are not among them."""
 
 PLOT = with_example(
     "Draw a run's figures, with bounds and published numbers in them, and write one page with everything.",
-    "byheart lab plot runs/dana-2025-1-paper    or, what comes with Byheart:  byheart lab plot --shipped dana-2025-1",
+    "byheart lab plot runs/dana-2025-1-paper    or, what comes with Byheart:  byheart lab plot --shipped all",
 )
 
 
@@ -28,7 +32,8 @@ class LabPlot:
     folders: Positional[tuple[Path, ...]] = ()
     """Folders of one or more runs; several are drawn as one table."""
     shipped: str | None = None
-    """Instead of a folder: results that come with Byheart, by the experiment's name (dana-2025-1, …)."""
+    """Instead of a folder: results that come with Byheart, of an experiment (dana-2025-1, …), a paper (dana-2025,
+    mahdavi-2024), or all: a folder for each, and a page that leads to them."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Folder for pictures and page; "figures" in the first run's folder, or here, if not given."""
     format: Literal["png", "svg"] = "png"
@@ -40,6 +45,7 @@ class LabPlot:
         if self.shipped is not None:
             return self._shipped(self.shipped)
         from byheart.lab.runs import Run
+        from byheart.report.lab.shipped import Shown, lead_of
 
         if not self.folders:
             raise BadInput("no folder given; expected one or more runs, or --shipped NAME")
@@ -53,30 +59,34 @@ class LabPlot:
         if self.out is None:
             _check_links(self.folders[0] / "figures")
         out = self.out or self.folders[0] / "figures"
-        return self._write(out, title, drawings, _about(runs), _tables(runs), len(rows))
+        found = Shown(title, lead_of(runs[0].name, rows), drawings, _tables(runs), _about(runs))
+        return self._say([self._write(out, found)], len(rows))
 
     def _shipped(self, name: str) -> int:
-        from byheart.lab import results
-        from byheart.report.lab import figures_of, tables_of
-        from byheart.report.page import Table
+        from byheart.report.lab.shipped import PAGES, names, shown
+        from byheart.report.page import Page, html_of, write_page
 
         if self.folders:
             raise BadInput("--shipped takes no folder; expected one or the other")
-        rows = results.table(name)
-        tables = [*tables_of(name, rows), Table("All models", rows)]
-        about = _question(name) | {"experiment": name, "models": f"{len(rows):,}", "results": "come with Byheart"}
-        return self._write(self.out or Path("figures"), name, figures_of(name, rows), about, tables, len(rows))
+        out = self.out or Path("figures")
+        pages = [shown(each) for each in (names() if name == "all" else [name])]
+        written = [self._write(out / page.name if name == "all" else out, page) for page in pages]
+        if name == "all":
+            leading = [(page.name, f"{page.name}/index.html", page.lead.findings) for page in pages]
+            write_page(out / "index.html", html_of(Page("Results that come with Byheart", pages=leading)))
+            written.append(([out / "index.html"], []))
+        counted = [page for page in pages if name != "all" or page.name not in PAGES]  # a model is in its paper's too
+        return self._say(written, sum(page.about["models"] for page in counted))
 
-    def _write(
-        self, out: Path, title: str, drawings: "list[Drawing]", about: dict[str, Any], tables: list[Any], rows: int
-    ) -> int:
-        from byheart.report.page import page, picture_of, write_page
+    def _write(self, out: Path, shown: "Shown") -> Written:
+        """Draw the figures and the page into a folder; the files, and what could not be drawn."""
+        from byheart.report.page import Page, html_of, picture_of, write_page
 
         files, pictures, missing = [], [], []
         with made(out), steps("drawing", quiet=self.json) as report:
-            for index, drawing in enumerate(drawings):
+            for index, drawing in enumerate(shown.drawings):
                 if report is not None:
-                    report(index, len(drawings), drawing.name)
+                    report(index, len(shown.drawings), drawing.name)
                 try:
                     pictures.append(picture_of(drawing.draw, drawing.caption))
                 except BadInput as reason:  # a run that is not complete may have too little for one figure
@@ -84,8 +94,13 @@ class LabPlot:
                     continue
                 files.append(out / f"{drawing.name}.{self.format}")
                 drawing.draw(files[-1])
-            write_page(out / "index.html", page(title, about, tables, pictures, note="; ".join(missing)))
-        files.append(out / "index.html")
+            page = Page(shown.name, shown.lead, pictures, shown.tables, shown.about, "; ".join(missing))
+            write_page(out / "index.html", html_of(page))
+        return [*files, out / "index.html"], missing
+
+    def _say(self, written: list[Written], rows: int) -> int:
+        files = [path for some, _ in written for path in some]
+        missing = [reason for _, some in written for reason in some]
         if self.json:
             print_json({"files": [str(path) for path in files], "rows": rows, "missing": missing})
         else:
@@ -113,17 +128,9 @@ def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: "Report | N
     return found or own_figures(runs[0].name, rows, settings)
 
 
-def _question(experiment: str) -> dict[str, str]:
-    """What is asked, and by whom, if it is known."""
-    from byheart.report.lab import QUESTIONS
-
-    paper = experiment.split("-", maxsplit=1)[0]
-    return {"question": QUESTIONS[paper]} if paper in QUESTIONS else {}
-
-
 def _about(runs: "list[Run]") -> dict[str, Any]:
-    """What was asked, what was run, where and with what."""
-    found: dict[str, Any] = {**_question(runs[0].name)}
+    """What was run, where and with what."""
+    found: dict[str, Any] = {}
     for run in runs:
         prefix = f"{run.folder.name}: " if len(runs) > 1 else ""
         found[f"{prefix}experiment"] = run.name

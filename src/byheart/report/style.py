@@ -1,6 +1,9 @@
 """One look for all pictures."""
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,20 @@ from byheart.files.writing import check_file, new_file
 INK = "#222222"
 FAINT = "#b5b5b5"
 QUIET = "#757575"
+NARROW = 4.7
+"""Inches: letters of 8.5 points keep their size on a screen of 390 pixels."""
+
+_narrow: ContextVar[bool] = ContextVar("narrow", default=False)
+
+
+@contextmanager
+def narrow() -> Iterator[None]:
+    """Within it, all figures are drawn for a narrow window: panels below each other, as wide as all of it."""
+    token = _narrow.set(True)
+    try:
+        yield
+    finally:
+        _narrow.reset(token)
 
 
 def colours() -> dict[str, str]:
@@ -19,16 +36,29 @@ def colours() -> dict[str, str]:
 
 
 def canvas(
-    path: Path, rows: int = 1, columns: int = 1, *, width: float = 8.4, height: float = 4.6
+    path: Path,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    width: float = 8.4,
+    height: float = 4.6,
+    cells: Sequence[int] | None = None,
 ) -> tuple[Any, list[Any]]:
-    """A figure for ``path`` with its panels, row by row; BadInput if it cannot be drawn there."""
+    """A figure for ``path`` with its panels, row by row; BadInput if it cannot be drawn there.
+
+    Without ``cells`` every place of the grid has a panel; with them, only these places, counted row by row.
+    """
     check_picture(path)
+    cells = range(rows * columns) if cells is None else cells
+    if _narrow.get():
+        rows, columns, width, height = len(cells), 1, NARROW, 0.8 * len(cells) * height / rows
+        cells = range(rows)
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     picture = Figure(figsize=(width, height), dpi=160, layout="constrained")
     FigureCanvasAgg(picture)
-    panels = list(picture.subplots(rows, columns, squeeze=False).ravel())
+    panels = [picture.add_subplot(rows, columns, cell + 1) for cell in cells]
     for axes in panels:
         plain(axes)
     return picture, panels

@@ -34,8 +34,7 @@ def table(name: str) -> list[dict[str, Any]]:
     if name not in names():
         near = get_close_matches(name, names(), cutoff=0.5) or names()[:1]
         raise BadInput(f"no results of {name!r} come with Byheart; there are those of {' or '.join(near)}, say")
-    paper, year, rest = name.split("-", maxsplit=2)
-    text = resources.files(__name__).joinpath(f"{paper}_{year}_{rest}.csv").read_text(encoding="utf-8")
+    text = resources.files(__name__).joinpath(f"{name.replace('-', '_', 2)}.csv").read_text(encoding="utf-8")
     return [{column: _value(cell) for column, cell in row.items()} for row in csv.DictReader(text.splitlines())]
 
 

@@ -14,18 +14,21 @@ experiments that it does not know.
 
 from byheart.report.lab.capacity import Beside, draw_capacity
 from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
+from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.madden import draw_madden
-from byheart.report.lab.mahdavi import draw_mahdavi, draw_saturation_counts
-from byheart.report.lab.menu import QUESTIONS, Drawing, figures_of
+from byheart.report.lab.mahdavi import draw_blocks, draw_mahdavi, draw_saturation_counts
+from byheart.report.lab.menu import Drawing, figures_of
 from byheart.report.lab.own import own_figures
 from byheart.report.lab.slopes import draw_slopes
 from byheart.report.lab.tables import tables_of
 
 __all__ = [
+    "PAPERS",
     "QUESTIONS",
     "Beside",
     "Drawing",
     "draw_against_mlp",
+    "draw_blocks",
     "draw_capacity",
     "draw_dims",
     "draw_head_dims",
@@ -35,6 +38,7 @@ __all__ = [
     "draw_saturation_counts",
     "draw_slopes",
     "figures_of",
+    "findings_of",
     "own_figures",
     "tables_of",
 ]

@@ -50,7 +50,7 @@ def draw_capacity(rows: Rows, path: Path, beside: Sequence[Beside] = ()) -> None
     many = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     spread = "single runs" if seeds == [1] else f"mean and 95 % interval over {many} seeds"
     below: list[Entry] = [(f"measured: trained, {spread}", MEASURED), *built]
-    below.append(("left: all that was asked for; right, published: 3.6 (Morris et al. 2025)", PROVED_BEFORE))
+    below.append(("diagonal: all that was asked for; level: 3.6, published (Morris et al. 2025)", PROVED_BEFORE))
     legend_below(picture, below)
     heading(picture, "Bits of random labels per parameter (all parameters counted)")
     save_picture(picture, path)

@@ -52,15 +52,15 @@ def draw_madden(rows: Rows, path: Path) -> None:
     picture, (left, right) = canvas(path, columns=2, width=10.4, height=5.4)
     curves = series(rows, "stories", "hidden", "relative_excess")
     shades = colours(len(curves))
+    left.set(yscale="log")
     for curve, shade in zip(curves, shades, strict=True):
         draw_measured(left, curve, shade)
     left.axhline(WITHIN, color=QUIET, **WITHIN_LINE)
-    left.set(yscale="log")
     left.set_xscale("log", base=2)
     left.xaxis.set_major_formatter("{x:,.0f}")
     name_ends(left, curves, [f"n = {curve.key:,}" for curve in curves], shades)
     label(left, "m, hidden neurons", "(loss − entropy) / entropy", "How far the loss is above the data's entropy")
-    entries = [(f"measured, {runs(curves)}", MEASURED), ("left: 1 % of the entropy", WITHIN_LINE)]
+    entries = [(f"measured, {runs(curves)}", MEASURED), ("1 % of the entropy", WITHIN_LINE)]
     legend_below(picture, [*entries, *_draw_smallest(right, rows)])
     which = "embedding and attention frozen" if one(rows, "frozen") else "everything trained"
     heading(picture, f"Hidden neurons that take n stories of 10 tokens to their entropy; {which}")

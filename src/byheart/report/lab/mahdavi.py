@@ -1,6 +1,6 @@
 """Figures of Mahdavi, Liao & Thrampoulidis 2024: accuracy and error against heads, n and d_h; saturated heads."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +8,12 @@ import numpy as np
 
 from byheart.bounds import mahdavi_2024
 from byheart.errors import BadInput
+from byheart.lab.blocks import AXES, axis_of
 from byheart.report.lab.series import (
     MEASURED,
     PROVED,
     PROVED_BEFORE,
+    Entry,
     Rows,
     check_columns,
     colours,
@@ -19,6 +21,7 @@ from byheart.report.lab.series import (
     heading,
     label,
     legend,
+    legend_below,
     name_ends,
     one,
     runs,
@@ -27,37 +30,70 @@ from byheart.report.lab.series import (
 )
 from byheart.report.style import INK, QUIET, canvas, save_picture
 
+NAMES = {"heads": "H, heads", "length": "n, tokens of a context", "head_dim": "d_h, dimension of a head"}
+AT_LENGTH: dict[str, Any] = {"linestyle": "-.", "linewidth": 1}
+CONTEXTS = {"random": "a context for each example", "fixed": "one context for all"}
+
 
 def draw_mahdavi(rows: Rows, path: Path, along: str) -> None:
-    """Mahdavi's figures: accuracy, or the mean squared error, along heads, length or head_dim; a curve for each N."""
-    names = {"heads": "H, heads", "length": "n, tokens of a context", "head_dim": "d_h, dimension of a head"}
-    if along not in names:
-        raise BadInput(f"along is {along!r}; expected one of {', '.join(names)}")
+    """One of Mahdavi's figures: accuracy, or the mean squared error, along heads, length or head_dim."""
+    if along not in NAMES:
+        raise BadInput(f"along is {along!r}; expected one of {', '.join(NAMES)}")
+    picture, (axes,) = canvas(path)
+    legend(axes, _draw_block(axes, rows, along, f"{_kind(rows)}: "), loc="best")
+    save_picture(picture, path)
+
+
+def draw_blocks(blocks: Sequence[Rows], path: Path) -> None:
+    """Several blocks of labels, or of targets, as one figure: a row for each kind of context, a column per axis."""
+    places = {(one(rows, "context"), axis_of(rows) or "heads"): rows for rows in blocks}
+    contexts = [context for context in CONTEXTS if any(context == place[0] for place in places)]
+    axes_there = [along for along in AXES if any(along == place[1] for place in places)]
+    grid = [(context, along) for context in contexts for along in axes_there]
+    cells = [index for index, place in enumerate(grid) if place in places]
+    rows, columns = len(contexts), len(axes_there)
+    sizes = {"width": max(8.4, 4.0 * columns), "height": 0.7 + 3.6 * rows}
+    picture, panels = canvas(path, rows=rows, columns=columns, cells=cells, **sizes)
+    entries: dict[str, dict[str, Any]] = {}
+    for axes, index in zip(panels, cells, strict=True):
+        entries |= dict(_draw_block(axes, places[grid[index]], grid[index][1]))
+    legend_below(picture, list(entries.items()))
+    heading(picture, f"{_kind(blocks[0])} by one attention layer: what is memorized")
+    save_picture(picture, path)
+
+
+def _kind(rows: Rows) -> str:
+    return "Regression" if values(rows, "answers") == ["targets"] else "Classification"
+
+
+def _draw_block(axes: Any, rows: Rows, along: str, kind: str = "") -> list[Entry]:
+    """A curve for each N, under a title that may begin with the ``kind`` of answers; what the marks are."""
     check_columns(rows, "examples", along, "answers", "context", "heads", "length", "head_dim")
     real = one(rows, "answers") == "targets"
     curves = series(rows, "examples", along, "best_loss" if real else "best_accuracy")
     shades = colours(len(curves))
-    picture, (axes,) = canvas(path)
+    if real:
+        axes.set(yscale="log")
+        axes.axhline(1 / 12, color=QUIET, **PROVED_BEFORE)
     for curve, shade in zip(curves, shades, strict=True):
         draw_measured(axes, curve, shade)
         if not real:
             promised = sorted({(row[along], _promised(row)) for row in rows if row["examples"] == curve.key})
             axes.plot([x for x, _ in promised], [y for _, y in promised], color=shade, **PROVED)
-    entries = [(f"measured, {runs(curves)}", MEASURED)]
+    entries: list[Entry] = [(f"measured, {runs(curves)}", MEASURED)]
     if real:
-        axes.axhline(1 / 12, color=QUIET, **PROVED_BEFORE)
         entries.append(("1/12, the variance of the targets: nothing learned", PROVED_BEFORE))
-        axes.set(yscale="log")
     else:
         axes.set(ylim=(0, 1.03))
         entries.append(("proved: (H(min(n, d_h) − 1) + 1) / N", PROVED))
+    if along == "head_dim" and len(values(rows, "length")) == 1:
+        axes.axvline(one(rows, "length"), color=QUIET, **AT_LENGTH)
+        entries.append(("d_h = n: beyond it the proved number does not grow", AT_LENGTH))
     name_ends(axes, curves, [f"N = {curve.key:,}" for curve in curves], shades)
     shared = [f"{letter} = {one(rows, c)}" for c, letter in _LETTERS.items() if len(values(rows, c)) == 1]
-    context = {"random": "a context for each example", "fixed": "one context for all"}[one(rows, "context")]
-    title = f"{'Regression' if real else 'Classification'}, {context}; {', '.join(shared)}"
-    label(axes, names[along], "mean squared error" if real else "accuracy over all N examples", title)
-    legend(axes, entries, loc="best")
-    save_picture(picture, path)
+    title = f"{kind}{CONTEXTS[one(rows, 'context')]}; {', '.join(shared)}"
+    label(axes, NAMES[along], "mean squared error" if real else "accuracy over all N examples", title)
+    return entries
 
 
 _LETTERS = {"heads": "H", "length": "n", "head_dim": "d_h"}

@@ -6,18 +6,13 @@ from pathlib import Path
 
 from byheart.report.lab.capacity import Beside, draw_capacity
 from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
+from byheart.report.lab.findings import QUESTIONS
 from byheart.report.lab.madden import draw_madden
 from byheart.report.lab.mahdavi import draw_mahdavi, draw_saturation_counts
 from byheart.report.lab.series import Rows, check_numbers, values
 from byheart.report.lab.slopes import draw_slopes, has_slopes
 
-QUESTIONS = {
-    "dana": "Dana, Pydi & Chevaleyre 2025: how many associations does an attention-only Transformer memorize?",
-    "mahdavi": "Mahdavi, Liao & Thrampoulidis 2024: how many examples do the heads of one attention layer memorize?",
-    "madden": "Madden, Fox & Thrampoulidis 2024: how many hidden units take the loss to the entropy of the data?",
-    "capacity": "after Morris et al. 2025: how many bits does a trained GPT memorize per parameter?",
-}
-"""What is asked, and by whom, by the first word of an experiment's name."""
+AGAINST_MLP = "attention-mlp"
 
 
 @dataclass(frozen=True)
@@ -54,8 +49,8 @@ def _dana_figures(rows: Rows) -> list[Drawing]:
     vary = {name for name in ("model_dim", "head_dim", "heads") if len(values(plain, name)) > 1}
     found = []
     if len(plain) != len(rows):
-        caption = "Accuracy against parameters: more heads, or one head and a wider MLP."
-        found.append(Drawing("attention-mlp", caption, lambda path: draw_against_mlp(rows, path)))
+        caption = "Accuracy against parameters: more heads, or one head and a wider MLP, with published numbers."
+        found.append(Drawing(AGAINST_MLP, caption, lambda path: draw_against_mlp(rows, path)))
     if "heads" in vary:
         caption = "Accuracy against heads, for each dimension, with published numbers and bounds."
         found.append(Drawing("heads", caption, lambda path: draw_heads(plain, path)))
@@ -66,7 +61,7 @@ def _dana_figures(rows: Rows) -> list[Drawing]:
         caption = "Accuracy against the heads' dimension, with published numbers and bounds."
         found.append(Drawing("head-dim", caption, lambda path: draw_head_dims(plain, path)))
     if vary == {"model_dim"}:
-        caption = "Accuracy against the embedding's dimension, with bounds."
+        caption = "Accuracy against the embedding's dimension, with published numbers and bounds."
         found.append(Drawing("model-dim", caption, lambda path: draw_dims(plain, path)))
     return found
 

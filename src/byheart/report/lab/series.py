@@ -15,7 +15,7 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab.runs import is_number
-from byheart.report.style import INK, QUIET
+from byheart.report.style import INK, NARROW, QUIET
 
 Rows = Sequence[Mapping[str, Any]]
 RAMP = ("#eda63b", "#d9603b", "#b3123f", "#6d1a78", "#1f3f8f")
@@ -25,6 +25,9 @@ PROVED_BEFORE: dict[str, Any] = {"linestyle": (0, (1, 1.6)), "linewidth": 1.4}
 PUBLISHED: dict[str, Any] = {"linestyle": "none", "marker": "D", "markersize": 6.5, "markerfacecolor": "none"}
 BUILT: dict[str, Any] = {"linestyle": "none", "marker": "+", "markersize": 6.5, "markeredgewidth": 1.3}
 MEASURED: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 1.4, "capsize": 2, "elinewidth": 1}
+
+LINE = 0.19
+"""Inches that a line of a legend takes."""
 
 
 @dataclass(frozen=True)
@@ -128,8 +131,11 @@ def colours(count: int) -> list[Any]:
 
 
 def draw_measured(axes: Any, curve: Series, colour: Any, **more: Any) -> None:
-    """Means with their standard deviations."""
-    axes.errorbar(curve.xs, curve.means, yerr=curve.deviations, color=colour, **(MEASURED | more))
+    """Means with their standard deviations; on a logarithmic axis a bar that would reach 0 has no lower half."""
+    log = axes.get_yscale() == "log"
+    pairs = zip(curve.means, curve.deviations, strict=True)
+    lower = [0.0 if log and deviation >= mean else deviation for mean, deviation in pairs]
+    axes.errorbar(curve.xs, curve.means, yerr=[lower, curve.deviations], color=colour, **(MEASURED | more))
 
 
 def draw_line(axes: Any, points: Sequence[tuple[float, float]], colour: Any, style: dict[str, Any]) -> None:
@@ -168,41 +174,52 @@ def label(axes: Any, x: str, y: str, title: str) -> None:
     """Names of both axes, and a title on the left."""
     axes.set_xlabel(x, color=INK)
     axes.set_ylabel(y, color=INK)
-    axes.set_title(title, fontsize=9.5, color=INK, loc="left")
+    columns = axes.get_gridspec().ncols
+    axes.set_title(_wrapped(axes.figure, title, 9.5, columns), fontsize=9.5, color=INK, loc="left")
 
 
 Entry = tuple[str, dict[str, Any]]
 
 
 def legend(axes: Any, entries: Sequence[Entry], **where: Any) -> None:
-    """What each kind of mark is, in a panel; the colours are named at the curves."""
-    axes.legend(handles=_handles(entries), **({"frameon": False, "fontsize": 8.5, "labelcolor": INK} | where))
+    """What each kind of mark is, in a panel, or below it if it is narrow; the colours are named at the curves."""
+    if axes.figure.get_figwidth() <= NARROW:
+        legend_below(axes.figure, entries)
+        return
+    columns = axes.get_gridspec().ncols
+    axes.legend(
+        handles=_handles(axes.figure, entries, columns),
+        **({"frameon": False, "fontsize": 8.5, "labelcolor": INK} | where),
+    )
 
 
 def legend_below(picture: Any, entries: Sequence[Entry], columns: int = 2) -> None:
-    """The same for all panels, below them, where nothing is hidden by it."""
+    """The same for all panels, below them, where nothing is hidden by it; in a narrow figure in room of its own."""
+    narrow = picture.get_figwidth() <= NARROW
+    columns = 1 if narrow else columns
+    handles = _handles(picture, entries, columns)
+    if narrow:
+        lines = sum(1 + handle.get_label().count("\n") for handle in handles)
+        picture.set_figheight(picture.get_figheight() + LINE * lines)
     below = {"loc": "outside lower left", "ncols": columns, "frameon": False, "fontsize": 8.5, "labelcolor": INK}
-    picture.legend(handles=_handles(entries), **below)
+    picture.legend(handles=handles, **below)
 
 
-def _handles(entries: Sequence[Entry]) -> list[Any]:
+def _handles(picture: Any, entries: Sequence[Entry], columns: int) -> list[Any]:
+    """Marks with their names, which are broken into lines that fit such a part of the picture."""
     from matplotlib.lines import Line2D
 
     def handle(name: str, style: dict[str, Any]) -> Any:
         of_a_line = {key: value for key, value in style.items() if key not in ("capsize", "elinewidth")}
-        return Line2D([], [], label=name, **({"color": QUIET} | of_a_line))
+        return Line2D([], [], label=_wrapped(picture, name, 9.5, columns), **({"color": QUIET} | of_a_line))
 
     return [handle(*entry) for entry in entries]
 
 
-def note(picture: Any, text: str) -> None:
-    """A line below the picture."""
-    picture.supxlabel(_wrapped(picture, text, 8.5), x=0.008, ha="left", fontsize=8.5, color=QUIET)
-
-
-def _wrapped(picture: Any, text: str, size: float) -> str:
-    """The text in lines that fit the picture's width at this size of the letters."""
-    return textwrap.fill(text, int(picture.get_figwidth() * 72 / (0.56 * size)))
+def _wrapped(picture: Any, text: str, size: float, columns: int = 1) -> str:
+    """The text in lines that fit the picture's width, or a column's, at this size of the letters."""
+    width = int(picture.get_figwidth() / columns * 72 / (0.56 * size))
+    return "\n".join(textwrap.fill(line, width) for line in text.splitlines())
 
 
 def heading(picture: Any, text: str) -> None:

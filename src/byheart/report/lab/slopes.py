@@ -8,9 +8,10 @@ import numpy as np
 
 from byheart.errors import BadInput
 from byheart.lab.fits import FORMULAS, Comparison, Fit, compare, fit
-from byheart.lab.published import published
+from byheart.lab.linear import SATURATED
+from byheart.lab.published import beside
 from byheart.lab.runs import is_number
-from byheart.report.lab.dana import layers_of, other_steps
+from byheart.report.lab.dana import other_steps
 from byheart.report.lab.series import (
     MEASURED,
     PROVED,
@@ -18,18 +19,15 @@ from byheart.report.lab.series import (
     Rows,
     check_columns,
     draw_measured,
+    heading,
     label,
     legend,
-    note,
     one,
     runs,
     series,
     values,
 )
 from byheart.report.style import INK, QUIET, canvas, save_picture
-
-SATURATED = 0.9
-"""Points above it are left out: accuracy ends at 1, and a line does not."""
 
 
 @dataclass(frozen=True)
@@ -82,17 +80,17 @@ def draw_slopes(rows: Rows, path: Path, metric: str = "last_accuracy") -> None:
     entries: list[tuple[str, dict[str, Any]]] = [(f"measured, {runs([curve])}", MEASURED | {"color": INK})]
     best = _draw_fits(axes, found.comparison, xs, entries)
     draw_measured(axes, curve, INK, linestyle="none", markersize=5)
-    known = published("dana_2025_1") if vocab == 50 and layers_of(rows) == 1 else []
-    quoted = slopes_of(known) if known else None
-    if quoted is not None:
+    known = beside(rows)
+    if _slopes(known, metric)[0]:
+        quoted = slopes_of(known, metric)
         axes.plot(quoted.dims, quoted.slopes, color=INK, **PUBLISHED)
-        entries.append((f"of the published accuracies{other_steps(rows)}", PUBLISHED | {"color": INK}))
+        entries.append((f"of the published accuracies{other_steps(rows, known)}", PUBLISHED | {"color": INK}))
     axes.plot(xs, (1 - 1 / vocab) * xs / vocab**2, color=QUIET, **PROVED)
     entries.append(("proved: (1 − 1/ω)·d/ω², the slope of the bound", PROVED | {"color": QUIET}))
     axes.set(ylim=(0, None))
     label(axes, "d = d_h", "accuracy gained a head", f"Slopes of accuracy over heads, below {SATURATED}; ω = {vocab}")
     legend(axes, entries, loc="upper left", fontsize=8)
-    note(picture, best)
+    heading(picture, best)
     save_picture(picture, path)
 
 

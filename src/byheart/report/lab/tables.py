@@ -4,13 +4,18 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from byheart.lab.blocks import axis_of, beyond_length, growth, memorized
 from byheart.lab.capacity import held, plateaus
 from byheart.lab.crossing import crossing, probes_of
 from byheart.lab.fits import Comparison, compare
+from byheart.lab.gaps import gaps
+from byheart.lab.linear import SATURATED, Flattening, Line, unsaturated
+from byheart.lab.published import beside, names
 from byheart.lab.runs import is_number
 from byheart.report.lab.madden import smallest_within
+from byheart.report.lab.record import claims, interval_cells, point_cells, slopes
 from byheart.report.lab.series import Rows, values
-from byheart.report.lab.slopes import SATURATED, has_slopes, slopes_of
+from byheart.report.lab.slopes import has_slopes, slopes_of
 from byheart.report.page import Table
 
 
@@ -18,15 +23,34 @@ def tables_of(experiment: str, rows: Rows) -> list[Table]:
     """The tables that an experiment's results allow, by its name and by what varies in them."""
     paper = experiment.split("-", maxsplit=1)[0]
     if paper == "dana":
-        plain = [row for row in rows if row.get("hidden") is None]
-        if len(values(plain, "heads")) > 1 and has_slopes(plain):
-            return [Table("Laws fitted to the slopes over d", _laws(slopes_of(plain).comparison))]
-    if paper == "mahdavi" and values(rows, "answers") == ["labels"] and all("best_accuracy" in row for row in rows):
-        return [*(_crossings(rows)), *(_by_heads(rows) if len(values(rows, "heads")) > 1 else [])]
+        return [*_published(experiment, rows), *_slope_laws(rows)]
+    if paper == "mahdavi" and len(values(rows, "answers")) == 1 and not values(rows, "saturated_heads"):
+        return [*_growth(rows), *_crossings(rows), *_by_heads(rows)]
     if paper == "madden" and rows:
         return _hidden(rows)
     if paper == "capacity":
         return _bits(rows)
+    return []
+
+
+def _published(experiment: str, rows: Rows) -> list[Table]:
+    """Every published point, the slopes of the curves, and what the paper says of them."""
+    if not (beside(rows) and any(is_number(row.get("last_accuracy")) for row in rows)):
+        return []
+    points = [point_cells(point) for point in gaps(experiment, rows).points]
+    tables = [Table("Published points: training accuracy, as it was reported, and over all contexts (uniform)", points)]
+    if experiment in names():
+        tables.append(
+            Table(f"Slopes of accuracy below {SATURATED} (95 %)", [each.cells() for each in slopes(experiment, rows)])
+        )
+    said = [claim.cells() for claim in claims({experiment: rows})]
+    return [*tables, Table("What the paper reports of them (95 %)", said)] if said else tables
+
+
+def _slope_laws(rows: Rows) -> list[Table]:
+    plain = [row for row in rows if row.get("hidden") is None]
+    if len(values(plain, "heads")) > 1 and has_slopes(plain):
+        return [Table("Laws fitted to the slopes over d", _laws(slopes_of(plain).comparison))]
     return []
 
 
@@ -40,24 +64,49 @@ def _laws(found: Comparison, **first: Any) -> list[Mapping[str, Any]]:
     ]
 
 
+def _growth(rows: Rows) -> list[Table]:
+    """Mahdavi's claims for each N: straight along heads and n, flat along d_h beyond n."""
+    along = axis_of(rows)
+    if along is None or not all("examples" in row for row in rows):
+        return []
+    if along == "head_dim":
+        cells = [{"examples": each.examples, **_flat_cells(each.slopes)} for each in beyond_length(rows)]
+        return [Table("Slopes of accuracy over d_h, up to n and beyond, for each number of examples (95 %)", cells)]
+    what = "the targets' variance explained" if values(rows, "answers") == ["targets"] else "accuracy"
+    cells = [{"examples": each.examples, **_line_cells(each.line)} for each in growth(rows, along)]
+    return [Table(f"Lines of {what} over {along}, below {SATURATED}, for each number of examples (95 %)", cells)]
+
+
+def _line_cells(line: Line | None) -> dict[str, Any]:
+    """A line's slope and R² with their intervals, and the F test of its straightness."""
+    if line is None:
+        return {"points": None, **interval_cells("slope", None), **interval_cells("r_squared", None)}
+    ends = interval_cells("slope", line.slope) | interval_cells("r_squared", line.r_squared)
+    return {"points": line.points, **ends, "lack_of_fit": line.lack_of_fit}
+
+
+def _flat_cells(slopes: Flattening | None) -> dict[str, Any]:
+    sides = (None, None) if slopes is None else (slopes.before.slope, slopes.beyond.slope)
+    cells = interval_cells("slope_to_n", sides[0]) | interval_cells("slope_beyond_n", sides[1])
+    return {**cells, "p_equal": None if slopes is None else slopes.equal}
+
+
 def _by_heads(rows: Rows) -> list[Table]:
-    """Mahdavi's claim, that accuracy grows linearly with H: laws through what is not saturated, for each N."""
+    """Whether another law would do better than a line through what is not saturated, for each N."""
     found: list[Mapping[str, Any]] = []
-    for examples in values(rows, "examples"):
-        some = [row for row in rows if row["examples"] == examples and is_number(row["best_accuracy"])]
-        points = [(row["heads"], row["best_accuracy"]) for row in some if row["best_accuracy"] < SATURATED]
+    for examples in values(rows, "examples") if axis_of(rows) == "heads" else []:
+        known = [(row["heads"], memorized(row)) for row in rows if row.get("examples") == examples and "heads" in row]
+        points = unsaturated([(x, y) for x, y in known if y is not None])
         if points:
             laws = compare([x for x, _ in points], [y for _, y in points], ("linear", "quadratic", "power"))
             found += _laws(laws, examples=examples)
-    return (
-        [Table(f"Laws of accuracy over heads, below {SATURATED}, for each number of examples", found)] if found else []
-    )
+    return [Table(f"Laws over heads, below {SATURATED}, for each number of examples", found)] if found else []
 
 
 def _crossings(rows: Rows) -> list[Table]:
     """For each N, from how many heads (or what varies) on all labels are memorized with probability one half."""
-    along = next((name for name in ("heads", "length", "head_dim") if len(values(rows, name)) > 1), None)
-    if along is None:
+    along = axis_of(rows)
+    if along is None or values(rows, "answers") != ["labels"] or not all("best_accuracy" in row for row in rows):
         return []
     found = []
     for examples in values(rows, "examples"):
