@@ -74,7 +74,7 @@ def console() -> Any:
             hush()
 
     plain = Safe(highlight=False)
-    return plain if sys.stdout.isatty() else Safe(highlight=False, width=130, soft_wrap=True)
+    return plain if sys.stdout.isatty() else Safe(highlight=False, width=144, soft_wrap=True)
 
 
 def table(title: str, *columns: str) -> Any:
