@@ -6,6 +6,7 @@ blocks of labels and of targets, each side by side.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
@@ -53,7 +54,10 @@ def shown(name: str) -> Shown:
     if name in PAGES:
         return PAGES[name](name)
     if name not in results.names():
-        raise BadInput(f"no results of {name!r} come with Byheart; there are {', '.join(names())}, and all")
+        near = get_close_matches(name, names(), cutoff=0.5) or names()[:1]
+        raise BadInput(
+            f"no results of {name!r} come with Byheart; there are those of {' or '.join(near)}, say, and all"
+        )
     rows = results.table(name)
     drawings = figures_of(name, rows)
     if name in PARTNERS:
