@@ -49,6 +49,10 @@ bench: setup  ## the figures that the README names, measured on this machine
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/contextual.py --plot docs/precision.png
+	$(BIN)/python benchmarks/dana_theory.py
+	$(BIN)/python benchmarks/lower.py
+	$(BIN)/python benchmarks/radius.py -o docs/radius.png
+	$(BIN)/python benchmarks/tradeoff.py --plot docs/tradeoff.png
 	$(BIN)/python benchmarks/lab.py
 	$(BIN)/python benchmarks/reciting.py --plot docs/bits.png
 	$(BIN)/python benchmarks/second_opinion.py

@@ -16,7 +16,8 @@ from byheart.size import Size
 
 _GAP = 0.048
 """Height of a name, as a part of the axes."""
-_PROVED = "proved: needed by ReLU layers (VC)"
+_PROVED = "needed behind fixed codes (VC, proved)"
+"""The table of codes is not counted in the pictures, so it has to be drawn before the labels are known."""
 _FAR = 400.0
 """Constants beyond this are of another order; their curves are omitted."""
 
