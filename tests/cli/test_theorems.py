@@ -10,7 +10,7 @@ def test_the_table(work: Path, run: Run) -> None:
     assert said.code == 0
     assert "Madden, Fox & Thrampoulidis 2024, upper bound" in said.out
     assert "as stated: byheart build madden-2024" in said.out
-    assert (work / "page.md").read_text().startswith("| theorem | form |")
+    assert (work / "page.md").read_text().startswith("# Theorem by theorem\n")
 
 
 def test_statements_alone(run: Run) -> None:

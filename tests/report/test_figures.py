@@ -43,7 +43,7 @@ def test_names_of_all_lines_are_in_the_picture(tmp_path: Path) -> None:
     draw_constants(panels, tmp_path / "c.svg")
     assert "parameters ÷ √(nN log₂C)" in (tmp_path / "c.svg").read_text()
     for picture in ("p.svg", "c.svg"):
-        assert "proved: needed by ReLU layers (VC)" in (tmp_path / picture).read_text()
+        assert "needed behind fixed codes (VC, proved)" in (tmp_path / picture).read_text()
 
 
 @pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])

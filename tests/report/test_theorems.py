@@ -1,6 +1,7 @@
 """Theorem by theorem: every form is built as the commands say, and what is not certified is said to be so."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -17,14 +18,23 @@ def test_every_theorem_has_its_statement():
     names = [(row.paper, row.theorem.name, row.form) for row in found]
     assert len(set(names)) == len(names)
     for row in found:
-        assert row.command.startswith("byheart ")
+        assert row.command.startswith(("byheart ", "python benchmarks/"))
         assert all(statement(row.theorem))
 
 
 @pytest.mark.slow
-def test_every_form_is_certified():
-    for row in rows():
+def test_every_form_is_certified_and_the_page_says_so():
+    found = rows()
+    for row in found:
         assert row.built is None or row.built.certified, f"{row.paper}, {row.theorem.name}, {row.form}"
+    told = Path("docs/theorems.md").read_text(encoding="utf-8")
+    assert list(map(without_bits, told.splitlines())) == list(map(without_bits, page(found).splitlines()))
+
+
+def without_bits(line):
+    """A row without the bits of its largest weight, where a draw may end in other bits on another machine."""
+    cells = line.split(" | ")
+    return cells[:5] + cells[6:] if line.startswith("|") else line
 
 
 def test_one_construction():
@@ -34,7 +44,7 @@ def test_one_construction():
     assert found[0].built.certified
     assert "378 parameters" in in_words(found[0])
     assert in_words(found[0]).endswith("; certified")
-    lines = page(found).splitlines()
+    lines = [line for line in page(found).splitlines() if line.startswith("|")]
     assert len(lines) == 2 + len(found)
     assert "| 378 | 30 | 4 | 64 | yes |" in lines[2]
 

@@ -79,13 +79,20 @@ def numbers(row: Row) -> list[str]:
     return [*(f"{count:,}" for count in counted if count is not None), "yes" if built.certified else "NO"]
 
 
+_HEAD = """# Theorem by theorem
+
+Every statement that Byheart runs. *As stated* is the network that the theorem speaks of, *ours* is smaller, and mostly
+the default. Both are built and certified on the same task, every answer, or as many as the theorem promises. Width is
+that of the widest layer, the input included, bits are those of the largest weight. `byheart theorems -o
+docs/theorems.md` writes this page.
+"""
 COLUMNS = ("parameters", "width", "depth", "bits", "certified")
 """What :func:`numbers` returns."""
 
 
 def page(found: list[Row]) -> str:
-    """The table in Markdown, every theorem once, with the commands that build it."""
-    lines = ["| theorem | form | " + " | ".join(COLUMNS) + " |", "|---|---|" + "---:|" * 4 + "---|"]
+    """A page in Markdown: every theorem once, with the commands that build it."""
+    lines = [_HEAD, "| theorem | form | " + " | ".join(COLUMNS) + " |", "|---|---|" + "---:|" * 4 + "---|"]
     last: Theorem | None = None
     for row in found:
         said = "" if row.theorem is last else _said(row)
