@@ -189,3 +189,7 @@ def test_a_certificate_that_claims_more_is_refused(tmp_path):
     write(replace(true, checked=10**6), tmp_path / "c.json")
     with pytest.raises(BadInput, match=f"claims 1,000,000 answers; there are {true.checked}"):
         recheck(tmp_path / "c.json", NETWORK, TASK)
+    for more in ({"examples": 10**9}, {"stands_for": 10**9}, {"at_least": 10**6}, {"radius": 1.0}):
+        write(replace(true, **more), tmp_path / "c.json")
+        with pytest.raises(BadInput, match=": claims "):
+            recheck(tmp_path / "c.json", NETWORK, TASK)

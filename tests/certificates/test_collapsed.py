@@ -8,7 +8,7 @@ import pytest
 from byheart.certificates.collapsed import judge_collapsed, tokens_for
 from byheart.constructions import build
 from byheart.errors import BadInput
-from byheart.networks.exact import ExactNetwork, integers
+from byheart.networks.exact import Embedding, ExactNetwork, integers
 from byheart.networks.exact.collapse import collapse
 from byheart.tasks import Task, random_distribution, random_next_token, random_seq_to_seq
 
@@ -80,3 +80,9 @@ def test_a_length_that_is_only_claimed_takes_no_memory() -> None:
     network = replace(made("kajitsuka-sato-2025", IDS), length=10**15)
     with pytest.raises(BadInput, match="15 sequences of 1,000,000,000,000,000 equal tokens would take"):
         judge_collapsed(network, collapse(network), tokens_for(network, None))
+
+
+def test_networks_of_several_numbers_are_refused() -> None:
+    wide = ExactNetwork((Embedding(integers([[1, 2], [3, 4]])),), inputs="tokens", outputs="last", length=3)
+    with pytest.raises(BadInput, match="the networks give 2 and 2 numbers; expected one each"):
+        judge_collapsed(wide, wide, np.arange(2))

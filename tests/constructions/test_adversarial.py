@@ -72,7 +72,9 @@ SEQ_TO_SEQ = {
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("task", NEXT_TOKEN.values(), ids=NEXT_TOKEN)
 def test_next_token(name: str, task: NextToken) -> None:
-    assert judge(build(name, task).network, task).certified
+    # Where points have thousands of bits, a network of balanced width and depth is large, and asking it slow.
+    settings = {"width": 5} if name == "yang-2026" else {}
+    assert judge(build(name, task, **settings).network, task).certified
 
 
 @pytest.mark.parametrize("name", ["interpolate", "kajitsuka-sato-2025"])

@@ -107,15 +107,15 @@ def test_what_was_built_is_never_below_what_is_proved(name: str, task: Task) -> 
     assert found.capacity >= found.questions > 1
 
 
-def test_units_in_front_that_see_many_vectors_cost_strength() -> None:
-    """The same sizes, with a table and with vectors: without a table, units in front may tell tokens apart for free."""
+def test_units_in_front_that_see_many_tokens_cost_strength() -> None:
+    """With a table or with vectors: others of the kind may have no table, and units in front that know the tokens."""
     sizes = {"examples": 300, "length": 2, "vocab": 200, "labels": 2}
     ids = random_next_token(**sizes, rng=np.random.default_rng(0))
     vectors = random_next_token(**sizes, dim=2, rng=np.random.default_rng(0))
     found = [lower_bound(build("kajitsuka-sato-2025", task).network, task) for task in (ids, vectors)]
     assert found[0] is not None
     assert found[1] is not None
-    assert found[1].needed < found[0].needed == vc.fewest(300, 2)
+    assert found[0].needed == found[1].needed == vc.fewest(300, 2, tokens=200) < vc.fewest(300, 2)
 
 
 def test_the_smallest_one_is_spoken_of() -> None:

@@ -7,6 +7,7 @@
 ...     print(f"{bound.paper:40}{bound.side:7}{bound.kind:10}{answer.parameters or answer.reason}")
 Mahdavi, Liao & Thrampoulidis 2024      upper  proved    needs: dim, head_dim
 Dana, Pydi & Chevaleyre 2025            upper  proved    8848
+Dana, Pydi & Chevaleyre 2025            upper  proved    6852
 Kajitsuka & Sato 2025                   upper  order     31.622776601683793
 Kajitsuka & Sato 2025                   lower  order     31.622776601683793
 Nichani, Lee & Bietti 2024              upper  order     1000

@@ -3,8 +3,9 @@
 **Associations** (their Corollary 1): a one-layer attention-only Transformer with embedding dimension d, H heads of
 dimension d_h ≤ d and S positions has d(S + 2ω + 4 d_h H) parameters: embedding and unembedding, positions, W_Q, W_K,
 W_V, W_O. Its features, the last token's embedding beside the H heads' values, have d + H d_h coordinates and are
-independent for generic weights, so T₀ ≤ H d_h + d associations (context → next token) are fitted by one linear solve.
-For d > 2 the unembedding rows must span R^d; for d = 2 they are ω points on a circle.
+independent for generic weights unless the contexts are degenerate, so T₀ ≤ H d_h + d associations (context → next
+token) are fitted by one linear solve. For d > 2 the unembedding rows must span R^d; for d = 2 they are ω points on a
+circle.
 
 **Distributions** (their bottleneck, counted here): with W_U ∈ R^{ω×d} the logits of N contexts have rank at most d,
 while the log-ratios log p(i)/p(ω) of N arbitrary distributions form an arbitrary N × (ω − 1) matrix. So exact

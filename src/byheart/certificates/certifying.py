@@ -88,7 +88,8 @@ def recheck(
     """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else.
 
     The options are those of :func:`certify`: nothing is taken from the certificate. One that claims more answers, more
-    right ones, a smaller tolerance, or a larger radius, than were checked is refused; its words are not compared.
+    right ones, a smaller tolerance, or a larger radius, than were checked is refused; its words and its margin are not
+    compared.
     """
     claimed, subject = read(Path(path)), network_of(network)
     asking = asked(subject, questions, edits)
@@ -107,13 +108,18 @@ def _check_claim(path: Path | str, claimed: Certificate, again: Certificate) -> 
     """BadInput if a certificate claims more than came out."""
     if claimed.checked != again.checked:
         raise BadInput(f"{path}: claims {claimed.checked:,} answers; there are {again.checked:,}")
+    if (claimed.examples, claimed.stands_for) != (again.examples, again.stands_for):
+        claims, found = (f"{one.examples} examples, {one.stands_for} places" for one in (claimed, again))
+        raise BadInput(f"{path}: claims {claims}; there are {found}")
+    if claimed.at_least is not None and claimed.at_least > again.checked:
+        raise BadInput(f"{path}: claims at least {claimed.at_least:,} answers right; there are {again.checked:,}")
     if again.at_least is not None and (claimed.at_least is None or claimed.at_least > again.at_least):
         most = "all" if claimed.at_least is None else f"at least {claimed.at_least:,}"
         how = "leave out --at-least" if claimed.at_least is None else f"give --at-least {claimed.at_least}"
         raise BadInput(f"{path}: claims {most} answers right; at least {again.at_least:,} were asked for: {how}")
-    if claimed.tolerance is not None and again.tolerance is not None and claimed.tolerance < again.tolerance:
-        what = f"claims a tolerance of {claimed.tolerance:g}; {again.tolerance:g} was asked for"
-        raise BadInput(f"{path}: {what}: give --tolerance {claimed.tolerance:g}")
+    if again.tolerance is not None and (claimed.tolerance is None or claimed.tolerance < again.tolerance):
+        what = f"claims a tolerance of {claimed.tolerance!r}; {again.tolerance!r} was asked for"
+        raise BadInput(f"{path}: {what}: give --tolerance, or certify anew")
     if claimed.radius is not None and (again.radius is None or claimed.radius > again.radius):
         checked = "none was" if again.radius is None else f"{again.radius!r} was"
         raise BadInput(

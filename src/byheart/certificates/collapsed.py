@@ -44,6 +44,8 @@ def judge_collapsed(network: ExactNetwork, plain: ExactNetwork, tokens: Inputs) 
     for layer in plain.layers:
         if not isinstance(layer, Embedding | FeedForward | Residual):
             raise BadInput(f"{layer.name}: {type(layer).__name__} is no layer of a plain ReLU network")
+    if network.streams[-1] != 1 or plain.streams[-1] != 1:
+        raise BadInput(f"the networks give {network.streams[-1]} and {plain.streams[-1]} numbers; expected one each")
     check_memory(_TAKES * tokens.size * network.length, f"{len(tokens):,} sequences of {network.length:,} equal tokens")
     sequences: Inputs = np.repeat(tokens[:, None], network.length, axis=1)  # type: ignore[assignment]
     return _exact(network, plain, sequences) if network.rational else _enclosed(network, plain, sequences)
@@ -93,7 +95,7 @@ def _enclosed(network: ExactNetwork, plain: ExactNetwork, sequences: Inputs) -> 
     return summed_up(
         answers,
         lambda example, position: _shortened(numbers[example, position]),
-        statement=_statement(network, len(sequences), f"to within {TOLERANCE:.2g}, as real numbers"),
+        statement=_statement(network, len(sequences), f"to within {TOLERANCE!r}, as real numbers"),
         method=f"ball arithmetic, exhaustive, {bits} bits",
         seconds=time.perf_counter() - start,
         positions=network.outputs == "every",

@@ -63,9 +63,10 @@ def _perturbed(network: Network, questions: Questions, rng: np.random.Generator,
 
 
 def _varied(questions: Questions, options: dict[str, Any]) -> bool:
-    """Whether some two questions ask for different answers."""
-    answers = questions.answers
-    return bool(_differs(answers.min(axis=0), answers.max(axis=0), options))
+    """Whether some two questions ask for different answers, and chance alone does not do what is asked for."""
+    answers, at_least = questions.answers, options.get("at_least")
+    by_chance = at_least is not None and int(np.unique(answers, return_counts=True)[1].max()) >= at_least
+    return not by_chance and _differs(answers.min(axis=0), answers.max(axis=0), options)
 
 
 def _differs(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], options: dict[str, Any]) -> bool:

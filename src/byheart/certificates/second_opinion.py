@@ -67,6 +67,7 @@ def second_opinion(
     found = (
         f"{said['right']:,} answers right, {said['wrong']:,} wrong, {said['undecided']:,} undecided, {said['scope']}"
     )
+    found += ", at the tokens: it knows no radius" * (certificate.radius is not None)
     return SecondOpinion(_agrees(said, certificate, questions), f"{found}, {said['seconds']} s")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Literal
 
 import numpy as np
@@ -132,3 +133,22 @@ def summed_up(
         tolerance=tolerance,
         at_least=at_least,
     )
+
+
+def upward(value: float, digits: int) -> str:
+    """An upper bound in so many digits, rounded up; what only rounding makes negative is 0.
+
+    >>> upward(0.6476532, 6), upward(1.234e-17, 2), upward(-1e-20, 2)
+    ('0.647654', '1.3e-17', '0')
+    """
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(max(0.0, value))
+    return f"{float(rounded):.{digits}g}"
+
+
+def downward(value: float, digits: int) -> str:
+    """A lower bound in so many digits, rounded down.
+
+    >>> downward(0.49999, 3), downward(0.5, 3), downward(5e-324, 3)
+    ('0.499', '0.5', '4.94e-324')
+    """
+    return f"{Context(prec=digits, rounding=ROUND_FLOOR).create_decimal_from_float(value).normalize():g}"

@@ -122,7 +122,7 @@ class Construction:
         ...     print(f"{hypothesis.verdict}: {hypothesis.name}: {hypothesis.found}")
         holds: one answer to every context: no two equal contexts ask for different answers
         holds: at least two tokens in a context: n = 2
-        holds: contexts end in at least d different tokens: in 3; all of H·d_h + d is had up to d = 3
+        holds: contexts end in at least d different tokens: in 3; all of H·d_h + d may be had up to d = 3
         """
         settings = settings_from(self.settings, self.name, None, given)
         if self.hypotheses is None:

@@ -392,7 +392,7 @@ THEOREMS = (
         task=TOKENS,
         stated={"scale": "paper"},
         ours={"scale": "gentle"},
-        differs="2(K − 1) units for K different questions, so fewer; tokens may repeat",
+        differs="2(K − 1) units for K different questions, so fewer; tokens may repeat; shown on token ids, so d = 1",
     ),
     Theorem(
         "hardmax",

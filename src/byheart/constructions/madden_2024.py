@@ -184,7 +184,7 @@ THEOREMS = (
     Theorem(
         "upper bound",
         says="one decoder layer with N units interpolates any N next-token distributions: O(ωN) parameters",
-        assumes="different contexts",
+        assumes="different contexts, positive probabilities (zeros are raised to 1e-12)",
         limits="one head, one hidden layer of N units with an analytic activation (here tanh)",
         task=DISTRIBUTIONS,
         stated={},

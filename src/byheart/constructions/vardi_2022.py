@@ -136,7 +136,8 @@ THEOREMS = (
         assumes=_SEPARATED,
         limits="depth L",
         task=MANY_SEQUENCES,
-        stated={"depth": 60},
+        stated={"depth": 31},
+        differs="shown on token ids, which are a distance of 1 apart",
     ),
     Theorem(
         "bits",
@@ -144,7 +145,30 @@ THEOREMS = (
         assumes=_SEPARATED,
         limits="b bits a weight",
         task=MANY_SEQUENCES,
-        stated={"bits": 40},
+        stated={"bits": 31},
+        differs="shown on token ids, which are a distance of 1 apart",
+    ),
+    Theorem(
+        "lower bound",
+        says="Ω(√N) parameters are needed; with constants, √(2N log₂C) up to lower-order terms (ours)",
+        assumes="one shape of network memorizes every labelling",
+        limits="ReLU layers that share no weights",
+        shown_by="byheart bounds --examples 10000 --length 1 --vocab 10000 --labels 2",
+    ),
+    Theorem(
+        "counting",
+        says="whatever the network, W parameters of b bits hold at most W·b bits: W·b ≥ N log₂C",
+        assumes="every labelling may be asked for",
+        limits="none",
+        shown_by="byheart bounds --examples 10000 --labels 2 --bits 32",
+    ),
+    Theorem(
+        "lower bound of Kim, Moon & Yun 2025",
+        says="Ω((ρ² min(N, d) + 1)d + min(1/√(1 − ρ²), √d)·√N) parameters are needed within a radius of ρδ/2",
+        assumes="N points, pairwise at least δ apart",
+        limits="ReLU layers",
+        shown_by="byheart bounds --examples 500 --length 1 --dim 16 --labels 2 --robustness 0.5",
+        differs="order only",
     ),
 )
 CONSTRUCTION = Construction(

@@ -10,11 +10,11 @@ new is the use of the width:
 * A key's group is found by squares of k × k groups, in two layers of 3k + 2 units each, or, where the width is small, k
   groups a layer of 2k + 1 units (:mod:`.gadgets.selecting`): w²/18 groups a layer.
 * Folding takes b = ⌊log₂(w − 1)⌋ bits a layer (:mod:`.gadgets.waves`; twelve at most here), so that one of a group's
-  entries, β = O(log N) bits long, is read in s = ⌈(β + 1)/b⌉ + 1 layers.
+  entries, β = O(log(N·C)) bits long, is read in s = ⌈(β + 1)/b⌉ + 1 layers.
 
-L layers, half of them for each, hold (w²L/36)·(L/2s) = w²L²/(72s) keys. So w²L² = O(N log N/log w): N up to a constant
-when the width is a power of N. Beside that, folding the hash takes ⌈(bits of a point)/b⌉ layers, and unpacking a group
-⌈(bits of a key)/b⌉.
+L layers, half of them for each, hold (w²L/36)·(L/2s) = w²L²/(72s) keys. So w²L² = O(N log(N·C)/log w): N up to a
+constant when the width is a power of N. Beside that, folding the hash takes ⌈(bits of a point)/b⌉ layers, and unpacking
+a group ⌈(bits of a key)/b⌉.
 
 **Which network.** ``width`` bounds the units of every hidden layer, ``depth`` the layers. With the width given, the
 network is the shallowest, and of those the narrowest; with the depth given (the width may be, too), the narrowest. With
@@ -163,7 +163,7 @@ THEOREMS = (
         limits="ReLU network of any width w and depth L with that product",
         task=POINTS,
         stated={"width": 14},
-        differs="the network is ours: w²L² = O(N log N), and floats are told apart as they are",
+        differs="ours: w²L² = O(N log(N·C)) beside the folds of a point's bits; floats are told apart as they are",
     ),
 )
 CONSTRUCTION = Construction(

@@ -55,14 +55,15 @@ class Lower:
         """The statement, and how many times as many parameters there are.
 
         >>> Lower(1000, 2, depth=40, needed=33, capacity=9000, constant=False).in_words(330)
-        'Proved: no ReLU network of at most 40 weight layers with fewer than 33 parameters memorizes every labelling \
-of 1,000 inputs with 2 labels; this one has 330, 10.0 times as many. Its shape, whatever the weights, at most 9,000.'
+        'Proved: no ReLU network of at most 40 weight layers, none shared, with fewer than 33 parameters memorizes \
+every labelling of 1,000 inputs with 2 labels; this one has 330, 10.0 times as many. Its shape, whatever the weights, \
+at most 9,000.'
         """
         inputs = f"{self.questions:,} {'constant sequences' if self.constant else 'inputs'}"
         ratio = f", {parameters / self.needed:.1f} times as many" if self.needed else ""
         return (
-            f"Proved: no ReLU network of at most {self.depth:,} weight layers with fewer than {self.needed:,} "
-            f"parameters memorizes every labelling of {inputs} with {self.labels:,} labels; "
+            f"Proved: no ReLU network of at most {self.depth:,} weight layers, none shared, with fewer than "
+            f"{self.needed:,} parameters memorizes every labelling of {inputs} with {self.labels:,} labels; "
             f"{name} has {parameters:,}{ratio}. Its shape, whatever the weights, at most {self.capacity:,}."
         )
 
@@ -77,9 +78,8 @@ def lower_bound(network: Network, task: Task) -> Lower | None:
     if (constant and not _stays_constant(network, questions, task.size.vocab)) or len(stages) > 2:
         return None
     depth = sum(len(stage.layers) for stage in stages)
-    in_front = len(stages) == 2 and any(layer.units for layer in stages[0].layers)
-    more = tokens if in_front and tokens > network.account.embedding else 0
-    needed = vc.fewest(questions, task.size.labels, depth=depth, tokens=more)
+    # Said of all networks, those too that have units in front of an attention layer, and no table of the tokens.
+    needed = vc.fewest(questions, task.size.labels, depth=depth, tokens=0 if constant else tokens)
     capacity = vc.capacity(stages, task.size.labels)
     return Lower(questions, task.size.labels, depth, needed, capacity, constant)
 
@@ -87,13 +87,14 @@ def lower_bound(network: Network, task: Task) -> Lower | None:
 def planned_in_words(size: Size, setting: Setting, plans: Sequence[Planned], *, positions: bool) -> str | None:
     """What is proved at a size, beside the smallest of the plans; None if there is nothing to say."""
     demand = worst_demand(size, setting, positions=positions)
-    needed = vc.fewest(demand.questions, size.labels, tokens=demand.tokens if demand.coded else 0)
+    needed = vc.fewest(demand.questions, size.labels, tokens=demand.tokens)
     if not plans or not needed:
         return None
     smallest = min(plans, key=lambda plan: plan.parameters)
     return (
-        f"Proved: no network of ReLU layers, with one layer of uniform attention or none, has fewer than {needed:,} "
-        f"parameters and memorizes every labelling of {demand.questions:,} inputs with {size.labels:,} labels; "
+        f"Proved: no network of ReLU layers that share no weights, with one layer of uniform attention or none, has "
+        f"fewer than {needed:,} parameters and memorizes every labelling of {demand.questions:,} inputs with "
+        f"{size.labels:,} labels; "
         f"the smallest above, {smallest.construction}, has {smallest.parameters:,}, "
         f"{smallest.parameters / needed:.1f} times as many."
     )

@@ -262,3 +262,16 @@ def test_token_ids_do_not_move() -> None:
         certify(build("kajitsuka-sato-2025", task), task, radius=0.1)
     with pytest.raises(BadInput, match="vectors can move; the task has token ids"):
         moved(build("kajitsuka-sato-2025", task).network, task, 0.1, 1, np.random.default_rng(0))
+
+
+def test_a_radius_is_never_rounded_up() -> None:
+    """A step at 0 and a token at 0.5: proved within 0.49999 of it, which is not 0.5."""
+    ramp = Affine(integers([[1 << 20], [1 << 20]]), integers([0, -1]))
+    step = network(FeedForward((ramp, Affine(integers([[1, -1]]), integers([0]), relu=False))))
+    task = NextToken(vectors=[[[0.5]], [[-1.0]]], labels=[1, 0])
+    found = certify(step, task, radius=0.49999)
+    assert found.certified
+    assert "within 0.499 of a token (proved, every ball)" in found.found
+    beyond = certify(step, task, radius=0.5)
+    assert not beyond.certified
+    assert "1 of 2 sequences not proved within 0.5 of their tokens" in beyond.found

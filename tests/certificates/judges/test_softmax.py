@@ -315,7 +315,7 @@ def test_divergence_against_floats(weights: list[float] | None) -> None:
     assert above.smallest_margin == pytest.approx(true * 1e-9, rel=1e-4)
     said = float(above.found.removeprefix("divergence at most ").removesuffix(" nats"))
     assert true * (1 - 1e-12) <= said <= true * (1 + 1e-5)
-    assert above.statement == f"The network's loss exceeds the entropy of the data by at most {true:g} nats."
+    assert above.statement.endswith(f"exceeds the entropy of the data by at most {true * (1 + 1e-9)!r} nats.")
     below = certify_softmax(network, task, tolerance=true * (1 - 1e-9))
     assert (below.certified, below.undecided, below.smallest_margin) == (False, 0, None)
     assert below.errors >= 1
@@ -690,3 +690,20 @@ def test_errors_are_rounded_up() -> None:
         assert lower(-ball) == -upper(ball)
         assert upper(arb(2) ** -5000) > 0
         assert upper(arb(0.25)) == lower(arb(0.25)) == 0.25
+
+
+def test_recheck_wants_a_tolerance_where_there_is_one(tmp_path: Path) -> None:
+    """A certificate that speaks of none would claim that targets are met exactly."""
+    network = SoftmaxNetwork(**dict.fromkeys(("W_Q", "W_K", "W_V", "W_O"), np.ones((1, 1, 1))))
+    task = QueryTargets(contexts=[[0.0], [1.0]], queries=[[0.0]], targets=[0.5 + 1.0000002e-6])
+    found = certify(network, task, tolerance=1.0000004e-6)
+    assert "within 1.0000004e-06 of the target" in found.statement, "not rounded"
+    write(replace(found, tolerance=None), tmp_path / "c.json")
+    with pytest.raises(BadInput, match="claims a tolerance of None; "):
+        recheck(tmp_path / "c.json", network, task, tolerance=1.0000004e-6)
+
+
+def test_controls_where_chance_does_what_is_asked_for() -> None:
+    network, task = one_head(W_U=[1.0, 2.0, 3.0]), QueryLabels(**alone([1.0, 2.0, -1.0, 0.0], labels=[2, 2, 1, 0]))
+    for lie in controls(network, task, np.random.default_rng(0), at_least=1):
+        assert not lie.possible

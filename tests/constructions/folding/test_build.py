@@ -451,3 +451,12 @@ def test_plans_of_inconsistent_tasks_are_refused() -> None:
     task = NextToken(tokens=[[0, 1], [1, 1], [0, 1]], labels=[0, 0, 1])
     with pytest.raises(BadInput, match="no codes tell the questions of this task apart"):
         demand(asking(task, positions=False), Settings())
+
+
+def test_words_grow_where_no_draw_fits() -> None:
+    """Few questions over vectors: at the planned size some digit is always read too often."""
+    sizes = {"examples": 35, "length": 2, "vocab": 8, "labels": 2, "dim": 2}
+    task = random_seq_to_seq(**sizes, rng=np.random.default_rng(0))
+    built = build("folding", task)
+    assert built.chosen["growth"] > 0
+    assert judge(built.network, task).certified

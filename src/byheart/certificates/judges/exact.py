@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from byheart.certificates.judges.enclosed import judge_enclosed
 from byheart.certificates.judges.radius import check_radius, stated_radius, unproved
-from byheart.certificates.verdict import Counterexample, Verdict
+from byheart.certificates.verdict import Counterexample, Verdict, downward
 from byheart.errors import BadInput, check_threads
 from byheart.networks.exact import ExactNetwork, Integers, integers
 from byheart.progress import Report
@@ -103,8 +103,9 @@ def _nearby(network: ExactNetwork, task: NextToken | SeqToSeq, verdict: Verdict,
         label = int(task.labels[first].flat[0])
         got = f"{label} at the tokens, not proved within {radius!r} of them"
         example = Counterexample(first, None if isinstance(task, NextToken) else 0, label, got)
-    proved = f"{int((~doubtful).sum()):,} of {len(doubtful):,} sequences" if undecided else "every ball"
-    near = f"and for every vector within {radius:.3g} of a token (proved, {proved})"
+    near = f"and for every vector within {downward(radius, 3)} of a token (proved, every ball)"
+    if undecided:
+        near = f"{int(doubtful.sum()):,} of {len(doubtful):,} sequences not proved within {radius!r} of their tokens"
     return replace(
         verdict,
         statement=f"{verdict.statement} So it does wherever every vector is moved by at most {radius!r}.",

@@ -14,11 +14,10 @@ and the network is not certified. Nothing is rounded on the way and nothing samp
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from decimal import ROUND_CEILING, Context
 
 import numpy as np
 
-from byheart.certificates.verdict import Answer, Counterexample, Outcome, Verdict, decide, doubling, summed_up
+from byheart.certificates.verdict import Answer, Counterexample, Outcome, Verdict, decide, doubling, summed_up, upward
 from byheart.errors import BadInput
 from byheart.networks.softmax import Inputs, SoftmaxNetwork
 from byheart.networks.softmax.balls import Ball, enclose, lower, precision, upper
@@ -94,7 +93,7 @@ def judge(
     answers, bits = decide(task.size.examples, ask, fewest=FEWEST_BITS, most=most_bits)
     note, real = "", isinstance(task, QueryTargets)
     if real and all(answer.outcome == "right" for row in answers for answer in row):
-        note = f"errors at most {_upward(max(answer.error for row in answers for answer in row), 2)}"
+        note = f"errors at most {upward(max(answer.error for row in answers for answer in row), 2)}"
     if at_least is not None:
         note = f"at least {at_least:,} asked for"
     verdict = summed_up(
@@ -113,8 +112,8 @@ def judge(
 def _check_at_least(at_least: int, task: Task) -> None:
     if not isinstance(task, NextToken | QueryLabels):
         raise BadInput("at_least is for labels, which are right or wrong; the task asks for real numbers")
-    if not 1 <= at_least <= task.size.examples:
-        raise BadInput(f"at_least is {at_least}; expected from 1 to {task.size.examples}, the number of examples")
+    if not isinstance(at_least, int) or not 1 <= at_least <= task.size.examples:
+        raise BadInput(f"at_least is {at_least!r}; expected from 1 to {task.size.examples}, the number of examples")
 
 
 def _every(at_least: int | None, task: Task) -> str:
@@ -157,7 +156,7 @@ def _statement(task: Task, tolerance: float, at_least: int | None) -> str:
     if not isinstance(task, QueryTargets):
         return f"The label's logit is the largest for {_every(at_least, task)}, as real numbers."
     every = "every example" if task.label_count == 1 else f"every example, in each of {task.label_count} coordinates"
-    return f"The network's output lies within {tolerance:g} of the target for {every}, as real numbers."
+    return f"The network's output lies within {tolerance!r} of the target for {every}, as real numbers."
 
 
 def _expected(task: Task, example: int, coordinate: int) -> int | float | str:
@@ -198,9 +197,9 @@ def _judge_divergence(
         if right or wrong:
             break
     worst = max(range(len(each)), key=lambda index: float(each[index]))
-    expected = f"a divergence of at most {tolerance:g} on average"
+    expected = f"a divergence of at most {tolerance!r} on average"
     return Verdict(
-        statement=f"The network's loss exceeds the entropy of the data by at most {tolerance:g} nats.",
+        statement=f"The network's loss exceeds the entropy of the data by at most {tolerance!r} nats.",
         method=_method(bits),
         checked=len(each),
         errors=max(1, sum(float(value) >= tolerance for value in each)) if wrong else 0,
@@ -208,19 +207,9 @@ def _judge_divergence(
         margin=min(tolerance, lower(tolerance - total)) if right else None,
         counterexample=None if right else Counterexample(worst, None, expected, f"{float(each[worst]):.6g}"),
         undecided=0 if right or wrong else len(each),
-        note=f"divergence at most {_upward(upper(total), 6)} nats",
+        note=f"divergence at most {upward(upper(total), 6)} nats",
         tolerance=tolerance,
     )
-
-
-def _upward(value: float, digits: int) -> str:
-    """An upper bound in so many digits, rounded up; what only rounding makes negative is 0.
-
-    >>> _upward(0.6476532, 6), _upward(1.234e-17, 2), _upward(-1e-20, 2)
-    ('0.647654', '1.3e-17', '0')
-    """
-    rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal_from_float(max(0.0, value))
-    return f"{float(rounded):.{digits}g}"
 
 
 def _divergence(logits: list[Ball], probabilities: list[float]) -> Ball:

@@ -4,9 +4,10 @@ The model: T(t_1…t_n) = W_Uᵀ(x_n + Σ_h W_Oʰᵀ W_Vʰᵀ Aʰ), x_s = W_E[t_
 letters: their N is our ω, their S our n, their T₀ our N.
 
 **Associations** (their Corollary 1). Draw embeddings x′, query-key products and values W_V′ at random, d_h ≤ d. The
-features F_t = [x′_n; W_V′¹A¹; …; W_V′ᴴAᴴ] ∈ R^{d + H·d_h} of N ≤ d + H·d_h contexts are independent for almost every
-draw, so Σ F_t W = target_t has a solution W. The skip connection, which adds x_n as it is, costs nothing: let M be the
-block of W that x′_n is multiplied with. With x = x′M, that is
+features F_t = [x′_n; W_V′¹A¹; …; W_V′ᴴAᴴ] ∈ R^{d + H·d_h} of N ≤ d + H·d_h contexts are, as a rule, independent for
+almost every draw (not so for contexts (t, t), where a head adds n − 1 dimensions at most), so Σ F_t W = target_t has a
+solution W. The skip connection, which adds x_n as it is, costs nothing: let M be the block of W that x′_n is multiplied
+with. With x = x′M, that is
 
     W_E = W_E′M,  W_pos = W_pos′M,  W_Q = M⁻¹W_Q′,  W_K = M⁻¹W_K′,  W_V = M⁻¹W_V′,  W_Oʰ = the block of head h,
 
@@ -49,8 +50,9 @@ of probabilities raised to 10⁻¹⁵.
 
 Three hypotheses beyond the paper's, which its count needs: contexts end in at least d different tokens (else d in the
 capacity is their number), n ≥ 2, and d_h ≤ ω + n − 2 (a head's average mixes ω token and n position vectors, with
-weights that sum to one in both: it has no more free coordinates). Checked: the rank, in floating point, and with it all
-three. Whether the answers are right the certificate says, from the saved weights.
+weights that sum to one in both: it has no more free coordinates). Contexts may be degenerate in other ways. Checked:
+the rank, in floating point, and with it all of this. Whether the answers are right the certificate says, from the saved
+weights.
 """
 
 from byheart.constructions.dana_2025.build import CONSTRUCTION

@@ -160,7 +160,7 @@ def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
     if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
         raise BadInput(f"{NAME} is about next-token tasks over token ids; the task is {task.kind}")
     n, last = task.size.length, len(np.unique(task.tokens[:, -1]))
-    enough = f"in {last}; all of H·d_h + d is had up to d = {last}"
+    enough = f"in {last}; all of H·d_h + d may be had up to d = {last}"
     return [
         one_answer(task, positions=True, what="context"),
         Hypothesis.told("at least two tokens in a context", n > 1, f"n = {n}"),
@@ -178,7 +178,7 @@ THEOREMS = (
         task=ASSOCIATIONS,
         stated={"model_dim": 4, "heads": 10},
         ours={},
-        differs="contexts have at least two tokens and end in at least d different ones",
+        differs="n ≥ 2, contexts end in at least d different tokens, d_h ≤ ω + n − 2; the rank is checked",
     ),
     Theorem(
         "Remark 2",
@@ -188,6 +188,14 @@ THEOREMS = (
         task=ASSOCIATIONS,
         stated={"model_dim": 4, "heads": 10, "query_dim": 1},
         ours={"query_dim": 1},
+        differs="as Corollary 1",
+    ),
+    Theorem(
+        "bottleneck",
+        says="no network of dimension d beats the best rank-d encoder, which reaches every π iff d ≥ ω − 1",
+        assumes="nothing",
+        limits="any network whose logits are W_U times d numbers",
+        shown_by="python benchmarks/attention.py bottleneck",
     ),
     Theorem(
         "Corollary 2",

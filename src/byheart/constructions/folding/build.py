@@ -171,6 +171,8 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
         sizes = wanted.sizes(growth)
         for failures in range(_FAILURES):
             drawn = _draw(wanted.front, asked, sizes, rng)
+            if drawn is None:  # so many draws were tried that more words are the better hope
+                break
             try:
                 words = solve(drawn.questions, sizes, rng, report)
             except Unsolvable:
@@ -179,7 +181,9 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
             network = _assemble(checked, drawn, label)
             chosen = {"growth": growth, "failures": failures, **_account(sizes, len(drawn.questions.label))}
             return Made(network, plan(wanted, growth), chosen)
-    raise RuntimeError(f"{NAME}: {_GROWTH * _FAILURES} draws were not solvable; please report this task")
+    raise RuntimeError(
+        f"{NAME}: no draw was good, with up to {1.2**_GROWTH:.1f} times the words; please report this task"
+    )
 
 
 def _account(sizes: Sizes, questions: int) -> dict[str, object]:
@@ -206,8 +210,8 @@ class _Drawn:
     own: int
 
 
-def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -> _Drawn:
-    """Codes that tell the questions apart, gates and position hash within the planned limits."""
+def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -> _Drawn | None:
+    """Codes that tell the questions apart, gates and position hash within the planned limits; None if none is found."""
     for _ in range(_DRAWS):
         codes, layers = draw_codes(front, asked.task, asked.first, sizes.dim, rng)
         hashes = _hashes(asked, codes, front.own)
@@ -229,7 +233,7 @@ def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -
             positions, shifts = placed
             questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
             return _Drawn(layers, centre, halvings, gates, positions, questions, front.own)
-    raise RuntimeError(f"{NAME}: {_DRAWS} draws of codes and gates left the planned ranges; please report this task")
+    return None
 
 
 def _common_halvings(u: Ids) -> Ids:
@@ -278,7 +282,7 @@ def _distinct(asked: Asking, u: Ids) -> Ids | None:
 THEOREMS = (
     Theorem(
         "theorem (docs/folding.md)",
-        says="K questions with C labels are answered with 2√(2·K·log₂C/λ) + O(K^(1/3) + log K) parameters, λ the load",
+        says="K questions take 2√(2·K·log₂R/λ) parameters and lower-order terms, R ≥ C the radix, λ the load",
         assumes="sequences over a finite vocabulary, distinct up to permutation; a good draw, which is checked",
         limits="one layer of uniform attention, then layers of one unit with a skip connection",
         task=SEQUENCES,
@@ -295,7 +299,7 @@ THEOREMS = (
 )
 CONSTRUCTION = Construction(
     name=NAME,
-    summary="no keys, only labels: about 2.9·√(N log₂C) parameters (ours; the smallest)",
+    summary="no keys, only labels: 2√2·√(N log₂C) parameters and lower-order terms (ours)",
     settings=Settings,
     build=build,
     covers=("next-token", "seq-to-seq"),

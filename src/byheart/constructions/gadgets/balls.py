@@ -29,12 +29,15 @@ from fractions import Fraction
 import numpy as np
 
 from byheart.constructions.gadgets.vectors import Points
+from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers
 from byheart.tasks.checks import Floats, Ids
 
 _RESOLUTION = 30
 """The radius is 2^this many units."""
 _ENTRY_BITS = 30
+_MOST_BITS = 500
+"""Of a coordinate in these units: squares have to be floats."""
 """Of the projection's weights."""
 _DIRECTION_BITS = 24
 """Of a direction's entries, without sign."""
@@ -210,6 +213,8 @@ def _projection(points: Points, radius: float, rows: Floats) -> Projection:
     along, R = X @ W.T, Fraction(radius)
     b = integers([-(int(along[:, k].min()) >> t) + math.ceil(R * points.reach(W[k])) for k in range(len(W))])
     images = (along + (b << t)) >> (shift + t)
+    if max(int(image).bit_length() for image in images.ravel()) > _MOST_BITS:
+        raise BadInput(f"radius is {radius!r}, which is too small beside the points; expected a larger one, or none")
     return Projection(W, b, shift, images.astype(np.float64), entries * (fraction * 2.0 ** (_RESOLUTION - _ENTRY_BITS)))
 
 

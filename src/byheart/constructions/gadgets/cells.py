@@ -3,9 +3,10 @@
 **Task.** K points of R^D, (r, δ)-separated, of which at most P pairs must be told apart. The network sees a point that
 may have moved by up to a radius, and answers one integer, exactly the same wherever the point went.
 
-**Cells.** q random unit vectors v_j; p_j = v_j·x/c + b_j, a number of cells of width c; the cell of x is
-(⌊p_1⌋, …, ⌊p_q⌋). For a pair at distance ≥ δ, |v·(x − x')| < c has probability at most (c/δ)·√(2D/π) (the density of
-a coordinate of a random unit vector is at most √(D/2π), D ≥ 2; a single coordinate is never closer than δ). So
+**Cells.** q random unit vectors v_j; p_j = v_j·x/c + b_j, a number of cells of width c; the cell of x is (⌊p_1⌋, …,
+⌊p_q⌋). For a pair at distance ≥ δ, |v·(x − x')| < c has probability at most (c/δ)·√(2D/π) (the density of a coordinate
+of a random unit vector is at most √(D/2π), D ≥ 3, and for D = 2 what follows holds as well; a single coordinate is
+never closer than δ). So
 
     c = δ·√(π/2D)·(2P)^(−1/q)
 

@@ -56,7 +56,8 @@ def whole_points_of(name: str, task: NextToken) -> tuple[Points, Ids]:
     found = distinct(task.vectors.reshape(N, -1))
     labels, (r, delta) = task.labels[found.first], _separated(task, n)
     # The points of one label need no code: they are what is read as 0. If there is no other, one point gets a code.
-    uncommon = np.flatnonzero(labels != np.bincount(labels).argmax())
+    different, counts = np.unique(labels, return_counts=True)
+    uncommon = np.flatnonzero(labels != different[counts.argmax()])
     points = Points(
         points=task.vectors.reshape(N, -1)[found.first],
         blocks=n,
