@@ -339,7 +339,7 @@ def test_bounds(run: Run) -> None:
     marked = [line.split()[0] for line in said.out.splitlines() if "expected: not proved for every task" in line]
     assert marked == ["folding"]
     (proved,) = [line for line in said.out.splitlines() if line.startswith("Proved: ")]
-    needed = vc.needed(1000, 2)
+    needed = vc.fewest(1000, 2, tokens=50)
     assert f"has fewer than {needed} parameters and memorizes every labelling of 1,000 inputs with 2 labels" in proved
     assert float(proved.split()[-4]) == pytest.approx(int(proved.split()[-5].strip(",")) / needed, abs=0.05)
 
@@ -406,7 +406,8 @@ def test_compare(work: Path, run: Run) -> None:
     assert "refused: mahdavi-2024 memorizes" in " ".join(said.out.split())
     assert "Smaller than interpolate: " in said.out
     rows = {line.split()[0]: line for line in said.out.splitlines() if line.strip()}
-    needed = vc.fewest(20, 4, depth=10**6)
+    tokens = len(np.unique(load(work / "t.npz").inputs))
+    needed = vc.fewest(20, 4, depth=10**6, tokens=tokens)
     assert f" {needed} ×" in rows["vardi-2022"]
     assert "×" not in rows["dana-2025"], "no ReLU network"
     assert "memorizes every labelling of 20 inputs with 4 labels" in rows["Proved:"]
