@@ -27,7 +27,7 @@ def test_two_hundred_and_ten_of_two_thousand_five_hundred() -> None:
     assert found.certified
     assert (found.checked, found.at_least) == (2500, 256)
     right = found.checked - found.errors - found.undecided
-    assert right == made.chosen["right"] >= 256
+    assert right >= made.chosen["right"] >= 256
     assert right / 2500 >= 1 / 50 + 49 / 50 * 210 / 2500
     assert not byheart.certify(made.network, task, at_least=right + 1).certified
     assert not byheart.certify(made.network, task).certified
@@ -37,7 +37,7 @@ def test_two_hundred_and_ten_of_two_thousand_five_hundred() -> None:
 @settings(max_examples=15)
 @given(data=st.data(), seed=st.integers(0, 2**32 - 1))
 def test_random_shapes(data: st.DataObject, seed: int) -> None:
-    """Every context held is right, and of the others one in C at least; in balls, not more and not fewer."""
+    """Every context held is right, and of the others one in C at least; in balls, not fewer than floats saw clearly."""
     vocab, length = data.draw(st.integers(6, 14), label="ω"), data.draw(st.integers(2, 3), label="n")
     d, H = data.draw(st.integers(2, 5), label="d"), data.draw(st.integers(1, 4), label="H")
     examples = data.draw(st.integers(min(H * d + d + vocab, vocab**2), vocab**2), label="N")
@@ -49,7 +49,7 @@ def test_random_shapes(data: st.DataObject, seed: int) -> None:
     assert made.chosen["at_least"] == promised
     found = byheart.certify(made.network, task, at_least=promised)
     assert found.certified
-    assert found.checked - found.errors - found.undecided == made.chosen["right"]
+    assert found.checked - found.errors - found.undecided >= made.chosen["right"]
 
 
 def test_with_heads_to_spare_guesses_are_better() -> None:
