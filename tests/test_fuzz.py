@@ -73,7 +73,7 @@ def test_what_is_removed_is_found(fuzz: Any, known: Any, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("count", "flips"), [(900, False), (400, True)])
+@pytest.mark.parametrize(("count", "flips"), [(500, False), (250, True)])
 def test_cases_of_every_kind(fuzz: Any, count: int, flips: bool) -> None:
     outcomes = fuzz.fuzzed(count, 2026, flips=flips, workers=2)
     assert [outcome for outcome in outcomes if outcome.found] == []

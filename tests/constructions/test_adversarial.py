@@ -172,7 +172,7 @@ def any_task(draw: st.DrawFn) -> NextToken | SeqToSeq:
 
 @pytest.mark.slow
 @given(any_task(), st.integers(0, 2**32), st.sampled_from([False, True]))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 def test_any_consistent_task_is_memorized(task: NextToken | SeqToSeq, seed: int, positions: bool) -> None:
     for name in EXACT:
         construction = CONSTRUCTIONS[name]

@@ -299,7 +299,7 @@ def test_planned_is_built_and_the_worst_case_is_worse(task: NextToken | SeqToSeq
 
 @SLOW_VECTORS
 @given(random_tasks(vectors=True), st.booleans())
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=8)
 def test_planned_is_built_from_vectors(task: NextToken | SeqToSeq, positions: bool) -> None:
     """What sizes alone plan for vectors is expected, and now and then a little less than what is built."""
     memorize(task, positions=positions)
