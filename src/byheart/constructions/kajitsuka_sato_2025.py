@@ -33,7 +33,7 @@ from dataclasses import dataclass, replace
 from byheart.constructions.construction import SequenceReading
 from byheart.constructions.gadgets import contextual, lookup
 from byheart.constructions.gadgets.sizes import Engine, Mixing
-from byheart.constructions.theorem import MANY_SEQUENCES, SEQUENCES, TOKEN_VECTORS, VECTORS, Theorem
+from byheart.constructions.theorem import SEQUENCES, TOKEN_VECTORS, VECTORS, Theorem, limited
 from byheart.tasks.theorems import of_sequences
 
 NAME = "kajitsuka-sato-2025"
@@ -91,24 +91,7 @@ THEOREMS = (
         ours={},
         differs=_DIFFERS,
     ),
-    Theorem(
-        "depth",
-        says="with depth L ≤ √N, Õ(N/L) parameters",
-        assumes=f"{_SEPARATED}; no two sequences are permutations of each other",
-        limits="depth L",
-        task=MANY_SEQUENCES,
-        stated={"depth": 31},
-        differs="shown on token ids, which are a distance of 1 apart",
-    ),
-    Theorem(
-        "bits",
-        says="with b ≤ √N bits a weight, Õ(N/b) parameters",
-        assumes=f"{_SEPARATED}; no two sequences are permutations of each other",
-        limits="b bits a weight",
-        task=MANY_SEQUENCES,
-        stated={"bits": 31},
-        differs="shown on token ids, which are a distance of 1 apart",
-    ),
+    *limited(f"{_SEPARATED}; no two sequences are permutations of each other"),
     Theorem(
         "remark on Deep Sets",
         says="the same holds with a plain sum over the tokens in place of attention",

@@ -56,6 +56,8 @@ class Theorem:
     """What is promised, where that is less than every answer: options of certify, and what was chosen for each."""
     shown_by: str = ""
     """The command that shows it, where that is not ``byheart build``."""
+    paper: str = ""
+    """Authors and year, where they are not those of the construction that shows it."""
     differs: str = ""
     """In what the network built "as stated" still differs from the paper's; empty: in nothing that we know of."""
 
@@ -70,6 +72,31 @@ class Theorem:
         """The ways in which it is built: "as stated", "ours"."""
         ways = {"as stated": self.stated, "ours": self.ours}
         return {form: settings for form, settings in ways.items() if settings is not None}
+
+
+def limited(assumes: str) -> tuple[Theorem, Theorem]:
+    """Fewer layers, or fewer bits, for more parameters: the same trade for points and for sequences."""
+    shown_on = "shown on token ids, which are a distance of 1 apart"
+    return (
+        Theorem(
+            "depth",
+            says="with depth L ≤ √N, Õ(N/L) parameters",
+            assumes=assumes,
+            limits="depth L",
+            task=MANY_SEQUENCES,
+            stated={"depth": 31},
+            differs=shown_on,
+        ),
+        Theorem(
+            "bits",
+            says="with b ≤ √N bits a weight, Õ(N/b) parameters",
+            assumes=assumes,
+            limits="b bits a weight",
+            task=MANY_SEQUENCES,
+            stated={"bits": 31},
+            differs=shown_on,
+        ),
+    )
 
 
 def flags(settings: Mapping[str, object]) -> str:

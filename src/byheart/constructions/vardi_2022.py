@@ -21,7 +21,7 @@ from byheart.constructions.construction import Construction, Made, VectorReading
 from byheart.constructions.gadgets import lookup, nearby, points
 from byheart.constructions.gadgets.points import Front
 from byheart.constructions.plan import Plan
-from byheart.constructions.theorem import MANY_SEQUENCES, POINTS, Theorem
+from byheart.constructions.theorem import POINTS, Theorem, limited
 from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.size import Size
@@ -122,7 +122,8 @@ THEOREMS = (
         differs="width 5, and the 4 numbers of a point",
     ),
     Theorem(
-        "as Kim, Moon & Yun 2025",
+        "upper bound",
+        paper="Kim, Moon & Yun 2025",
         says="right on the ball of radius ρδ/2 around every point: Õ(√N) parameters for small ρ, up to Õ(Nd²)",
         assumes=f"{_SEPARATED}; ρ < 1 (0.9 here)",
         limits="ReLU network",
@@ -130,24 +131,7 @@ THEOREMS = (
         stated={"read": "cells", "radius": 0.145},
         differs="indicators of balls by half-spaces; where fewer than d of them do, fewer parameters",
     ),
-    Theorem(
-        "depth",
-        says="with depth L ≤ √N, Õ(N/L) parameters",
-        assumes=_SEPARATED,
-        limits="depth L",
-        task=MANY_SEQUENCES,
-        stated={"depth": 31},
-        differs="shown on token ids, which are a distance of 1 apart",
-    ),
-    Theorem(
-        "bits",
-        says="with b ≤ √N bits a weight, Õ(N/b) parameters",
-        assumes=_SEPARATED,
-        limits="b bits a weight",
-        task=MANY_SEQUENCES,
-        stated={"bits": 31},
-        differs="shown on token ids, which are a distance of 1 apart",
-    ),
+    *limited(_SEPARATED),
     Theorem(
         "lower bound",
         says="Ω(√N) parameters are needed; with constants, √(2N log₂C) up to lower-order terms (ours)",
@@ -156,14 +140,16 @@ THEOREMS = (
         shown_by="byheart bounds --examples 10000 --length 1 --vocab 10000 --labels 2",
     ),
     Theorem(
-        "counting",
+        "lower bound",
+        paper="counting",
         says="whatever the network, W parameters of b bits hold at most W·b bits: W·b ≥ N log₂C",
         assumes="every labelling may be asked for",
         limits="none",
         shown_by="byheart bounds --examples 10000 --labels 2 --bits 32",
     ),
     Theorem(
-        "lower bound of Kim, Moon & Yun 2025",
+        "lower bound",
+        paper="Kim, Moon & Yun 2025",
         says="Ω((ρ² min(N, d) + 1)d + min(1/√(1 − ρ²), √d)·√N) parameters are needed within a radius of ρδ/2",
         assumes="N points, pairwise at least δ apart",
         limits="ReLU layers",

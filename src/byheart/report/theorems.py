@@ -46,7 +46,7 @@ def _forms(names: Iterable[str]) -> Iterator[tuple[Construction, Theorem, str]]:
 
 
 def _row(construction: Construction, theorem: Theorem, form: str, build: bool) -> Row:
-    paper = construction.paper or "Byheart"
+    paper = theorem.paper or construction.paper or "Byheart"
     if theorem.task is None:
         return Row(paper, theorem, form, theorem.shown_by, None)
     given = theorem.forms[form]
