@@ -22,6 +22,7 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.adam import adam_
+from byheart.lab.fused import step_for
 from byheart.lab.losses import losses, rights
 from byheart.lab.member import ANSWERS, Architecture, Member, Tensors
 from byheart.lab.orders import shuffles
@@ -29,7 +30,7 @@ from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
 
 PLACES_IN_A_BLOCK = 1 << 24  # rows of examples whose order is drawn ahead of the steps
 STEPS_IN_A_BLOCK = 512
-ROWS_MEASURED_AT_ONCE = 1 << 10  # of each member
+ROWS_MEASURED_AT_ONCE = 1 << 10  # of each member; a fused step takes four times as many
 WARM_UP_STEPS = 3  # before a graph is recorded: lazy initialization must not be in it
 
 
@@ -119,6 +120,8 @@ class Stack:
         self.losses = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
         self.rights = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
         self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
+        data = self.rows.tensors | self.constants
+        self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments))
         self.works: dict[bool, Callable[[], object]] = {}
         self.orders: dict[int, tuple[int, torch.Tensor]] = {}
 
@@ -171,26 +174,31 @@ class Stack:
         with self._on_stream():
             sums = torch.zeros(2, len(self.members), dtype=torch.float64, device=self.device)
             counts = self.measured.counts.tolist()
-            for start in range(0, max(counts), ROWS_MEASURED_AT_ONCE):
+            at_once = ROWS_MEASURED_AT_ONCE * (1 if self.fused is None else 4)
+            for start in range(0, max(counts), at_once):
                 some = [i for i, count in enumerate(counts) if count > start]
-                sums[:, some] += self._measured(some, start)
+                sums[:, some] += self._measured(some, start, at_once)
             loss, right = (sums / self.measured.counts).cpu()
         return loss, right
 
-    def _measured(self, some: list[int], start: int) -> torch.Tensor:
+    def _measured(self, some: list[int], start: int, at_once: int) -> torch.Tensor:
         """Sums of losses and of right answers over the next rows of members that have so many, float64 [2, m]."""
         counts, starts = self.measured.counts[some, None], self.measured.starts[some, None]
-        stop = min(start + ROWS_MEASURED_AT_ONCE, int(counts.max()))
+        stop = min(start + at_once, int(counts.max()))
         rows = torch.arange(start, stop, device=self.device)
-        batch = self.measured.cut(starts + torch.minimum(rows, counts - 1))
+        places = starts + torch.minimum(rows, counts - 1)
+        if self.fused is not None and self.measured is self.rows and len(some) == len(self.members):
+            each = self.fused.measure(places)
+            return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
+        batch = self.measured.cut(places)
         tensors = self._all_weights() | self.constants
         if len(some) < len(self.members):
             tensors = {name: tensor[some] if len(tensor) > 1 else tensor for name, tensor in tensors.items()}
         weights = {name: tensor for name, tensor in tensors.items() if name not in self.constants}
         constants = {name: tensors[name] for name in self.constants}
         outputs = self.architecture.outputs(weights, batch | constants)
-        each = (function(outputs, batch[ANSWERS], self.training.loss).double() for function in (losses, rights))
-        return torch.stack([torch.where(rows < counts, values, 0).sum(dim=1) for values in each])
+        each = tuple(function(outputs, batch[ANSWERS], self.training.loss) for function in (losses, rights))
+        return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
 
     def weights_of(self, index: int) -> Tensors:
         """The weights of one member as its own architecture has them, on the CPU."""
@@ -271,6 +279,11 @@ class Stack:
 
     def _do(self, measure: bool) -> None:
         """One step of all members."""
+        if self.fused is not None:
+            plan = {"places": self.places, "sizes": self.sizes, "roots": self.roots, "at": self.at}
+            self.fused.train(plan, (self.losses, self.rights))
+            self.at += 1
+            return
         batch = self.rows.cut(self.places.index_select(0, self.at)[0])
         outputs = self.architecture.outputs(self._all_weights(), batch | self.constants)
         each = losses(outputs, batch[ANSWERS], self.training.loss)
