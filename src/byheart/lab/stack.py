@@ -123,7 +123,7 @@ class Stack:
         data = self.rows.tensors | self.constants
         self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments))
         self.works: dict[bool, Callable[[], object]] = {}
-        self.orders: dict[int, tuple[int, torch.Tensor]] = {}
+        self.orders: dict[int, tuple[range, torch.Tensor]] = {}
 
     def keep(self, which: Sequence[int]) -> None:
         """Go on with these members only."""
@@ -245,16 +245,13 @@ class Stack:
         if count == self.training.batch:  # a batch is all of them, and in a sum the order does not matter
             return torch.arange(count, device=self.device).repeat(len(which), block)
         start, stop = (step * self.training.batch for step in (self.step, self.step + block))
-        parts = []
-        while start < stop:
-            epoch, inside = divmod(start, count)
-            if self.orders.get(count, (-1,))[0] != epoch:
-                seeds = [self.members[i].seed for i in which]
-                self.orders[count] = epoch, shuffles(seeds, epoch, count, self.device)
-            part = self.orders[count][1][:, inside : inside + stop - start]
-            parts.append(part)
-            start += part.shape[1]
-        return torch.cat(parts, dim=1)
+        first, last = start // count, (stop - 1) // count
+        epochs, order = self.orders.get(count, (range(0), None))
+        if order is None or first not in epochs or last not in epochs:
+            epochs = range(first, last + 1)
+            order = shuffles([self.members[i].seed for i in which], epochs, count, self.device)
+            self.orders[count] = epochs, order
+        return order[:, start - epochs.start * count : stop - epochs.start * count]
 
     def _work(self, measure: bool) -> Callable[[], object]:
         """One step, as a graph where there are graphs."""

@@ -10,15 +10,16 @@ them. :mod:`~byheart.lab.fused.ends` does the rest.
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.parts import adam, judged, product, softmax
+from byheart.lab.fused.parts import adam, judged, product, softmax, write_output
 
 
-@triton.jit(do_not_specialize=["P", "H", "n"])
+@triton.jit(do_not_specialize=["P", "H", "n", "C"])
 def heads(
-    W, positions, T, R, VD, VS, P, H, n,
+    W, positions, T, R, VD, VS, U, P, H, n, C,
     N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, UNIT: tl.constexpr,
+    HEADS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """A program has one head of one model: T [DIM, DIM], R [DIM, N], values' direction [DIM] and shift [N]."""
+    """A program has one head of one model: T [DIM, DIM], R [DIM, N], values' direction and shift; the first also U."""
     which = tl.program_id(0).to(tl.int64)
     m, h = which // H, which % H
     s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)
@@ -36,15 +37,16 @@ def heads(
     W_V = tl.load(own + DIM * DIM + DIM + 2 * H * DIM * HEAD + h * DIM + i)
     tl.store(VD + which * DIM + i, tl.sum(W_E * W_V[None, :], 1))
     tl.store(VS + which * N + s, tl.sum((p + b_E[None, :]) * W_V[None, :], 1))
+    if h == 0:
+        write_output(own, U, m, H, C, DIM, HEAD, HEADS, COLUMNS)
 
 
-@triton.jit(do_not_specialize=["P", "M", "B", "H", "C"])
+@triton.jit(do_not_specialize=["P", "M", "B", "H"])
 def directions(
-    W, queries, places, at, positions, T, R, asked, S, O, U, P, M, B, H, C,
-    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
-    UNIT: tl.constexpr, ROWS: tl.constexpr,
+    W, queries, places, at, positions, T, R, asked, S, O, P, M, B, H,
+    N: tl.constexpr, DIM: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """A program has ROWS examples of one model: directions S [H, DIM] and offsets O [H, N] of each; the first also U."""
+    """A program has ROWS examples of one model: directions S [H, DIM] and offsets O [H, N] of each."""
     m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
     r, s, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, N), tl.arange(0, DIM)
     step = tl.load(at)
@@ -63,12 +65,6 @@ def directions(
         tl.store(S + row[:, None] * DIM + i[None, :], product(a, towards), mask=(r < B)[:, None])
         places_of = tl.load(R + of_head * DIM * N + i[:, None] * N + s[None, :])
         tl.store(O + row[:, None] * N + s[None, :], product(a, places_of), mask=(r < B)[:, None])
-    if tile == 0:
-        hs, c = tl.arange(0, HEADS), tl.arange(0, COLUMNS)
-        o_at = DIM * DIM + DIM + 2 * H * DIM * HEAD + H * DIM
-        W_O = tl.load(own + o_at + hs[:, None] * DIM + i[None, :], mask=(hs < H)[:, None], other=0.0)
-        W_U = tl.load(own + o_at + H * DIM + i[:, None] * C + c[None, :], mask=(c < C)[None, :], other=0.0)
-        tl.store(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :], product(W_O, W_U))
 
 
 @triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "C"])
@@ -82,9 +78,6 @@ def examples(
     s, i, hs, c = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
     step = tl.load(at)
     of_h, of_s = (hs < H)[:, None], (s < n)[None, :]
-    value = tl.load(VD + (m * H + hs)[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
-    shift = tl.load(VS + (m * H + hs)[:, None] * N + s[None, :], mask=of_h, other=0.0)
-    out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
     b_at = DIM * DIM + DIM + 2 * H * DIM * HEAD + 2 * H * DIM + DIM * C
     b_U = tl.load(W + m * P * UNIT + b_at + c, mask=c < C, other=0.0)
     of_value = tl.zeros((HEADS, DIM), tl.float32)
@@ -97,8 +90,12 @@ def examples(
         offset = tl.load(O + row[:, None] * N + s[None, :], mask=of_h, other=0.0)
         turned = tl.trans(e)
         shares = softmax(product(direction, turned) + offset, of_s)
+        # Read anew for every example, out of the cache: there are no registers to keep them in.
+        value = tl.load(VD + (m * H + hs)[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
+        shift = tl.load(VS + (m * H + hs)[:, None] * N + s[None, :], mask=of_h, other=0.0)
         values = product(value, turned) + shift
         average = tl.sum(shares * values, 1)
+        out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
         logits = tl.sum(average[:, None] * out, 0) + b_U
         wanted = tl.load(answers + place + tl.zeros((1,), tl.int32))
         loss, right, gradient = judged(logits[None, :], wanted, c[None, :], C, B, LABELS)
@@ -172,19 +169,22 @@ def heads_back(
     size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
     base = m * P * UNIT
     v_at = base + DIM * DIM + DIM + 2 * H * DIM * HEAD + h * DIM + i
-    W_E, b_E, W_V = tl.load(W + base + square), tl.load(W + base + DIM * DIM + i), tl.load(W + v_at)
-    p = tl.load(positions + DIM + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
-    of_G = product(of_T, W_E) + product(of_R, p)
-    of_W_V = tl.sum(of_value[:, None] * W_E, 0) + tl.sum(of_shift[:, None] * (p + b_E[None, :]), 0)
-    part = m * tiles + tiles - H + h
-    tl.store(DB + part * DIM + i, tl.sum(of_shift, 0) * W_V)
     q_at = base + DIM * DIM + DIM + h * DIM * HEAD + i[:, None] * HEAD + k[None, :]
     k_at = q_at + H * DIM * HEAD
     inside = (k < HEAD)[None, :] & (i < DIM)[:, None]
+    part = m * tiles + tiles - H + h
+    W_V = tl.load(W + v_at)
+    G = product(tl.load(W + q_at, mask=inside, other=0.0), tl.trans(tl.load(W + k_at, mask=inside, other=0.0)))
+    tl.store(DE + part * DIM * DIM + square, product(tl.trans(of_T), G) + of_value[:, None] * W_V[None, :])
+    tl.store(DB + part * DIM + i, tl.sum(of_shift, 0) * W_V)
+    W_E = tl.load(W + base + square)
+    p = tl.load(positions + DIM + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
+    of_W_V = tl.sum(of_value[:, None] * W_E, 0)
+    of_W_V += tl.sum(of_shift[:, None] * (p + tl.load(W + base + DIM * DIM + i)[None, :]), 0)
+    of_G = product(of_T, W_E) + product(of_R, p)
     W_Q = tl.load(W + q_at, mask=inside, other=0.0)
-    W_K = tl.load(W + k_at, mask=inside, other=0.0)
-    of_W_E = product(tl.trans(of_T), product(W_Q, tl.trans(W_K))) + of_value[:, None] * W_V[None, :]
-    tl.store(DE + part * DIM * DIM + square, of_W_E)
-    adam(W, first, second, q_at, inside, product(of_G, W_K), size, root, beta1, beta2)
-    adam(W, first, second, k_at, inside, product(tl.trans(of_G), W_Q), size, root, beta1, beta2)
+    of_W_K = product(tl.trans(of_G), W_Q)
+    of_W_Q = product(of_G, tl.load(W + k_at, mask=inside, other=0.0))
+    adam(W, first, second, q_at, inside, of_W_Q, size, root, beta1, beta2)
+    adam(W, first, second, k_at, inside, of_W_K, size, root, beta1, beta2)
     adam(W, first, second, v_at, i < DIM, of_W_V, size, root, beta1, beta2)

@@ -57,3 +57,16 @@ def softmax(scores, inside):
     scores = tl.where(inside, scores, float("-inf"))
     raised = tl.exp(scores - tl.max(scores, 1)[:, None])
     return raised / tl.sum(raised, 1)[:, None]
+
+
+@triton.jit
+def write_output(
+    own, U, m, H, C,
+    DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """U = W_O W_U of a model, [HEADS, COLUMNS], which takes the heads' averages to logits."""
+    i, hs, c = tl.arange(0, DIM), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
+    o_at = DIM * DIM + DIM + 2 * H * DIM * HEAD + H * DIM
+    W_O = tl.load(own + o_at + hs[:, None] * DIM + i[None, :], mask=(hs < H)[:, None], other=0.0)
+    W_U = tl.load(own + o_at + H * DIM + i[:, None] * C + c[None, :], mask=(c < C)[None, :], other=0.0)
+    tl.store(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :], product(W_O, W_U))

@@ -9,15 +9,16 @@ are computed anew where they are read. :mod:`~byheart.lab.fused.ends` does the r
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.parts import adam, judged, product, softmax
+from byheart.lab.fused.parts import adam, judged, product, softmax, write_output
 
 
-@triton.jit(do_not_specialize=["P", "H", "n"])
+@triton.jit(do_not_specialize=["P", "H", "n", "C"])
 def heads(
-    W, contexts, positions, F, V, X, P, H, n, context,
+    W, contexts, positions, F, V, X, U, P, H, n, C, context,
     N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, UNIT: tl.constexpr,
+    HEADS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """A program has one head of one model: F [DIM, N], values [N]; the first one also writes the tokens x [N, DIM]."""
+    """A program has one head of one model: F [DIM, N], values [N]; the first also writes the tokens x [N, DIM], and U."""
     which = tl.program_id(0).to(tl.int64)
     m, h = which // H, which % H
     s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)
@@ -39,11 +40,12 @@ def heads(
     tl.store(V + which * N + s, tl.sum(x * W_V[None, :], 1))
     if h == 0:
         tl.store(X + m * N * DIM + cells, x)
+        write_output(own, U, m, H, C, DIM, HEAD, HEADS, COLUMNS)
 
 
 @triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "C"])
 def examples(
-    W, queries, answers, places, at, positions, F, V, asked, A, DA, DL, DE, DB, losses, rights, P, M, B, H, n, C,
+    W, queries, answers, places, at, positions, F, V, U, asked, A, DA, DL, DE, DB, losses, rights, P, M, B, H, n, C,
     N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
     UNIT: tl.constexpr, ROWS: tl.constexpr, LABELS: tl.constexpr, TRAIN: tl.constexpr,
 ):  # fmt: skip
@@ -66,20 +68,16 @@ def examples(
         values = tl.load(V + of_head * N + s)
         shares = softmax(product(a, folded), (s < n)[None, :])
         averages = tl.where(hs[None, :] == h, tl.sum(shares * values[None, :], 1)[:, None], averages)
-    o_at = DIM * DIM + DIM + 2 * H * DIM * HEAD + H * DIM
-    W_O = tl.load(own + o_at + hs[:, None] * DIM + i[None, :], mask=(hs < H)[:, None], other=0.0)
-    u_at = o_at + H * DIM
-    W_U = tl.load(own + u_at + i[:, None] * C + c[None, :], mask=(c < C)[None, :], other=0.0)
-    b_U = tl.load(own + u_at + DIM * C + c, mask=c < C, other=0.0)
-    U = product(W_O, W_U)
-    logits = product(averages, U) + b_U[None, :]
+    out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
+    b_U = tl.load(own + DIM * DIM + DIM + 2 * H * DIM * HEAD + 2 * H * DIM + DIM * C + c, mask=c < C, other=0.0)
+    logits = product(averages, out) + b_U[None, :]
     wanted = tl.load(answers + place, mask=r < B, other=0)
     loss, right, gradient = judged(logits, wanted, c[None, :], C, B, LABELS)
     tl.store(losses + m * B + r, loss, mask=r < B)
     tl.store(rights + m * B + r, right, mask=r < B)
     if TRAIN:
         gradient = tl.where((r < B)[:, None], gradient, 0.0)
-        of_averages = product(gradient, tl.trans(U))
+        of_averages = product(gradient, tl.trans(out))
         tl.store(asked + (m * B + r)[:, None] * DIM + i[None, :], a, mask=(r < B)[:, None])
         tl.store(DL + (m * B + r)[:, None] * COLUMNS + c[None, :], gradient, mask=(r < B)[:, None])
         turned = (m * HEADS + hs)[None, :] * B + r[:, None]
@@ -98,6 +96,7 @@ def examples(
             of_asked += product(of_scores, tl.trans(folded))
         of_asked = of_asked * (DIM**-0.5)
         part = m * tl.num_programs(1) + tile
+        q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
         tl.store(DE + part * DIM * DIM + i[:, None] * DIM + i[None, :], product(tl.trans(q), of_asked))
         tl.store(DB + part * DIM + i, tl.sum(of_asked, 0))
 

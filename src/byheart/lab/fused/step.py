@@ -1,23 +1,37 @@
 """The kernels put together: a training step of a stack, and the measuring of rows."""
 
-from typing import Any
-
 import torch
 import triton
 
 from byheart.lab.fused import ends, own, shared
+from byheart.lab.member import Tensors
 from byheart.lab.models.mahdavi import QueryAttention
 from byheart.lab.models.parts import sinusoids
 
 ROWS = 64
 """Examples of a tile."""
+BACK_ROWS = 32
 GROUP = 16
 """Examples with contexts of their own that a program takes one after the other."""
 SOME = 16
 """Columns of W_E that a program changes."""
 LEAST = 16
 """Of a side of a tile."""
-WARPS = {"heads": 4, "examples": 4, "heads_back": 4, "output_back": 4, "embedding_back": 4, "directions": 4, "directions_back": 4, "own_examples": 4, "own_heads": 4, "own_heads_back": 4}
+TUNED = {
+    "heads": {"num_warps": 4},
+    "examples": {"num_warps": 4},
+    "heads_back": {"num_warps": 4},
+    "own_heads": {"num_warps": 4},
+    "directions": {"num_warps": 4},
+    "own_examples": {"num_warps": 4},
+    "directions_back": {"num_warps": 4},
+    "own_heads_back": {"num_warps": 4},
+    "output_back": {"num_warps": 8},
+    "embedding_back": {"num_warps": 4},
+}
+
+
+Plan = Tensors
 
 
 class Step:
@@ -30,7 +44,7 @@ class Step:
     def __init__(
         self,
         model: QueryAttention,
-        data: dict[str, torch.Tensor],
+        data: Plan,
         state: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
         betas: tuple[float, float],
     ) -> None:
@@ -45,20 +59,22 @@ class Step:
         self.tokens = max(LEAST, triton.next_power_of_2(model.length))
         self.units = self.P // unit
         self.sides = {"N": self.tokens, "DIM": model.model_dim}
-        self.inner = {"HEAD": model.head_dim, "K": max(LEAST, triton.next_power_of_2(model.head_dim)), "UNIT": unit}
+        self.width = {"HEAD": model.head_dim, "UNIT": unit}
+        self.inner = {**self.width, "K": max(LEAST, triton.next_power_of_2(model.head_dim))}
+        self.outer = {"HEADS": self.heads, "COLUMNS": self.columns}
         self.labels = not data["answers"].is_floating_point()
-        self.buffers: dict[tuple[int, bool], dict[str, torch.Tensor]] = {}
+        self.buffers: dict[tuple[int, bool], Plan] = {}
 
-    def _room(self, rows: int, train: bool) -> dict[str, torch.Tensor]:
+    def _room(self, rows: int, train: bool) -> Plan:
         """Where kernels leave what the next ones read, for batches of so many rows."""
         if (rows, train) not in self.buffers:
             self.buffers[rows, train] = self._made(rows, train)
         return self.buffers[rows, train]
 
-    def _made(self, B: int, train: bool) -> dict[str, torch.Tensor]:
+    def _made(self, B: int, train: bool) -> Plan:
         M, H, d, N, model = self.M, self.model.heads, self.model.model_dim, self.tokens, self.model
         tiles = triton.cdiv(B, ROWS)
-        shapes = {"losses": (M, B), "rights": (M, B)}
+        shapes = {"losses": (M, B), "rights": (M, B), "U": (M, self.heads, self.columns)}
         back = {"A": (M, self.heads, B), "DL": (M, B, self.columns)}
         if model.fixed:
             shapes |= {"F": (M, H, d, N), "V": (M, H, N), "X": (M, N, d)}
@@ -67,47 +83,51 @@ class Step:
         else:
             groups = triton.cdiv(B, GROUP)
             shapes |= {"T": (M, H, d, d), "R": (M, H, d, N), "VD": (M, H, d), "VS": (M, H, N)}
-            shapes |= {"asked": (M, B, d), "S": (M, B, H, d), "O": (M, B, H, N), "U": (M, self.heads, self.columns)}
+            shapes |= {"asked": (M, B, d), "S": (M, B, H, d), "O": (M, B, H, N)}
             back |= {"DVD": (M, groups, H, d), "DVS": (M, groups, H, N)}
             back |= {"DE": (M, tiles + H, d, d), "DB": (M, tiles + H, d)}
         if train:
             shapes |= back
         return {name: self.state[0].new_empty(shape) for name, shape in shapes.items()}
 
-    def train(self, plan: dict[str, torch.Tensor], told: tuple[torch.Tensor, torch.Tensor]) -> None:
+    def train(self, plan: Plan, told: tuple[torch.Tensor, torch.Tensor]) -> None:
         """The step that ``at`` says."""
         B = plan["places"].shape[-1]
         room = self._room(B, True)
         (self._shared if self.model.fixed else self._own)(plan, room, B, train=True)
+        (self._shared_back if self.model.fixed else self._own_back)(plan, room, B)
         model, P, M, H, d = self.model, self.units, self.M, self.model.heads, self.model.model_dim
-        rates = (plan["sizes"], plan["roots"], plan["at"])
-        tiles = room["DE"].shape[1]
-        if model.fixed:
-            shared.heads_back[(M * H,)](
-                *self.state, *rates, *(room[name] for name in ("X", "F", "V", "asked", "A", "DA", "DX")),
-                P, M, B, H, model.length, **self.sides, **self.inner, HEADS=self.heads, ROWS=ROWS, **self.betas, num_warps=WARPS["heads_back"],
-        )  # fmt: skip
-        else:
-            own.directions_back[(M, triton.cdiv(B, ROWS))](
-                self.data["queries"], plan["places"], plan["at"],
-                *(room[name] for name in ("T", "R", "S", "O", "DE", "DB")), M, B, H, tiles, **self.sides, ROWS=ROWS, num_warps=WARPS["directions_back"],
-        )  # fmt: skip
-            groups = room["DVD"].shape[1]
-            names = ("asked", "S", "O", "DVD", "DVS", "DE", "DB")
-            own.heads_back[(M * H,)](
-                *self.state, *rates, self.positions, *(room[name] for name in names),
-                P, M, B, H, model.length, groups, tiles, **self.sides, **self.inner, ROWS=ROWS, **self.betas, num_warps=WARPS["own_heads_back"],
-        )  # fmt: skip
-        outer = {"DIM": d, "HEAD": model.head_dim, "HEADS": self.heads, "COLUMNS": self.columns}
         ends.output_back[(M,)](
-            *self.state, *rates, *(room[name] for name in ("A", "DL", "losses", "rights")), *told,
-            P, M, B, H, model.labels, **outer, UNIT=self.inner["UNIT"], ROWS=ROWS, **self.betas, num_warps=WARPS["output_back"],
+            *self.state, *_in(plan, "sizes roots at"), *_in(room, "A DL losses rights"), *told,
+            P, M, B, H, model.labels, DIM=d, **self.width, **self.outer, ROWS=ROWS, **self.betas,
+            **TUNED["output_back"],
         )  # fmt: skip
         contexts, stride = self._contexts()
+        passed = room["DX" if model.fixed else "DE"]
         ends.embedding_back[(M, d // SOME)](
-            *self.state, *rates, contexts, room["DE"], room["DB"], room.get("DX", room["DE"]),
-            P, M, H, model.length, tiles, stride, **self.sides, SOME=SOME, UNIT=self.inner["UNIT"],
-            SHARED=model.fixed, **self.betas, num_warps=WARPS["embedding_back"],
+            *self.state, *_in(plan, "sizes roots at"), contexts, *_in(room, "DE DB"), passed,
+            P, M, H, model.length, room["DE"].shape[1], stride, **self.sides, SOME=SOME, UNIT=self.width["UNIT"],
+            SHARED=model.fixed, **self.betas, **TUNED["embedding_back"],
+        )  # fmt: skip
+
+    def _shared_back(self, plan: Plan, room: Plan, B: int) -> None:
+        M, H = self.M, self.model.heads
+        shared.heads_back[(M * H,)](
+            *self.state, *_in(plan, "sizes roots at"), *_in(room, "X F V asked A DA DX"),
+            self.units, M, B, H, self.model.length, **self.sides, **self.inner, HEADS=self.heads, ROWS=ROWS,
+            **self.betas, **TUNED["heads_back"],
+        )  # fmt: skip
+
+    def _own_back(self, plan: Plan, room: Plan, B: int) -> None:
+        M, H, tiles, groups = self.M, self.model.heads, room["DE"].shape[1], room["DVD"].shape[1]
+        own.directions_back[(M, triton.cdiv(B, ROWS))](
+            self.data["queries"], *_in(plan, "places at"), *_in(room, "T R S O DE DB"), M, B, H, tiles,
+            **self.sides, ROWS=ROWS, **TUNED["directions_back"],
+        )  # fmt: skip
+        own.heads_back[(M * H,)](
+            *self.state, *_in(plan, "sizes roots at"), self.positions, *_in(room, "asked S O DVD DVS DE DB"),
+            self.units, M, B, H, self.model.length, groups, tiles, **self.sides, **self.inner, ROWS=BACK_ROWS,
+            **self.betas, **TUNED["own_heads_back"],
         )  # fmt: skip
 
     def measure(self, places: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -123,40 +143,39 @@ class Step:
         contexts = self.data["contexts"]
         return contexts, contexts.stride(0) if self.model.fixed and len(contexts) > 1 else 0
 
-    def _shared(self, plan: dict[str, torch.Tensor], room: dict[str, torch.Tensor], B: int, *, train: bool) -> None:
+    def _shared(self, plan: Plan, room: Plan, B: int, *, train: bool) -> None:
         model, P, M, H, flat = self.model, self.units, self.M, self.model.heads, self.state[0]
         contexts, stride = self._contexts()
         shared.heads[(M * H,)](
-            flat, contexts, self.positions, room["F"], room["V"], room["X"], P, H, model.length, stride,
-            **self.sides, **self.inner, num_warps=WARPS["heads"],
+            flat, contexts, self.positions, *_in(room, "F V X U"), P, H, model.length, model.labels, stride,
+            **self.sides, **self.inner, **self.outer, **TUNED["heads"],
         )  # fmt: skip
-        names = ("asked", "A", "DA", "DL", "DE", "DB")
-        kept = (room[name] if train else room["losses"] for name in names)
+        kept = _in(room, "asked A DA DL DE DB") if train else [room["losses"]] * 6
         shared.examples[(M, triton.cdiv(B, ROWS))](
-            flat, self.data["queries"], self.data["answers"], plan["places"], plan["at"], self.positions,
-            room["F"], room["V"], *kept, room["losses"], room["rights"],
-            P, M, B, H, model.length, model.labels, **self._outer(), ROWS=ROWS, TRAIN=train, num_warps=WARPS["examples"],
+            flat, *_in(self.data, "queries answers"), *_in(plan, "places at"), self.positions,
+            *_in(room, "F V U"), *kept, *_in(room, "losses rights"), P, M, B, H, model.length, model.labels,
+            **self.sides, **self.width, **self.outer, LABELS=self.labels, ROWS=ROWS, TRAIN=train,
+            **TUNED["examples"],
         )  # fmt: skip
 
-    def _own(self, plan: dict[str, torch.Tensor], room: dict[str, torch.Tensor], B: int, *, train: bool) -> None:
+    def _own(self, plan: Plan, room: Plan, B: int, *, train: bool) -> None:
         model, P, M, H, flat = self.model, self.units, self.M, self.model.heads, self.state[0]
-        made = [room[name] for name in ("T", "R", "VD", "VS")]
-        own.heads[(M * H,)](flat, self.positions, *made, P, H, model.length, **self.sides, **self.inner, num_warps=WARPS["own_heads"],
-        )
-        outer = self._outer()
-        own.directions[(M, triton.cdiv(B, ROWS))](
-            flat, self.data["queries"], plan["places"], plan["at"], self.positions,
-            *(room[name] for name in ("T", "R", "asked", "S", "O", "U")), P, M, B, H, model.labels,
-            **{name: value for name, value in outer.items() if name != "LABELS"}, ROWS=ROWS, num_warps=WARPS["directions"],
+        own.heads[(M * H,)](
+            flat, self.positions, *_in(room, "T R VD VS U"), P, H, model.length, model.labels,
+            **self.sides, **self.inner, **self.outer, **TUNED["own_heads"],
         )  # fmt: skip
-        names = ("A", "DL", "DVD", "DVS")
-        kept = (room[name] if train else room["losses"] for name in names)
+        own.directions[(M, triton.cdiv(B, ROWS))](
+            flat, self.data["queries"], *_in(plan, "places at"), self.positions, *_in(room, "T R asked S O"),
+            P, M, B, H, **self.sides, UNIT=self.width["UNIT"], ROWS=ROWS, **TUNED["directions"],
+        )  # fmt: skip
+        kept = _in(room, "A DL DVD DVS") if train else [room["losses"]] * 4
         own.examples[(M, triton.cdiv(B, GROUP))](
-            flat, self.data["contexts"], self.data["answers"], plan["places"], plan["at"],
-            *(room[name] for name in ("S", "O", "U", "VD", "VS")), *kept, room["losses"], room["rights"],
-            P, M, B, H, model.length, model.labels, **outer, GROUP=GROUP, TRAIN=train, num_warps=WARPS["own_examples"],
+            flat, *_in(self.data, "contexts answers"), *_in(plan, "places at"), *_in(room, "S O U VD VS"), *kept,
+            *_in(room, "losses rights"), P, M, B, H, model.length, model.labels,
+            **self.sides, **self.width, **self.outer, LABELS=self.labels, GROUP=GROUP, TRAIN=train,
+            **TUNED["own_examples"],
         )  # fmt: skip
 
-    def _outer(self) -> dict[str, Any]:
-        sides = {"HEADS": self.heads, "COLUMNS": self.columns, "LABELS": self.labels}
-        return {**self.sides, "HEAD": self.inner["HEAD"], "UNIT": self.inner["UNIT"], **sides}
+
+def _in(tensors: Plan, names: str) -> list[torch.Tensor]:
+    return [tensors[name] for name in names.split()]
