@@ -8,11 +8,14 @@ from byheart.lab.fused.parts import adam, product
 
 @triton.jit(do_not_specialize=["P", "M", "B", "H", "C"])
 def output_back(
-    W, first, second, sizes, roots, at, A, DL, losses, rights, mean_losses, mean_rights, P, M, B, H, C,
+    W, first, second, sizes, roots, at, A, DL, losses, rights, mean_losses, mean_rights, P, M, B, H, C, by_head, by_row,
     DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr, UNIT: tl.constexpr,
     ROWS: tl.constexpr, beta1: tl.constexpr, beta2: tl.constexpr,
 ):  # fmt: skip
-    """A program has one model: Adam for W_O, W_U, b_U, whose product U = W_O W_U the heads' averages A meet."""
+    """A program has one model: Adam for W_O, W_U, b_U, whose product U = W_O W_U the heads' averages A meet.
+
+    ``by_head`` and ``by_row`` say how far an average is from that of the next head, and of the next example.
+    """
     m = tl.program_id(0).to(tl.int64)
     i, hs, c = tl.arange(0, DIM), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
     of_U = tl.zeros((HEADS, COLUMNS), tl.float32)
@@ -20,7 +23,8 @@ def output_back(
     loss, right = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
     for start in range(0, B, ROWS):
         r = start + tl.arange(0, ROWS)
-        turned = tl.load(A + (m * HEADS + hs)[:, None] * B + r[None, :], mask=(r < B)[None, :], other=0.0)
+        cells = m * HEADS * B + hs[:, None] * by_head + r[None, :] * by_row
+        turned = tl.load(A + cells, mask=(hs < H)[:, None] & (r < B)[None, :], other=0.0)
         gradient = tl.load(DL + (m * B + r)[:, None] * COLUMNS + c[None, :], mask=(r < B)[:, None], other=0.0)
         of_U += product(turned, gradient)
         of_b += tl.sum(gradient, 0)

@@ -67,54 +67,65 @@ def directions(
         tl.store(O + row[:, None] * N + s[None, :], product(a, places_of), mask=(r < B)[:, None])
 
 
+@triton.jit
+def _attended(contexts, S, O, VD, VS, place, which, b, B, H, n, N: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr):
+    """Of one example: its context [N, DIM], and for all heads shares and values [HEADS, N]."""
+    s, i, hs = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, HEADS)
+    of_h = (hs < H)[:, None]
+    e = tl.load(contexts + place * n * DIM + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
+    row = (which * B + b) * H + hs
+    direction = tl.load(S + row[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
+    offset = tl.load(O + row[:, None] * N + s[None, :], mask=of_h, other=0.0)
+    shares = softmax(product(direction, tl.trans(e)) + offset, (s < n)[None, :])
+    value = tl.load(VD + (which * H + hs)[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
+    shift = tl.load(VS + (which * H + hs)[:, None] * N + s[None, :], mask=of_h, other=0.0)
+    return e, shares, product(value, tl.trans(e)) + shift
+
+
 @triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "C"])
 def examples(
-    W, contexts, answers, places, at, S, O, U, VD, VS, A, DL, DVD, DVS, losses, rights, P, M, B, H, n, C,
+    W, contexts, answers, places, at, S, O, U, VD, VS, A, losses, rights, DA, DL, DVD, DVS, P, M, B, H, n, C,
     N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
     UNIT: tl.constexpr, GROUP: tl.constexpr, LABELS: tl.constexpr, TRAIN: tl.constexpr,
 ):  # fmt: skip
-    """A program has GROUP examples of one model, one after the other, each with all heads."""
+    """A program has GROUP examples of one model: one after the other to their averages, all at once to the loss, and
+    with TRAIN one after the other back, for which shares and values are computed again.
+    """
     m, group = tl.program_id(0).to(tl.int64), tl.program_id(1)
     s, i, hs, c = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
-    step = tl.load(at)
-    of_h, of_s = (hs < H)[:, None], (s < n)[None, :]
+    r, own_places = group * GROUP + tl.arange(0, GROUP), places + (tl.load(at) * M + m) * B
+    for b in range(group * GROUP, tl.minimum(group * GROUP + GROUP, B)):
+        _, shares, values = _attended(contexts, S, O, VD, VS, tl.load(own_places + b), m, b, B, H, n, N, DIM, HEADS)
+        tl.store(A + (m * B + b) * HEADS + hs, tl.sum(shares * values, 1))
+    tl.debug_barrier()  # all of A is written before it is read as a whole
+    rows, inside = (m * B + r)[:, None], (r < B)[:, None]
+    averages = tl.load(A + rows * HEADS + hs[None, :], mask=inside, other=0.0)
+    out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
     b_at = DIM * DIM + DIM + 2 * H * DIM * HEAD + 2 * H * DIM + DIM * C
     b_U = tl.load(W + m * P * UNIT + b_at + c, mask=c < C, other=0.0)
-    of_value = tl.zeros((HEADS, DIM), tl.float32)
-    of_shift = tl.zeros((HEADS, N), tl.float32)
-    for b in range(group * GROUP, tl.minimum(group * GROUP + GROUP, B)):
-        place = tl.load(places + (step * M + m) * B + b)
-        e = tl.load(contexts + place * n * DIM + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
-        row = (m * B + b) * H + hs
-        direction = tl.load(S + row[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
-        offset = tl.load(O + row[:, None] * N + s[None, :], mask=of_h, other=0.0)
-        turned = tl.trans(e)
-        shares = softmax(product(direction, turned) + offset, of_s)
-        # Read anew for every example, out of the cache: there are no registers to keep them in.
-        value = tl.load(VD + (m * H + hs)[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
-        shift = tl.load(VS + (m * H + hs)[:, None] * N + s[None, :], mask=of_h, other=0.0)
-        values = product(value, turned) + shift
-        average = tl.sum(shares * values, 1)
-        out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
-        logits = tl.sum(average[:, None] * out, 0) + b_U
-        wanted = tl.load(answers + place + tl.zeros((1,), tl.int32))
-        loss, right, gradient = judged(logits[None, :], wanted, c[None, :], C, B, LABELS)
-        one = (m * B + b) + tl.arange(0, 1)
-        tl.store(losses + one, loss)
-        tl.store(rights + one, right)
-        if TRAIN:
-            tl.store(DL + (m * B + b) * COLUMNS + c[None, :], gradient)
-            tl.store(A + (m * HEADS + hs) * B + b, average)
-            passed = tl.sum(out * gradient, 1)[:, None] * shares
-            of_scores = passed * (values - average[:, None])
-            tl.store(S + row[:, None] * DIM + i[None, :], product(of_scores, e), mask=of_h)
-            tl.store(O + row[:, None] * N + s[None, :], of_scores, mask=of_h)
+    logits = product(averages, out) + b_U[None, :]
+    wanted = tl.load(answers + tl.load(own_places + r, mask=r < B, other=0), mask=r < B, other=0)
+    loss, right, gradient = judged(logits, wanted, c[None, :], C, B, LABELS)
+    tl.store(losses + m * B + r, loss, mask=r < B)
+    tl.store(rights + m * B + r, right, mask=r < B)
+    if TRAIN:
+        tl.store(DL + rows * COLUMNS + c[None, :], gradient, mask=inside)
+        tl.store(DA + rows * HEADS + hs[None, :], product(gradient, tl.trans(out)), mask=inside)
+        tl.debug_barrier()
+        of_value = tl.zeros((HEADS, DIM), tl.float32)
+        of_shift = tl.zeros((HEADS, N), tl.float32)
+        for b in range(group * GROUP, tl.minimum(group * GROUP + GROUP, B)):
+            e, shares, values = _attended(contexts, S, O, VD, VS, tl.load(own_places + b), m, b, B, H, n, N, DIM, HEADS)
+            passed = tl.load(DA + (m * B + b) * HEADS + hs)[:, None] * shares
+            of_scores = passed * (values - tl.load(A + (m * B + b) * HEADS + hs)[:, None])
+            row = (m * B + b) * H + hs
+            tl.store(S + row[:, None] * DIM + i[None, :], product(of_scores, e), mask=(hs < H)[:, None])
+            tl.store(O + row[:, None] * N + s[None, :], of_scores, mask=(hs < H)[:, None])
             of_value += product(passed, e)
             of_shift += passed
-    if TRAIN:
         part = (m * tl.num_programs(1) + group) * H + hs
-        tl.store(DVD + part[:, None] * DIM + i[None, :], of_value, mask=of_h)
-        tl.store(DVS + part[:, None] * N + s[None, :], of_shift, mask=of_h)
+        tl.store(DVD + part[:, None] * DIM + i[None, :], of_value, mask=(hs < H)[:, None])
+        tl.store(DVS + part[:, None] * N + s[None, :], of_shift, mask=(hs < H)[:, None])
 
 
 @triton.jit(do_not_specialize=["M", "B", "H", "tiles"])

@@ -45,7 +45,7 @@ def heads(
 
 @triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "C"])
 def examples(
-    W, queries, answers, places, at, positions, F, V, U, asked, A, DA, DL, DE, DB, losses, rights, P, M, B, H, n, C,
+    W, queries, answers, places, at, positions, F, V, U, A, losses, rights, DA, DL, DE, DB, asked, P, M, B, H, n, C,
     N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
     UNIT: tl.constexpr, ROWS: tl.constexpr, LABELS: tl.constexpr, TRAIN: tl.constexpr,
 ):  # fmt: skip
@@ -60,14 +60,17 @@ def examples(
     shift = tl.load(own + DIM * DIM + i) + tl.load(positions + i)
     q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
     a = (product(q, W_E) + shift[None, :]) * (DIM**-0.5)
-    averages = tl.zeros((ROWS, HEADS), tl.float32)
     cells = i[:, None] * N + s[None, :]
+    column = m * HEADS * B + r
     for h in range(H):
         of_head = m * H + h
         folded = tl.load(F + of_head * DIM * N + cells)
         values = tl.load(V + of_head * N + s)
         shares = softmax(product(a, folded), (s < n)[None, :])
-        averages = tl.where(hs[None, :] == h, tl.sum(shares * values[None, :], 1)[:, None], averages)
+        tl.store(A + column + h * B, tl.sum(shares * values[None, :], 1), mask=r < B)
+    tl.debug_barrier()  # all of A is written before it is read as a whole
+    turned, inside = column[:, None] + hs[None, :] * B, (r < B)[:, None]
+    averages = tl.load(A + turned, mask=inside & (hs < H)[None, :], other=0.0)
     out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
     b_U = tl.load(own + DIM * DIM + DIM + 2 * H * DIM * HEAD + 2 * H * DIM + DIM * C + c, mask=c < C, other=0.0)
     logits = product(averages, out) + b_U[None, :]
@@ -76,27 +79,24 @@ def examples(
     tl.store(losses + m * B + r, loss, mask=r < B)
     tl.store(rights + m * B + r, right, mask=r < B)
     if TRAIN:
-        gradient = tl.where((r < B)[:, None], gradient, 0.0)
-        of_averages = product(gradient, tl.trans(out))
-        tl.store(asked + (m * B + r)[:, None] * DIM + i[None, :], a, mask=(r < B)[:, None])
-        tl.store(DL + (m * B + r)[:, None] * COLUMNS + c[None, :], gradient, mask=(r < B)[:, None])
-        turned = (m * HEADS + hs)[None, :] * B + r[:, None]
-        tl.store(A + turned, averages, mask=(r < B)[:, None])
-        tl.store(DA + turned, of_averages, mask=(r < B)[:, None])
+        gradient = tl.where(inside, gradient, 0.0)
+        tl.store(DL + (m * B + r)[:, None] * COLUMNS + c[None, :], gradient, mask=inside)
+        tl.store(DA + turned, product(gradient, tl.trans(out)), mask=inside)
+        tl.store(asked + (m * B + r)[:, None] * DIM + i[None, :], a, mask=inside)
+        tl.debug_barrier()
         of_asked = tl.zeros((ROWS, DIM), tl.float32)
         for h in range(H):
             of_head = m * H + h
             folded = tl.load(F + of_head * DIM * N + cells)
             values = tl.load(V + of_head * N + s)
+            average = tl.load(A + column + h * B, mask=r < B, other=0.0)
+            passed = tl.load(DA + column + h * B, mask=r < B, other=0.0)
             shares = softmax(product(a, folded), (s < n)[None, :])
-            mine = (hs == h)[None, :]
-            average = tl.sum(tl.where(mine, averages, 0.0), 1)
-            passed = tl.sum(tl.where(mine, of_averages, 0.0), 1)
             of_scores = shares * passed[:, None] * (values[None, :] - average[:, None])
             of_asked += product(of_scores, tl.trans(folded))
         of_asked = of_asked * (DIM**-0.5)
         part = m * tl.num_programs(1) + tile
-        q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
+        q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=inside, other=0.0)
         tl.store(DE + part * DIM * DIM + i[:, None] * DIM + i[None, :], product(tl.trans(q), of_asked))
         tl.store(DB + part * DIM + i, tl.sum(of_asked, 0))
 
@@ -114,15 +114,16 @@ def heads_back(
     folded = tl.load(F + which * DIM * N + i[:, None] * N + s[None, :])
     values = tl.load(V + which * N + s)
     of_folded = tl.zeros((DIM, N), tl.float32)
-    of_values = tl.zeros((N,), tl.float32)
+    of_values = tl.zeros((ROWS, N), tl.float32)
     for start in range(0, B, ROWS):
         r = start + tl.arange(0, ROWS)
         a = tl.load(asked + (m * B + r)[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
         average = tl.load(A + (m * HEADS + h) * B + r, mask=r < B, other=0.0)
         passed = tl.load(DA + (m * HEADS + h) * B + r, mask=r < B, other=0.0)
         shares = softmax(product(a, folded), (s < n)[None, :]) * passed[:, None]
-        of_values += tl.sum(shares, 0)
+        of_values += shares
         of_folded += product(tl.trans(a), shares * (values[None, :] - average[:, None]))
+    of_values = tl.sum(of_values, 0)
     step = tl.load(at)
     size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
     base = m * P * UNIT

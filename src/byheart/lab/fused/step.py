@@ -11,6 +11,7 @@ from byheart.lab.models.parts import sinusoids
 ROWS = 64
 """Examples of a tile."""
 BACK_ROWS = 32
+EXAMPLES = 64
 GROUP = 16
 """Examples with contexts of their own that a program takes one after the other."""
 SOME = 16
@@ -73,12 +74,13 @@ class Step:
 
     def _made(self, B: int, train: bool) -> Plan:
         M, H, d, N, model = self.M, self.model.heads, self.model.model_dim, self.tokens, self.model
-        tiles = triton.cdiv(B, ROWS)
+        tiles = triton.cdiv(B, EXAMPLES if model.fixed else ROWS)
         shapes = {"losses": (M, B), "rights": (M, B), "U": (M, self.heads, self.columns)}
-        back = {"A": (M, self.heads, B), "DL": (M, B, self.columns)}
+        shapes |= {"A": (M, self.heads, B)}
+        back = {"DA": (M, self.heads, B), "DL": (M, B, self.columns)}
         if model.fixed:
             shapes |= {"F": (M, H, d, N), "V": (M, H, N), "X": (M, N, d)}
-            back |= {"asked": (M, B, d), "DA": (M, self.heads, B), "DX": (M, H, N, d)}
+            back |= {"asked": (M, B, d), "DX": (M, H, N, d)}
             back |= {"DE": (M, tiles, d, d), "DB": (M, tiles, d)}
         else:
             groups = triton.cdiv(B, GROUP)
@@ -99,7 +101,7 @@ class Step:
         model, P, M, H, d = self.model, self.units, self.M, self.model.heads, self.model.model_dim
         ends.output_back[(M,)](
             *self.state, *_in(plan, "sizes roots at"), *_in(room, "A DL losses rights"), *told,
-            P, M, B, H, model.labels, DIM=d, **self.width, **self.outer, ROWS=ROWS, **self.betas,
+            P, M, B, H, model.labels, *((B, 1) if model.fixed else (1, self.heads)), DIM=d, **self.width, **self.outer, ROWS=ROWS, **self.betas,
             **TUNED["output_back"],
         )  # fmt: skip
         contexts, stride = self._contexts()
@@ -150,11 +152,11 @@ class Step:
             flat, contexts, self.positions, *_in(room, "F V X U"), P, H, model.length, model.labels, stride,
             **self.sides, **self.inner, **self.outer, **TUNED["heads"],
         )  # fmt: skip
-        kept = _in(room, "asked A DA DL DE DB") if train else [room["losses"]] * 6
-        shared.examples[(M, triton.cdiv(B, ROWS))](
+        kept = _in(room, "DA DL DE DB asked") if train else [room["losses"]] * 5
+        shared.examples[(M, triton.cdiv(B, EXAMPLES))](
             flat, *_in(self.data, "queries answers"), *_in(plan, "places at"), self.positions,
-            *_in(room, "F V U"), *kept, *_in(room, "losses rights"), P, M, B, H, model.length, model.labels,
-            **self.sides, **self.width, **self.outer, LABELS=self.labels, ROWS=ROWS, TRAIN=train,
+            *_in(room, "F V U A losses rights"), *kept, P, M, B, H, model.length, model.labels,
+            **self.sides, **self.width, **self.outer, LABELS=self.labels, ROWS=EXAMPLES, TRAIN=train,
             **TUNED["examples"],
         )  # fmt: skip
 
@@ -168,10 +170,10 @@ class Step:
             flat, self.data["queries"], *_in(plan, "places at"), self.positions, *_in(room, "T R asked S O"),
             P, M, B, H, **self.sides, UNIT=self.width["UNIT"], ROWS=ROWS, **TUNED["directions"],
         )  # fmt: skip
-        kept = _in(room, "A DL DVD DVS") if train else [room["losses"]] * 4
+        kept = _in(room, "DA DL DVD DVS") if train else [room["losses"]] * 4
         own.examples[(M, triton.cdiv(B, GROUP))](
-            flat, *_in(self.data, "contexts answers"), *_in(plan, "places at"), *_in(room, "S O U VD VS"), *kept,
-            *_in(room, "losses rights"), P, M, B, H, model.length, model.labels,
+            flat, *_in(self.data, "contexts answers"), *_in(plan, "places at"), *_in(room, "S O U VD VS A losses rights"),
+            *kept, P, M, B, H, model.length, model.labels,
             **self.sides, **self.width, **self.outer, LABELS=self.labels, GROUP=GROUP, TRAIN=train,
             **TUNED["own_examples"],
         )  # fmt: skip
