@@ -31,6 +31,7 @@ from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
 
 PLACES_IN_A_BLOCK = 1 << 24  # rows of examples whose order is drawn ahead of the steps
 STEPS_IN_A_BLOCK = 512
+LOOK_AHEAD = True  # on a GPU: while a block of steps is done, the next is written
 ROWS_MEASURED_AT_ONCE = 1 << 10  # of each member; a fused step takes four times as many
 WARM_UP_STEPS = 3  # before a graph is recorded: lazy initialization must not be in it
 
@@ -115,7 +116,7 @@ class Stack:
         self.weights = {name: view.requires_grad_() for name, view in self._views(self.flat).items()}
         self.gradients = torch.empty_like(self.flat)
         self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * B)))
-        self.blocks = 2 if self.device.type == "cuda" else 1  # while one is done, the next is written
+        self.blocks = 2 if self.device.type == "cuda" and LOOK_AHEAD else 1
         steps = self.blocks * self.block
         self.places = torch.zeros(steps, M, B, dtype=torch.int64, device=self.device)
         self.sizes = torch.zeros(steps, M, 1, dtype=self.dtype, device=self.device)
@@ -128,6 +129,14 @@ class Stack:
         self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments))
         self.works: dict[bool, Callable[[], object]] = {}
         self.orders: dict[int, tuple[range, torch.Tensor]] = {}
+        self.alike = {count: self._with(count) for count in {member.count for member in self.members}}
+
+    def _with(self, count: int) -> tuple[list[int], torch.Tensor]:
+        """Seeds and places of the members with so many examples; on the device once, as indices that a step sends there
+        would wait for all that it is doing.
+        """
+        which = [i for i, member in enumerate(self.members) if member.count == count]
+        return [self.members[i].seed for i in which], torch.tensor(which, device=self.device)
 
     def keep(self, which: Sequence[int]) -> None:
         """Go on with these members only."""
@@ -246,21 +255,20 @@ class Stack:
         self.sizes[here, :, 0] = _sent(sizes, self.device, self.dtype)
         roots = root_corrections(steps, self.training.betas[1])
         self.roots[here, 0, 0] = _sent(roots, self.device, self.dtype)
-        for count in {member.count for member in self.members}:
-            members = [i for i, member in enumerate(self.members) if member.count == count]
-            places = self._stream(count, members, which) + self.rows.starts[members, None]
-            self.places[here, members] = places.view(len(members), len(steps), -1).transpose(0, 1)
+        for count, (seeds, index) in self.alike.items():
+            places = self._stream(count, seeds, which) + self.rows.starts.index_select(0, index)[:, None]
+            self.places[here].index_copy_(1, index, places.view(len(seeds), len(steps), -1).transpose(0, 1))
 
-    def _stream(self, count: int, members: list[int], steps: range) -> torch.Tensor:
+    def _stream(self, count: int, seeds: list[int], steps: range) -> torch.Tensor:
         """The examples that these steps take of members that have N of them, int64 [m, steps · B]: epoch after epoch."""
         if count == self.training.batch:  # a batch is all of them, and in a sum the order does not matter
-            return torch.arange(count, device=self.device).repeat(len(members), len(steps))
+            return torch.arange(count, device=self.device).repeat(len(seeds), len(steps))
         start, stop = (step * self.training.batch for step in (steps.start, steps.stop))
         first, last = start // count, (stop - 1) // count
         epochs, order = self.orders.get(count, (range(0), None))
         if order is None or first not in epochs or last not in epochs:
             epochs = range(first, last + 1)
-            order = shuffles([self.members[i].seed for i in members], epochs, count, self.device)
+            order = shuffles(seeds, epochs, count, self.device)
             self.orders[count] = epochs, order
         return order[:, start - epochs.start * count : stop - epochs.start * count]
 
