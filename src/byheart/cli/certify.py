@@ -160,9 +160,8 @@ class CertifyCommand:
             example = f"; {lie.verdict.counterexample}" if lie.verdict.counterexample and not self.count else ""
             console().print(f"control, {lie.name}: {words[lie.found]} ({_escaped(lie.detail + example)})")
         if self.named is not None:
-            console().print(
-                f"wrote {self.named}: {certificate.checked - certificate.right:,} answers", style="dim", markup=False
-            )
+            others = f"{certificate.checked - certificate.right:,} of {certificate.checked:,} answers"
+            console().print(f"wrote {self.named}: {others}", style="dim", markup=False)
         console().print(self._last_line(path, kept), style="dim", markup=False)
 
     def _last_line(self, path: Path, kept: bool) -> str:
