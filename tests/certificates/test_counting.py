@@ -21,6 +21,8 @@ from byheart.errors import BadInput
 from byheart.networks import load
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
 from byheart.networks.softmax import SoftmaxNetwork
+from byheart.networks.transformer.network import from_arrays
+from byheart.networks.transformer.spec import Spec
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq
 
 from ..networks.softmax.small import drawn, one_head
@@ -79,6 +81,18 @@ def test_positions_are_counted_one_by_one() -> None:
     assert found.count.named_wrong == "3-4"
     assert found.others == ["wrong: 3–4 (answer i: position i mod 2 of example i // 2)"]
     assert "exactly 4 of 6 positions of the task" in found.statement
+
+
+def test_equal_questions_are_one() -> None:
+    """Examples 0 and 1 end alike, in the one token that the network sees: questions are not examples, which is said."""
+    task = NextToken(tokens=[[0, 1], [2, 1], [0, 2]], labels=[1, 1, 2], label_count=3, vocab=3)
+    one, spec = np.eye(3, dtype=np.float32), Spec(3, 3, 1, 3, "float32", (0, 1, 2), (0, 1, 2), ())
+    tensors = {"embedding.W_E": one, "unembedding.W_U": one, "unembedding.b_U": np.zeros(3, np.float32)}
+    network = from_arrays(spec, tensors)
+    assert certify(network, task, count=True).checked == 2
+    found = certify(network, task.with_labels([1, 1, 0]), count=True)
+    assert (found.certified, found.right, found.stands_for) == (True, 1, 3)
+    assert found.others == ["wrong: 1 (questions, in the order in which they are first asked)"]
 
 
 def test_what_is_undecided_is_neither() -> None:

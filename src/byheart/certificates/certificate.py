@@ -111,15 +111,20 @@ class Certificate:
     def others(self) -> list[str]:
         """The answers that are not known to be right, in a line or two, as far as lines go: of a count, their names."""
         if self.count is not None:
-            each = self.checked // max(1, self.examples)
-            several = f" (answer i: position i mod {each} of example i // {each})"
             named = {"wrong": self.count.named_wrong, "undecided": self.count.named_undecided}
-            shown = {name: at_a_glance(names) for name, names in named.items() if names}
-            return [f"{name}: {names}{several * (self.checked > self.examples)}" for name, names in shown.items()]
+            return [f"{name}: {at_a_glance(names)}{self._numbering}" for name, names in named.items() if names]
         if self.counterexample is None:
             return []
         which = "wrong" if not self.undecided else "undecided" if not self.errors else "other"
         return [f"first {which} answer: {self.counterexample}"]
+
+    @property
+    def _numbering(self) -> str:
+        """How answers are numbered, where answer i is not the one to example i."""
+        each = self.checked // max(1, self.examples)
+        if each > 1:
+            return f" (answer i: position i mod {each} of example i // {each})"
+        return " (questions, in the order in which they are first asked)" * ((self.stands_for or 0) > self.examples)
 
     def __repr__(self) -> str:
         return f"<Certificate: {self.what}{'certified' if self.certified else 'NOT certified'}: {self.summary}>"
