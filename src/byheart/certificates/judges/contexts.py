@@ -57,6 +57,7 @@ def compared(
     """
     question = contexts.asked[places]
     right = (answers.labels == contexts.labels[question]) & (answers.margins > 0)  # of nan, nothing is true
+    assert len(np.unique(question)) == len(contexts), "every question is asked somewhere"
     codes = np.full(len(contexts), RIGHT, np.uint8)
     if doubtful is not None:
         codes[question[doubtful]] = UNDECIDED
