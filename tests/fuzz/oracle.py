@@ -209,6 +209,11 @@ def _feed_forward(layer: Any, W: dict[str, Array], x: Array) -> Array:
 
 
 def stated(said: str) -> int:
-    """Answers of which a verdict says itself that they differ from the file."""
-    found = re.search(r"([\d,]+) answers? differs? from", said)
-    return int(found[1].replace(",", "")) if found else 0
+    """Answers of which a verdict says itself that they differ from the file, or counts them as wrong.
+
+    Of equal questions that are asked once, one that is wrong stands for any number of answers.
+    """
+    counted = re.search(r"([\d,]+) wrong, 0 undecided", said)
+    found = counted or re.search(r"([\d,]+) answers? differs? from", said)
+    number = int(found[1].replace(",", "")) if found else 0
+    return 1 << 62 if counted and number and "(asked in " in said else number

@@ -57,6 +57,7 @@ def _network(name: str, folder: Path, questions: list[Path]) -> Seed:
     asked = (["--task"] if questions[0].suffix in (".npz", ".jsonl") else []) + [path.name for path in questions]
     task, certify = asked[0] == "--task", ("certify", "net", *asked)
     commands: list[Command] = [certify, (*certify, "--json"), (*certify, "--recheck"), (*certify, "-o", "own.json")]
+    commands += [(*certify, "--count", "-o", "own.json"), (*certify, "--count", "--recheck")]
     commands += [(*certify, "--controls", "--json"), ("show", "net"), ("show", "net", "--json")]
     if (folder / "tokenizer.json").exists():
         commands += [("recite", "net", "--tokens", "30"), ("recite", "net", "--all-to", "own")]
