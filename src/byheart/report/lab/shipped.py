@@ -1,7 +1,8 @@
 """The results that come with Byheart as pages: one for each experiment, and one for each paper, with all of it.
 
 A paper's page holds what no single experiment shows: of Dana's, all published points against ours; of Mahdavi's, the
-blocks of labels and of targets, each side by side.
+blocks of labels and of targets, each in the arrangement of the paper's study: a column for heads, context and d_h each,
+a row for random contexts and one for a fixed one. What is not there yet keeps its place, and says so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +13,10 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab import results
+from byheart.lab.blocks import AXES, axis_of
+from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
-from byheart.report.lab.mahdavi import draw_blocks
+from byheart.report.lab.mahdavi import Panel, draw_blocks
 from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of
 from byheart.report.lab.record import draw_record, gap_cells, record, shipped, summary
 from byheart.report.lab.series import Rows, values
@@ -88,20 +91,56 @@ def _dana(name: str) -> Shown:
 
 
 def _mahdavi(name: str) -> Shown:
-    found = {each: results.table(each) for each in results.names() if each.startswith(name) and "-short" not in each}
-    drawings, tables, findings = [], [], []
+    """Every block of the paper in its place, those too of which nothing is there yet, and the saturated heads."""
+    blocks = {each: _rows(each) for each in sorted(MAHDAVI_2024, key=_place)}
+    drawings, tables, findings = [], [], [_how_much(blocks)]
     for kind, answers in (("classification", "labels"), ("regression", "targets")):
-        blocks = [rows for each, rows in found.items() if each.startswith(f"{name}-{kind}")]
-        if blocks:
-            caption = f"Memorizing {answers}: what the heads, the context and the heads' dimension bring."
-            drawings.append(Drawing(kind, caption, partial(draw_blocks, blocks)))
-    for each, rows in found.items():
+        panels = [_panel(each, rows) for each, rows in blocks.items() if each.startswith(f"{name}-{kind}-")]
+        caption = f"Memorizing {answers}: what the heads, the context and the heads' dimension bring."
+        drawings.append(Drawing(kind, caption, partial(draw_blocks, kind.capitalize(), panels)))
+    for each, rows in blocks.items():
         block = each.removeprefix(f"{name}-")
         findings += [f"{block}: {finding}" for finding in findings_of(each, rows)]
         tables += [Table(f"{block}: {table.title}", table.rows) for table in tables_of(each, rows)[:1]]
-        if block == "saturation":
-            drawings += figures_of(each, rows)
-    return Shown(name, _lead("mahdavi", findings), drawings, tables, _about(sum(map(len, found.values()))))
+    drawings += figures_of(f"{name}-saturation", blocks[f"{name}-saturation"])
+    there = [{"experiment": each, **presence_cells(each)} for each in blocks]
+    tables.append(Table("How much of each experiment comes with Byheart", there))
+    return Shown(name, _lead("mahdavi", findings), drawings, tables, _about(sum(map(len, blocks.values()))))
+
+
+def _place(name: str) -> tuple[int, ...]:
+    """Where an experiment stands in the paper's study: labels first, then by what is swept, random contexts first."""
+    orders = (("classification", "regression", "saturation"), ("heads", "context", "head-dim"), ("random", "fixed"))
+    words = f"{name}-"
+    return tuple(next((k for k, word in enumerate(order) if f"-{word}-" in words), 0) for order in orders)
+
+
+def _rows(name: str) -> Rows:
+    return results.table(name) if name in results.names() else []
+
+
+def _panel(name: str, rows: Rows) -> Panel:
+    """Where the block stands follows from what is planned."""
+    planned = [vars(config) for config in MAHDAVI_2024[name]("paper").configs]
+    return Panel(planned[0]["context"], axis_of(planned) or AXES[0], rows, results.presence(name))
+
+
+def presence_cells(name: str) -> dict[str, Any]:
+    """A row about how much of an experiment is there."""
+    there = results.presence(name)
+    state = "whole" if there.models == there.planned else "partial" if there.models else "none"
+    seeds = {"seeds": there.seeds, "seeds_planned": there.planned_seeds}
+    return {"models": there.models, "planned": there.planned, **seeds, "shipped": state}
+
+
+def _how_much(blocks: Mapping[str, Rows]) -> str:
+    """How many of the paper's models are there, in a sentence."""
+    there = [results.presence(each) for each in blocks]
+    models, planned = sum(each.models for each in there), sum(each.planned for each in there)
+    missing = [each.removeprefix("mahdavi-2024-") for each, rows in blocks.items() if not rows]
+    return f"{models:,} of the paper's {planned:,} models are here" + (
+        f"; nothing yet of {', '.join(missing)}." if missing else "."
+    )
 
 
 def _about(models: int) -> dict[str, Any]:
