@@ -9,7 +9,7 @@ import numpy as np
 
 from byheart.bounds import mahdavi_2024
 from byheart.errors import BadInput
-from byheart.lab.blocks import AXES
+from byheart.lab.blocks import AXES, axis_of
 from byheart.lab.results import Presence
 from byheart.report.lab.series import (
     MEASURED,
@@ -48,12 +48,21 @@ def draw_mahdavi(rows: Rows, path: Path, along: str) -> None:
 
 @dataclass(frozen=True)
 class Panel:
-    """A block's place in the paper's figures, with its results, if there are some, and how many of those planned."""
+    """A block of the paper's figures: the configs that are planned, the results that there are, and how many."""
 
-    context: str
-    along: str
+    planned: Rows
     rows: Rows
     presence: Presence
+
+    @property
+    def along(self) -> str:
+        """What varies in it."""
+        return axis_of(self.planned) or AXES[0]
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its row and its column."""
+        return one(self.planned, "context"), self.along
 
 
 def draw_blocks(kind: str, blocks: Sequence[Panel], path: Path) -> None:
@@ -61,7 +70,7 @@ def draw_blocks(kind: str, blocks: Sequence[Panel], path: Path) -> None:
 
     A block without results has its panel too, which says so; one that is not whole says how much of it is there.
     """
-    places = {(panel.context, panel.along): panel for panel in blocks}
+    places = {panel.place: panel for panel in blocks}
     contexts = [context for context in CONTEXTS if any(context == place[0] for place in places)]
     axes_there = [along for along in AXES if any(along == place[1] for place in places)]
     grid = [(context, along) for context in contexts for along in axes_there]
@@ -81,7 +90,7 @@ def _draw_panel(axes: Any, panel: Panel) -> list[Entry]:
     """A block, or an empty panel with the axis that it will have."""
     if panel.rows:
         return _draw_block(axes, panel.rows, panel.along, more=f"\n{panel.presence}")
-    label(axes, NAMES[panel.along], "", f"{CONTEXTS[panel.context]}\n{panel.presence}")
+    label(axes, NAMES[panel.along], "", f"{_title(panel.planned)}\n{panel.presence}")
     axes.set(xticks=[], yticks=[])
     axes.text(0.5, 0.5, "no results yet", transform=axes.transAxes, ha="center", va="center", color=QUIET)
     return []
@@ -115,10 +124,15 @@ def _draw_block(axes: Any, rows: Rows, along: str, kind: str = "", more: str = "
         axes.axvline(one(rows, "length"), color=QUIET, **AT_LENGTH)
         entries.append(("d_h = n: beyond it the proved number does not grow", AT_LENGTH))
     name_ends(axes, curves, [f"N = {curve.key:,}" for curve in curves], shades)
-    shared = [f"{letter} = {one(rows, c)}" for c, letter in _LETTERS.items() if len(values(rows, c)) == 1]
-    title = f"{kind}{CONTEXTS[one(rows, 'context')]}; {', '.join(shared)}{more}"
-    label(axes, NAMES[along], "mean squared error" if real else "accuracy over all N examples", title)
+    y = "mean squared error" if real else "accuracy over all N examples"
+    label(axes, NAMES[along], y, f"{kind}{_title(rows)}{more}")
     return entries
+
+
+def _title(rows: Rows) -> str:
+    """The kind of context, and the sizes that all share."""
+    shared = [f"{letter} = {one(rows, c)}" for c, letter in _LETTERS.items() if len(values(rows, c)) == 1]
+    return f"{CONTEXTS[one(rows, 'context')]}; {', '.join(shared)}"
 
 
 _LETTERS = {"heads": "H", "length": "n", "head_dim": "d_h"}

@@ -13,8 +13,8 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab import results
-from byheart.lab.blocks import AXES, axis_of
 from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
+from byheart.lab.results import Presence
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.mahdavi import Panel, draw_blocks
 from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of
@@ -93,9 +93,10 @@ def _dana(name: str) -> Shown:
 def _mahdavi(name: str) -> Shown:
     """Every block of the paper in its place, those too of which nothing is there yet, and the saturated heads."""
     blocks = {each: _rows(each) for each in sorted(MAHDAVI_2024, key=_place)}
-    drawings, tables, findings = [], [], [_how_much(blocks)]
+    there = {each: results.presence(each) for each in blocks}
+    drawings, tables, findings = [], [], [_how_much(there)]
     for kind, answers in (("classification", "labels"), ("regression", "targets")):
-        panels = [_panel(each, rows) for each, rows in blocks.items() if each.startswith(f"{name}-{kind}-")]
+        panels = [_panel(each, rows, there[each]) for each, rows in blocks.items() if f"-{kind}-" in each]
         caption = f"Memorizing {answers}: what the heads, the context and the heads' dimension bring."
         drawings.append(Drawing(kind, caption, partial(draw_blocks, kind.capitalize(), panels)))
     for each, rows in blocks.items():
@@ -103,8 +104,8 @@ def _mahdavi(name: str) -> Shown:
         findings += [f"{block}: {finding}" for finding in findings_of(each, rows)]
         tables += [Table(f"{block}: {table.title}", table.rows) for table in tables_of(each, rows)[:1]]
     drawings += figures_of(f"{name}-saturation", blocks[f"{name}-saturation"])
-    there = [{"experiment": each, **presence_cells(each)} for each in blocks]
-    tables.append(Table("How much of each experiment comes with Byheart", there))
+    counts = [{"experiment": each, **_presence_cells(found)} for each, found in there.items()]
+    tables.append(Table("How much of each experiment comes with Byheart", counts))
     return Shown(name, _lead("mahdavi", findings), drawings, tables, _about(sum(map(len, blocks.values()))))
 
 
@@ -119,28 +120,23 @@ def _rows(name: str) -> Rows:
     return results.table(name) if name in results.names() else []
 
 
-def _panel(name: str, rows: Rows) -> Panel:
-    """Where the block stands follows from what is planned."""
-    planned = [vars(config) for config in MAHDAVI_2024[name]("paper").configs]
-    return Panel(planned[0]["context"], axis_of(planned) or AXES[0], rows, results.presence(name))
+def _panel(name: str, rows: Rows, there: Presence) -> Panel:
+    return Panel([vars(config) for config in MAHDAVI_2024[name]("paper").configs], rows, there)
 
 
-def presence_cells(name: str) -> dict[str, Any]:
+def _presence_cells(there: Presence) -> dict[str, Any]:
     """A row about how much of an experiment is there."""
-    there = results.presence(name)
     state = "whole" if there.models == there.planned else "partial" if there.models else "none"
     seeds = {"seeds": there.seeds, "seeds_planned": there.planned_seeds}
     return {"models": there.models, "planned": there.planned, **seeds, "shipped": state}
 
 
-def _how_much(blocks: Mapping[str, Rows]) -> str:
+def _how_much(there: Mapping[str, Presence]) -> str:
     """How many of the paper's models are there, in a sentence."""
-    there = [results.presence(each) for each in blocks]
-    models, planned = sum(each.models for each in there), sum(each.planned for each in there)
-    missing = [each.removeprefix("mahdavi-2024-") for each, rows in blocks.items() if not rows]
-    return f"{models:,} of the paper's {planned:,} models are here" + (
-        f"; nothing yet of {', '.join(missing)}." if missing else "."
-    )
+    models, planned = sum(each.models for each in there.values()), sum(each.planned for each in there.values())
+    missing = [name.removeprefix("mahdavi-2024-") for name, each in there.items() if not each.models]
+    nothing = f"; nothing yet of {', '.join(missing)}" if missing else ""
+    return f"{models:,} of the paper's {planned:,} models are here{nothing}."
 
 
 def _about(models: int) -> dict[str, Any]:
