@@ -235,7 +235,8 @@ def test_accuracy_over_heads_is_held_against_a_line_for_each_number_of_examples(
     rows = [
         mahdavi(heads=H, examples=N, best_accuracy=min(1.0, 50 * H / N)) for H in (1, 5, 10, 20) for N in (1000, 2000)
     ]
-    lines, where, table = tables_of("mahdavi-2024-classification-heads-fixed", rows)
+    lines, needed, where, table = tables_of("mahdavi-2024-classification-heads-fixed", rows)
+    assert [(row["examples"], row["seeds"], row["of"]) for row in needed.rows] == [(1000, 1, 1), (2000, 0, 1)]
     assert [row["slope"] for row in lines.rows] == [pytest.approx(0.05), pytest.approx(0.025)]
     assert [(row["status"], row["heads"]) for row in where.rows] == [("separated", 15.0), ("all fail", None)]
     assert {row["examples"] for row in table.rows} == {1000, 2000}

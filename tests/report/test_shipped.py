@@ -97,6 +97,15 @@ def test_findings_in_words() -> None:
     assert grows.endswith(") at N = 1,000.")
     assert explain == "Lines have R² = 1.000 to 1.000 (the lowest interval begins at 1.00)."
     assert proved.startswith("That is 20 to 20 right answers with every head, 0.6 to 0.6 times the 31 by which")
+    many = [
+        mahdavi(heads=H, examples=N, seed=s, best_accuracy=min(1.0, 50 * H / N * (1 - 0.01 * s)))
+        for N in (500, 700, 900)
+        for H in (1, 5, 10, 20)
+        for s in (0, 1)
+    ]
+    last = findings_of("mahdavi-2024-classification-heads-fixed", many)[-1]
+    assert last.startswith("The heads at which 0.9 is reached grow with N: one more for every 5")
+    assert "(a line over 3 numbers of examples, R² = 0." in last
     curved = [mahdavi(heads=H, best_accuracy=0.002 * H**2 + 0.001 * s) for H in (1, 5, 10, 20) for s in (0, 1)]
     _, explain, _ = findings_of("mahdavi-2024-classification-heads-fixed", curved)
     assert explain.endswith("at N = 1,000 it is not quite straight (F test, p < 0.05).")

@@ -7,6 +7,7 @@ from byheart.lab.capacity import plateaus
 from byheart.lab.fits import Estimate
 from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED
+from byheart.lab.needed import examples_each, needed, needed_line
 from byheart.lab.published import beside
 from byheart.lab.runs import is_number
 from byheart.report.lab.dana import other_steps
@@ -79,7 +80,7 @@ def _straight(rows: Rows, along: str) -> list[str]:
     found = growth(rows, along)
     lines = [(line.examples, line.line) for line in found if line.line is not None]
     if not lines:
-        return []
+        return _needed(rows, along)
     slopes = ", ".join(f"{_in_words(line.slope)} at N = {N:,}" for N, line in lines)
     explained = sorted(line.r_squared.value for _, line in lines)
     lowest = min(line.r_squared.low for _, line in lines)
@@ -89,6 +90,7 @@ def _straight(rows: Rows, along: str) -> list[str]:
         f"Lines have R² = {explained[0]:.3f} to {explained[-1]:.3f} (the lowest interval begins at {lowest:.2f})"
         + (f"; at N = {', '.join(bent)} it is not quite straight (F test, p < {BENT})." if bent else "."),
         *_beside_proved(found, each),
+        *_needed(rows, along),
     ]
 
 
@@ -102,6 +104,21 @@ def _beside_proved(found: Sequence[Growth], each: str) -> list[str]:
     return [
         f"That is {few:,.0f} to {most:,.0f} right answers with every {each}, {few / proved:.1f} to {most / proved:.1f}"
         f" times the {proved:,.0f} by which the proved H(min(n, d_h) − 1) + 1 grows."
+    ]
+
+
+def _needed(rows: Rows, along: str) -> list[str]:
+    """How fast what N examples need grows with N, and how straight."""
+    found = needed(rows, along)
+    through = needed_line(found)
+    more = None if through is None else examples_each(through)
+    if through is None or more is None:
+        return []
+    each = {"heads": "heads", "length": "tokens of context"}[along]
+    whole = [some for some in found if len(some.found) == some.seeds]
+    return [
+        f"The {each} at which {SATURATED} is reached grow with N: one more for every {_in_words(more, '.0f')} examples"
+        f" (a line over {len(whole)} numbers of examples, R² = {through.r_squared.value:.3f})."
     ]
 
 
@@ -138,5 +155,6 @@ def _capacity(_: str, rows: Rows) -> list[str]:
     ]
 
 
-def _in_words(found: Estimate) -> str:
-    return f"{found.value:.3g} ({found.low:.3g} to {found.high:.3g})".replace("-", "−")
+def _in_words(found: Estimate, digits: str = ".3g") -> str:
+    value, low, high = (f"{end:,{digits}}" for end in (found.value, found.low, found.high))
+    return f"{value} ({low} to {high})".replace("-", "−")

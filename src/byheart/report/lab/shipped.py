@@ -20,7 +20,7 @@ from byheart.report.lab.mahdavi import Panel, draw_blocks
 from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of
 from byheart.report.lab.record import draw_record, gap_cells, record, shipped, summary
 from byheart.report.lab.series import Rows, values
-from byheart.report.lab.tables import tables_of
+from byheart.report.lab.tables import claimed, tables_of
 from byheart.report.page import Lead, Table
 
 PARTNERS = {
@@ -102,7 +102,7 @@ def _mahdavi(name: str) -> Shown:
     for each, rows in blocks.items():
         block = each.removeprefix(f"{name}-")
         findings += [f"{block}: {finding}" for finding in findings_of(each, rows)]
-        tables += [Table(f"{block}: {table.title}", table.rows) for table in tables_of(each, rows)[:1]]
+        tables += [Table(f"{block}: {table.title}", table.rows) for table in (claimed(rows) if rows else [])]
     drawings += figures_of(f"{name}-saturation", blocks[f"{name}-saturation"])
     counts = [{"experiment": each, **_presence_cells(found)} for each, found in there.items()]
     tables.append(Table("How much of each experiment comes with Byheart", counts))

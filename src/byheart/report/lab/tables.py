@@ -10,6 +10,7 @@ from byheart.lab.crossing import crossing, probes_of
 from byheart.lab.fits import Comparison, compare
 from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED, unsaturated
+from byheart.lab.needed import Needed, needed
 from byheart.lab.published import beside, names
 from byheart.lab.runs import is_number
 from byheart.report.lab.madden import smallest_within
@@ -25,7 +26,7 @@ def tables_of(experiment: str, rows: Rows) -> list[Table]:
     if paper == "dana":
         return [*_published(experiment, rows), *_slope_laws(rows)]
     if paper == "mahdavi" and len(values(rows, "answers")) == 1 and not values(rows, "saturated_heads"):
-        return [*_growth(rows), *_crossings(rows), *_by_heads(rows)]
+        return [*claimed(rows), *_crossings(rows), *_by_heads(rows)]
     if paper == "madden" and rows:
         return _hidden(rows)
     if paper == "capacity":
@@ -64,8 +65,8 @@ def _laws(found: Comparison, **first: Any) -> list[Mapping[str, Any]]:
     ]
 
 
-def _growth(rows: Rows) -> list[Table]:
-    """Mahdavi's claims for each N: straight along heads and n, flat along d_h beyond n."""
+def claimed(rows: Rows) -> list[Table]:
+    """Mahdavi's claims for each N: straight along heads and n, flat along d_h beyond n; and what N examples need."""
     along = axis_of(rows)
     if along is None or not all("examples" in row for row in rows):
         return []
@@ -74,7 +75,17 @@ def _growth(rows: Rows) -> list[Table]:
         return [Table("Slopes of accuracy over d_h, up to n and beyond, for each number of examples (95 %)", cells)]
     what = "the targets' variance explained" if values(rows, "answers") == ["targets"] else "accuracy"
     cells = [_growth_cells(each) for each in growth(rows, along)]
-    return [Table(f"Lines of {what} over {along}, below {SATURATED}, for each number of examples (95 %)", cells)]
+    reached = [_needed_cells(each, along) for each in needed(rows, along)]
+    return [
+        Table(f"Lines of {what} over {along}, below {SATURATED}, for each number of examples (95 %)", cells),
+        Table(f"Where {what} reaches {SATURATED}, by {along}: mean over seeds (95 %)", reached),
+    ]
+
+
+def _needed_cells(found: Needed, along: str) -> dict[str, Any]:
+    """Where 0.9 is reached, and how many seeds say so."""
+    cells = interval_cells(along, found.mean)
+    return {"examples": found.examples, **cells, "seeds": len(found.found), "of": found.seeds}
 
 
 def _growth_cells(found: Growth) -> dict[str, Any]:
