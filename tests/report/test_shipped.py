@@ -95,8 +95,8 @@ def test_findings_in_words() -> None:
     grows, explain, proved = findings_of("mahdavi-2024-classification-heads-fixed", lines)
     assert grows.startswith("Below 0.9, accuracy grows with every head by 0.02 (")
     assert grows.endswith(") at N = 1,000.")
-    assert explain == "Lines have R² = 1.000 to 1.000 (the lowest interval begins at 1.00)."
-    assert proved.startswith("That is 20 to 20 right answers with every head, 0.6 to 0.6 times the 31 by which")
+    assert explain == "Lines have R² = 1.000 (the lowest interval begins at 1.00)."
+    assert proved.startswith("That is 20 right answers with every head, 0.6 times the 31 by which")
     many = [
         mahdavi(heads=H, examples=N, seed=s, best_accuracy=min(1.0, 50 * H / N * (1 - 0.01 * s)))
         for N in (500, 700, 900)
@@ -104,7 +104,7 @@ def test_findings_in_words() -> None:
         for s in (0, 1)
     ]
     last = findings_of("mahdavi-2024-classification-heads-fixed", many)[-1]
-    assert last.startswith("The heads at which 0.9 is reached grow with N: one more for every 5")
+    assert last.startswith("The heads at which 0.9 is reached grow with N: one more for every 46 (")
     assert "(a line over 3 numbers of examples, R² = 0." in last
     curved = [mahdavi(heads=H, best_accuracy=0.002 * H**2 + 0.001 * s) for H in (1, 5, 10, 20) for s in (0, 1)]
     _, explain, _ = findings_of("mahdavi-2024-classification-heads-fixed", curved)

@@ -87,7 +87,7 @@ def _straight(rows: Rows, along: str) -> list[str]:
     bent = [f"{N:,}" for N, line in lines if line.lack_of_fit is not None and line.lack_of_fit < BENT]
     return [
         f"Below {SATURATED}, {what} grows with every {each} by {slopes}.",
-        f"Lines have R² = {explained[0]:.3f} to {explained[-1]:.3f} (the lowest interval begins at {lowest:.2f})"
+        f"Lines have R² = {_range(explained, '.3f')} (the lowest interval begins at {lowest:.2f})"
         + (f"; at N = {', '.join(bent)} it is not quite straight (F test, p < {BENT})." if bent else "."),
         *_beside_proved(found, each),
         *_needed(rows, along),
@@ -100,10 +100,10 @@ def _beside_proved(found: Sequence[Growth], each: str) -> list[str]:
     proved = found[0].proved
     if not right or not proved:
         return []
-    few, most = right[0], right[-1]
+    times = [value / proved for value in right]
     return [
-        f"That is {few:,.0f} to {most:,.0f} right answers with every {each}, {few / proved:.1f} to {most / proved:.1f}"
-        f" times the {proved:,.0f} by which the proved H(min(n, d_h) − 1) + 1 grows."
+        f"That is {_range(right, ',.0f')} right answers with every {each}, {_range(times, '.1f')} times the"
+        f" {proved:,.0f} by which the proved H(min(n, d_h) − 1) + 1 grows."
     ]
 
 
@@ -153,6 +153,15 @@ def _capacity(_: str, rows: Rows) -> list[str]:
         f"{P:,} parameters hold {bits:.2f}{'' if low is None else f' ({low:.2f} to {high:.2f})'} bits each."
         for P, bits, low, high in most
     ]
+
+
+def _range(ordered: Sequence[float], digits: str) -> str:
+    """From the first to the last.
+
+    >>> _range([0.5, 0.75], ".2f"), _range([0.5], ".2f")
+    ('0.50 to 0.75', '0.50')
+    """
+    return " to ".join(dict.fromkeys(f"{end:{digits}}" for end in (ordered[0], ordered[-1])))
 
 
 def _in_words(found: Estimate, digits: str = ".3g") -> str:
