@@ -56,6 +56,8 @@ def main() -> None:
     unknown = [name for name in options.experiments if name not in EXPERIMENTS]
     if unknown:
         parser.error(f"no experiment is called {unknown[0]!r}; expected names of byheart lab list")
+    if options.every < 1 or (options.steps is not None and options.steps < 1):
+        parser.error(f"--every is {options.every} and --steps {options.steps}; expected at least 1")
     torch.set_num_threads(1)
     rows = csv.writer(sys.stdout, lineterminator="\n")
     rows.writerow(COLUMNS)
