@@ -23,7 +23,7 @@ from byheart.report.lab import (
     tables_of,
 )
 from byheart.report.lab.madden import smallest_within
-from byheart.report.lab.series import RAMP, Series, colours, draw_measured, runs, series
+from byheart.report.lab.series import RAMP, Series, colours, draw_measured, name_ends, runs, series
 from byheart.report.lab.slopes import slopes_of
 from byheart.report.style import canvas
 
@@ -152,6 +152,18 @@ def test_bars_on_logarithmic_axes_do_not_reach_zero(scale: str, ends: list[float
     draw_measured(axes, Series(None, [1.0], [1.0], [2.0], [2]), "#000000")
     (bar,) = axes.collections[0].get_segments()
     assert bar[:, 1].tolist() == ends
+
+
+def test_where_curves_end_together_the_higher_one_is_named_above(tmp_path: Path) -> None:
+    _, (axes,) = canvas(tmp_path / "p.png")
+    axes.set(ylim=(0, 1))
+    curves = [Series(N, [1, 2, 3], means, [0] * 3, [1] * 3) for N, means in ((1, [0.5, 1, 1]), (2, [0.2, 0.5, 1]))]
+    for given in (curves, curves[::-1]):
+        for text in [*axes.texts]:
+            text.remove()
+        name_ends(axes, given, [str(curve.key) for curve in given], ["k", "k"])
+        heights = {text.get_text(): text.xy[1] for text in axes.texts}
+        assert heights["1"] > heights["2"]
 
 
 def test_colours_are_different_and_in_order() -> None:
