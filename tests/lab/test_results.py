@@ -27,8 +27,8 @@ def test_rows_that_are_planned_are_counted_with_their_seeds(monkeypatch: pytest.
     first = [vars(c) for c in EXPERIMENTS[name]("paper").configs if (c.examples, c.seed) == (10_000, 0)]
     monkeypatch.setattr("byheart.lab.results.names", lambda: [name])
     monkeypatch.setattr("byheart.lab.results.table", lambda _: [*first, first[0] | {"heads": 7}])
-    assert presence(name) == Presence(8, 240, 1, 6, (30_000, 50_000, 70_000, 90_000))
-    assert str(presence(name)) == "8 of 240 models (1 of 6 seeds; none of N = 30,000, 50,000, 70,000, 90,000)"
+    assert presence(name) == Presence(8, 240, 1, 6, ("examples 30,000, 50,000, 70,000, 90,000",))
+    assert str(presence(name)) == "8 of 240 models (1 of 6 seeds; without examples 30,000, 50,000, 70,000, 90,000)"
     assert presence("mahdavi-2024-regression-heads-fixed") == Presence(0, 240, 0, 6)
 
 

@@ -58,13 +58,13 @@ def test_blocks_stand_in_their_places_and_say_what_is_missing(tmp_path: Path) ->
     panels = [
         Panel(fixed, fixed, Presence(2, 2, 1, 1)),
         Panel(random, [], Presence(0, 12, 0, 6)),
-        Panel(dims, dims, Presence(2, 18, 1, 6, (4000,))),
+        Panel(dims, dims, Presence(2, 18, 1, 6, ("examples 4,000",))),
     ]
     draw_blocks("Classification", panels, tmp_path / "p.svg")
     text = (tmp_path / "p.svg").read_text()
     assert text.count('id="axes_') == 3
     assert text.count("no results yet") == 1
-    for said in ("all 2 models", "0 of 12 models", "2 of 18 models (1 of 6 seeds; none of N = 4,000)"):
+    for said in ("all 2 models", "0 of 12 models", "2 of 18 models (1 of 6 seeds; without examples 4,000)"):
         assert said in text
     assert "a context for each example" in text
     assert "d_h, dimension of a head" in text

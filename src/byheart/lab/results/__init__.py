@@ -6,6 +6,7 @@ and the saturated heads with six. ``2-text`` is Dana's experiment 2 as the text 
 """
 
 import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from importlib import resources
@@ -60,8 +61,8 @@ class Presence:
     planned: int
     seeds: int
     planned_seeds: int
-    examples: tuple[int, ...] = ()
-    """The numbers N of examples of which no model is there; empty if none is there at all, or of other papers."""
+    absent: tuple[str, ...] = ()
+    """Sizes of which no model is there, like "examples 10,000"; empty if no model is there at all."""
 
     def __str__(self) -> str:
         """In words.
@@ -75,7 +76,7 @@ class Presence:
         if self.models == self.planned:
             return f"all {self.planned:,} models"
         parts = [f"{self.seeds} of {self.planned_seeds} seeds"] if 0 < self.seeds < self.planned_seeds else []
-        parts += [f"none of N = {', '.join(f'{N:,}' for N in self.examples)}"] if self.examples else []
+        parts += [f"without {values}" for values in self.absent]
         return f"{self.models:,} of {self.planned:,} models" + (f" ({'; '.join(parts)})" if parts else "")
 
 
@@ -90,12 +91,22 @@ def presence(name: str) -> Presence:
     configs = EXPERIMENTS[name]("paper").configs
     rows = table(name) if name in names() else []
     columns = [field.name for field in fields(configs[0]) if rows and field.name in rows[0]]
-    planned = {tuple(_read_back(getattr(config, column)) for column in columns) for config in configs}
-    there = [row for row in rows if tuple(row[column] for column in columns) in planned]
+    planned = [{column: _read_back(getattr(config, column)) for column in columns} for config in configs]
+    keys = {tuple(config.values()) for config in planned}
+    there = [row for row in rows if tuple(row[column] for column in columns) in keys]
     seeds, planned_seeds = {row["seed"] for row in there}, {config.seed for config in configs}
-    sizes = {config.examples for config in configs} if "examples" in columns else set()
-    missing = sizes - {row.get("examples") for row in there} if there else set()
-    return Presence(len(there), len(configs), len(seeds), len(planned_seeds), tuple(sorted(missing)))
+    return Presence(len(there), len(configs), len(seeds), len(planned_seeds), _absent(there, planned))
+
+
+def _absent(there: Sequence[Mapping[str, Any]], planned: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Sizes of which some values are planned and not there, in words."""
+    found = []
+    for column in planned[0] if there else ():
+        values = {config[column] for config in planned} - {config[column] for config in there}
+        sizes = sorted(value for value in values if isinstance(value, int))
+        if sizes and column not in ("seed", "steps"):
+            found.append(f"{column} {', '.join(f'{size:,}' for size in sizes)}")
+    return tuple(found)
 
 
 def _read_back(value: object) -> int | float | str | bool | None:

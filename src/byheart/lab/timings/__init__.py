@@ -12,8 +12,9 @@ Nothing in the file is estimated. ``benchmarks/lab_seconds.py`` measures, and wr
 differ: take the figures for their order of magnitude.
 
 What nobody has measured as a whole is estimated where a part was, at the same scale and on the same machine: so many
-model-steps per second, for the model-steps that the experiment has. That is an upper estimate for models that stop
-early; and where several experiments were measured together, it takes a step of one for as long as a step of another.
+model-steps per second, for the model-steps that the experiment has. That is rather too much than too little: models
+may stop early, of a part fewer are trained at once, and a part's beginning counts. Where several experiments were
+measured together, it takes a step of one for as long as a step of another.
 """
 
 import csv
