@@ -152,9 +152,8 @@ def test_what_a_papers_figures_show_is_printed_in_numbers(here: Path, run: Run) 
     assert "published" not in said.out, "it has no numbers to compare with"
     told = run("lab", "compare", "--shipped", "--paper", "mahdavi-2024", "--json").json
     assert [*told] == ["mahdavi-2024"]
-    (lines,) = [
-        each for each in told["mahdavi-2024"]["tables"] if each["title"].startswith("classification-heads-fixed")
-    ]
+    title = "classification-heads-fixed: Lines of accuracy over heads"
+    (lines,) = [table for table in told["mahdavi-2024"]["tables"] if table["title"].startswith(title)]
     for row in lines["rows"]:
         assert row["slope_low"] < row["slope"] < row["slope_high"]
         assert row["r_squared_low"] < row["r_squared"] < row["r_squared_high"]
