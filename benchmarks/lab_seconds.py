@@ -5,27 +5,40 @@
 Everything is trained in this process, one job after the other; the start of Python is not counted, nor anything kept.
 On a GPU the wall clock counts, on a CPU the processor time of one thread: what others do on the machine does not count.
 Rows go to stdout, as CSV, as soon as they are there. Needs torch and numpy only.
+
+What takes days is measured in part: with --every 13 every 13th model, and with --steps 500 each for so many steps only
+(whole epochs, where there are epochs; at least one). Their model-steps per second are what `byheart lab list` makes its
+estimates from. Evaluations are part of the training: of Mahdavi's there is one every 500 steps.
 """
 
 import argparse
 import csv
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import torch
 
-from byheart.lab.experiments import EXPERIMENTS, SCALES
-from byheart.lab.timings import H200, TWO_CORES
+from byheart.lab.experiments import EXPERIMENTS, SCALES, Experiment
+from byheart.lab.timings import COLUMNS, H200, TWO_CORES, model_steps
 
 
-def measured(name: str, scale: str, device: str) -> tuple[int, float]:
-    """How many models an experiment has, and the seconds that they took."""
-    experiment = EXPERIMENTS[name](scale)
+def shortened(config: Any, steps: int) -> Any:
+    """The config with at most so many steps; with whole epochs, at least one, if it has epochs."""
+    if hasattr(config, "epochs"):
+        return replace(config, epochs=min(config.epochs, max(1, steps // config.batches)))
+    return replace(config, steps=min(config.steps, steps))
+
+
+def measured(experiment: Experiment, configs: Sequence[Any], device: str) -> float:
+    """The seconds that some configs of an experiment take."""
     clock = time.process_time if device == "cpu" else time.perf_counter
     start = clock()
-    for job in experiment.groups(experiment.configs):
+    for job in experiment.groups(configs):
         experiment.work(job, device, None)
-    return len(experiment.configs), clock() - start
+    return clock() - start
 
 
 def main() -> None:
@@ -36,19 +49,30 @@ def main() -> None:
     add("--scale", choices=SCALES, default="smoke", help="smoke: seconds. short: minutes. paper: as published")
     add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
     add("--machine", choices=(TWO_CORES, H200), default=TWO_CORES, help="what to call it")
+    add("--every", type=int, default=1, help="every so many-th model only")
+    add("--steps", type=int, default=None, help="of each model at most so many steps")
     add("--tiny", action="store_true", help="one experiment, at scale smoke")
     options = parser.parse_args()
     unknown = [name for name in options.experiments if name not in EXPERIMENTS]
     if unknown:
         parser.error(f"no experiment is called {unknown[0]!r}; expected names of byheart lab list")
+    if options.every < 1 or (options.steps is not None and options.steps < 1):
+        parser.error(f"--every is {options.every} and --steps {options.steps}; expected at least 1")
     torch.set_num_threads(1)
     rows = csv.writer(sys.stdout, lineterminator="\n")
-    rows.writerow(["experiment", "scale", "machine", "models", "seconds", "command"])
+    rows.writerow(COLUMNS)
     for name in ["dana-2025-6"] if options.tiny else options.experiments or EXPERIMENTS:
-        models, seconds = measured(name, options.scale, options.device)
+        experiment = EXPERIMENTS[name](options.scale)
+        configs = experiment.configs[:: options.every]
         flags = f"--scale {options.scale}" + (f" --device {options.device}" if options.device != "cpu" else "")
+        flags += f" --every {options.every}" if options.every > 1 else ""
+        if options.steps is not None:
+            configs = tuple(shortened(config, options.steps) for config in configs)
+            flags += f" --steps {options.steps}"
+        seconds = measured(experiment, configs, options.device)
+        sizes = (len(configs), model_steps(configs))
         command = f"python benchmarks/lab_seconds.py {name} {flags}"
-        rows.writerow([name, options.scale, options.machine, models, f"{seconds:.3g}", command])
+        rows.writerow([name, options.scale, options.machine, *sizes, f"{seconds:.3g}", command])
         sys.stdout.flush()
 
 

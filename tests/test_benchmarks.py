@@ -44,7 +44,7 @@ COLUMNS = {
     ],
     "lab": [["way", "models at once", "model-steps/s", "seconds per model", "ratio"]],
     "lab_mahdavi": [["context", "way", "at once", "model-steps/s"]],
-    "lab_seconds": [["experiment", "scale", "machine", "models", "seconds", "command"]],
+    "lab_seconds": [["experiment", "scale", "machine", "models", "model_steps", "seconds", "command"]],
     "lower": [
         [
             "construction",

@@ -142,6 +142,25 @@ def test_what_comes_with_byheart_is_compared_with_what_was_published(here: Path,
     assert everything["points"] == 239
     assert everything["mean_absolute_gap"] == pytest.approx(sum(abs(point["gap"]) for point in told["points"]) / 239)
     assert {"slope_here", "slope_here_low", "slope_published"} <= told["slopes"][0].keys()
+    assert told["mahdavi-2024"]["findings"]
+
+
+def test_what_a_papers_figures_show_is_printed_in_numbers(here: Path, run: Run) -> None:
+    said = run("lab", "compare", "--shipped", "--paper", "mahdavi-2024")
+    assert (said.code, said.err) == (0, "")
+    assert "Mahdavi, Liao & Thrampoulidis 2024" in said.out
+    assert "published" not in said.out, "it has no numbers to compare with"
+    told = run("lab", "compare", "--shipped", "--paper", "mahdavi-2024", "--json").json
+    assert [*told] == ["mahdavi-2024"]
+    title = "classification-heads-fixed: Lines of accuracy over heads"
+    (lines,) = [table for table in told["mahdavi-2024"]["tables"] if table["title"].startswith(title)]
+    for row in lines["rows"]:
+        assert row["slope_low"] < row["slope"] < row["slope_high"]
+        assert row["r_squared_low"] < row["r_squared"] < row["r_squared_high"]
+        assert row["right"] == pytest.approx(row["examples"] * row["slope"])
+        assert row["proved"] == 31
+    shown = f"{lines['rows'][0]['slope']:.3g} ({lines['rows'][0]['slope_low']:.3g} to "
+    assert shown in said.out
 
 
 @pytest.mark.slow
@@ -177,6 +196,7 @@ def test_a_paper_is_drawn_by_its_name(here: Path, run: Run) -> None:
         (("compare", "run", "run", "--metric", "speed"), "no run has a metric 'speed'"),
         (("compare", "run", "--shipped"), "--shipped takes neither folders nor --metric"),
         (("compare", "--shipped", "--metric", "loss"), "--shipped takes neither folders nor --metric"),
+        (("compare", "run", "run", "--paper", "dana-2025"), "--paper chooses among what comes with Byheart"),
         (("plot", "--shipped", "dana"), "no results of 'dana' come with Byheart; there are those of dana-2025"),
         (("plot", "run", "--shipped", "all"), "--shipped takes no folder; expected one or the other"),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from byheart.cli.lab_list import TIMES
 from byheart.lab.experiments import EXPERIMENTS
 from byheart.lab.runs import read_rows
 from byheart.lab.timings import timings
@@ -179,11 +180,23 @@ def test_the_list_says_what_is_shipped_and_what_was_measured(here: Path, run: Ru
         "seeds": 5,
     }
     assert (found["dana-2025-1-text"]["shipped"], found["dana-2025-1-text"]["seeds"]) == (0, 0)
-    times = ["h200_paper_seconds", "two_cores_short_seconds", "two_cores_smoke_seconds"]
-    assert all([*one][-3:] == times for one in found.values())
+    block = found["mahdavi-2024-classification-heads-fixed"]
+    assert block["shipped"] <= block["paper"]
+    assert block["seeds"] <= block["seeds_planned"] == 6
+    for one in found.values():
+        assert [*one][-5:] == [*TIMES, "estimated"]
+        assert all(one[column] > 0 for column in one["estimated"])
+    measured = next(one.seconds for one in timings() if (one.experiment, one.scale) == ("dana-2025-1", "smoke"))
+    assert first["two_cores_smoke_seconds"] == measured
+    assert "two_cores_smoke_seconds" not in first["estimated"]
+    assert "two_cores_paper_seconds" in first["estimated"], "nobody has measured more than a part of it"
     sums = [one for one in timings() if one.experiment not in EXPERIMENTS]
     assert listed["together"] == [asdict(one) for one in sums]
     said = run("lab", "list").out
+    line = next(line for line in said.splitlines() if line.startswith(" dana-2025-1 "))
+    assert " 385 all 385 all 5 " in " ".join(line.split())
+    assert "≈" in line
+    assert "≈ marks an estimate" in said
     for one in sums:
         assert f"{one.experiment}, all {one.models:,} models at scale {one.scale} together: " in said
     assert "no runs in runs" in said

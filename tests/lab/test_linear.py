@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import linregress, t
 
 from byheart.errors import BadInput
 from byheart.lab.linear import flattening, line, r_squared_interval, unsaturated
@@ -17,8 +18,54 @@ def test_a_line_by_hand() -> None:
     assert found.lack_of_fit is None
 
 
+def test_the_interval_over_seeds_by_hand() -> None:
+    """y = x² at x = 0, 1, 2, each ± 0.1: the slope is 2, the scatter 6 · 0.01 over 3 degrees of freedom is 0.02, and
+    (x − 1)² sums to 4, so its error is √(0.02/4), whatever the line misses; Student's quantile is 3.1824.
+    """
+    found = line([(x, x**2 + by) for x in (0, 1, 2) for by in (-0.1, 0.1)])
+    assert found is not None
+    assert found.over_seeds is not None
+    assert found.over_seeds.value == found.slope.value == pytest.approx(2)
+    assert found.over_seeds.high - 2 == pytest.approx(3.1824 * (0.02 / 4) ** 0.5, rel=1e-4)
+    assert found.slope.high > found.over_seeds.high, "what bends counts in the other interval"
+    once = line([(0, 0), (1, 1), (2, 1)])
+    assert once is not None
+    assert once.over_seeds is None, "one model at each x says nothing about seeds"
+
+
+def test_the_interval_over_seeds_holds_the_slope_as_often_as_it_says_on_a_curve() -> None:
+    """400 draws at 90 % of a parabola: the slope of the line through its means is 7; as above, within 4 deviations."""
+    rng = np.random.default_rng(6)
+    x = np.repeat(np.arange(8.0), 2)
+    held = 0
+    for _ in range(400):
+        found = line([*zip(x, x**2 + 3 * rng.standard_normal(len(x)), strict=True)], level=0.9)
+        assert found is not None
+        assert found.over_seeds is not None
+        held += found.over_seeds.low <= 7 <= found.over_seeds.high
+    assert abs(held - 360) < 24
+
+
+def test_a_line_is_that_of_scipy() -> None:
+    rng = np.random.default_rng(7)
+    x = np.repeat(np.arange(1.0, 7.0), 3)
+    y = 0.1 * x + 0.05 * rng.standard_normal(len(x))
+    found, theirs = line([*zip(x, y, strict=True)]), linregress(x, y)
+    assert found is not None
+    assert found.slope.value == pytest.approx(theirs.slope)
+    assert found.r_squared.value == pytest.approx(theirs.rvalue**2)
+    assert found.slope.high - found.slope.value == pytest.approx(theirs.stderr * t.ppf(0.975, len(x) - 2))
+
+
 @pytest.mark.parametrize(
-    "points", [[], [(1, 0.5), (2, 0.6)], [(1, 0.5), (1, 0.6), (1, 0.7)], [(1, 0.5), (2, 0.5), (3, 0.5)]]
+    "points",
+    [
+        [],
+        [(1, 0.5), (2, 0.6)],
+        [(1, 0.5), (1, 0.6), (1, 0.7)],
+        [(1, 0.5), (2, 0.5), (3, 0.5)],
+        [(1, 0.5), (1, 0.6), (2, 0.7), (2, 0.75)],
+    ],
 )
 def test_points_that_determine_no_line_have_none(points: list[tuple[float, float]]) -> None:
     assert line(points) is None

@@ -23,7 +23,7 @@ from byheart.report.lab import (
     tables_of,
 )
 from byheart.report.lab.madden import smallest_within
-from byheart.report.lab.series import RAMP, Series, colours, draw_measured, runs, series
+from byheart.report.lab.series import RAMP, Series, colours, draw_measured, name_ends, runs, series
 from byheart.report.lab.slopes import slopes_of
 from byheart.report.style import canvas
 
@@ -154,6 +154,18 @@ def test_bars_on_logarithmic_axes_do_not_reach_zero(scale: str, ends: list[float
     assert bar[:, 1].tolist() == ends
 
 
+def test_where_curves_end_together_the_higher_one_is_named_above(tmp_path: Path) -> None:
+    _, (axes,) = canvas(tmp_path / "p.png")
+    axes.set(ylim=(0, 1))
+    curves = [Series(N, [1, 2, 3], means, [0] * 3, [1] * 3) for N, means in ((1, [0.5, 1, 1]), (2, [0.2, 0.5, 1]))]
+    for given in (curves, curves[::-1]):
+        for text in [*axes.texts]:
+            text.remove()
+        name_ends(axes, given, [str(curve.key) for curve in given], ["k", "k"])
+        heights = {text.get_text(): text.xy[1] for text in axes.texts}
+        assert heights["1"] > heights["2"]
+
+
 def test_colours_are_different_and_in_order() -> None:
     assert len(set(colours(11))) == 11
     assert (colours(3)[0], colours(3)[-1]) == (RAMP[0], RAMP[-1])
@@ -235,7 +247,8 @@ def test_accuracy_over_heads_is_held_against_a_line_for_each_number_of_examples(
     rows = [
         mahdavi(heads=H, examples=N, best_accuracy=min(1.0, 50 * H / N)) for H in (1, 5, 10, 20) for N in (1000, 2000)
     ]
-    lines, where, table = tables_of("mahdavi-2024-classification-heads-fixed", rows)
+    lines, needed, where, table = tables_of("mahdavi-2024-classification-heads-fixed", rows)
+    assert [(row["examples"], row["seeds"], row["of"]) for row in needed.rows] == [(1000, 1, 1), (2000, 0, 1)]
     assert [row["slope"] for row in lines.rows] == [pytest.approx(0.05), pytest.approx(0.025)]
     assert [(row["status"], row["heads"]) for row in where.rows] == [("separated", 15.0), ("all fail", None)]
     assert {row["examples"] for row in table.rows} == {1000, 2000}

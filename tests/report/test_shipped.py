@@ -6,8 +6,10 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.lab import results
+from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
+from byheart.lab.results import Presence
 from byheart.report.lab import findings_of
-from byheart.report.lab.mahdavi import draw_blocks
+from byheart.report.lab.mahdavi import Panel, draw_blocks
 from byheart.report.lab.shipped import lead_of, names, shown
 
 from .test_lab_figures import dana, madden, mahdavi, rung
@@ -50,18 +52,36 @@ def test_every_figure_is_drawn(name: str, tmp_path: Path) -> None:
     assert len([*tmp_path.iterdir()]) == len(shown(name).drawings)
 
 
-def test_blocks_stand_side_by_side_with_what_there_is(tmp_path: Path) -> None:
-    blocks = [
-        [mahdavi(heads=H) for H in (1, 5)],
-        [mahdavi(heads=H, context="random") for H in (1, 5)],
-        [mahdavi(head_dim=d) for d in (10, 20)],
+def test_blocks_stand_in_their_places_and_say_what_is_missing(tmp_path: Path) -> None:
+    fixed, dims = [mahdavi(heads=H) for H in (1, 5)], [mahdavi(head_dim=d) for d in (10, 20)]
+    random = [mahdavi(heads=H, context="random") for H in (1, 5)]
+    panels = [
+        Panel(fixed, fixed, Presence(2, 2, 1, 1)),
+        Panel(random, [], Presence(0, 12, 0, 6)),
+        Panel(dims, dims, Presence(2, 18, 1, 6, ("examples 4,000",))),
     ]
-    draw_blocks(blocks, tmp_path / "p.svg")
+    draw_blocks("Classification", panels, tmp_path / "p.svg")
     text = (tmp_path / "p.svg").read_text()
     assert text.count('id="axes_') == 3
+    assert text.count("no results yet") == 1
+    for said in ("all 2 models", "0 of 12 models", "2 of 18 models (1 of 6 seeds; without examples 4,000)"):
+        assert said in text
     assert "a context for each example" in text
     assert "d_h, dimension of a head" in text
     assert "d_h = n: beyond it the proved number does not grow" in text
+
+
+def test_a_block_that_is_dropped_in_appears_on_the_papers_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "mahdavi-2024-regression-heads-random"
+    found = {name: [vars(c) | {"best_loss": 0.01} for c in MAHDAVI_2024[name]("paper").configs if c.seed < 2]}
+    monkeypatch.setattr("byheart.lab.results.names", lambda: [*found])
+    monkeypatch.setattr("byheart.lab.results.table", found.__getitem__)
+    page = shown("mahdavi-2024")
+    assert page.lead.findings[0].startswith("80 of the paper's 2,052 models are here; nothing yet of ")
+    assert "regression-heads-random" not in page.lead.findings[0]
+    (counts,) = [row for row in page.tables[-1].rows if row["experiment"] == name]
+    assert (counts["models"], counts["planned"], counts["shipped"]) == (80, 240, "partial")
+    assert [drawing.name for drawing in page.drawings] == ["classification", "regression"]
 
 
 def test_findings_in_words() -> None:
@@ -72,17 +92,31 @@ def test_findings_in_words() -> None:
     assert "0.030 lower" in second
     assert third.endswith("networks are above the proved lower bound.")
     lines = [mahdavi(heads=H, best_accuracy=0.02 * H + 0.001 * s) for H in (1, 5, 10, 20) for s in (0, 1)]
-    grows, explain = findings_of("mahdavi-2024-classification-heads-fixed", lines)
+    grows, explain, proved = findings_of("mahdavi-2024-classification-heads-fixed", lines)
     assert grows.startswith("Below 0.9, accuracy grows with every head by 0.02 (")
     assert grows.endswith(") at N = 1,000.")
-    assert explain == "Lines have R² = 1.000 to 1.000 (the lowest interval begins at 1.00)."
+    assert explain == "Lines have R² = 1.000 (the lowest interval begins at 1.00)."
+    assert proved.startswith("That is 20 right answers with every head, 0.6 times the 31 by which")
+    many = [
+        mahdavi(heads=H, examples=N, seed=s, best_accuracy=min(1.0, 50 * H / N * (1 - 0.01 * s)))
+        for N in (500, 700, 900)
+        for H in (1, 5, 10, 20)
+        for s in (0, 1)
+    ]
+    last = findings_of("mahdavi-2024-classification-heads-fixed", many)[-1]
+    assert last.startswith("The heads at which 0.9 is reached grow with N: one more for every 46 (")
+    assert "(a line over 3 numbers of examples, R² = 0." in last
     curved = [mahdavi(heads=H, best_accuracy=0.002 * H**2 + 0.001 * s) for H in (1, 5, 10, 20) for s in (0, 1)]
-    _, explain = findings_of("mahdavi-2024-classification-heads-fixed", curved)
+    _, explain, _ = findings_of("mahdavi-2024-classification-heads-fixed", curved)
     assert explain.endswith("at N = 1,000 it is not quite straight (F test, p < 0.05).")
     flat = [mahdavi(head_dim=d, best_accuracy=0.01 * min(d, 32) + 0.001 * (d % 3)) for d in range(10, 61, 5)]
     (said,) = findings_of("mahdavi-2024-classification-head-dim-fixed", flat)
-    assert "up to d_h = n = 32" in said
+    assert "with a doubling of d_h up to n = 32, and " in said
     assert "(equal slopes: p = " in said
+    high = [mahdavi(head_dim=d, best_accuracy=0.95) for d in range(10, 61, 5)]
+    assert findings_of("mahdavi-2024-classification-head-dim-fixed", high) == [
+        "At N = 1,000, accuracy reaches 0.9: it says nothing about d_h."
+    ]
     assert findings_of("mahdavi-2024-saturation", [mahdavi(saturated_share=share) for share in (0.2, 0.3)]) == [
         "On an example, 25% of the heads are saturated on average (2 runs)."
     ]

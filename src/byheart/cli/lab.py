@@ -13,7 +13,7 @@ from byheart.cli.lab_list import LIST, LabList
 from byheart.cli.lab_merge import MERGE, LabMerge
 from byheart.cli.lab_output import literal, mean, print_failures, setting, state
 from byheart.cli.lab_plot import PLOT, LabPlot
-from byheart.cli.lab_record import compare_shipped
+from byheart.cli.lab_record import Paper, compare_shipped
 from byheart.cli.lab_run import RUN, RunExperiment
 from byheart.cli.lab_search import SEARCH, LabSearch
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, table, with_example
@@ -85,7 +85,9 @@ class Compare:
     folders: Positional[tuple[Path, ...]] = ()
     """Folders of two or more runs."""
     shipped: bool = False
-    """Instead of folders: the results that come with Byheart, against the numbers that their paper published."""
+    """Instead of folders: the results that come with Byheart, against what their papers published."""
+    paper: Paper | None = None
+    """With --shipped: the results of this paper only."""
     metric: str | None = None
     """What to compare; accuracy if all runs have it."""
     json: Json = False
@@ -98,7 +100,9 @@ class Compare:
         if self.shipped:
             if self.folders or self.metric:
                 raise BadInput("--shipped takes neither folders nor --metric; expected one or the other")
-            return compare_shipped(as_json=self.json)
+            return compare_shipped(self.paper, as_json=self.json)
+        if self.paper is not None:
+            raise BadInput("--paper chooses among what comes with Byheart; expected --shipped before it")
         if len(self.folders) < 2:
             raise BadInput(f"{len(self.folders)} folders given; expected two or more runs, or --shipped")
         runs = [Run.open(folder) for folder in self.folders]
@@ -156,8 +160,8 @@ _SHOW = with_example(
     "A run's results, means over repetitions, and failures.", "byheart lab show runs/dana --csv dana.csv"
 )
 _COMPARE = with_example(
-    "Runs side by side, point by point; or the results that come with Byheart beside the published numbers.",
-    "byheart lab compare runs/dana runs/dana-paper --metric accuracy    or:  byheart lab compare --shipped",
+    "Runs side by side, point by point; or the results that come with Byheart beside what was published.",
+    "byheart lab compare runs/dana runs/dana-paper    or:  byheart lab compare --shipped --paper mahdavi-2024",
 )
 
 

@@ -6,15 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 from tyro.conf import Positional
 
-from byheart.cli.lab_output import literal, state
+from byheart.cli.lab_output import Scale, literal, state
 from byheart.cli.output import DONE, Json, console, number, print_json, table, with_example
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run
     from byheart.lab.timings import Timing
 
+TIMES: "dict[str, tuple[str, Scale]]" = {
+    "h200_paper_seconds": ("H200", "paper"),
+    "two_cores_paper_seconds": ("2 cores", "paper"),
+    "two_cores_short_seconds": ("2 cores", "short"),
+    "two_cores_smoke_seconds": ("2 cores", "smoke"),
+}
+"""Columns of seconds: machine, as :mod:`byheart.lab.timings` calls it, and scale."""
+TITLE = "experiments: models at each scale, how much of the paper's comes with Byheart, seconds"
+NOTE = """seconds: wall time on one H200; processor time of one thread on a CPU of 2 cores; ≈ marks an estimate from the
+model-steps per second of a part, as if no model stopped early; – where nothing was measured"""
 LIST = with_example(
-    "The experiments that there are, their shipped results, measured times, and the runs in a folder.",
+    "The experiments that there are, how much of each is shipped, how long they take, and the runs in a folder.",
     "byheart lab list runs",
 )
 
@@ -38,6 +48,7 @@ class LabList:
             return DONE
         out = console()
         out.print(_shown(known))
+        out.print(NOTE, style="dim", markup=False)
         for one in together:
             told = f"{one.experiment}, all {number(one.models)} models at scale {one.scale} together"
             out.print(f"{told}: {number(one.seconds)} s on an {one.machine} ({one.command})", style="dim", markup=False)
@@ -46,23 +57,21 @@ class LabList:
 
 
 def _experiments() -> list[dict[str, Any]]:
-    """For each experiment: models by scale, what is shipped of it, and seconds where they were measured."""
+    """For each experiment: models by scale, how much of it is shipped, and seconds: measured, estimated, or None."""
     from byheart.lab import results
     from byheart.lab.experiments import EXPERIMENTS, SCALES
-    from byheart.lab.timings import H200, TWO_CORES, seconds
+    from byheart.lab.timings import seconds
 
-    shipped = results.names()
     found: list[dict[str, Any]] = []
     for name, make in EXPERIMENTS.items():
-        models: dict[str, int] = {scale: len(make(scale).configs) for scale in SCALES}
-        rows = results.table(name) if name in shipped else []
-        seeds = len({row["seed"] for row in rows})
-        times = {
-            "h200_paper_seconds": seconds(name, "paper", H200, models["paper"]),
-            "two_cores_short_seconds": seconds(name, "short", TWO_CORES, models["short"]),
-            "two_cores_smoke_seconds": seconds(name, "smoke", TWO_CORES, models["smoke"]),
-        }
-        found.append({"experiment": name, **models, "shipped": len(rows), "seeds": seeds, **times})
+        configs = {scale: make(scale).configs for scale in SCALES}
+        models: dict[str, int] = {scale: len(some) for scale, some in configs.items()}
+        there = results.presence(name)
+        shipped = {"shipped": there.models, "seeds": there.seeds, "seeds_planned": there.planned_seeds}
+        times = {column: seconds(name, scale, machine, configs[scale]) for column, (machine, scale) in TIMES.items()}
+        values = {column: time.value if time else None for column, time in times.items()}
+        estimated = [column for column, time in times.items() if time and time.estimated]
+        found.append({"experiment": name, **models, **shipped, **values, "estimated": estimated})
     return found
 
 
@@ -75,14 +84,31 @@ def _together() -> "list[Timing]":
 
 
 def _shown(known: list[dict[str, Any]]) -> Any:
-    models = (">smoke", ">short", ">paper")
-    times = (">H200, paper", ">2 cores, short", ">2 cores, smoke")
-    title = "experiments: models at each scale, rows and seeds that come with Byheart, measured seconds"
-    rows = table(title, "experiment", *models, ">shipped", ">seeds", *times)
+    heads = [f">{machine}, {scale}" for machine, scale in TIMES.values()]
+    rows = table(TITLE, "experiment", ">smoke", ">short", ">paper", ">shipped", ">seeds", *heads)
     for one in known:
-        name, *counts = one.values()
-        rows.add_row(name, *(number(value or None) for value in counts))
+        models = [number(one[scale]) for scale in ("smoke", "short", "paper")]
+        shipped = [_of(one["shipped"], one["paper"]), _of(one["seeds"], one["seeds_planned"])]
+        rows.add_row(one["experiment"], *models, *shipped, *(_time(one, column) for column in TIMES))
     return rows
+
+
+def _of(there: int, planned: int) -> str:
+    """How many of how many.
+
+    >>> _of(64, 192), _of(12, 12), _of(0, 80)
+    ('64 of 192', 'all 12', '–')
+    """
+    return (
+        "–" if not there else f"all {number(planned)}" if there == planned else f"{number(there)} of {number(planned)}"
+    )
+
+
+def _time(one: dict[str, Any], column: str) -> str:
+    """Seconds; an estimate has two digits, and a mark."""
+    if column not in one["estimated"]:
+        return number(one[column])
+    return f"≈ {number(float(f'{one[column]:.2g}'))}"
 
 
 def _listed(folder: Path, runs: "list[Run]") -> Any:

@@ -1,15 +1,28 @@
 """Mahdavi's claims on a table of results, in numbers: linear in H, growing in n, flat in d_h beyond n.
 
-For each number N of examples: a line through what is not saturated, over heads or over the context's length; and over
-d_h the slopes up to n and beyond it. What is measured is the accuracy of labels, and of real targets, which are uniform
-in [0, 1], the share of their variance 1/12 that the network explains.
+For each number N of examples: a line through what is not saturated, over heads or over the context's length (its range
+and its intervals are those of :mod:`byheart.lab.linear`); and over d_h the slopes up to n and beyond it. What is
+measured is the accuracy of labels, and of real targets, which are uniform in [0, 1], the share 1 − 12 · (mean squared
+error) of their variance 1/12 that the network explains.
+
+**Beside the theorem**, H(min(n, d_h) − 1) + 1 examples: N times a slope of accuracy are right answers a head, or a
+token, and :attr:`Growth.proved` what the proved number grows by. Right by chance counts, one answer in so many labels.
+The theorem is about real targets fitted exactly and holds for any targets; labels ask for less, so more than it
+promises contradicts nothing.
+
+**Beyond n.** A curve that rises ever more slowly has a smaller slope beyond n than before whatever n is. So slopes are
+taken a dimension, as the theorem counts, and also a doubling of d_h, which a logarithm would have the same everywhere.
+Where accuracy reaches :data:`~byheart.lab.linear.SATURATED` at some d_h it may be flat for that reason: no slopes.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from byheart.bounds import mahdavi_2024
 from byheart.errors import BadInput
+from byheart.lab.fits import Estimate
 from byheart.lab.linear import Flattening, Line, flattening, line, unsaturated
 from byheart.lab.runs import is_number
 
@@ -19,18 +32,27 @@ AXES = ("heads", "length", "head_dim")
 
 @dataclass(frozen=True)
 class Growth:
-    """The line for one N; None where too few points are below saturation."""
+    """The line for one N, None where too few points are below saturation; and right answers a head, or a token."""
 
     examples: int
     line: Line | None
+    right: Estimate | None
+    """N times the slope; None without a line, and for targets, of which none is right or wrong."""
+    proved: float | None
+    """What H(min(n, d_h) − 1) + 1 grows by, on average over what was swept; None where a size is not known."""
 
 
 @dataclass(frozen=True)
 class Beyond:
-    """The slopes up to d_h = n and beyond it for one N; None where one of them has too few points."""
+    """The slopes up to d_h = n and beyond it for one N, a dimension and a doubling of d_h.
+
+    None where one side has too few points, or accuracy is ``saturated`` at some d_h.
+    """
 
     examples: int
-    slopes: Flattening | None
+    dimensions: Flattening | None
+    doublings: Flattening | None
+    saturated: bool
 
 
 def axis_of(rows: Rows) -> str | None:
@@ -53,7 +75,32 @@ def memorized(row: Mapping[str, Any]) -> float | None:
 
 def growth(rows: Rows, along: str) -> list[Growth]:
     """A line for each N, along heads or length."""
-    return [Growth(N, line(unsaturated(points))) for N, points in _by_examples(rows, along).items()]
+    found = []
+    for N, points in _by_examples(rows, along).items():
+        through = line(unsaturated(points))
+        labels = all(row.get("answers") == "labels" for row in rows)
+        right = None if through is None or not labels else _times(N, through.slope)
+        found.append(Growth(N, through, right, proved_growth(rows, along)))
+    return found
+
+
+def _times(N: int, slope: Estimate) -> Estimate:
+    return Estimate("right", N * slope.value, N * slope.low, N * slope.high)
+
+
+def proved_growth(rows: Rows, along: str) -> float | None:
+    """What the theorem's number of examples grows by along an axis, on average from its first to its last value.
+
+    >>> sweep = [{"heads": H, "length": 32, "head_dim": 64} for H in (1, 5, 60)]
+    >>> proved_growth(sweep, "heads")
+    31.0
+    """
+    known = [row for row in rows if all(is_number(row.get(name)) for name in AXES)]
+    ends = [end(known, key=lambda row: row[along]) for end in (min, max)] if known else []
+    if not ends or ends[0][along] == ends[1][along]:
+        return None
+    first, last = (mahdavi_2024.capacity(row["heads"], row["length"], row["head_dim"]) for row in ends)
+    return (last - first) / float(ends[1][along] - ends[0][along])
 
 
 def beyond_length(rows: Rows) -> list[Beyond]:
@@ -61,7 +108,14 @@ def beyond_length(rows: Rows) -> list[Beyond]:
     lengths = [*{row.get("length") for row in rows}]
     if len(lengths) != 1 or lengths[0] is None:
         raise BadInput("the rows have no common length; expected one n, beyond which d_h is said not to matter")
-    return [Beyond(N, flattening(points, lengths[0])) for N, points in _by_examples(rows, "head_dim").items()]
+    return [_beyond(N, points, lengths[0]) for N, points in _by_examples(rows, "head_dim").items()]
+
+
+def _beyond(N: int, points: list[tuple[float, float]], n: int) -> Beyond:
+    if len(unsaturated(points)) < len(points):
+        return Beyond(N, None, None, saturated=True)
+    doublings = [(math.log2(d_h), share) for d_h, share in points]
+    return Beyond(N, flattening(points, n), flattening(doublings, math.log2(n)), saturated=False)
 
 
 def _by_examples(rows: Rows, along: str) -> dict[int, list[tuple[float, float]]]:

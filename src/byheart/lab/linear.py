@@ -1,7 +1,14 @@
 """Straight as far as it is not saturated: slopes, how much of the variance a line explains, and where it flattens.
 
-Accuracy ends at 1 and a line does not, so lines go through the points whose *mean* accuracy over repetitions is below
-:data:`SATURATED`: choosing single runs by what they reached would bend the line.
+**The linear range.** Accuracy ends at 1 and a line does not, so lines go through the points whose *mean* accuracy over
+repetitions is below :data:`SATURATED`: choosing single runs by what they reached would bend the line. A line has to be
+held against at least :data:`FEWEST` different x. Nothing else is left out, whatever the curve looks like there: neither
+the slow beginning nor what bends.
+
+**Two intervals of a slope.** ``slope`` has that of least squares, whose noise is all that the line misses, bends too.
+``over_seeds`` has the one that repetitions alone make, by their scatter about the means at each x: where the slope of
+this line, through models at these x with other seeds, would lie. It is exact for Gaussian noise of one variance,
+straight or not, and needs repetitions.
 
 **R²** of a line through m points, 1 − RSS/TSS, estimates λ/(λ + m), λ the noncentrality of F = (m − 2)·R²/(1 − R²),
 which has 1 and m − 2 degrees of freedom. Its interval is found from that: the λ for which so large, or so small, an F
@@ -17,9 +24,12 @@ import numpy as np
 
 from byheart.lab.fits import Estimate, fit
 from byheart.lab.quantiles import LEVEL, check_level, student_quantile
+from byheart.tasks.checks import Floats
 
 SATURATED = 0.9
 """Points whose mean is not below it are left out."""
+FEWEST = 3
+"""Different x that a line needs."""
 
 Points = Sequence[tuple[float, float]]
 
@@ -30,6 +40,7 @@ class Line:
 
     points: int
     slope: Estimate
+    over_seeds: Estimate | None
     r_squared: Estimate
     lack_of_fit: float | None
 
@@ -47,13 +58,13 @@ def unsaturated(points: Points, most: float = SATURATED) -> list[tuple[float, fl
 
 
 def line(points: Points, level: float = LEVEL) -> Line | None:
-    """Least squares; None where the points do not determine a line and its noise.
+    """Least squares; None where there are too few different x, or the points do not determine a line and its noise.
 
     >>> found = line([(1, 0.1), (2, 0.22), (3, 0.28), (4, 0.4)])
     >>> round(found.slope.value, 3), [round(number, 2) for number in vars(found.r_squared).values() if number != "R²"]
     (0.096, [0.98, 0.36, 0.99])
     """
-    if len(points) < 3:
+    if len({x for x, _ in points}) < FEWEST:
         return None
     xs, ys = (np.array(column, float) for column in zip(*points, strict=True))
     law = fit(xs, ys, "linear", level=level, held_out=False)
@@ -62,7 +73,21 @@ def line(points: Points, level: float = LEVEL) -> Line | None:
         return None
     explained = max(0.0, 1 - float(((ys - law.at(xs)) ** 2).sum()) / total)
     ends = r_squared_interval(explained, len(points), level)
-    return Line(len(points), law["b"], Estimate("R²", explained, *ends), law.lack_of_fit)
+    seeds = _over_seeds(xs, ys, law["b"].value, level)
+    return Line(len(points), law["b"], seeds, Estimate("R²", explained, *ends), law.lack_of_fit)
+
+
+def _over_seeds(xs: Floats, ys: Floats, slope: float, level: float) -> Estimate | None:
+    """The slope with the interval that the scatter at equal x makes; None without repetitions."""
+    _, places = np.unique(xs, return_inverse=True)
+    counts = np.bincount(places)
+    free = len(xs) - len(counts)
+    if not free:
+        return None
+    scatter = ys - (np.bincount(places, ys) / counts)[places]
+    error = math.sqrt(float(scatter @ scatter) / free / float(((xs - xs.mean()) ** 2).sum()))
+    half = student_quantile(level, free) * error
+    return Estimate("b", slope, slope - half, slope + half)
 
 
 def r_squared_interval(squared: float, points: int, level: float = LEVEL) -> tuple[float, float]:

@@ -6,7 +6,8 @@ and the saturated heads with six. ``2-text`` is Dana's experiment 2 as the text 
 """
 
 import csv
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from importlib import resources
 from typing import Any
@@ -50,6 +51,67 @@ def settings(name: str) -> list[str]:
     experiment = max((known for known in EXPERIMENTS if name.startswith(known)), key=len)
     config = EXPERIMENTS[experiment]("smoke").configs[0]
     return [field.name for field in fields(config) if field.name in columns]
+
+
+@dataclass(frozen=True)
+class Presence:
+    """How much of an experiment at the paper's scale comes with Byheart: models and seeds, of how many."""
+
+    models: int
+    planned: int
+    seeds: int
+    planned_seeds: int
+    absent: tuple[str, ...] = ()
+    """Sizes of which no model is there, like "examples 10,000"; empty if no model is there at all."""
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> print(Presence(64, 192, 2, 6)), print(Presence(12, 12, 6, 6)), print(Presence(0, 240, 0, 6))
+        64 of 192 models (2 of 6 seeds)
+        all 12 models
+        0 of 240 models
+        (None, None, None)
+        """
+        if self.models == self.planned:
+            return f"all {self.planned:,} models"
+        parts = [f"{self.seeds} of {self.planned_seeds} seeds"] if 0 < self.seeds < self.planned_seeds else []
+        parts += [f"without {values}" for values in self.absent]
+        return f"{self.models:,} of {self.planned:,} models" + (f" ({'; '.join(parts)})" if parts else "")
+
+
+def presence(name: str) -> Presence:
+    """Of an experiment that there is, shipped or not; rows that it does not plan are not counted.
+
+    >>> print(presence("mahdavi-2024-classification-heads-fixed"))
+    64 of 192 models (2 of 6 seeds)
+    """
+    from byheart.lab.experiments import EXPERIMENTS
+
+    configs = EXPERIMENTS[name]("paper").configs
+    rows = table(name) if name in names() else []
+    columns = [field.name for field in fields(configs[0]) if rows and field.name in rows[0]]
+    planned = [{column: _read_back(getattr(config, column)) for column in columns} for config in configs]
+    keys = {tuple(config.values()) for config in planned}
+    there = [row for row in rows if tuple(row[column] for column in columns) in keys]
+    seeds, planned_seeds = {row["seed"] for row in there}, {config.seed for config in configs}
+    return Presence(len(there), len(configs), len(seeds), len(planned_seeds), _absent(there, planned))
+
+
+def _absent(there: Sequence[Mapping[str, Any]], planned: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Sizes of which some values are planned and not there, in words."""
+    found = []
+    for column in planned[0] if there else ():
+        values = {config[column] for config in planned} - {config[column] for config in there}
+        sizes = sorted(value for value in values if isinstance(value, int))
+        if sizes and column not in ("seed", "steps"):
+            found.append(f"{column} {', '.join(f'{size:,}' for size in sizes)}")
+    return tuple(found)
+
+
+def _read_back(value: object) -> int | float | str | bool | None:
+    """A setting as it is in a table: a text of digits has become a number."""
+    return _value("" if value is None else str(value))
 
 
 def _value(cell: str) -> int | float | str | bool | None:

@@ -1,16 +1,19 @@
 """What came out, in sentences: the first thing that a page says, computed from its table."""
 
-from byheart.lab.blocks import axis_of, beyond_length, growth
+from collections.abc import Sequence
+
+from byheart.lab.blocks import Growth, axis_of, beyond_length, growth
 from byheart.lab.capacity import plateaus
 from byheart.lab.fits import Estimate
 from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED
+from byheart.lab.needed import examples_each, needed, needed_line
 from byheart.lab.published import beside
 from byheart.lab.runs import is_number
 from byheart.report.lab.dana import other_steps
 from byheart.report.lab.madden import smallest_within
 from byheart.report.lab.record import claims, summary
-from byheart.report.lab.series import Rows
+from byheart.report.lab.series import Rows, one
 
 PAPERS = {
     "dana": "Dana, Pydi & Chevaleyre 2025, on the memorization of associations by attention-only Transformers",
@@ -69,34 +72,71 @@ def _mahdavi(experiment: str, rows: Rows) -> list[str]:
 
 
 def _straight(rows: Rows, along: str) -> list[str]:
-    """Slopes for all N in a sentence, how much lines explain, and where they are not straight by the F test."""
+    """Slopes for all N in a sentence, how much lines explain, where they are not straight by the F test, and what the
+    theorem promises beside.
+    """
     what = "the share of the targets' variance explained" if rows[0].get("answers") == "targets" else "accuracy"
     each = {"heads": "head", "length": "token of context"}[along]
-    lines = [(found.examples, found.line) for found in growth(rows, along) if found.line is not None]
+    found = growth(rows, along)
+    lines = [(line.examples, line.line) for line in found if line.line is not None]
     if not lines:
-        return []
+        return _needed(rows, along)
     slopes = ", ".join(f"{_in_words(line.slope)} at N = {N:,}" for N, line in lines)
     explained = sorted(line.r_squared.value for _, line in lines)
     lowest = min(line.r_squared.low for _, line in lines)
     bent = [f"{N:,}" for N, line in lines if line.lack_of_fit is not None and line.lack_of_fit < BENT]
     return [
         f"Below {SATURATED}, {what} grows with every {each} by {slopes}.",
-        f"Lines have R² = {explained[0]:.3f} to {explained[-1]:.3f} (the lowest interval begins at {lowest:.2f})"
+        f"Lines have R² = {_range(explained, '.3f')} (the lowest interval begins at {lowest:.2f})"
         + (f"; at N = {', '.join(bent)} it is not quite straight (F test, p < {BENT})." if bent else "."),
+        *_beside_proved(found, each),
+        *_needed(rows, along),
+    ]
+
+
+def _beside_proved(found: Sequence[Growth], each: str) -> list[str]:
+    """Right answers a head, or a token, and what the proved number grows by."""
+    right = sorted(line.right.value for line in found if line.right is not None)
+    proved = found[0].proved
+    if not right or not proved:
+        return []
+    times = [value / proved for value in right]
+    return [
+        f"That is {_range(right, ',.0f')} right answers with every {each}, {_range(times, '.1f')} times the"
+        f" {proved:,.0f} by which the proved H(min(n, d_h) − 1) + 1 grows."
+    ]
+
+
+def _needed(rows: Rows, along: str) -> list[str]:
+    """How fast what N examples need grows with N, and how straight."""
+    found = needed(rows, along)
+    through = needed_line(found)
+    more = None if through is None else examples_each(through)
+    if through is None or more is None:
+        return []
+    each = {"heads": "heads", "length": "tokens of context"}[along]
+    whole = [some for some in found if len(some.found) == some.seeds]
+    return [
+        f"The {each} at which {SATURATED} is reached grow with N: one more for every {_in_words(more, '.0f')} examples"
+        f" (a line over {len(whole)} numbers of examples, R² = {through.r_squared.value:.3f})."
     ]
 
 
 def _flat(rows: Rows) -> list[str]:
-    found = []
-    for each in beyond_length(rows):
-        if each.slopes is not None:
-            n, slopes = each.slopes.at, each.slopes
-            found.append(
-                f"At N = {each.examples:,}, accuracy grows by {_in_words(slopes.before.slope)} a dimension of a head"
-                f" up to d_h = n = {n:g} and by {_in_words(slopes.beyond.slope)} beyond"
-                f" (equal slopes: p = {slopes.equal:.2g})."
+    """What a doubling of d_h brings up to n and beyond, and whether that differs."""
+    said = []
+    for found in beyond_length(rows):
+        slopes = found.doublings
+        if found.saturated:
+            said.append(f"At N = {found.examples:,}, accuracy reaches {SATURATED}: it says nothing about d_h.")
+        elif slopes is not None:
+            n = one(rows, "length")
+            same = f"equal slopes: p = {slopes.equal:.2g}"
+            said.append(
+                f"At N = {found.examples:,}, accuracy gains {_in_words(slopes.before.slope)} with a doubling of d_h"
+                f" up to n = {n:,}, and {_in_words(slopes.beyond.slope)} beyond ({same})."
             )
-    return found
+    return said
 
 
 def _madden(_: str, rows: Rows) -> list[str]:
@@ -115,5 +155,15 @@ def _capacity(_: str, rows: Rows) -> list[str]:
     ]
 
 
-def _in_words(found: Estimate) -> str:
-    return f"{found.value:.3g} ({found.low:.3g} to {found.high:.3g})".replace("-", "−")
+def _range(ordered: Sequence[float], digits: str) -> str:
+    """From the first to the last.
+
+    >>> _range([0.5, 0.75], ".2f"), _range([0.5], ".2f")
+    ('0.50 to 0.75', '0.50')
+    """
+    return " to ".join(dict.fromkeys(f"{end:{digits}}" for end in (ordered[0], ordered[-1])))
+
+
+def _in_words(found: Estimate, digits: str = ".3g") -> str:
+    value, low, high = (f"{end:,{digits}}" for end in (found.value, found.low, found.high))
+    return f"{value} ({low} to {high})".replace("-", "−")

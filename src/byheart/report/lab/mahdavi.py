@@ -1,6 +1,7 @@
 """Figures of Mahdavi, Liao & Thrampoulidis 2024: accuracy and error against heads, n and d_h; saturated heads."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from byheart.bounds import mahdavi_2024
 from byheart.errors import BadInput
 from byheart.lab.blocks import AXES, axis_of
+from byheart.lab.results import Presence
 from byheart.report.lab.series import (
     MEASURED,
     PROVED,
@@ -44,29 +46,61 @@ def draw_mahdavi(rows: Rows, path: Path, along: str) -> None:
     save_picture(picture, path)
 
 
-def draw_blocks(blocks: Sequence[Rows], path: Path) -> None:
-    """Several blocks of labels, or of targets, as one figure: a row for each kind of context, a column per axis."""
-    places = {(one(rows, "context"), axis_of(rows) or "heads"): rows for rows in blocks}
+@dataclass(frozen=True)
+class Panel:
+    """A block of the paper's figures: the configs that are planned, the results that there are, and how many."""
+
+    planned: Rows
+    rows: Rows
+    presence: Presence
+
+    @property
+    def along(self) -> str:
+        """What varies in it."""
+        return axis_of(self.planned) or AXES[0]
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its row and its column."""
+        return one(self.planned, "context"), self.along
+
+
+def draw_blocks(kind: str, blocks: Sequence[Panel], path: Path) -> None:
+    """All blocks of labels, or of targets, as one figure: a row for each kind of context, a column for what varies.
+
+    A block without results has its panel too, which says so; one that is not whole says how much of it is there.
+    """
+    places = {panel.place: panel for panel in blocks}
     contexts = [context for context in CONTEXTS if any(context == place[0] for place in places)]
     axes_there = [along for along in AXES if any(along == place[1] for place in places)]
     grid = [(context, along) for context in contexts for along in axes_there]
     cells = [index for index, place in enumerate(grid) if place in places]
     rows, columns = len(contexts), len(axes_there)
-    sizes = {"width": max(8.4, 4.0 * columns), "height": 0.7 + 3.6 * rows}
+    sizes = {"width": max(8.4, 4.0 * columns), "height": 0.7 + 3.7 * rows}
     picture, panels = canvas(path, rows=rows, columns=columns, cells=cells, **sizes)
     entries: dict[str, dict[str, Any]] = {}
     for axes, index in zip(panels, cells, strict=True):
-        entries |= dict(_draw_block(axes, places[grid[index]], grid[index][1]))
+        entries |= dict(_draw_panel(axes, places[grid[index]]))
     legend_below(picture, list(entries.items()))
-    heading(picture, f"{_kind(blocks[0])} by one attention layer: what is memorized")
+    heading(picture, f"{kind} by one attention layer: what is memorized")
     save_picture(picture, path)
+
+
+def _draw_panel(axes: Any, panel: Panel) -> list[Entry]:
+    """A block, or an empty panel with the axis that it will have."""
+    if panel.rows:
+        return _draw_block(axes, panel.rows, panel.along, more=f"\n{panel.presence}")
+    label(axes, NAMES[panel.along], "", f"{_title(panel.planned)}\n{panel.presence}")
+    axes.set(xticks=[], yticks=[])
+    axes.text(0.5, 0.5, "no results yet", transform=axes.transAxes, ha="center", va="center", color=QUIET)
+    return []
 
 
 def _kind(rows: Rows) -> str:
     return "Regression" if values(rows, "answers") == ["targets"] else "Classification"
 
 
-def _draw_block(axes: Any, rows: Rows, along: str, kind: str = "") -> list[Entry]:
+def _draw_block(axes: Any, rows: Rows, along: str, kind: str = "", more: str = "") -> list[Entry]:
     """A curve for each N, under a title that may begin with the ``kind`` of answers; what the marks are."""
     check_columns(rows, "examples", along, "answers", "context", "heads", "length", "head_dim")
     real = one(rows, "answers") == "targets"
@@ -90,10 +124,15 @@ def _draw_block(axes: Any, rows: Rows, along: str, kind: str = "") -> list[Entry
         axes.axvline(one(rows, "length"), color=QUIET, **AT_LENGTH)
         entries.append(("d_h = n: beyond it the proved number does not grow", AT_LENGTH))
     name_ends(axes, curves, [f"N = {curve.key:,}" for curve in curves], shades)
-    shared = [f"{letter} = {one(rows, c)}" for c, letter in _LETTERS.items() if len(values(rows, c)) == 1]
-    title = f"{kind}{CONTEXTS[one(rows, 'context')]}; {', '.join(shared)}"
-    label(axes, NAMES[along], "mean squared error" if real else "accuracy over all N examples", title)
+    y = "mean squared error" if real else "accuracy over all N examples"
+    label(axes, NAMES[along], y, f"{kind}{_title(rows)}{more}")
     return entries
+
+
+def _title(rows: Rows) -> str:
+    """The kind of context, and the sizes that all share."""
+    shared = [f"{letter} = {one(rows, c)}" for c, letter in _LETTERS.items() if len(values(rows, c)) == 1]
+    return f"{CONTEXTS[one(rows, 'context')]}; {', '.join(shared)}"
 
 
 _LETTERS = {"heads": "H", "length": "n", "head_dim": "d_h"}

@@ -145,11 +145,14 @@ def draw_line(axes: Any, points: Sequence[tuple[float, float]], colour: Any, sty
 
 
 def name_ends(axes: Any, curves: Sequence[Series], names: Sequence[str], shades: Sequence[Any]) -> None:
-    """Names at the right ends of the curves, in their order, moved apart where they would overlap."""
+    """Names at the right ends of the curves, moved apart where they would overlap; where curves end together, the one
+    that is higher on average is named above.
+    """
     if not curves:
         return
     ends = [_share(axes, curve.means[-1]) for curve in curves]
-    order = sorted(range(len(curves)), key=lambda index: (round(20 * ends[index]), index))
+    heights = [(round(50 * end), statistics.fmean(curve.means)) for end, curve in zip(ends, curves, strict=True)]
+    order = sorted(range(len(curves)), key=heights.__getitem__)
     gap = min(0.052, 1 / max(1, len(curves)))
     places = [ends[index] for index in order]
     for k in range(1, len(places)):

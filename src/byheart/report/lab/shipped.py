@@ -1,7 +1,8 @@
 """The results that come with Byheart as pages: one for each experiment, and one for each paper, with all of it.
 
 A paper's page holds what no single experiment shows: of Dana's, all published points against ours; of Mahdavi's, the
-blocks of labels and of targets, each side by side.
+blocks of labels and of targets, each in the arrangement of the paper's study: a column for heads, context and d_h each,
+a row for random contexts and one for a fixed one. What is not there yet keeps its place, and says so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +13,14 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab import results
+from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
+from byheart.lab.results import Presence
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
-from byheart.report.lab.mahdavi import draw_blocks
+from byheart.report.lab.mahdavi import Panel, draw_blocks
 from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of
 from byheart.report.lab.record import draw_record, gap_cells, record, shipped, summary
 from byheart.report.lab.series import Rows, values
-from byheart.report.lab.tables import tables_of
+from byheart.report.lab.tables import claimed, tables_of
 from byheart.report.page import Lead, Table
 
 PARTNERS = {
@@ -88,20 +91,52 @@ def _dana(name: str) -> Shown:
 
 
 def _mahdavi(name: str) -> Shown:
-    found = {each: results.table(each) for each in results.names() if each.startswith(name) and "-short" not in each}
-    drawings, tables, findings = [], [], []
+    """Every block of the paper in its place, those too of which nothing is there yet, and the saturated heads."""
+    blocks = {each: _rows(each) for each in sorted(MAHDAVI_2024, key=_place)}
+    there = {each: results.presence(each) for each in blocks}
+    drawings, tables, findings = [], [], [_how_much(there)]
     for kind, answers in (("classification", "labels"), ("regression", "targets")):
-        blocks = [rows for each, rows in found.items() if each.startswith(f"{name}-{kind}")]
-        if blocks:
-            caption = f"Memorizing {answers}: what the heads, the context and the heads' dimension bring."
-            drawings.append(Drawing(kind, caption, partial(draw_blocks, blocks)))
-    for each, rows in found.items():
+        panels = [_panel(each, rows, there[each]) for each, rows in blocks.items() if f"-{kind}-" in each]
+        caption = f"Memorizing {answers}: what the heads, the context and the heads' dimension bring."
+        drawings.append(Drawing(kind, caption, partial(draw_blocks, kind.capitalize(), panels)))
+    for each, rows in blocks.items():
         block = each.removeprefix(f"{name}-")
         findings += [f"{block}: {finding}" for finding in findings_of(each, rows)]
-        tables += [Table(f"{block}: {table.title}", table.rows) for table in tables_of(each, rows)[:1]]
-        if block == "saturation":
-            drawings += figures_of(each, rows)
-    return Shown(name, _lead("mahdavi", findings), drawings, tables, _about(sum(map(len, found.values()))))
+        tables += [Table(f"{block}: {table.title}", table.rows) for table in (claimed(rows) if rows else [])]
+    drawings += figures_of(f"{name}-saturation", blocks[f"{name}-saturation"])
+    counts = [{"experiment": each, **_presence_cells(found)} for each, found in there.items()]
+    tables.append(Table("How much of each experiment comes with Byheart", counts))
+    return Shown(name, _lead("mahdavi", findings), drawings, tables, _about(sum(map(len, blocks.values()))))
+
+
+def _place(name: str) -> tuple[int, ...]:
+    """Where an experiment stands in the paper's study: labels first, then by what is swept, random contexts first."""
+    orders = (("classification", "regression", "saturation"), ("heads", "context", "head-dim"), ("random", "fixed"))
+    words = f"{name}-"
+    return tuple(next((k for k, word in enumerate(order) if f"-{word}-" in words), 0) for order in orders)
+
+
+def _rows(name: str) -> Rows:
+    return results.table(name) if name in results.names() else []
+
+
+def _panel(name: str, rows: Rows, there: Presence) -> Panel:
+    return Panel([vars(config) for config in MAHDAVI_2024[name]("paper").configs], rows, there)
+
+
+def _presence_cells(there: Presence) -> dict[str, Any]:
+    """A row about how much of an experiment is there."""
+    state = "whole" if there.models == there.planned else "partial" if there.models else "none"
+    seeds = {"seeds": there.seeds, "seeds_planned": there.planned_seeds}
+    return {"models": there.models, "planned": there.planned, **seeds, "shipped": state}
+
+
+def _how_much(there: Mapping[str, Presence]) -> str:
+    """How many of the paper's models are there, in a sentence."""
+    models, planned = sum(each.models for each in there.values()), sum(each.planned for each in there.values())
+    missing = [name.removeprefix("mahdavi-2024-") for name, each in there.items() if not each.models]
+    nothing = f"; nothing yet of {', '.join(missing)}" if missing else ""
+    return f"{models:,} of the paper's {planned:,} models are here{nothing}."
 
 
 def _about(models: int) -> dict[str, Any]:

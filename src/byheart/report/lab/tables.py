@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from byheart.lab.blocks import axis_of, beyond_length, growth, memorized
+from byheart.lab.blocks import Beyond, Growth, axis_of, beyond_length, growth, memorized
 from byheart.lab.capacity import held, plateaus
 from byheart.lab.crossing import crossing, probes_of
 from byheart.lab.fits import Comparison, compare
 from byheart.lab.gaps import gaps
-from byheart.lab.linear import SATURATED, Flattening, Line, unsaturated
+from byheart.lab.linear import SATURATED, unsaturated
+from byheart.lab.needed import Needed, needed
 from byheart.lab.published import beside, names
 from byheart.lab.runs import is_number
 from byheart.report.lab.madden import smallest_within
@@ -25,7 +26,7 @@ def tables_of(experiment: str, rows: Rows) -> list[Table]:
     if paper == "dana":
         return [*_published(experiment, rows), *_slope_laws(rows)]
     if paper == "mahdavi" and len(values(rows, "answers")) == 1 and not values(rows, "saturated_heads"):
-        return [*_growth(rows), *_crossings(rows), *_by_heads(rows)]
+        return [*claimed(rows), *_crossings(rows), *_by_heads(rows)]
     if paper == "madden" and rows:
         return _hidden(rows)
     if paper == "capacity":
@@ -64,31 +65,50 @@ def _laws(found: Comparison, **first: Any) -> list[Mapping[str, Any]]:
     ]
 
 
-def _growth(rows: Rows) -> list[Table]:
-    """Mahdavi's claims for each N: straight along heads and n, flat along d_h beyond n."""
+def claimed(rows: Rows) -> list[Table]:
+    """Mahdavi's claims for each N: straight along heads and n, flat along d_h beyond n; and what N examples need."""
     along = axis_of(rows)
     if along is None or not all("examples" in row for row in rows):
         return []
     if along == "head_dim":
-        cells = [{"examples": each.examples, **_flat_cells(each.slopes)} for each in beyond_length(rows)]
+        cells = [_beyond_cells(each) for each in beyond_length(rows)]
         return [Table("Slopes of accuracy over d_h, up to n and beyond, for each number of examples (95 %)", cells)]
     what = "the targets' variance explained" if values(rows, "answers") == ["targets"] else "accuracy"
-    cells = [{"examples": each.examples, **_line_cells(each.line)} for each in growth(rows, along)]
-    return [Table(f"Lines of {what} over {along}, below {SATURATED}, for each number of examples (95 %)", cells)]
+    cells = [_growth_cells(each) for each in growth(rows, along)]
+    reached = [_needed_cells(each, along) for each in needed(rows, along)]
+    return [
+        Table(f"Lines of {what} over {along}, below {SATURATED}, for each number of examples (95 %)", cells),
+        Table(f"Where {what} reaches {SATURATED}, by {along}: mean over seeds (95 %)", reached),
+    ]
 
 
-def _line_cells(line: Line | None) -> dict[str, Any]:
-    """A line's slope and R² with their intervals, and the F test of its straightness."""
-    if line is None:
-        return {"points": None, **interval_cells("slope", None), **interval_cells("r_squared", None)}
-    ends = interval_cells("slope", line.slope) | interval_cells("r_squared", line.r_squared)
-    return {"points": line.points, **ends, "lack_of_fit": line.lack_of_fit}
+def _needed_cells(found: Needed, along: str) -> dict[str, Any]:
+    """Where 0.9 is reached, and how many seeds say so."""
+    cells = interval_cells(along, found.mean)
+    return {"examples": found.examples, **cells, "seeds": len(found.found), "of": found.seeds}
 
 
-def _flat_cells(slopes: Flattening | None) -> dict[str, Any]:
-    sides = (None, None) if slopes is None else (slopes.before.slope, slopes.beyond.slope)
-    cells = interval_cells("slope_to_n", sides[0]) | interval_cells("slope_beyond_n", sides[1])
-    return {**cells, "p_equal": None if slopes is None else slopes.equal}
+def _growth_cells(found: Growth) -> dict[str, Any]:
+    """A line's slope and R² with their intervals, the F test of its straightness, and right answers beside proved."""
+    line = found.line
+    cells = interval_cells("slope", None if line is None else line.slope)
+    seeds = None if line is None else line.over_seeds
+    cells |= {"over_seeds_low": None if seeds is None else seeds.low}
+    cells |= {"over_seeds_high": None if seeds is None else seeds.high}
+    cells |= interval_cells("r_squared", None if line is None else line.r_squared)
+    cells |= {"lack_of_fit": None if line is None else line.lack_of_fit}
+    right = interval_cells("right", found.right) | {"proved": found.proved} if found.right is not None else {}
+    return {"examples": found.examples, "points": None if line is None else line.points, **cells, **right}
+
+
+def _beyond_cells(found: Beyond) -> dict[str, Any]:
+    """Slopes a dimension and a doubling on both sides of n, and the probabilities of such if they were the same."""
+    cells: dict[str, Any] = {"examples": found.examples}
+    for each, bend in (("dimension", found.dimensions), ("doubling", found.doublings)):
+        sides = (None, None) if bend is None else (bend.before.slope, bend.beyond.slope)
+        cells |= interval_cells(f"a_{each}_to_n", sides[0]) | interval_cells(f"a_{each}_beyond_n", sides[1])
+        cells[f"a_{each}_equal"] = None if bend is None else bend.equal
+    return {**cells, "saturated": found.saturated}
 
 
 def _by_heads(rows: Rows) -> list[Table]:
