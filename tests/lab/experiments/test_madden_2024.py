@@ -1,5 +1,4 @@
 import math
-from itertools import chain
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from byheart.lab.experiments.madden_2024 import (
     stories,
     work,
 )
-from byheart.tasks.docstrings import library_docstrings
 
 TEXTS = (
     "a b c d e f g h i j",
@@ -49,10 +47,6 @@ def test_stories_are_different_and_long_enough():
     assert len(stories([TEXTS[0], TEXTS[0], "short", TEXTS[2]], 2)) == 2
     with pytest.raises(BadInput, match="2 different stories of 10 tokens; expected at least 3"):
         stories([TEXTS[0], TEXTS[0], TEXTS[2]], 3)
-
-
-def test_documentation_gives_stories():
-    assert len(stories(chain.from_iterable(library_docstrings()), 20)) == 20
 
 
 def test_the_loss_is_a_mean_over_tokens_and_stays_above_the_entropy():

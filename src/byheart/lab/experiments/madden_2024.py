@@ -10,8 +10,8 @@ contexts are computed once, with the counts of their next tokens, which is the s
 Measured, in nats a token: ``loss``, ``entropy``, ``excess`` = loss − entropy, and ``relative_excess`` = excess/entropy;
 the least m for which it is at most 1 % is what the paper draws. The vocabulary is that of the n stories.
 
-The authors' corpus is not here. Any texts do, a story each; without any, stories are the documentation strings of the
-Python that runs this, in the order of its standard library. Another version of Python has others.
+The authors' corpus is not here. Any texts do, a story each; without any, stories are documentation strings of Python
+3.11 that come with Byheart (:mod:`byheart.lab.texts`): the same on every machine.
 
 Scales: "paper" is the paper's grid; "short" three n, four m and 10,000 steps; "smoke" takes seconds.
 """
@@ -19,7 +19,7 @@ Scales: "paper" is the paper's grid; "short" three n, four m and 10,000 steps; "
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from itertools import chain, product
+from itertools import product
 
 import numpy as np
 import torch
@@ -29,11 +29,11 @@ from byheart.lab.ensemble import train
 from byheart.lab.experiments.experiment import Experiment, Row, checked_scale
 from byheart.lab.member import ANSWERS, Member, Outcome, Tensors, Training
 from byheart.lab.models.madden import FROZEN, Decoder
+from byheart.lab.texts import docstrings
 from byheart.progress import Report
 from byheart.tasks.checks import Ids, count
 from byheart.tasks.corpus import entropy_bound, words
 from byheart.tasks.distinct import distinct
-from byheart.tasks.docstrings import library_docstrings
 
 STORY = 10
 """Tokens of a story."""
@@ -119,8 +119,7 @@ def stories(texts: Iterable[str], number: int) -> list[list[str]]:
 
 @cache
 def _contexts(texts: Texts | None, number: int) -> Contexts:
-    found = chain.from_iterable(library_docstrings()) if texts is None else texts
-    return contexts(stories(found, number))
+    return contexts(stories(docstrings() if texts is None else texts, number))
 
 
 def model_of(config: Config, data: Contexts) -> Decoder:
@@ -182,7 +181,7 @@ GRIDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
 
 
 def experiment(scale: str, *, frozen: bool, texts: Texts | None = None) -> Experiment:
-    """One setting, on ``texts`` or on Python's documentation."""
+    """One setting, on ``texts`` or on :func:`~byheart.lab.texts.docstrings`."""
     numbers, hidden, steps = GRIDS[checked_scale(scale)]
     configs = tuple(Config(n, m, frozen, steps=steps) for n, m in product(numbers, hidden))
     name = f"madden-2024-{'frozen' if frozen else 'trained'}"
