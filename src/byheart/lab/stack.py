@@ -9,7 +9,8 @@ On CUDA every stack works on a stream of its own, and :meth:`Stack.start` return
 are started one after the other run side by side, as :func:`byheart.lab.ensemble.train` makes them.
 
 The examples of all members lie one below the other, those that several members share only once; so members may have
-different numbers of them. Nothing is drawn here: first weights come from the members' own generators, orders from
+different numbers of them. Where a batch is all examples of each member it is cut once, and shared by members that share
+its examples. Nothing is drawn here: first weights come from the members' own generators, orders from
 :mod:`byheart.lab.orders`.
 """
 
@@ -22,7 +23,7 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.adam import adam_
-from byheart.lab.losses import losses, rights
+from byheart.lab.losses import Counted, losses, rights
 from byheart.lab.member import ANSWERS, Architecture, Member, Tensors
 from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
@@ -57,6 +58,18 @@ class Rows:
         return {
             name: rows.index_select(0, flat).view(*places.shape, *rows.shape[1:]) for name, rows in self.tensors.items()
         }
+
+    def whole(self, count: int) -> Tensors:
+        """Tensors [M, N, …] of all examples of members that have N of them; where all share them, they are there once.
+
+        >>> shared = {"answers": torch.tensor([1, 2])}
+        >>> Rows([shared, shared], torch.device("cpu"), torch.float32).whole(2)["answers"].stride()
+        (0, 1)
+        """
+        members = len(self.starts)
+        starts = self.starts[:1] if bool((self.starts == self.starts[0]).all()) else self.starts
+        cut = self.cut(starts[:, None] + torch.arange(count, device=starts.device))
+        return {name: tensor.expand(members, *tensor.shape[1:]) for name, tensor in cut.items()}
 
 
 class Stack:
@@ -112,8 +125,11 @@ class Stack:
         self.constants = {name: self._constant(name) for name in self.members[0].constants}
         self.weights = {name: view.requires_grad_() for name, view in self._views(self.flat).items()}
         self.gradients = torch.empty_like(self.flat)
-        self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * B)))
-        self.places = torch.zeros(self.block, M, B, dtype=torch.int64, device=self.device)
+        is_whole = all(member.count == B for member in self.members)  # and in a sum the order does not matter
+        self.whole = self.rows.whole(B) if is_whole else None
+        self.counted = self._counted()
+        self.block = STEPS_IN_A_BLOCK if is_whole else max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * B)))
+        self.places = torch.zeros(self.block, M, 0 if is_whole else B, dtype=torch.int64, device=self.device)
         self.sizes = torch.zeros(self.block, M, 1, dtype=self.dtype, device=self.device)
         self.roots = torch.ones(self.block, 1, 1, dtype=self.dtype, device=self.device)
         self.losses = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
@@ -121,6 +137,13 @@ class Stack:
         self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
         self.works: dict[bool, Callable[[], object]] = {}
         self.orders: dict[int, tuple[int, torch.Tensor]] = {}
+
+    def _counted(self) -> Counted | None:
+        """The loss in closed form, where it has one."""
+        if self.whole is None or self.training.loss != "summed-cross-entropy":
+            return None
+        answers = self.whole[ANSWERS]
+        return Counted(answers) if answers.is_floating_point() and answers.dim() == 3 else None
 
     def keep(self, which: Sequence[int]) -> None:
         """Go on with these members only."""
@@ -226,7 +249,7 @@ class Stack:
         self.sizes[:block, :, 0] = torch.from_numpy(sizes).to(self.device, self.dtype)
         roots = root_corrections(steps, self.training.betas[1])
         self.roots[:block, 0, 0] = torch.from_numpy(roots).to(self.device, self.dtype)
-        for count in {member.count for member in self.members}:
+        for count in {member.count for member in self.members} if self.whole is None else ():
             which = [i for i, member in enumerate(self.members) if member.count == count]
             places = self._stream(count, which, block) + self.rows.starts[which, None]
             self.places[:block, which] = places.view(len(which), block, -1).transpose(0, 1)
@@ -271,12 +294,11 @@ class Stack:
 
     def _do(self, measure: bool) -> None:
         """One step of all members."""
-        batch = self.rows.cut(self.places.index_select(0, self.at)[0])
+        batch = self.rows.cut(self.places.index_select(0, self.at)[0]) if self.whole is None else self.whole
         outputs = self.architecture.outputs(self._all_weights(), batch | self.constants)
-        each = losses(outputs, batch[ANSWERS], self.training.loss)
-        mean = each.mean(dim=1)
-        aim = each if self.training.loss == "summed-cross-entropy" else mean
-        gradients = torch.autograd.grad(aim.sum(), list(self.weights.values()), materialize_grads=True)
+        mean, aim, by_outputs = self._aim(outputs, batch[ANSWERS])
+        weights = list(self.weights.values())
+        gradients = torch.autograd.grad(aim, weights, grad_outputs=by_outputs, materialize_grads=True)
         with torch.no_grad():
             torch.cat([gradient.flatten(1) for gradient in gradients], dim=1, out=self.gradients)
             if self.training.largest_norm is not None:
@@ -289,6 +311,17 @@ class Stack:
                 right = rights(outputs, batch[ANSWERS], self.training.loss).mean(dim=1)
                 self.rights.index_copy_(0, self.at, right[None])
             self.at += 1
+
+    def _aim(
+        self, outputs: torch.Tensor, answers: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """The mean losses [M], what is differentiated, and the gradient by it; without one it is a single number."""
+        if self.counted is not None:
+            mean, by_outputs = self.counted(outputs.detach())
+            return mean, outputs, by_outputs
+        each = losses(outputs, answers, self.training.loss)
+        mean = each.mean(dim=1)
+        return mean, (each if self.training.loss == "summed-cross-entropy" else mean).sum(), None
 
 
 def _first(member: Member) -> Tensors:

@@ -49,6 +49,18 @@ def test_stories_are_different_and_long_enough():
         stories([TEXTS[0], TEXTS[0], TEXTS[2]], 3)
 
 
+def test_frozen_attention_is_computed_once_for_all_widths():
+    data = contexts(stories(TEXTS, 3))
+    narrow, wide, other = (member_of(Config(3, m, True, seed), data) for m, seed in ((4, 0), (16, 0), (4, 1)))
+    assert narrow.examples is wide.examples, "z does not depend on m, and is shared"
+    assert not torch.equal(narrow.examples["attended"], other.examples["attended"]), "but on the seed"
+    for member in (wide, other):
+        drawn = member.architecture.init(torch.Generator().manual_seed(member.seed))
+        weights = {name: tensor[None] for name, tensor in drawn.items()}
+        z = member.architecture.attended(weights, {name: part[None] for name, part in data.examples.items()})
+        assert torch.equal(member.examples["attended"], z[0])
+
+
 def test_the_loss_is_a_mean_over_tokens_and_stays_above_the_entropy():
     configs = [Config(3, m, frozen=False, steps=1, learning_rate=1e-12) for m in (4, 16)]
     rows = work(configs, texts=TEXTS)
