@@ -3,8 +3,12 @@
 import pytest
 
 from byheart.errors import BadInput
+from byheart.lab import results
 from byheart.lab.experiments import EXPERIMENTS
-from byheart.lab.results import names, table
+from byheart.lab.experiments.madden_2024 import data_of
+from byheart.lab.results import left_out, names, table
+
+WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 
 
 @pytest.mark.parametrize("name", names())
@@ -12,13 +16,37 @@ def test_every_table_is_of_an_experiment_and_has_no_gaps(name: str) -> None:
     rows = table(name)
     experiment = EXPERIMENTS[name.removesuffix("-short")]("paper")
     settings = set(vars(experiment.configs[0])) & set(rows[0])
-    assert {"heads", "seed"} <= settings
+    sizes = {"stories", "hidden", "frozen"} if name.startswith("madden") else {"heads"}
+    assert sizes | {"seed"} <= settings
     assert len({tuple(row[column] for column in sorted(settings)) for row in rows}) == len(rows), "no model twice"
     regression = "-regression-" in name
     assert all(row["loss"] > 0 and row["accuracy"] is None if regression else 0 <= row["accuracy"] <= 1 for row in rows)
     if name.startswith("dana"):
         known = {(c.model_dim, c.head_dim, c.heads, c.hidden, c.seed) for c in experiment.configs}
         assert {(r["model_dim"], r["head_dim"], r["heads"], r["hidden"], r["seed"]) for r in rows} == known
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name.startswith("madden")])
+def test_maddens_models_are_those_of_the_paper_on_the_text_that_comes_with_byheart(name: str) -> None:
+    """Losses stay above the entropy of the shipped stories, but for what float32 rounds."""
+    configs = {(c.stories, c.hidden, c.frozen, c.seed, c.steps) for c in EXPERIMENTS[name]("paper").configs}
+    for row in table(name):
+        assert (row["stories"], row["hidden"], row["frozen"], row["seed"], row["steps"]) in configs
+        data = data_of(row["stories"])
+        assert (row["contexts"], row["vocab"]) == data.counts.shape
+        assert row["entropy"] == pytest.approx(data.entropy, rel=1e-12)
+        assert row["loss"] > row["entropy"] * (1 - 1e-5)
+        assert row["parameters"] == row["vocab"] * (17 + row["hidden"]) + 1088 + 17 * row["hidden"]
+
+
+def test_what_a_table_lacks_of_the_papers_grid_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [{"stories": n, "hidden": m, "frozen": False, "seed": 0} for n in range(100, 801, 100) for m in WIDTHS]
+    monkeypatch.setattr(results, "table", lambda name: some)
+    assert left_out("madden-2024-trained") == "without stories 900 and 1,000"
+    some.pop()
+    assert left_out("madden-2024-trained") == "without 17 of 80 points"
+    some += [{"stories": n, "hidden": m, "frozen": False, "seed": 0} for n in (800, 900, 1000) for m in WIDTHS]
+    assert left_out("madden-2024-trained") == ""
 
 
 def test_unknown_tables_are_refused() -> None:

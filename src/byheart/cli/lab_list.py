@@ -38,15 +38,19 @@ class LabList:
             return DONE
         out = console()
         out.print(_shown(known))
-        for one in together:
-            told = f"{one.experiment}, all {number(one.models)} models at scale {one.scale} together"
-            out.print(f"{told}: {number(one.seconds)} s on an {one.machine} ({one.command})", style="dim", markup=False)
+        for one in known:
+            if one["left_out"]:
+                out.print(f"{one['experiment']} is shipped {one['left_out']}", style="dim", markup=False)
+        for timing in together:
+            told = f"{timing.experiment}, all {number(timing.models)} models at scale {timing.scale} together"
+            told += f": {number(timing.seconds)} s on an {timing.machine} ({timing.command})"
+            out.print(told, style="dim", markup=False)
         out.print(_listed(self.folder, runs) if runs else f"no runs in {self.folder}", style=None if runs else "dim")
         return DONE
 
 
 def _experiments() -> list[dict[str, Any]]:
-    """For each experiment: models by scale, what is shipped of it, and seconds where they were measured."""
+    """For each experiment: models by scale, what is shipped of it and left out, seconds where they were measured."""
     from byheart.lab import results
     from byheart.lab.experiments import EXPERIMENTS, SCALES
     from byheart.lab.timings import H200, TWO_CORES, seconds
@@ -62,7 +66,10 @@ def _experiments() -> list[dict[str, Any]]:
             "two_cores_short_seconds": seconds(name, "short", TWO_CORES, models["short"]),
             "two_cores_smoke_seconds": seconds(name, "smoke", TWO_CORES, models["smoke"]),
         }
-        found.append({"experiment": name, **models, "shipped": len(rows), "seeds": seeds, **times})
+        left_out = results.left_out(name) if rows else ""
+        found.append(
+            {"experiment": name, **models, "shipped": len(rows), "seeds": seeds, **times, "left_out": left_out}
+        )
     return found
 
 
@@ -80,7 +87,7 @@ def _shown(known: list[dict[str, Any]]) -> Any:
     title = "experiments: models at each scale, rows and seeds that come with Byheart, measured seconds"
     rows = table(title, "experiment", *models, ">shipped", ">seeds", *times)
     for one in known:
-        name, *counts = one.values()
+        name, *counts, _ = one.values()
         rows.add_row(name, *(number(value or None) for value in counts))
     return rows
 

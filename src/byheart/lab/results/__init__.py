@@ -52,6 +52,26 @@ def settings(name: str) -> list[str]:
     return [field.name for field in fields(config) if field.name in columns]
 
 
+def left_out(name: str) -> str:
+    """What the paper's grid has, whatever its seeds, and the table has not, in words; empty if nothing.
+
+    >>> left_out("dana-2025-1"), left_out("mahdavi-2024-classification-head-dim-fixed")
+    ('', 'without examples 10,000')
+    """
+    from byheart.lab.experiments import EXPERIMENTS
+
+    columns = [column for column in settings(name) if column not in ("seed", "steps")]
+    rows = {tuple(str(row[column]) for column in columns) for row in table(name)}
+    configs = [tuple(getattr(c, column) for column in columns) for c in EXPERIMENTS[name]("paper").configs]
+    absent = [config for config in configs if tuple(map(str, config)) not in rows]
+    for place, column in enumerate(columns):
+        lost = sorted({config[place] for config in absent} - {c[place] for c in configs if c not in absent})
+        if absent and {config[place] for config in absent} == set(lost):
+            told = [f"{value:,}" if isinstance(value, int) else str(value) for value in lost]
+            return f"without {column} {', '.join(told[:-1])}{' and ' if told[:-1] else ''}{told[-1]}"
+    return f"without {len(set(absent)):,} of {len(set(configs)):,} points" if absent else ""
+
+
 def _value(cell: str) -> int | float | str | bool | None:
     named: dict[str, bool | None] = {"": None, "True": True, "False": False}
     if cell in named:

@@ -1,7 +1,7 @@
 """The results that come with Byheart as pages: one for each experiment, and one for each paper, with all of it.
 
 A paper's page holds what no single experiment shows: of Dana's, all published points against ours; of Mahdavi's, the
-blocks of labels and of targets, each side by side.
+blocks of labels and of targets, each side by side; of Madden's, both settings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +13,7 @@ from typing import Any
 from byheart.errors import BadInput
 from byheart.lab import results
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
+from byheart.report.lab.madden import draw_settings
 from byheart.report.lab.mahdavi import draw_blocks
 from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of
 from byheart.report.lab.record import draw_record, gap_cells, record, shipped, summary
@@ -41,23 +42,24 @@ class Shown:
 
 
 def names() -> list[str]:
-    """Of all pages: the papers', then the experiments'.
+    """Of all pages: those of papers of which results are there, then the experiments'.
 
-    >>> names()[:3]
-    ['dana-2025', 'mahdavi-2024', 'dana-2025-1']
+    >>> names()[:2]
+    ['dana-2025', 'mahdavi-2024']
     """
-    return [*PAGES, *results.names()]
+    there = results.names()
+    return [*(paper for paper in PAGES if any(name.startswith(paper) for name in there)), *there]
 
 
 def shown(name: str) -> Shown:
     """The page about a paper or about one experiment."""
-    if name in PAGES:
-        return PAGES[name](name)
-    if name not in results.names():
+    if name not in names():
         near = get_close_matches(name, names(), cutoff=0.5) or names()[:1]
         raise BadInput(
             f"no results of {name!r} come with Byheart; there are those of {' or '.join(near)}, say, and all"
         )
+    if name in PAGES:
+        return PAGES[name](name)
     rows = results.table(name)
     drawings = figures_of(name, rows)
     if name in PARTNERS:
@@ -104,6 +106,19 @@ def _mahdavi(name: str) -> Shown:
     return Shown(name, _lead("mahdavi", findings), drawings, tables, _about(sum(map(len, found.values()))))
 
 
+def _madden(name: str) -> Shown:
+    found = {each: results.table(each) for each in results.names() if each.startswith(name)}
+    caption = "The fewest hidden neurons within 1 % of the entropy in both settings, and their parameters."
+    drawings = [Drawing("settings", caption, partial(draw_settings, list(found.values())))]
+    tables, findings = [], []
+    for each, rows in found.items():
+        setting = each.removeprefix(f"{name}-")
+        drawings += [Drawing(f"{setting}-{one.name}", one.caption, one.draw) for one in figures_of(each, rows)]
+        tables += [Table(f"{setting}: {table.title}", table.rows) for table in tables_of(each, rows)]
+        findings += [f"{setting}: {finding}" for finding in findings_of(each, rows)]
+    return Shown(name, _lead("madden", findings), drawings, tables, _about(sum(map(len, found.values()))))
+
+
 def _about(models: int) -> dict[str, Any]:
     return {"models": models, "results": "come with Byheart"}
 
@@ -112,5 +127,5 @@ def _lead(paper: str, findings: Sequence[str]) -> Lead:
     return Lead(PAPERS[paper], QUESTIONS[paper], findings)
 
 
-PAGES = {"dana-2025": _dana, "mahdavi-2024": _mahdavi}
+PAGES = {"dana-2025": _dana, "mahdavi-2024": _mahdavi, "madden-2024": _madden}
 """Of whole papers."""
