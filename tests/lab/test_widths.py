@@ -24,6 +24,7 @@ def test_an_m_is_enough_if_every_run_is_and_a_run_without_a_number_is_not() -> N
     assert found.crossing == pytest.approx(8 * 2 ** (math.log(4) / math.log(10))), "from the worse run of m = 8"
     (none,) = widths([row(4, 0.5), row(8, None)])
     assert (none.least, none.crossing, none.parameters, none.told) == (None, None, None, "> 8")
+    assert none.nearest == 0.5
 
 
 def test_there_is_no_crossing_below_the_grid_or_beside_a_run_that_diverged() -> None:

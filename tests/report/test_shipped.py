@@ -102,7 +102,7 @@ def test_findings_in_words() -> None:
     ]
     fewest, none, shares = findings_of("madden-2024-trained", [madden(8, 0.005), madden(4, 0.5, 200)])
     assert fewest == "The fewest hidden neurons of the grid that come within 1 % of the entropy: 8 for 100 stories."
-    assert none == "For the others none that were tried do: > 4 for 200 stories."
+    assert none == "More than were tried: > 4 for 200 stories (50 % above at best)."
     assert shares.startswith("They have 0.035 to 0.035 times the N(ω − 1) parameters"), "11,224 of 319,200"
     _, law, _ = findings_of("madden-2024-trained", grid_of_madden(frozen=False))
     assert law == "Where the excess crosses 1 %, m = 0.1·n^1 (95 %: 1 to 1)."

@@ -43,6 +43,8 @@ class Width:
     """The least m; None if no m that was tried is enough."""
     crossing: float | None
     """Between the least m and the one before; None if there is no such pair."""
+    nearest: float
+    """The least relative excess of all m; infinite if no run has one."""
 
     @property
     def parameters(self) -> int | None:
@@ -58,7 +60,7 @@ class Width:
     def told(self) -> str:
         """The least m in words.
 
-        >>> Width(100, 768, 357, 512, None, None).told
+        >>> Width(100, 768, 357, 512, None, None, 0.02).told
         '> 512'
         """
         return f"> {self.tried:,}" if self.least is None else f"{self.least:,}"
@@ -100,7 +102,8 @@ def _width(rows: Rows, within: float) -> Width:
     crossing = None
     if least is not None and before is not None and math.isfinite(worst[before]):
         crossing = _between((before, worst[before]), (least, worst[least]), within)
-    return Width(rows[0]["stories"], rows[0]["contexts"], rows[0]["vocab"], max(worst), least, crossing)
+    sizes = rows[0]["stories"], rows[0]["contexts"], rows[0]["vocab"], max(worst)
+    return Width(*sizes, least, crossing, min(worst.values()))
 
 
 def _between(above: tuple[int, float], below: tuple[int, float], within: float) -> float:

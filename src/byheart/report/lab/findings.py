@@ -104,13 +104,17 @@ def _flat(rows: Rows) -> list[str]:
 def _madden(_: str, rows: Rows) -> list[str]:
     found = widths(rows)
     enough = [one for one in found if one.least is not None]
-    missed = [f"{one.told} for {one.stories:,}" for one in found if one.least is None]
+    missed = [
+        f"{one.told} for {one.stories:,} stories ({100 * one.nearest:.2g} % above at best)"
+        for one in found
+        if one.least is None
+    ]
     said = []
     if enough:
         listed = ", ".join(f"{one.told} for {one.stories:,} stories" for one in enough)
         said.append(f"The fewest hidden neurons of the grid that come within 1 % of the entropy: {listed}.")
     if missed:
-        said.append(f"For the others none that were tried do: {', '.join(missed)} stories.")
+        said.append(f"More than were tried: {', '.join(missed)}.")
     if width_growth(found).status == "fitted":
         said.append(
             f"Where the excess crosses 1 %, {law_told(width_growth(found))}{', where it is crossed' if missed else ''}."

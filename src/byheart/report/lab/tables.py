@@ -150,6 +150,7 @@ def width_cells(found: Width) -> dict[str, Any]:
         "vocab": found.vocab,
         "least hidden": found.told if found.least is None else found.least,
         "crossing": found.crossing,
+        "least excess": found.nearest,
         "parameters": found.parameters,
         "needed by any N": found.needed,
     }
