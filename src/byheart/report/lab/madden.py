@@ -66,7 +66,7 @@ def law_told(law: Fit) -> str:
 
     >>> from byheart.lab.fits import fit
     >>> law_told(fit([100, 200, 400], [10.0, 20.1, 39.9], "power"))
-    'm = 0.1016·n^0.997 (95 %: 0.959 to 1.04)'
+    'm = 0.1034·n^0.994 (95 %: 0.931 to 1.06)'
     """
     if law.status == "failed":
         return f"no power law: {law.reason}"
