@@ -65,8 +65,8 @@ class Counted:
         >>> mean, gradient.tolist()  # 4 log 2 and log 2
         (tensor([1.7329]), [[[-1.0, 1.0], [0.5, -0.5]]])
         """
-        chances = logits.softmax(dim=-1)
-        members, rows = chances.flatten(1), chances.flatten(0, 1)
+        chances = logits.contiguous().softmax(dim=-1)
+        members, rows = chances.view(len(chances), -1), chances.view(-1, chances.shape[-1])
         certain = members.gather(1, self.places).clamp(min=torch.finfo(chances.dtype).tiny).log()
         mean = -(certain * self.counts).sum(dim=1) / self.examples
         rows.index_copy_(0, self.rows, rows.index_select(0, self.rows) * self.often)
