@@ -60,6 +60,7 @@ COLUMNS = {
         ["construction", "N", "parameters", "÷ √(2N)", "VC", "÷ VC", "certified"],
         ["construction", "N", "parameters", "collapsed", "depth", "collapsed depth", "equal on tokens", "certified"],
     ],
+    "madden": [["stories", "hidden", "models", "seconds", "model-steps/s", "in all"]],
     "radius": [
         ["floats", "r/δ", "grid", "cells", "radius/δ", "certified"],
         [

@@ -108,6 +108,10 @@ def test_experiments_and_runs_are_listed(here: Path, run: Run) -> None:
     assert "complete" in said.out
     listed = run("lab", "list", "--json").json
     assert [(found["run"], found["done"]) for found in listed["runs"]] == [("runs/toy-smoke", 32)]
+    known = {one["experiment"]: one["absent"] for one in listed["experiments"]}
+    lacking = "mahdavi-2024-classification-head-dim-fixed"
+    assert (known["dana-2025-1"], known[lacking]) == ([], ["examples 10,000"])
+    assert f"{lacking} is shipped without examples 10,000" in said.out.replace("\n", " ")
 
 
 def test_all_rows_go_into_a_csv_file(here: Path, run: Run) -> None:

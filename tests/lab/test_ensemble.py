@@ -262,3 +262,24 @@ def test_stacks_side_by_side_train_as_one_after_the_other(monkeypatch):
     monkeypatch.setattr(ensemble, "SIDE_BY_SIDE", 1)
     for one, other in zip(together, train(members, device="cuda", dtype=torch.float64), strict=True):
         assert one.history == other.history
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_whole_batches_of_counts_train_as_others_do(shared):
+    """In closed form, on a batch that is cut once, as by autograd beside a member that has more examples."""
+    data = [points(seed, examples=13 if seed == 3 else 12) for seed in range(4)]
+    for one in data:
+        one["answers"] = torch.nn.functional.one_hot(one["answers"], 2) * 3.0 + 1.0
+    training = Training(batch=12, steps=30, learning_rate=0.05, loss="summed-cross-entropy")
+    members = [Member(Linear(3, 2), training, seed, data[0 if shared else seed]) for seed in range(3)]
+    closed = Stack(members, Linear(3, 2), CPU, torch.float64, graph=False)
+    more = Member(Linear(3, 2), training, 3, data[3])
+    plain = Stack([*members, more], Linear(3, 2), CPU, torch.float64, graph=False)
+    assert closed.counted is not None
+    assert (closed.whole["x"].stride(0) == 0) == shared, "what is shared is there once"
+    assert plain.whole is plain.counted is None
+    torch.testing.assert_close(closed.advance(20)[0], plain.advance(20)[0][:, :3], rtol=1e-9, atol=0)
+    closed.keep([2, 0])
+    plain.keep([2, 0, 3])
+    torch.testing.assert_close(closed.advance(10)[0], plain.advance(10)[0][:, :2], rtol=1e-9, atol=0)
+    torch.testing.assert_close(closed.flat, plain.flat[:2], rtol=1e-9, atol=1e-12)

@@ -3,8 +3,12 @@
 import pytest
 
 from byheart.errors import BadInput
+from byheart.lab import results
 from byheart.lab.experiments import EXPERIMENTS
+from byheart.lab.experiments.madden_2024 import data_of
 from byheart.lab.results import Presence, names, presence, table
+
+WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 
 
 @pytest.mark.parametrize("name", names())
@@ -12,7 +16,8 @@ def test_every_table_is_of_an_experiment_and_has_no_gaps(name: str) -> None:
     rows = table(name)
     experiment = EXPERIMENTS[name.removesuffix("-short")]("paper")
     settings = set(vars(experiment.configs[0])) & set(rows[0])
-    assert {"heads", "seed"} <= settings
+    sizes = {"stories", "hidden", "frozen"} if name.startswith("madden") else {"heads"}
+    assert sizes | {"seed"} <= settings
     assert len({tuple(row[column] for column in sorted(settings)) for row in rows}) == len(rows), "no model twice"
     regression = "-regression-" in name
     assert all(row["loss"] > 0 and row["accuracy"] is None if regression else 0 <= row["accuracy"] <= 1 for row in rows)
@@ -35,6 +40,31 @@ def test_rows_that_are_planned_are_counted_with_their_seeds(monkeypatch: pytest.
 @pytest.mark.parametrize("name", [name for name in names() if name in EXPERIMENTS])
 def test_every_row_that_is_shipped_is_planned(name: str) -> None:
     assert presence(name).models == len(table(name))
+
+
+@pytest.mark.parametrize("name", [name for name in names() if name.startswith("madden")])
+def test_maddens_models_are_those_of_the_paper_on_the_text_that_comes_with_byheart(name: str) -> None:
+    """Losses stay above the entropy of the shipped stories, but for what float32 rounds."""
+    configs = {(c.stories, c.hidden, c.frozen, c.seed, c.steps) for c in EXPERIMENTS[name]("paper").configs}
+    for row in table(name):
+        assert (row["stories"], row["hidden"], row["frozen"], row["seed"], row["steps"]) in configs
+        data = data_of(row["stories"])
+        assert (row["contexts"], row["vocab"]) == data.counts.shape
+        assert row["entropy"] == pytest.approx(data.entropy, rel=1e-12)
+        assert row["loss"] > row["entropy"] * (1 - 1e-5)
+        assert row["parameters"] == row["vocab"] * (17 + row["hidden"]) + 1088 + 17 * row["hidden"]
+
+
+def test_stories_that_a_table_lacks_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "madden-2024-trained"
+    some = [{"stories": n, "hidden": m, "frozen": False, "seed": 0} for n in range(100, 801, 100) for m in WIDTHS]
+    monkeypatch.setattr(results, "names", lambda: [name])
+    monkeypatch.setattr(results, "table", lambda _: some)
+    assert str(presence(name)) == "64 of 80 models (without stories 900, 1,000)"
+    some.pop()
+    assert str(presence(name)) == "63 of 80 models (without stories 900, 1,000)"
+    some += [{"stories": n, "hidden": m, "frozen": False, "seed": 0} for n in (900, 1000) for m in WIDTHS]
+    assert presence(name) == Presence(79, 80, 1, 1)
 
 
 def test_unknown_tables_are_refused() -> None:

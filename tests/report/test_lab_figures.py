@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from byheart.errors import BadInput
+from byheart.lab.widths import widths
 from byheart.report.lab import (
     Beside,
     draw_against_mlp,
@@ -18,11 +19,11 @@ from byheart.report.lab import (
     draw_madden,
     draw_mahdavi,
     draw_saturation_counts,
+    draw_settings,
     draw_slopes,
     figures_of,
     tables_of,
 )
-from byheart.report.lab.madden import smallest_within
 from byheart.report.lab.series import RAMP, Series, colours, draw_measured, name_ends, runs, series
 from byheart.report.lab.slopes import slopes_of
 from byheart.report.style import canvas
@@ -44,9 +45,15 @@ def mahdavi(answers: str = "labels", **more: Any) -> Row:
     return row | {"seed": 0, "best_accuracy": 0.5, "best_loss": 0.01} | more
 
 
-def madden(hidden: int, excess: float | None, stories: int = 100) -> Row:
-    sizes = {"contexts": 8 * stories, "vocab": 400, "frozen": False, "seed": 0}
-    return {"stories": stories, "hidden": hidden, "relative_excess": excess, **sizes}
+def madden(hidden: int, excess: float | None, stories: int = 100, frozen: bool = False) -> Row:
+    sizes = {"contexts": 8 * stories, "vocab": 400, "frozen": frozen, "seed": 0}
+    losses = {"loss": None if excess is None else 0.2 * (1 + excess), "entropy": 0.2, "relative_excess": excess}
+    return {"stories": stories, "hidden": hidden, **losses, **sizes}
+
+
+def grid_of_madden(frozen: bool) -> list[Row]:
+    """The excess is 1 % at m = n/10."""
+    return [madden(m, 0.01 * (n / 10 / m) ** 2, n, frozen) for n in (100, 200, 400) for m in (8, 16, 32, 64)]
 
 
 def rung(parameters: int, demand: float, bits: float, seed: int = 0) -> Row:
@@ -66,6 +73,9 @@ DRAWN: dict[str, Callable[[Path], None]] = {
         [mahdavi(heads=2, examples=9, seed=s, examples_by_saturated_heads=f"{s} {4 - s} 5") for s in range(3)], path
     ),
     "loss gap": lambda path: draw_madden([madden(4, 0.5), madden(8, 0.05), madden(16, 0.005)], path),
+    "settings": lambda path: draw_settings(
+        [grid_of_madden(frozen=False), [madden(m, 0.5, n, frozen=True) for n in (100, 200) for m in (4, 8)]], path
+    ),
     "capacity": lambda path: draw_capacity([rung(1000, 2, b, s) for s, b in enumerate((1, 1.1, 1.3))], path),
 }
 
@@ -89,7 +99,8 @@ def test_three_rows_make_a_picture(tmp_path: Path, name: str) -> None:
         ("accuracy", ("proved", "measured", "one context for all", "N = 1,000")),
         ("error", ("1/12", "mean squared error")),
         ("saturation", ("mean ± s.d. of 3 runs", "share of the examples")),
-        ("loss gap", ("1 %", "smallest m", "suffices")),
+        ("loss gap", ("1 %", "least m", "suffices", "no model gets below", "nats a token")),
+        ("settings", ("everything trained", "attention frozen", "ω(17 + m)", "more than 8", "fitted: m = ")),
         ("capacity", ("95 % interval over 3 seeds", "published", "so perhaps not full")),
     ],
 )
@@ -183,10 +194,10 @@ def test_slopes_are_taken_below_saturation() -> None:
         slopes_of([dana(heads=1), dana(heads=6)])
 
 
-def test_the_smallest_m_is_that_of_every_run_and_may_be_missing(tmp_path: Path) -> None:
+def test_the_least_m_is_that_of_every_run_and_may_be_missing(tmp_path: Path) -> None:
     rows = [madden(4, 0.5), madden(8, 0.005), madden(8, 0.02), madden(16, 0.009), madden(4, 0.2, 200)]
     rows += [madden(16, None, 200)]
-    assert smallest_within(rows) == [(100, 16), (200, None)]
+    assert [(one.stories, one.least, one.told) for one in widths(rows)] == [(100, 16, "16"), (200, None, "> 16")]
     draw_madden(rows, tmp_path / "p.svg")
     assert "more than 16" in (tmp_path / "p.svg").read_text()
 
@@ -258,10 +269,13 @@ def test_accuracy_over_heads_is_held_against_a_line_for_each_number_of_examples(
 
 
 def test_smallest_widths_and_ladders_are_tables_too() -> None:
-    rows = [madden(m, 0.005 if m >= n // 10 else 0.5, n) for n in (100, 200, 400) for m in (8, 16, 32, 64)]
-    smallest, laws = tables_of("madden-2024-trained", rows)
-    assert [row["smallest hidden"] for row in smallest.rows] == [16, 32, 64]
-    assert {row["status"] for row in laws.rows} <= {"fitted", "failed"}
+    least, laws = tables_of("madden-2024-trained", [*grid_of_madden(frozen=False), madden(8, 0.5, 800)])
+    assert [row["least hidden"] for row in least.rows] == [16, 32, 64, "> 8"]
+    assert [row["crossing"] for row in least.rows] == [pytest.approx(10), pytest.approx(20), pytest.approx(40), None]
+    assert [row["parameters"] for row in least.rows] == [400 * (17 + m) + 1088 + 17 * m for m in (16, 32, 64)] + [None]
+    assert [row["needed by any N"] for row in least.rows] == [399 * 8 * n for n in (100, 200, 400, 800)]
+    power = next(row for row in laws.rows if row["family"] == "power")
+    assert power["b"] == pytest.approx(1), "m = n/10"
     (ladder,) = tables_of("capacity", [rung(1000, 2, 1.0, seed) for seed in (0, 1)])
     assert ladder.rows[0]["seeds"] == 2
     assert len(tables_of("capacity", [rung(P, 2, 1.0) for P in (1000, 2000, 4000)])) == 2

@@ -12,7 +12,7 @@ from byheart.report.lab import findings_of
 from byheart.report.lab.mahdavi import Panel, draw_blocks
 from byheart.report.lab.shipped import lead_of, names, shown
 
-from .test_lab_figures import dana, madden, mahdavi, rung
+from .test_lab_figures import dana, grid_of_madden, madden, mahdavi, rung
 
 
 @pytest.mark.parametrize("name", names())
@@ -50,6 +50,22 @@ def test_every_figure_is_drawn(name: str, tmp_path: Path) -> None:
     for drawing in shown(name).drawings:
         drawing.draw(tmp_path / f"{drawing.name}.svg")
     assert len([*tmp_path.iterdir()]) == len(shown(name).drawings)
+
+
+def test_maddens_paper_has_a_page_once_its_results_are_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    made = {f"madden-2024-{kind}": grid_of_madden(kind == "frozen") for kind in ("frozen", "trained")}
+    monkeypatch.setattr(results, "names", lambda: [*made])
+    monkeypatch.setattr(results, "table", lambda name: made[name])
+    assert names() == ["madden-2024", *made]
+    page = shown("madden-2024")
+    assert [drawing.name for drawing in page.drawings] == ["settings", "frozen-loss-gap", "trained-loss-gap"]
+    *settings, presence = [table.title.split(":")[0] for table in page.tables]
+    assert settings == ["frozen", "frozen", "trained", "trained"]
+    assert presence == "How much of each experiment comes with Byheart"
+    assert page.about["models"] == 24
+    monkeypatch.setattr(results, "names", lambda: ["dana-2025-1"])
+    with pytest.raises(BadInput, match="no results of 'madden-2024' come with Byheart"):
+        shown("madden-2024")
 
 
 def test_blocks_stand_in_their_places_and_say_what_is_missing(tmp_path: Path) -> None:
@@ -120,10 +136,12 @@ def test_findings_in_words() -> None:
     assert findings_of("mahdavi-2024-saturation", [mahdavi(saturated_share=share) for share in (0.2, 0.3)]) == [
         "On an example, 25% of the heads are saturated on average (2 runs)."
     ]
-    assert findings_of("madden-2024-trained", [madden(8, 0.005), madden(4, 0.5, 200)]) == [
-        "Hidden neurons that come within 1 % of the entropy: 8 for 100 stories.",
-        "For 200 stories, none that were tried do.",
-    ]
+    fewest, none, shares = findings_of("madden-2024-trained", [madden(8, 0.005), madden(4, 0.5, 200)])
+    assert fewest == "The fewest hidden neurons of the grid that come within 1 % of the entropy: 8 for 100 stories."
+    assert none == "More than were tried: > 4 for 200 stories (50 % above at best)."
+    assert shares.startswith("They have 0.035 times the N(ω − 1) parameters"), "11,224 of 319,200"
+    _, law, _ = findings_of("madden-2024-trained", grid_of_madden(frozen=False))
+    assert law == "Where the excess crosses 1 %, m = 0.1·n^1 (95 %: 1 to 1)."
     assert findings_of("capacity", [rung(1000, 2, 1.5)]) == ["1,000 parameters hold 1.50 bits each."]
 
 

@@ -49,9 +49,14 @@ class LabList:
         out = console()
         out.print(_shown(known))
         out.print(NOTE, style="dim", markup=False)
-        for one in together:
-            told = f"{one.experiment}, all {number(one.models)} models at scale {one.scale} together"
-            out.print(f"{told}: {number(one.seconds)} s on an {one.machine} ({one.command})", style="dim", markup=False)
+        for one in known:
+            if one["absent"]:
+                told = f"{one['experiment']} is shipped without {' and without '.join(one['absent'])}"
+                out.print(told, style="dim", markup=False)
+        for timing in together:
+            told = f"{timing.experiment}, all {number(timing.models)} models at scale {timing.scale} together"
+            told += f": {number(timing.seconds)} s on an {timing.machine} ({timing.command})"
+            out.print(told, style="dim", markup=False)
         out.print(_listed(self.folder, runs) if runs else f"no runs in {self.folder}", style=None if runs else "dim")
         return DONE
 
@@ -71,7 +76,8 @@ def _experiments() -> list[dict[str, Any]]:
         times = {column: seconds(name, scale, machine, configs[scale]) for column, (machine, scale) in TIMES.items()}
         values = {column: time.value if time else None for column, time in times.items()}
         estimated = [column for column, time in times.items() if time and time.estimated]
-        found.append({"experiment": name, **models, **shipped, **values, "estimated": estimated})
+        absent = list(there.absent)
+        found.append({"experiment": name, **models, **shipped, "absent": absent, **values, "estimated": estimated})
     return found
 
 

@@ -9,7 +9,8 @@ On CUDA every stack works on a stream of its own, and :meth:`Stack.start` return
 are started one after the other run side by side, as :func:`byheart.lab.ensemble.train` makes them.
 
 The examples of all members lie one below the other, those that several members share only once; so members may have
-different numbers of them. Nothing is drawn here: first weights come from the members' own generators, orders from
+different numbers of them. Where a batch is all examples of each member it is cut once, and shared by members that share
+its examples. Nothing is drawn here: first weights come from the members' own generators, orders from
 :mod:`byheart.lab.orders`.
 """
 
@@ -24,7 +25,7 @@ import torch
 from byheart.errors import BadInput
 from byheart.lab.adam import adam_
 from byheart.lab.fused import step_for
-from byheart.lab.losses import losses, rights
+from byheart.lab.losses import Counted, losses, rights
 from byheart.lab.member import ANSWERS, Architecture, Member, Tensors
 from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
@@ -60,6 +61,18 @@ class Rows:
         return {
             name: rows.index_select(0, flat).view(*places.shape, *rows.shape[1:]) for name, rows in self.tensors.items()
         }
+
+    def whole(self, count: int) -> Tensors:
+        """Tensors [M, N, …] of all examples of members that have N of them; where all share them, they are there once.
+
+        >>> shared = {"answers": torch.tensor([1, 2])}
+        >>> Rows([shared, shared], torch.device("cpu"), torch.float32).whole(2)["answers"].stride()
+        (0, 1)
+        """
+        members = len(self.starts)
+        starts = self.starts[:1] if bool((self.starts == self.starts[0]).all()) else self.starts
+        cut = self.cut(starts[:, None] + torch.arange(count, device=starts.device))
+        return {name: tensor.expand(members, *tensor.shape[1:]) for name, tensor in cut.items()}
 
 
 class Stack:
@@ -111,25 +124,33 @@ class Stack:
 
     def _set_up(self) -> None:
         """All that follows from the members and the matrices of their weights."""
-        M, B = len(self.members), self.training.batch
         self.constants = {name: self._constant(name) for name in self.members[0].constants}
         self.weights = {name: view.requires_grad_() for name, view in self._views(self.flat).items()}
         self.gradients = torch.empty_like(self.flat)
-        self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * B)))
-        self.blocks = 2 if self.device.type == "cuda" and LOOK_AHEAD else 1
-        steps = self.blocks * self.block
-        self.places = torch.zeros(steps, M, B, dtype=torch.int64, device=self.device)
-        self.sizes = torch.zeros(steps, M, 1, dtype=self.dtype, device=self.device)
-        self.roots = torch.ones(steps, 1, 1, dtype=self.dtype, device=self.device)
-        self.losses = torch.zeros(steps, M, dtype=self.dtype, device=self.device)
-        self.rights = torch.zeros(steps, M, dtype=self.dtype, device=self.device)
-        self.current, self.written = 0, range(0)
         self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
         data = self.rows.tensors | self.constants
         self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments))
         self.works: dict[bool, Callable[[], object]] = {}
         self.orders: dict[int, tuple[range, torch.Tensor]] = {}
-        self.alike = {count: self._with(count) for count in {member.count for member in self.members}}
+        counts = {member.count for member in self.members}
+        is_whole = self.fused is None and counts == {self.training.batch}  # and in a sum the order does not matter
+        self.whole = self.rows.whole(self.training.batch) if is_whole else None
+        self.counted = self._counted()
+        self.alike = {count: self._with(count) for count in counts if self.whole is None}
+        self._make_room(0 if is_whole else self.training.batch)
+
+    def _make_room(self, places: int) -> None:
+        """For what is written ahead of the steps, with so many places of each member, and for what they find."""
+        M = len(self.members)
+        self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * max(1, places))))
+        self.blocks = 2 if self.device.type == "cuda" and LOOK_AHEAD else 1
+        steps = self.blocks * self.block
+        self.places = torch.zeros(steps, M, places, dtype=torch.int64, device=self.device)
+        self.sizes = torch.zeros(steps, M, 1, dtype=self.dtype, device=self.device)
+        self.roots = torch.ones(steps, 1, 1, dtype=self.dtype, device=self.device)
+        self.losses = torch.zeros(steps, M, dtype=self.dtype, device=self.device)
+        self.rights = torch.zeros(steps, M, dtype=self.dtype, device=self.device)
+        self.current, self.written = 0, range(0)
 
     def _with(self, count: int) -> tuple[list[int], torch.Tensor]:
         """Seeds and places of the members with so many examples; on the device once, as indices that a step sends there
@@ -137,6 +158,13 @@ class Stack:
         """
         which = [i for i, member in enumerate(self.members) if member.count == count]
         return [self.members[i].seed for i in which], torch.tensor(which, device=self.device)
+
+    def _counted(self) -> Counted | None:
+        """The loss in closed form, where it has one."""
+        if self.whole is None or self.training.loss != "summed-cross-entropy":
+            return None
+        answers = self.whole[ANSWERS]
+        return Counted(answers) if answers.is_floating_point() and answers.dim() == 3 else None
 
     def keep(self, which: Sequence[int]) -> None:
         """Go on with these members only."""
@@ -175,7 +203,7 @@ class Stack:
             self.at.fill_(self.current * self.block)
             for _ in range(self.begun):
                 work()
-            if self.blocks == 2:  # noqa: PLR2004
+            if self.blocks == 2:
                 self.written = range(wanted.stop, wanted.stop + self.begun)
                 self._prepare(self.written, 1 - self.current)
         return self.begun
@@ -207,9 +235,13 @@ class Stack:
         stop = min(start + at_once, int(counts.max()))
         rows = torch.arange(start, stop, device=self.device)
         places = starts + torch.minimum(rows, counts - 1)
+        each = self._each(places, some)
+        return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
+
+    def _each(self, places: torch.Tensor, some: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """The loss of every row that is measured, and whether its answer is right, at places [m, rows] of members."""
         if self.fused is not None and self.measured is self.rows:
-            each = self.fused.measure(places, some)
-            return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
+            return self.fused.measure(places, some)
         batch = self.measured.cut(places)
         tensors = self._all_weights() | self.constants
         if len(some) < len(self.members):
@@ -217,8 +249,8 @@ class Stack:
         weights = {name: tensor for name, tensor in tensors.items() if name not in self.constants}
         constants = {name: tensors[name] for name in self.constants}
         outputs = self.architecture.outputs(weights, batch | constants)
-        each = tuple(function(outputs, batch[ANSWERS], self.training.loss) for function in (losses, rights))
-        return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
+        answers, loss = batch[ANSWERS], self.training.loss
+        return losses(outputs, answers, loss), rights(outputs, answers, loss)
 
     def weights_of(self, index: int) -> Tensors:
         """The weights of one member as its own architecture has them, on the CPU."""
@@ -260,7 +292,7 @@ class Stack:
             self.places[here].index_copy_(1, index, places.view(len(seeds), len(steps), -1).transpose(0, 1))
 
     def _stream(self, count: int, seeds: list[int], steps: range) -> torch.Tensor:
-        """The examples that these steps take of members that have N of them, int64 [m, steps · B]: epoch after epoch."""
+        """The examples that these steps take of members with N of them, int64 [m, steps · B]: epoch after epoch."""
         if count == self.training.batch:  # a batch is all of them, and in a sum the order does not matter
             return torch.arange(count, device=self.device).repeat(len(seeds), len(steps))
         start, stop = (step * self.training.batch for step in (steps.start, steps.stop))
@@ -300,12 +332,11 @@ class Stack:
             self.fused.train(plan, (self.losses, self.rights))
             self.at += 1
             return
-        batch = self.rows.cut(self.places.index_select(0, self.at)[0])
+        batch = self.rows.cut(self.places.index_select(0, self.at)[0]) if self.whole is None else self.whole
         outputs = self.architecture.outputs(self._all_weights(), batch | self.constants)
-        each = losses(outputs, batch[ANSWERS], self.training.loss)
-        mean = each.mean(dim=1)
-        aim = each if self.training.loss == "summed-cross-entropy" else mean
-        gradients = torch.autograd.grad(aim.sum(), list(self.weights.values()), materialize_grads=True)
+        mean, aim, by_outputs = self._aim(outputs, batch[ANSWERS])
+        weights = list(self.weights.values())
+        gradients = torch.autograd.grad(aim, weights, grad_outputs=by_outputs, materialize_grads=True)
         with torch.no_grad():
             torch.cat([gradient.flatten(1) for gradient in gradients], dim=1, out=self.gradients)
             if self.training.largest_norm is not None:
@@ -318,6 +349,17 @@ class Stack:
                 right = rights(outputs, batch[ANSWERS], self.training.loss).mean(dim=1)
                 self.rights.index_copy_(0, self.at, right[None])
             self.at += 1
+
+    def _aim(
+        self, outputs: torch.Tensor, answers: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
+        """The mean losses [M], what is differentiated, and the gradient by it; without one it is a single number."""
+        if self.counted is not None:
+            mean, by_outputs = self.counted(outputs.detach())
+            return mean, outputs, by_outputs
+        each = losses(outputs, answers, self.training.loss)
+        mean = each.mean(dim=1)
+        return mean, (each if self.training.loss == "summed-cross-entropy" else mean).sum(), None
 
 
 def _first(member: Member) -> Tensors:

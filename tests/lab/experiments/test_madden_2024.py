@@ -1,5 +1,4 @@
 import math
-from itertools import chain
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from byheart.lab.experiments.madden_2024 import (
     stories,
     work,
 )
-from byheart.tasks.docstrings import library_docstrings
 
 TEXTS = (
     "a b c d e f g h i j",
@@ -51,8 +49,16 @@ def test_stories_are_different_and_long_enough():
         stories([TEXTS[0], TEXTS[0], TEXTS[2]], 3)
 
 
-def test_documentation_gives_stories():
-    assert len(stories(chain.from_iterable(library_docstrings()), 20)) == 20
+def test_frozen_attention_is_computed_once_for_all_widths():
+    data = contexts(stories(TEXTS, 3))
+    narrow, wide, other = (member_of(Config(3, m, True, seed), data) for m, seed in ((4, 0), (16, 0), (4, 1)))
+    assert narrow.examples is wide.examples, "z does not depend on m, and is shared"
+    assert not torch.equal(narrow.examples["attended"], other.examples["attended"]), "but on the seed"
+    for member in (wide, other):
+        drawn = member.architecture.init(torch.Generator().manual_seed(member.seed))
+        weights = {name: tensor[None] for name, tensor in drawn.items()}
+        z = member.architecture.attended(weights, {name: part[None] for name, part in data.examples.items()})
+        assert torch.equal(member.examples["attended"], z[0])
 
 
 def test_the_loss_is_a_mean_over_tokens_and_stays_above_the_entropy():

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from byheart.lab.ensemble import Member, Training, train
-from byheart.lab.models.madden import FROZEN, Decoder
+from byheart.lab.models.madden import ATTENDED, FROZEN, Decoder
 
 MODEL = Decoder(vocab=13, hidden=6, length=5)
 M = 2
@@ -91,6 +91,15 @@ def test_hidden_units_of_zeros_change_nothing_and_stay_zeros():
     out[0, 0, 3].backward()
     assert padded["W_in"].grad[:, :, 6:].abs().max() == 0
     assert padded["W_U"].grad[:, 6:].abs().max() == 0
+
+
+def test_what_attention_gives_may_stand_for_the_tokens():
+    weights = stacked()
+    batch = {"tokens": torch.tensor([[[3, 1, 4, 1, 5], [2, 7, 0, 0, 0]]] * M), "lengths": torch.tensor([[4, 2]] * M)}
+    z = MODEL.attended(weights, batch)
+    units = {name: tensor for name, tensor in weights.items() if name not in FROZEN}
+    assert torch.equal(MODEL.outputs(units, {ATTENDED: z}), MODEL.outputs(weights, batch))
+    assert not torch.allclose(MODEL.outputs(units, {ATTENDED: z.flip(1)}), MODEL.outputs(weights, batch))
 
 
 def test_frozen_tensors_stay_and_others_move():

@@ -5,13 +5,14 @@ the token behind it what is to be predicted. Contexts that several stories share
 no model gets below the conditional entropy Σ_t π_t H(p_t) of the data, and one that has memorized them reaches it.
 :class:`~byheart.lab.models.madden.Decoder` with m hidden units, Adam at 10⁻⁴, the cross-entropy summed over all
 places, one batch of everything, 50,000 steps; with everything trained, or embedding and attention frozen. Distinct
-contexts are computed once, with the counts of their next tokens, which is the same loss.
+contexts are computed once, with the counts of their next tokens, which is the same loss; and what frozen attention
+gives at each of them once for all steps.
 
 Measured, in nats a token: ``loss``, ``entropy``, ``excess`` = loss − entropy, and ``relative_excess`` = excess/entropy;
 the least m for which it is at most 1 % is what the paper draws. The vocabulary is that of the n stories.
 
-The authors' corpus is not here. Any texts do, a story each; without any, stories are the documentation strings of the
-Python that runs this, in the order of its standard library. Another version of Python has others.
+The authors' corpus is not here. Any texts do, a story each; without any, stories are documentation strings of Python
+3.11 that come with Byheart (:mod:`byheart.lab.texts`): the same on every machine.
 
 Scales: "paper" is the paper's grid; "short" three n, four m and 10,000 steps; "smoke" takes seconds.
 """
@@ -19,7 +20,7 @@ Scales: "paper" is the paper's grid; "short" three n, four m and 10,000 steps; "
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
-from itertools import chain, product
+from itertools import product
 
 import numpy as np
 import torch
@@ -28,12 +29,12 @@ from byheart.errors import BadInput
 from byheart.lab.ensemble import train
 from byheart.lab.experiments.experiment import Experiment, Row, checked_scale
 from byheart.lab.member import ANSWERS, Member, Outcome, Tensors, Training
-from byheart.lab.models.madden import FROZEN, Decoder
+from byheart.lab.models.madden import ATTENDED, FROZEN, Decoder
+from byheart.lab.texts import docstrings
 from byheart.progress import Report
 from byheart.tasks.checks import Ids, count
 from byheart.tasks.corpus import entropy_bound, words
 from byheart.tasks.distinct import distinct
-from byheart.tasks.docstrings import library_docstrings
 
 STORY = 10
 """Tokens of a story."""
@@ -118,9 +119,18 @@ def stories(texts: Iterable[str], number: int) -> list[list[str]]:
 
 
 @cache
-def _contexts(texts: Texts | None, number: int) -> Contexts:
-    found = chain.from_iterable(library_docstrings()) if texts is None else texts
-    return contexts(stories(found, number))
+def data_of(number: int, texts: Texts | None = None) -> Contexts:
+    """Those of so many stories of ``texts``, or of the documentation that comes with Byheart; made once."""
+    return contexts(stories(docstrings() if texts is None else texts, number))
+
+
+@cache
+def _attended(data: Contexts, seed: int) -> Tensors:
+    """The examples of members whose embedding and attention stay as this seed draws them, whatever m is."""
+    model = model_of(Config(stories=1, hidden=1, frozen=True), data)
+    weights = {name: tensor[None] for name, tensor in model.init(torch.Generator().manual_seed(seed)).items()}
+    batch = {name: tensor[None] for name, tensor in data.examples.items()}
+    return {ATTENDED: model.attended(weights, batch)[0], ANSWERS: data.examples[ANSWERS]}
 
 
 def model_of(config: Config, data: Contexts) -> Decoder:
@@ -133,9 +143,9 @@ def member_of(config: Config, data: Contexts) -> Member:
     training = Training(
         batch=len(data.tokens), steps=config.steps, learning_rate=config.learning_rate, loss="summed-cross-entropy"
     )
-    return Member(
-        model_of(config, data), training, config.seed, data.examples, frozen=FROZEN if config.frozen else frozenset()
-    )
+    examples = _attended(data, config.seed) if config.frozen else data.examples
+    frozen = FROZEN if config.frozen else frozenset()
+    return Member(model_of(config, data), training, config.seed, examples, frozen=frozen)
 
 
 def metrics(model: Decoder, data: Contexts, outcome: Outcome) -> Row:
@@ -158,7 +168,7 @@ def work(
     configs: Sequence[Config], device: str = "cpu", report: Report | None = None, texts: Texts | None = None
 ) -> list[Row]:
     """Train them; a row of metrics each."""
-    data = [_contexts(texts, config.stories) for config in configs]
+    data = [data_of(config.stories, texts) for config in configs]
     members = [member_of(config, its) for config, its in zip(configs, data, strict=True)]
     outcomes = train(members, device=device, report=report)
     made = zip(configs, data, outcomes, strict=True)
@@ -182,7 +192,7 @@ GRIDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
 
 
 def experiment(scale: str, *, frozen: bool, texts: Texts | None = None) -> Experiment:
-    """One setting, on ``texts`` or on Python's documentation."""
+    """One setting, on ``texts`` or on :func:`~byheart.lab.texts.docstrings`."""
     numbers, hidden, steps = GRIDS[checked_scale(scale)]
     configs = tuple(Config(n, m, frozen, steps=steps) for n, m in product(numbers, hidden))
     name = f"madden-2024-{'frozen' if frozen else 'trained'}"

@@ -21,13 +21,15 @@ import torch
 from torch.nn import functional
 
 from byheart.lab.member import Tensors
-from byheart.lab.models.parts import looked_up, sinusoids, uniform
+from byheart.lab.models.parts import affine, looked_up, sinusoids, uniform
 from byheart.tasks.checks import count
 
 ATTENTION = ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O", "b_O")
 FROZEN = frozenset({"W_E", *ATTENTION})
 """What the paper's second setting does not train."""
-FEW_UNITS = 64
+ATTENDED = "attended"
+"""z: what a batch may have instead of tokens and lengths, where embedding and attention are frozen."""
+FEW_UNITS = 32
 """Up to this, hidden units cost a GPU less than the logits do."""
 
 
@@ -35,7 +37,8 @@ FEW_UNITS = 64
 class Decoder:
     """The sizes of the model.
 
-    A batch has ``tokens`` [M, B, n], left-aligned with anything behind, and ``lengths`` [M, B].
+    A batch has ``tokens`` [M, B, n], left-aligned with anything behind, and ``lengths`` [M, B]; or :data:`ATTENDED`,
+    [M, B, d].
 
     >>> Decoder(vocab=100, hidden=8).parameters
     3724
@@ -85,9 +88,9 @@ class Decoder:
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Logits [M, B, ω]."""
-        z = self.attended(weights, batch)
-        hidden = functional.gelu(torch.baddbmm(weights["b_in"][:, None], z, weights["W_in"]))
-        return torch.baddbmm(weights["b_U"][:, None], hidden, weights["W_U"])
+        z = batch[ATTENDED] if ATTENDED in batch else self.attended(weights, batch)
+        hidden = functional.gelu(affine(z, weights["W_in"], weights["b_in"]))
+        return affine(hidden, weights["W_U"], weights["b_U"])
 
     def attended(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """What attention gives at the last token: z [M, B, d]."""
@@ -98,10 +101,9 @@ class Decoder:
         places = torch.arange(self.length, device=tokens.device)
         is_last = (places == lengths[..., None] - 1).to(stream.dtype)
         last = (is_last[..., None] * stream).sum(dim=2)
-        query = torch.baddbmm(weights["b_Q"][:, None], last, weights["W_Q"]) * d**-0.5
+        query = affine(last, weights["W_Q"], weights["b_Q"]) * d**-0.5
         direction = query @ weights["W_K"].mT
-        scores = (stream @ direction[..., None])[..., 0] + query @ weights["b_K"][..., None]
+        scores = (stream * direction[:, :, None]).sum(dim=-1) + query @ weights["b_K"][..., None]
         shares = scores.masked_fill(places >= lengths[..., None], -torch.inf).softmax(dim=-1)
-        average = (shares[:, :, None] @ stream)[:, :, 0]
-        value = torch.baddbmm(weights["b_V"][:, None], average, weights["W_V"])
-        return torch.baddbmm(weights["b_O"][:, None], value, weights["W_O"])
+        average = (shares[..., None] * stream).sum(dim=2)
+        return affine(affine(average, weights["W_V"], weights["b_V"]), weights["W_O"], weights["b_O"])

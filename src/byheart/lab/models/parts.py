@@ -1,4 +1,4 @@
-"""What several models are made of: first weights, lookups in tables of their own, positions."""
+"""What several models are made of: first weights, lookups in tables of their own, affine maps, positions."""
 
 import math
 from collections.abc import Mapping
@@ -29,6 +29,19 @@ def looked_up(tables: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
     M, vocab, _ = tables.shape
     first_rows = torch.arange(M, device=tokens.device)[:, None, None] * vocab
     return functional.embedding(tokens + first_rows, tables.flatten(0, 1))
+
+
+def affine(inputs: torch.Tensor, weights: torch.Tensor, biases: torch.Tensor) -> torch.Tensor:
+    """x W + b [M, B, C] of inputs [M, B, d], with weights [M, d, C] and biases [M, C].
+
+    For one model this is an addmm, which adds the bias while it multiplies; a baddbmm writes it out beforehand.
+
+    >>> affine(torch.ones(1, 1, 2), torch.ones(1, 2, 1), torch.ones(1, 1)).tolist()
+    [[[3.0]]]
+    """
+    if len(inputs) == 1:
+        return torch.addmm(biases[0], inputs[0], weights[0])[None]
+    return torch.baddbmm(biases[:, None], inputs, weights)
 
 
 @lru_cache(maxsize=64)

@@ -15,7 +15,7 @@ experiments that it does not know.
 from byheart.report.lab.capacity import Beside, draw_capacity
 from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
-from byheart.report.lab.madden import draw_madden
+from byheart.report.lab.madden import draw_madden, draw_settings
 from byheart.report.lab.mahdavi import draw_blocks, draw_mahdavi, draw_saturation_counts
 from byheart.report.lab.menu import Drawing, figures_of
 from byheart.report.lab.own import own_figures
@@ -36,6 +36,7 @@ __all__ = [
     "draw_madden",
     "draw_mahdavi",
     "draw_saturation_counts",
+    "draw_settings",
     "draw_slopes",
     "figures_of",
     "findings_of",

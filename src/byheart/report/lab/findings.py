@@ -10,8 +10,10 @@ from byheart.lab.linear import SATURATED
 from byheart.lab.needed import examples_each, needed, needed_line
 from byheart.lab.published import beside
 from byheart.lab.runs import is_number
+from byheart.lab.widths import growth as width_growth
+from byheart.lab.widths import widths
 from byheart.report.lab.dana import other_steps
-from byheart.report.lab.madden import smallest_within
+from byheart.report.lab.madden import law_told
 from byheart.report.lab.record import claims, summary
 from byheart.report.lab.series import Rows, one
 
@@ -140,11 +142,30 @@ def _flat(rows: Rows) -> list[str]:
 
 
 def _madden(_: str, rows: Rows) -> list[str]:
-    found = smallest_within(rows)
-    reached = [f"{m:,} for {n:,} stories" for n, m in found if m is not None]
-    missed = [f"{n:,}" for n, m in found if m is None]
-    said = [f"Hidden neurons that come within 1 % of the entropy: {', '.join(reached)}."] if reached else []
-    return said + ([f"For {', '.join(missed)} stories, none that were tried do."] if missed else [])
+    found = widths(rows)
+    enough = [one for one in found if one.least is not None]
+    missed = [
+        f"{one.told} for {one.stories:,} stories ({100 * one.nearest:.2g} % above at best)"
+        for one in found
+        if one.least is None
+    ]
+    said = []
+    if enough:
+        listed = ", ".join(f"{one.told} for {one.stories:,} stories" for one in enough)
+        said.append(f"The fewest hidden neurons of the grid that come within 1 % of the entropy: {listed}.")
+    if missed:
+        said.append(f"More than were tried: {', '.join(missed)}.")
+    if width_growth(found).status == "fitted":
+        said.append(
+            f"Where the excess crosses 1 %, {law_told(width_growth(found))}{', where it is crossed' if missed else ''}."
+        )
+    if enough:
+        shares = sorted((one.parameters or 0) / one.needed for one in enough)
+        said.append(
+            f"They have {_range(shares, '.2g')} times the N(ω − 1) parameters that any N distributions"
+            " take; behind most of these contexts stands one token only."
+        )
+    return said
 
 
 def _capacity(_: str, rows: Rows) -> list[str]:

@@ -36,7 +36,9 @@ def figures_of(experiment: str, rows: Rows, beside: Sequence[Beside] = ()) -> li
     if paper == "mahdavi":
         return _mahdavi_figures(rows)
     if paper == "madden":
-        caption = "Loss above the entropy of the data against hidden neurons, and the fewest within 1 % of it."
+        caption = (
+            "Loss and entropy against hidden neurons, the excess, and the fewest neurons within 1 % of the entropy."
+        )
         return [Drawing("loss-gap", caption, lambda path: draw_madden(rows, path))]
     if paper == "capacity":
         caption = "Bits of random labels memorized, per parameter, by size and by how many were asked for."

@@ -48,7 +48,7 @@ SIZES = (
 """Columns of positive numbers, in every row that has them."""
 NUMBERS = (
     *("accuracy", "last_accuracy", "best_accuracy", "best_loss", "lower_bound", "previous_bound", "relative_excess"),
-    *("bits_per_parameter", "hidden", "steps", "seed"),
+    *("bits_per_parameter", "hidden", "steps", "seed", "loss", "entropy"),
 )
 """Columns of numbers, or None."""
 

@@ -2,7 +2,8 @@
 
 A paper's page holds what no single experiment shows: of Dana's, all published points against ours; of Mahdavi's, the
 blocks of labels and of targets, each in the arrangement of the paper's study: a column for heads, context and d_h each,
-a row for random contexts and one for a fixed one. What is not there yet keeps its place, and says so.
+a row for random contexts and one for a fixed one, where what is not there yet keeps its place; of Madden's, both
+settings. The last two say how many of the paper's models there are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,9 +14,11 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab import results
+from byheart.lab.experiments.madden_2024 import EXPERIMENTS as MADDEN_2024
 from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
 from byheart.lab.results import Presence
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
+from byheart.report.lab.madden import draw_settings
 from byheart.report.lab.mahdavi import Panel, draw_blocks
 from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of
 from byheart.report.lab.record import draw_record, gap_cells, record, shipped, summary
@@ -44,23 +47,24 @@ class Shown:
 
 
 def names() -> list[str]:
-    """Of all pages: the papers', then the experiments'.
+    """Of all pages: those of papers of which results are there, then the experiments'.
 
-    >>> names()[:3]
-    ['dana-2025', 'mahdavi-2024', 'dana-2025-1']
+    >>> names()[:2]
+    ['dana-2025', 'mahdavi-2024']
     """
-    return [*PAGES, *results.names()]
+    there = results.names()
+    return [*(paper for paper in PAGES if any(name.startswith(paper) for name in there)), *there]
 
 
 def shown(name: str) -> Shown:
     """The page about a paper or about one experiment."""
-    if name in PAGES:
-        return PAGES[name](name)
-    if name not in results.names():
+    if name not in names():
         near = get_close_matches(name, names(), cutoff=0.5) or names()[:1]
         raise BadInput(
             f"no results of {name!r} come with Byheart; there are those of {' or '.join(near)}, say, and all"
         )
+    if name in PAGES:
+        return PAGES[name](name)
     rows = results.table(name)
     drawings = figures_of(name, rows)
     if name in PARTNERS:
@@ -94,7 +98,7 @@ def _mahdavi(name: str) -> Shown:
     """Every block of the paper in its place, those too of which nothing is there yet, and the saturated heads."""
     blocks = {each: _rows(each) for each in sorted(MAHDAVI_2024, key=_place)}
     there = {each: results.presence(each) for each in blocks}
-    drawings, tables, findings = [], [], [_how_much(there)]
+    drawings, tables, findings = [], [], [_how_much(name, there)]
     for kind, answers in (("classification", "labels"), ("regression", "targets")):
         panels = [_panel(each, rows, there[each]) for each, rows in blocks.items() if f"-{kind}-" in each]
         caption = f"Memorizing {answers}: what the heads, the context and the heads' dimension bring."
@@ -104,8 +108,7 @@ def _mahdavi(name: str) -> Shown:
         findings += [f"{block}: {finding}" for finding in findings_of(each, rows)]
         tables += [Table(f"{block}: {table.title}", table.rows) for table in (claimed(rows) if rows else [])]
     drawings += figures_of(f"{name}-saturation", blocks[f"{name}-saturation"])
-    counts = [{"experiment": each, **_presence_cells(found)} for each, found in there.items()]
-    tables.append(Table("How much of each experiment comes with Byheart", counts))
+    tables.append(_presences(there))
     return Shown(name, _lead("mahdavi", findings), drawings, tables, _about(sum(map(len, blocks.values()))))
 
 
@@ -124,19 +127,40 @@ def _panel(name: str, rows: Rows, there: Presence) -> Panel:
     return Panel([vars(config) for config in MAHDAVI_2024[name]("paper").configs], rows, there)
 
 
+def _presences(there: Mapping[str, Presence]) -> Table:
+    """How much of each experiment is there."""
+    rows = [{"experiment": name, **_presence_cells(each)} for name, each in there.items()]
+    return Table("How much of each experiment comes with Byheart", rows)
+
+
 def _presence_cells(there: Presence) -> dict[str, Any]:
-    """A row about how much of an experiment is there."""
     state = "whole" if there.models == there.planned else "partial" if there.models else "none"
     seeds = {"seeds": there.seeds, "seeds_planned": there.planned_seeds}
     return {"models": there.models, "planned": there.planned, **seeds, "shipped": state}
 
 
-def _how_much(there: Mapping[str, Presence]) -> str:
+def _how_much(paper: str, there: Mapping[str, Presence]) -> str:
     """How many of the paper's models are there, in a sentence."""
     models, planned = sum(each.models for each in there.values()), sum(each.planned for each in there.values())
-    missing = [name.removeprefix("mahdavi-2024-") for name, each in there.items() if not each.models]
+    missing = [name.removeprefix(f"{paper}-") for name, each in there.items() if not each.models]
     nothing = f"; nothing yet of {', '.join(missing)}" if missing else ""
     return f"{models:,} of the paper's {planned:,} models are here{nothing}."
+
+
+def _madden(name: str) -> Shown:
+    """Both settings, with the pages' own drawings and tables behind what compares them."""
+    there = {each: results.presence(each) for each in sorted(MADDEN_2024)}
+    found = {each: results.table(each) for each in there if there[each].models}
+    caption = "The fewest hidden neurons within 1 % of the entropy in both settings, and their parameters."
+    drawings = [Drawing("settings", caption, partial(draw_settings, list(found.values())))]
+    tables, findings = [], [_how_much(name, there)]
+    for each, rows in found.items():
+        setting = each.removeprefix(f"{name}-")
+        drawings += [Drawing(f"{setting}-{one.name}", one.caption, one.draw) for one in figures_of(each, rows)]
+        tables += [Table(f"{setting}: {table.title}", table.rows) for table in tables_of(each, rows)]
+        findings += [f"{setting}: {finding}" for finding in findings_of(each, rows)]
+    tables.append(_presences(there))
+    return Shown(name, _lead("madden", findings), drawings, tables, _about(sum(map(len, found.values()))))
 
 
 def _about(models: int) -> dict[str, Any]:
@@ -147,5 +171,5 @@ def _lead(paper: str, findings: Sequence[str]) -> Lead:
     return Lead(PAPERS[paper], QUESTIONS[paper], findings)
 
 
-PAGES = {"dana-2025": _dana, "mahdavi-2024": _mahdavi}
+PAGES = {"dana-2025": _dana, "mahdavi-2024": _mahdavi, "madden-2024": _madden}
 """Of whole papers."""

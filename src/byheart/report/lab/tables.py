@@ -13,7 +13,7 @@ from byheart.lab.linear import SATURATED, unsaturated
 from byheart.lab.needed import Needed, needed
 from byheart.lab.published import beside, names
 from byheart.lab.runs import is_number
-from byheart.report.lab.madden import smallest_within
+from byheart.lab.widths import Width, widths
 from byheart.report.lab.record import claims, interval_cells, point_cells, slopes
 from byheart.report.lab.series import Rows, values
 from byheart.report.lab.slopes import has_slopes, slopes_of
@@ -149,12 +149,28 @@ def _bits(rows: Rows) -> list[Table]:
 
 
 def _hidden(rows: Rows) -> list[Table]:
-    """The smallest m within 1 % for each n, and laws of m over n, where m was reached."""
-    found = smallest_within(rows)
-    listed: list[Mapping[str, Any]] = [{"stories": n, "smallest hidden": m} for n, m in found]
-    reached = [(n, m) for n, m in found if m is not None]
-    tables = [Table("The smallest number of hidden neurons within 1 % of the entropy", listed)]
-    if len(reached) > 2:
-        laws = compare([n for n, _ in reached], [m for _, m in reached], ("linear", "quadratic", "power"))
-        tables.append(Table("Laws of that number over the stories (a grid of doublings: coarse)", _laws(laws)))
+    """The least m within 1 % for each n, and laws of where it is crossed over n."""
+    found = widths(rows)
+    tables = [Table(WIDTHS, [width_cells(one) for one in found])]
+    known = [(one.stories, one.crossing) for one in found if one.crossing is not None]
+    if len(known) > 2:
+        laws = compare([n for n, _ in known], [m for _, m in known], ("linear", "quadratic", "power"))
+        tables.append(Table("Laws of the m at which the excess crosses 1 %, over the stories (95 %)", _laws(laws)))
     return tables
+
+
+WIDTHS = "The least m within 1 % of the entropy, its parameters ω(17 + m) + 1088 + 17m, and N(ω − 1)"
+
+
+def width_cells(found: Width) -> dict[str, Any]:
+    """A row: what is enough for n stories."""
+    return {
+        "stories": found.stories,
+        "contexts": found.contexts,
+        "vocab": found.vocab,
+        "least hidden": found.told if found.least is None else found.least,
+        "crossing": found.crossing,
+        "least excess": found.nearest,
+        "parameters": found.parameters,
+        "needed by any N": found.needed,
+    }

@@ -1,0 +1,136 @@
+"""The experiments of Madden, Fox & Thrampoulidis 2024 as plain Python, where nothing but torch and numpy is installed.
+
+    PYTHONPATH=src python benchmarks/madden.py trained frozen --scale paper --device cuda --limit 480 --out results
+
+One CSV file for each setting, config and metrics side by side: what it holds is not trained again. Few stories come
+first, both settings side by side; a job is written down as soon as it is done, and with --limit none is begun that the
+rate so far would not finish in time. The work of a step is counted as N·ω·(m + 40): for every pair of a context and a
+token, m hidden units, and what passing over the logits takes besides.
+"""
+
+import argparse
+import csv
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from byheart.errors import BadInput
+from byheart.lab.devices import device_called
+from byheart.lab.experiments import SCALES, to_json
+from byheart.lab.experiments.madden_2024 import GRIDS, Config, data_of, experiment, work
+
+Rows = list[dict[str, float | int | str | bool | None]]
+SETTINGS = ("trained", "frozen")
+BESIDES = 40
+"""Hidden units that cost what the softmax and the passes over logits cost."""
+LARGEST_JOB = 4e14
+"""Units of work: a minute of an H200, more or less."""
+FIRST_RATE = 4e12
+"""Units a second of an H200, more or less, for as long as nothing is measured."""
+
+
+def units(config: Config) -> float:
+    """The work that a config is."""
+    contexts, vocab = data_of(config.stories).counts.shape
+    return float(contexts * vocab * (config.hidden + BESIDES) * config.steps)
+
+
+def jobs(configs: list[Config]) -> Iterator[list[Config]]:
+    """Configs of about as much work each, few stories first; small ones of several n are one job."""
+    job: list[Config] = []
+    for config in sorted(configs, key=lambda config: (config.stories, config.hidden, config.frozen)):
+        if job and sum(map(units, job)) + units(config) > LARGEST_JOB:
+            yield job
+            job = []
+        job.append(config)
+    if job:
+        yield job
+
+
+def setting(config: Config) -> str:
+    """What the file is called after."""
+    return "frozen" if config.frozen else "trained"
+
+
+class Tables:
+    """The files, and which configs they hold."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.rows: dict[str, Rows] = {name: self._read(name) for name in SETTINGS}
+
+    def _path(self, name: str) -> Path:
+        return self.out / f"madden_2024_{name}.csv"
+
+    def _read(self, name: str) -> Rows:
+        if not self._path(name).exists():
+            return []
+        with self._path(name).open(newline="", encoding="utf-8") as file:
+            return [dict(row) for row in csv.DictReader(file)]
+
+    def has(self, config: Config) -> bool:
+        """Whether the config is trained already."""
+        wanted = {name: str(value) for name, value in to_json(config).items()}
+        return any(wanted.items() <= {k: str(v) for k, v in row.items()}.items() for row in self.rows[setting(config)])
+
+    def add(self, config: Config, metrics: dict[str, float | int | str | None]) -> None:
+        """Write it down, by n, then by m."""
+        rows = self.rows[setting(config)]
+        rows.append(to_json(config) | metrics)
+        rows.sort(key=lambda row: (int(row["stories"] or 0), int(row["hidden"] or 0), int(row["seed"] or 0)))
+        with self._path(setting(config)).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+
+
+def run(configs: list[Config], device: str, limit: float | None, out: Path) -> None:
+    """Train them, as many as there is time for."""
+    start, tables, rate = time.perf_counter(), Tables(out), FIRST_RATE
+    left = [config for config in configs if not tables.has(config)]
+    print(f"{len(configs) - len(left)} of {len(configs)} models are there already")
+    print("  ".join(f"{title:>15}" for title in ("stories", "hidden", "models", "seconds", "model-steps/s", "in all")))
+    for job in jobs(left):
+        work_ahead = sum(map(units, job))
+        if limit is not None and time.perf_counter() - start + work_ahead / rate > limit:
+            print(f"time is up before {len(job)} models of {job[0].stories} stories", flush=True)
+            continue
+        before = time.perf_counter()
+        measured = work(job, device)
+        taken = time.perf_counter() - before
+        rate = work_ahead / taken
+        for config, metrics in zip(job, measured, strict=True):
+            tables.add(config, metrics)
+        numbers = [sorted({getattr(config, name) for config in job}) for name in ("stories", "hidden")]
+        ranges = [f"{some[0]:,} to {some[-1]:,}" if len(some) > 1 else f"{some[0]:,}" for some in numbers]
+        told = [*ranges, str(len(job)), f"{taken:.1f}", f"{sum(config.steps for config in job) / taken:,.0f}"]
+        print("  ".join(f"{cell:>15}" for cell in (*told, f"{time.perf_counter() - start:.0f} s")), flush=True)
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("settings", nargs="*", choices=[*SETTINGS, []], metavar="SETTING", help="trained, frozen; both if none")
+    add("--scale", choices=SCALES, default="paper", help="paper: as published. short: fewer, shorter. smoke: seconds")
+    add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
+    add("--stories", type=int, nargs="*", metavar="n", help=f"only these n, of {GRIDS['paper'][0]} at scale paper")
+    add("--limit", type=float, metavar="SECONDS", help="begin nothing that would end later; None: no limit")
+    add("--out", type=Path, default=Path(), help="folder for the CSV files")
+    add("--tiny", action="store_true", help="--scale smoke")
+    options = parser.parse_args()
+    try:
+        device_called(options.device)
+    except BadInput as refusal:
+        parser.error(str(refusal))
+    options.out.mkdir(parents=True, exist_ok=True)
+    scale = "smoke" if options.tiny else options.scale
+    made = [experiment(scale, frozen=name == "frozen") for name in options.settings or SETTINGS]
+    configs = [
+        config for each in made for config in each.configs if config.stories in (options.stories or [config.stories])
+    ]
+    run(configs, options.device, options.limit, options.out)
+
+
+if __name__ == "__main__":
+    main()
