@@ -50,7 +50,7 @@ def madden(hidden: int, excess: float | None, stories: int = 100) -> Row:
 
 
 def rung(parameters: int, demand: float, bits: float, seed: int = 0) -> Row:
-    sizes = {"examples": round(parameters * demand / 4), "learning_rate": 0.02, "seed": seed}
+    sizes = {"examples": round(parameters * demand / 4), "learning_rate": 0.02, "steps": 100, "seed": seed}
     return {"parameters": parameters, "demand": demand, "bits_per_parameter": bits, **sizes}
 
 
