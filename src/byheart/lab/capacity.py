@@ -196,7 +196,7 @@ def measures(member: Member, outcome: Outcome) -> Row:
 
 @dataclass(frozen=True)
 class Held:
-    """Bits per parameter at one size, N, learning rate and number of steps: mean over seeds, and interval (None: one seed).
+    """Bits per parameter at one size, N, learning rate and number of steps: mean and interval over seeds (None: one).
 
     ``lost`` counts runs that have no number: they diverged. ``edge`` says whether no larger demand was tried.
     """
