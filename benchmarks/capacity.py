@@ -5,13 +5,15 @@
 
 `train` needs torch and numpy only. It writes a run (`byheart lab show ladder`) and, anew after every job, the table
 `ladder/capacity.csv`; called again it goes on. `build` compiles and builds networks for the tasks of the ladder's first
-seed, checks every answer, and writes `built/capacity.csv` (:mod:`byheart.lab.built`).
+seed, checks every answer, and writes `built/built.csv`. Both tables come with Byheart: :mod:`byheart.lab.results` and
+:mod:`byheart.lab.built`.
 """
 
 import argparse
 import csv
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -63,6 +65,24 @@ def train(experiment: Experiment, device: str, seconds: float | None, out: Path)
         print("  ".join(f"{cell:>14}" for cell in (*place, *numbers, len(bits))))
 
 
+def build(experiment: Experiment, out: Path) -> None:
+    """The networks that stand beside the ladder, for every number of examples in it."""
+    from byheart.lab.beside import Labels, build_beside
+
+    out.mkdir(parents=True, exist_ok=True)
+    sizes = sorted({(rung.examples, rung.length, rung.vocab, rung.labels) for rung in experiment.configs})
+    columns = ("N", "network", "parameters", "bits/parameter", "weight bits")
+    print("  ".join(f"{column:>30}" for column in columns))
+    rows: list[dict[str, Any]] = []
+    for labels in (Labels(*each) for each in sizes):
+        for made in build_beside([labels]):
+            known = asdict(made)
+            rows.append({"network": known.pop("name"), **asdict(labels), **known})
+            cells = (made.examples, made.name, made.parameters, f"{made.bits_per_parameter:.2f}", made.weight_bits)
+            print("  ".join(f"{cell:>30}" for cell in cells), flush=True)
+        write(rows, out / "built.csv")
+
+
 def main() -> None:
     """Do what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -81,6 +101,8 @@ def main() -> None:
     experiment = EXPERIMENTS["capacity"]("smoke" if options.tiny else options.scale)
     if "train" in options.parts or not options.parts:
         train(experiment, options.device, options.seconds, options.out)
+    if "build" in options.parts or not options.parts:
+        build(experiment, options.out)
 
 
 if __name__ == "__main__":
