@@ -12,6 +12,7 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab import results
+from byheart.lab.beside import shipped_beside
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.mahdavi import draw_blocks
 from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of
@@ -43,8 +44,8 @@ class Shown:
 def names() -> list[str]:
     """Of all pages: the papers', then the experiments'.
 
-    >>> names()[:3]
-    ['dana-2025', 'mahdavi-2024', 'dana-2025-1']
+    >>> names()[:2]
+    ['dana-2025', 'mahdavi-2024']
     """
     return [*PAGES, *results.names()]
 
@@ -59,7 +60,7 @@ def shown(name: str) -> Shown:
             f"no results of {name!r} come with Byheart; there are those of {' or '.join(near)}, say, and all"
         )
     rows = results.table(name)
-    drawings = figures_of(name, rows)
+    drawings = figures_of(name, rows, shipped_beside(rows) if name == "capacity" else ())
     if name in PARTNERS:
         both = [each for each in figures_of(name, [*rows, *results.table(PARTNERS[name])]) if each.name == AGAINST_MLP]
         drawings = [*both, *(each for each in drawings if each.name != AGAINST_MLP)]
