@@ -55,8 +55,13 @@ class Labels:
     @property
     def task(self) -> NextToken:
         """As the first seed's networks are trained on."""
-        sizes = {"length": self.length, "vocab": self.vocab, "labels": self.labels}
-        return random_next_token(examples=self.examples, **sizes, rng=np.random.default_rng(0))
+        return random_next_token(
+            examples=self.examples,
+            length=self.length,
+            vocab=self.vocab,
+            labels=self.labels,
+            rng=np.random.default_rng(0),
+        )
 
 
 def labels_of(rows: Sequence[Mapping[str, Any]]) -> list[Labels]:

@@ -100,7 +100,7 @@ def ladder(
     return Experiment("capacity", scale, tuple(rungs), groups, work)
 
 
-PAPER = {"length": 4, "vocab": 64, "labels": 64, "steps": 12_000, "batch": 1 << 12}
+PAPER: dict[str, Any] = {"length": 4, "vocab": 64, "labels": 64, "steps": 12_000, "batch": 1 << 12}
 SIZES = (8_000, 14_000, 25_000, 45_000, 80_000)
 """Of scale "paper": all have three layers."""
 TUNED = (8_000, 14_000)

@@ -229,4 +229,4 @@ class _Block(nn.Module):
 
     def _split(self, stream: torch.Tensor) -> torch.Tensor:
         """[…, d] to […, heads, d_head]."""
-        return stream.unflatten(-1, (self.heads, -1))
+        return stream.view(*stream.shape[:-1], self.heads, stream.shape[-1] // self.heads)
