@@ -21,7 +21,7 @@ def rows_of(*rungs: Rung, bits: float = 1.0) -> list[dict[str, Any]]:
 
 
 def test_the_labels_are_those_of_the_first_seed() -> None:
-    rung = Rung(1000, 1, length=3, vocab=9, labels=4)
+    rung = Rung(1000, 0.2, length=3, vocab=9, labels=4)
     [labels] = labels_of(rows_of(rung))
     trained = _member(rung).examples
     assert np.array_equal(trained["tokens"], labels.task.inputs)

@@ -222,10 +222,12 @@ class _Block(nn.Module):
         K, V = (self._split(part).transpose(1, 2) for part in (K, V))
         if m * n > MOST_PAIRS:
             scores = self._split(Q).transpose(1, 2) @ K.transpose(-1, -2) * scale
-            return (scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V).transpose(1, 2).flatten(2)
+            mixed: torch.Tensor = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V
+            return mixed.transpose(1, 2).flatten(2)
         scores = (self._split(Q)[..., None, :] * K[:, None]).sum(dim=-1) * scale
         shares = scores.masked_fill(future[:, None], -torch.inf).softmax(dim=-1)
-        return (shares[..., None] * V[:, None]).sum(dim=-2).flatten(2)
+        mixed = (shares[..., None] * V[:, None]).sum(dim=-2)
+        return mixed.flatten(2)
 
     def _split(self, stream: torch.Tensor) -> torch.Tensor:
         """[…, d] to […, heads, d_head]."""
