@@ -19,12 +19,13 @@ from statistics import fmean
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.lab import EXPERIMENTS, Given, Local, Run, execute
+from byheart.lab import EXPERIMENTS, Given, Local, Run, execute, ladder
 from byheart.lab.devices import device_called
 from byheart.lab.experiments import SCALES, Experiment
 from byheart.lab.runs import is_number
 
 PARTS = ("train", "build")
+TINY = ladder([800], [0.2], seeds=2, steps=5)
 LEFT_OUT = ("key", "status", "seconds", "error")
 """Columns of a run's table that a table that comes with Byheart does not have."""
 
@@ -92,13 +93,13 @@ def main() -> None:
     add("--device", default="cpu", help="where networks are trained: cpu, cuda, cuda:1, …")
     add("--seconds", type=float, default=None, help="begin no job of training after so many")
     add("--out", type=Path, default=Path("capacity"), help="folder for the run and the tables")
-    add("--tiny", action="store_true", help="--scale smoke")
+    add("--tiny", action="store_true", help="two networks of a few steps, and built ones, to see that it runs")
     options = parser.parse_args()
     try:
         device_called(options.device)
     except BadInput as refusal:
         parser.error(str(refusal))
-    experiment = EXPERIMENTS["capacity"]("smoke" if options.tiny else options.scale)
+    experiment = TINY if options.tiny else EXPERIMENTS["capacity"](options.scale)
     if "train" in options.parts or not options.parts:
         train(experiment, options.device, options.seconds, options.out)
     if "build" in options.parts or not options.parts:
