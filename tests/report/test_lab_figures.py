@@ -189,7 +189,7 @@ def test_what_is_built_stands_beside_the_ladder(tmp_path: Path) -> None:
     text = (tmp_path / "p.svg").read_text()
     assert "built, every answer checked: reciting" in text
     assert "reciting, weights" not in text, "floats have 32 bits"
-    assert "built, every answer checked: folding, weights of 512" in text
+    assert "built, every answer checked: folding, weights up to 512" in text
     draw_capacity([rung(1000, 1, -0.2)], tmp_path / "p.svg")  # nothing held: no logarithms of it
 
 

@@ -148,7 +148,7 @@ def _draw_built(axes: Any, some: Sequence[Beside], mark: str) -> Entry:
         place = each.parameters, each.bits_per_parameter
         axes.annotate(f"N = {each.examples:,}", place, (6, 4 if above else -9), **IN_SMALL)
     bits = max(each.weight_bits for each in some)
-    exact = "" if bits == PER_FLOAT else f", weights of {bits:,} bits"
+    exact = "" if bits == PER_FLOAT else f", weights up to {bits:,} bits"
     return f"built, every answer checked: {some[0].name}{exact}", style
 
 
