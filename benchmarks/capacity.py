@@ -68,7 +68,7 @@ def train(experiment: Experiment, device: str, seconds: float | None, out: Path)
 
 def build(experiment: Experiment, out: Path) -> None:
     """The networks that stand beside the ladder, for every number of examples in it."""
-    from byheart.lab.beside import Labels, build_beside
+    from byheart.report.lab.beside import Labels, build_beside
 
     out.mkdir(parents=True, exist_ok=True)
     sizes = sorted({(rung.examples, rung.length, rung.vocab, rung.labels) for rung in experiment.configs})

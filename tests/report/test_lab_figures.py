@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.beside import Beside
 from byheart.report.lab import (
     draw_against_mlp,
     draw_capacity,
@@ -23,6 +22,7 @@ from byheart.report.lab import (
     figures_of,
     tables_of,
 )
+from byheart.report.lab.beside import Beside
 from byheart.report.lab.madden import smallest_within
 from byheart.report.lab.series import RAMP, Series, colours, draw_measured, runs, series
 from byheart.report.lab.slopes import slopes_of

@@ -10,10 +10,10 @@ from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
-    from byheart.lab.beside import Beside
     from byheart.lab.capacity import Held, Rung
     from byheart.lab.experiments.experiment import Experiment
     from byheart.lab.runs import Run
+    from byheart.report.lab.beside import Beside
 
 CAPACITY = with_example(
     "Train a ladder of GPTs on random labels: how many bits per parameter they hold, with intervals over seeds.",
@@ -57,9 +57,9 @@ class LabCapacity:
 
     def run(self) -> int:
         """Train, build, print, draw; exit code 1 if networks failed."""
-        from byheart.lab.beside import build_beside, labels_of
         from byheart.lab.capacity import plateaus
         from byheart.lab.runs import Run
+        from byheart.report.lab.beside import build_beside, labels_of
         from byheart.report.style import check_picture
 
         if self.plot is not None:

@@ -117,8 +117,8 @@ def _check_links(figures: Path) -> None:
 
 
 def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: "Report | None") -> "list[Drawing]":
-    from byheart.lab.beside import build_beside, labels_of
     from byheart.report.lab import figures_of, own_figures
+    from byheart.report.lab.beside import build_beside, labels_of
 
     papers = {run.name.split("-", maxsplit=1)[0] for run in runs}
     if len(papers) > 1:

@@ -4,9 +4,8 @@
 --hold``, which holds H·d_h + d of all ω² contexts of two tokens and guesses the others; ``right`` are proved right. One
 random task and one seed each; written by ``python benchmarks/dana_theory.py guesses --out``.
 
-``capacity``: for the tasks of the ladder of scale "paper", first seed, the networks of :mod:`byheart.lab.beside`, every
-answer right; ``weight_bits`` are those of the largest weight. Written by ``python benchmarks/capacity.py build --scale
-paper --out``.
+``capacity``: for the tasks of the ladder of scale "paper", first seed, networks that hold every label, certified;
+``weight_bits`` are those of the largest weight. Written by ``python benchmarks/capacity.py build --scale paper``.
 """
 
 import csv

@@ -8,8 +8,8 @@ from typing import Any
 
 from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
 from byheart.errors import BadInput
-from byheart.lab.beside import Beside
 from byheart.lab.capacity import Held, Tuning, held, plateaus, tunings
+from byheart.report.lab.beside import Beside
 from byheart.report.lab.series import (
     MEASURED,
     PROVED_BEFORE,

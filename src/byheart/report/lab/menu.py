@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from byheart.lab.beside import Beside
 from byheart.lab.capacity import tunings
+from byheart.report.lab.beside import Beside
 from byheart.report.lab.capacity import draw_capacity, draw_tuning
 from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
 from byheart.report.lab.findings import QUESTIONS

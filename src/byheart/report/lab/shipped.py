@@ -12,7 +12,7 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab import results
-from byheart.lab.beside import shipped_beside
+from byheart.report.lab.beside import shipped_beside
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.mahdavi import draw_blocks
 from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of

@@ -11,18 +11,18 @@ Floats have 32; the weights of exact networks are integers that grow with N, and
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from byheart.certificates import judge
+from byheart.constructions import Built, build
+from byheart.constructions.reciting import Settings, compile
 from byheart.errors import BadInput
 from byheart.lab.built import built
 from byheart.lab.capacity import plateaus
 from byheart.progress import Report
 from byheart.tasks import NextToken, random_next_token
-
-if TYPE_CHECKING:
-    from byheart.constructions import Built
 
 WORDS = 31
 COMPILED = f"reciting, float32, {WORDS}-bit words"
@@ -83,18 +83,13 @@ def build_beside(labels: Sequence[Labels], report: Report | None = None) -> list
     return found
 
 
-def _built(name: str, task: NextToken) -> "Built":
-    from byheart.constructions import build
-    from byheart.constructions.reciting import Settings, compile
-
+def _built(name: str, task: NextToken) -> Built:
     if name == COMPILED:
         return compile(task, window=task.inputs.shape[1], settings=Settings("float32", WORDS))
     return build(name, task)
 
 
-def _checked(name: str, labels: Labels, made: "Built") -> Beside:
-    from byheart.certificates import judge
-
+def _checked(name: str, labels: Labels, made: Built) -> Beside:
     verdict = judge(made.network, made.questions if name == COMPILED else labels.task)
     if not verdict.certified or verdict.checked != labels.examples:
         wrong = f"{verdict.errors} errors in {verdict.checked} answers"

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab import beside
-from byheart.lab.beside import COMPILED, NETWORKS, Labels, build_beside, labels_of, shipped_beside
 from byheart.lab.built import built
 from byheart.lab.capacity import Rung, _member, experiment
+from byheart.report.lab import beside
+from byheart.report.lab.beside import COMPILED, NETWORKS, Labels, build_beside, labels_of, shipped_beside
 
 FEW = Labels(examples=12, length=3, vocab=5, labels=4)
 
