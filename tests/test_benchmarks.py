@@ -29,6 +29,10 @@ COLUMNS = {
         ["N", "attention", "words", "sum", "level", "shift", "fold", "label", "in all, fewest in all"],
         ["C", "N", "without embedding", "÷ √(N log₂C)", "fewest in all", "load", "certified", "peak memory"],
     ],
+    "capacity": [
+        ["parameters", "demand", "learning_rate", "steps", "bits/parameter", "lowest", "highest", "seeds"],
+        ["N", "network", "parameters", "bits/parameter", "weight bits"],
+    ],
     "contextual": [
         ["n", "N = 5", "N = 10", "N = 20", "slowest"],
         ["sequences", "n", "ω", "units", "gentle", "paper", "certified, with bits"],

@@ -30,5 +30,5 @@ def test_training_reaches_more() -> None:
 
 
 def test_an_unknown_table() -> None:
-    with pytest.raises(BadInput, match="'mahdavi'; expected dana_2025"):
+    with pytest.raises(BadInput, match="'mahdavi'; expected dana_2025 or capacity"):
         built("mahdavi")

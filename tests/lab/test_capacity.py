@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.capacity import Rung, experiment, groups, held, ladder, plateaus, work
+from byheart.lab.capacity import Rung, experiment, groups, held, ladder, plateaus, tunings, work
+from byheart.lab.models.gpt import gpt_with
 
 
 def row(parameters: int, demand: float, bits: float | None, rate: float = 0.02) -> dict[str, Any]:
@@ -16,6 +17,7 @@ def row(parameters: int, demand: float, bits: float | None, rate: float = 0.02) 
         "examples": round(parameters * demand / 4),
         "demand": demand,
         "learning_rate": rate,
+        "steps": 100,
         "bits_per_parameter": bits,
     }
 
@@ -30,7 +32,7 @@ def test_ladders_have_every_rung_once() -> None:
     assert len(set(rungs)) == len(rungs) == 24
     assert {rung.steps for rung in rungs} == {5}
     jobs = groups(rungs)
-    assert [len(job) for job in jobs] == [4] * 6, "two seeds and two rates of each size and demand"
+    assert [len(job) for job in jobs] == [12] * 2, "three demands, two rates and two seeds of each size"
     assert sorted((rung for job in jobs for rung in job), key=repr) == sorted(rungs, key=repr)
 
 
@@ -78,6 +80,43 @@ def test_runs_that_diverged_are_counted_and_not_averaged() -> None:
     assert held([row(1000, 2, None)]) == []
 
 
+def test_steps_are_not_averaged_over() -> None:
+    short, long = row(1000, 2, 1.0), row(1000, 2, 1.4) | {"steps": 200}
+    assert [(point.steps, point.bits_per_parameter) for point in held([short, long])] == [(100, 1.0), (200, 1.4)]
+
+
+def test_a_size_that_was_tried_more_often_does_not_look_better_for_it() -> None:
+    rows = [row(1000, 2, 1.0), row(1000, 2, 1.4) | {"steps": 200}, row(1000, 2, 1.5, 0.04), row(2000, 2, 1.1)]
+    assert [point.bits_per_parameter for point in plateaus(rows)] == [1.0, 1.1]
+    apart = [row(1000, 2, 1.0), row(2000, 2, 1.1, 0.04)]
+    assert [point.bits_per_parameter for point in plateaus(apart)] == [1.0, 1.1], "nothing is shared: all count"
+
+
+def test_tuning_is_one_setting_varied_around_how_all_sizes_were_trained() -> None:
+    rows = [row(1000, 2, bits, rate) for rate, bits in ((0.01, 1.1), (0.02, 1.3), (0.04, 1.2))]
+    rows += [row(1000, 2, 1.25) | {"steps": 50}, row(1000, 2, 1.35) | {"steps": 200}]
+    rows += [row(1000, 2, 9.0, 0.04) | {"steps": 200}, row(1000, 4, 1.2), row(2000, 2, 1.1)]
+    rates, steps = tunings(rows)
+    assert (rates.along, steps.along, rates.chosen, steps.chosen) == ("learning_rate", "steps", *[(0.02, 100)] * 2)
+    assert [point.bits_per_parameter for point in rates.points] == [1.1, 1.3, 1.2]
+    assert [point.bits_per_parameter for point in steps.points] == [1.25, 1.3, 1.35], "not that of another rate"
+    assert tunings(rows[:2]) == tunings([]) == [], "two are too few"
+
+
+def test_the_largest_ladder_has_five_sizes_three_seeds_and_tuning() -> None:
+    rungs = experiment("paper").configs
+    assert {rung.seed for rung in rungs} == {0, 1, 2}
+    shapes = {gpt_with(rung.most_parameters, rung.vocab, rung.labels, rung.length) for rung in rungs}
+    assert len(shapes) >= 5
+    assert {shape.layers for shape in shapes} == {3}
+    rows = [row(rung.most_parameters, rung.demand, 1.0, rung.learning_rate) | {"steps": rung.steps} for rung in rungs]
+    found = tunings(rows)
+    assert {point.along for point in found} == {"learning_rate", "steps"}
+    assert min(len(point.points) for point in found) >= 3
+    for job in groups(rungs):
+        assert sum(rung.steps for rung in job) * job[0].most_parameters < 1e10, "about a minute on an H200"
+
+
 def test_the_fields_of_a_point_are_plain_values() -> None:
     (point,) = held([row(1000, 2, 1.0)])
     assert all(value is None or isinstance(value, int | float) for value in asdict(point).values())
@@ -99,12 +138,12 @@ def test_refusals(settings: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [{"parameters": "many"}, {"examples": None}, {"demand": -1}, {"learning_rate": True}, {"parameters": 0},
-     {"bits_per_parameter": "3"}, {"examples": 10**18}],
+     {"steps": 0}, {"bits_per_parameter": "3"}, {"examples": 10**18}],
     ids=str,
 )  # fmt: skip
 def test_rows_that_are_no_measurements(change: dict[str, Any]) -> None:
     """A run's folder may come from anywhere."""
-    row = {"parameters": 100, "learning_rate": 0.01, "examples": 50, "demand": 1, "bits_per_parameter": 0.5}
+    row = {"parameters": 100, "learning_rate": 0.01, "steps": 9, "examples": 50, "demand": 1, "bits_per_parameter": 0.5}
     assert len(held([row])) == 1
     with pytest.raises(BadInput, match=f"a row's {next(iter(change))} is .*; expected"):
         held([row | change])

@@ -10,7 +10,6 @@ import pytest
 from byheart.errors import BadInput
 from byheart.lab.widths import widths
 from byheart.report.lab import (
-    Beside,
     draw_against_mlp,
     draw_capacity,
     draw_dims,
@@ -21,14 +20,18 @@ from byheart.report.lab import (
     draw_saturation_counts,
     draw_settings,
     draw_slopes,
+    draw_tuning,
     figures_of,
     tables_of,
 )
+from byheart.report.lab.beside import Beside
 from byheart.report.lab.series import RAMP, Series, colours, draw_measured, name_ends, runs, series
 from byheart.report.lab.slopes import slopes_of
 from byheart.report.style import canvas
 
 Row = dict[str, Any]
+TIMES = ((50, 1.2), (100, 1.5), (200, 1.6))
+"""Steps, and bits held after them."""
 
 
 def dana(model_dim: int = 10, heads: int = 20, head_dim: int | None = None, seed: int = 0, **more: Any) -> Row:
@@ -57,7 +60,7 @@ def grid_of_madden(frozen: bool) -> list[Row]:
 
 
 def rung(parameters: int, demand: float, bits: float, seed: int = 0) -> Row:
-    sizes = {"examples": round(parameters * demand / 4), "learning_rate": 0.02, "seed": seed}
+    sizes = {"examples": round(parameters * demand / 4), "learning_rate": 0.02, "steps": 100, "seed": seed}
     return {"parameters": parameters, "demand": demand, "bits_per_parameter": bits, **sizes}
 
 
@@ -204,10 +207,32 @@ def test_the_least_m_is_that_of_every_run_and_may_be_missing(tmp_path: Path) -> 
 
 def test_what_is_built_stands_beside_the_ladder(tmp_path: Path) -> None:
     rows = [rung(P, d, 0.8 * d) for P in (1000, 2000) for d in (1, 2)]
-    draw_capacity(rows, tmp_path / "p.svg", [Beside("reciting", 500, 2000, 5.0), Beside("reciting", 900, 3000, 7.0)])
+    built = [Beside("reciting", 500, 2000, 5.0, 32), Beside("reciting", 900, 3000, 7.0, 32)]
+    draw_capacity(rows, tmp_path / "p.svg", [*built, Beside("folding", 900, 300, 70.0, 512)])
     text = (tmp_path / "p.svg").read_text()
     assert "built, every answer checked: reciting" in text
+    assert "reciting, weights" not in text, "floats have 32 bits"
+    assert "built, every answer checked: folding, weights up to 512" in text
     draw_capacity([rung(1000, 1, -0.2)], tmp_path / "p.svg")  # nothing held: no logarithms of it
+
+
+def test_points_at_the_edge_are_hollow_and_named(tmp_path: Path) -> None:
+    """Most is held at demand 4 of 2, 4 and 8: full. With 8 left out it may be more."""
+    rows = [rung(1000, demand, bits, seed) for demand, bits in ((2, 1.4), (4, 1.6), (8, 1.5)) for seed in (0, 1)]
+    for some, said in ((rows, False), (rows[:4], True)):
+        draw_capacity(some, tmp_path / "p.svg")
+        assert ("hollow: most was held where most was asked for" in (tmp_path / "p.svg").read_text()) == said
+
+
+def test_tuning_is_drawn_where_three_were_tried(tmp_path: Path) -> None:
+    longer = [rung(1000, 2, bits, seed) | {"steps": steps} for steps, bits in TIMES for seed in (0, 1)]
+    draw_tuning([*longer, rung(2000, 2, 1.4)], tmp_path / "p.svg")
+    text = (tmp_path / "p.svg").read_text()
+    for words in ("The last steps bring +0.10", "how all sizes of the ladder were", "over 2 seeds"):
+        assert words in text
+    assert "learning rate" not in text, "one was tried"
+    with pytest.raises(BadInput, match="no size was trained with three learning rates"):
+        draw_tuning(longer[:4], tmp_path / "p.svg")
 
 
 @pytest.mark.parametrize(
@@ -224,6 +249,7 @@ def test_what_is_built_stands_beside_the_ladder(tmp_path: Path) -> None:
         ("mahdavi-2024-saturation", [mahdavi(examples_by_saturated_heads="1 2")], ["saturation"]),
         ("madden-2024-frozen", [madden(4, 0.5)], ["loss-gap"]),
         ("capacity", [rung(1000, 2, 1.0)], ["capacity"]),
+        ("capacity", [rung(1000, 2, bits) | {"steps": steps} for steps, bits in TIMES], ["capacity", "tuning"]),
         ("mine", [{"heads": 1, "accuracy": 0.5}], []),
         ("dana-2025-1", [], []),
     ],

@@ -142,7 +142,17 @@ def test_findings_in_words() -> None:
     assert shares.startswith("They have 0.035 times the N(ω − 1) parameters"), "11,224 of 319,200"
     _, law, _ = findings_of("madden-2024-trained", grid_of_madden(frozen=False))
     assert law == "Where the excess crosses 1 %, m = 0.1·n^1 (95 %: 1 to 1)."
-    assert findings_of("capacity", [rung(1000, 2, 1.5)]) == ["1,000 parameters hold 1.50 bits each."]
+    assert findings_of("capacity", [rung(1000, 2, 1.5), rung(1000, 4, 1.4)]) == [
+        "1,000 parameters hold 1.50 bits each."
+    ]
+    _, unsure = findings_of("capacity", [rung(1000, 2, 1.4), rung(1000, 4, 1.5)])
+    assert unsure == "Of 1,000 parameters most was held where most was asked for: they may not be full."
+    rows = [rung(1000, 2, bits) | {"steps": steps} for steps, bits in ((50, 1.2), (100, 1.5), (200, 1.6))]
+    *_, longer = findings_of("capacity", [*rows, rung(1000, 4, 1.1), rung(2000, 2, 1.5)])
+    assert longer == (
+        "At 1,000 parameters and N = 500, networks hold 1.20 after 50 steps, 1.50 after 100 steps, 1.60 after 200"
+        " steps; those of the ladder were trained for 100."
+    )
 
 
 def test_an_experiment_of_ones_own_leads_nowhere() -> None:

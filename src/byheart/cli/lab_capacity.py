@@ -13,11 +13,8 @@ if TYPE_CHECKING:
     from byheart.lab.capacity import Held, Rung
     from byheart.lab.experiments.experiment import Experiment
     from byheart.lab.runs import Run
-    from byheart.progress import Report
-    from byheart.report.lab import Beside
-    from byheart.report.lab.series import Rows
+    from byheart.report.lab.beside import Beside
 
-WORDS = 31
 CAPACITY = with_example(
     "Train a ladder of GPTs on random labels: how many bits per parameter they hold, with intervals over seeds.",
     "byheart lab capacity --parameters 1000 2000 4000 --steps 2000 -o runs/ladder --plot ladder.png",
@@ -53,15 +50,16 @@ class LabCapacity:
     resume: bool = False
     """Continue the run in the folder."""
     alone: bool = False
-    """Do not compile the same tasks into networks that are built, to stand beside."""
+    """Build no networks for the same labels, to stand beside."""
     plot: Path | None = None
     """Draw it into this picture (.png or .svg)."""
     json: Json = False
 
     def run(self) -> int:
-        """Train, compile, print, draw; exit code 1 if networks failed."""
+        """Train, build, print, draw; exit code 1 if networks failed."""
         from byheart.lab.capacity import plateaus
         from byheart.lab.runs import Run
+        from byheart.report.lab.beside import build_beside, labels_of
         from byheart.report.style import check_picture
 
         if self.plot is not None:
@@ -72,8 +70,8 @@ class LabCapacity:
         with begin(folder, experiment) as run:
             self._train(run, experiment)
         best = plateaus(run.table)
-        with steps("compiling", quiet=self.json) as report:
-            beside = [] if self.alone else built_beside(run.table, report)
+        with steps("building", quiet=self.json) as report:
+            beside = [] if self.alone else build_beside(labels_of(run.table), report)
         if self.plot is not None and best:
             from byheart.report.lab import draw_capacity
 
@@ -82,19 +80,22 @@ class LabCapacity:
         return NOT_TRUE if run.failed or not best else DONE
 
     def _experiment(self) -> "Experiment":
-        """The scale's ladder, with what is given in place of its own."""
+        """The scale's ladder; or, if anything is given, its sizes as its largest is trained, with that in place."""
         from byheart.lab.capacity import experiment, ladder
 
-        known: tuple[Rung, ...] = experiment(self.scale).configs
+        whole = experiment(self.scale)
         own = {name: getattr(self, name) for name in ("steps", "labels", "vocab", "length")}
-        fixed = {name: getattr(known[0], name) if value is None else value for name, value in own.items()}
         given = (self.parameters, self.demands, self.learning_rates, self.seeds, *own.values())
+        if all(value is None or value == () for value in given):
+            return whole
+        sizes: list[int] = sorted({rung.most_parameters for rung in whole.configs})
+        known: list[Rung] = [rung for rung in whole.configs if rung.most_parameters == sizes[-1]]
+        fixed = {name: getattr(known[0], name) if value is None else value for name, value in own.items()}
         return ladder(
-            self.parameters or sorted({rung.most_parameters for rung in known}),
+            self.parameters or sizes,
             self.demands or sorted({rung.demand for rung in known}),
             self.seeds if self.seeds is not None else 1 + max(rung.seed for rung in known),
             learning_rates=self.learning_rates or sorted({rung.learning_rate for rung in known}),
-            scale=self.scale if not any(value is not None and value != () for value in given) else "own",
             batch=known[0].batch,
             **fixed,
         )
@@ -137,37 +138,12 @@ def _trained_table(run: "Run", best: "list[Held]") -> Any:
 
 
 def _built_table(beside: "list[Beside]") -> Any:
-    columns = ("network", ">N", ">parameters", ">bits per parameter")
-    rows = table("built, for as many random labels; every answer checked", *columns)
+    columns = ("network", ">N", ">parameters", ">bits per parameter", ">bits of a weight, at most")
+    rows = table("built, for the labels of the first seed; every answer checked", *columns)
     for each in beside:
         sizes = number(each.examples), number(each.parameters)
-        rows.add_row(each.name, *sizes, f"{each.bits_per_parameter:.2f}")
+        rows.add_row(each.name, *sizes, f"{each.bits_per_parameter:.2f}", number(each.weight_bits))
     return rows
-
-
-def built_beside(rows: "Rows", report: "Report | None" = None) -> "list[Beside]":
-    """Tasks as those of which trained networks held most, compiled into float Transformers, every answer checked."""
-    import numpy as np
-
-    from byheart.certificates import judge
-    from byheart.constructions.reciting import Settings, compile
-    from byheart.lab.capacity import plateaus
-    from byheart.report.lab import Beside
-    from byheart.tasks import random_next_token
-
-    chosen = {point.examples for point in plateaus(rows)}
-    sizes = {(row["examples"], row["length"], row["vocab"], row["labels"]) for row in rows if row["examples"] in chosen}
-    beside = []
-    for done, (N, n, vocab, C) in enumerate(sorted(sizes)):
-        if report is not None:
-            report(done, len(sizes), f"N = {N:,}")
-        task = random_next_token(examples=N, length=n, vocab=vocab, labels=C, rng=np.random.default_rng(0))
-        built = compile(task, window=n, settings=Settings("float32", WORDS))
-        verdict, parameters, bits = judge(built.network, built.questions), built.account.dense, built.bits
-        if not verdict.certified or bits is None:
-            raise BadInput(f"the network that was compiled for N = {N} has {verdict.errors} errors; expected none")
-        beside.append(Beside(f"reciting, float32, {WORDS}-bit words", N, parameters, bits / parameters))
-    return beside
 
 
 def check_device(device: str) -> None:

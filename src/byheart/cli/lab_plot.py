@@ -53,7 +53,7 @@ class LabPlot:
         rows = [row for run in runs for row in run.table]
         if not rows:
             raise BadInput(f"{self.folders[0]}: no model is done yet; expected results to draw")
-        with steps("compiling", quiet=self.json) as report:
+        with steps("building", quiet=self.json) as report:
             drawings = _drawings(runs, rows, report)
         title = ", ".join(dict.fromkeys(f"{run.name}, {run.about['scale']}" for run in runs))
         if self.out is None:
@@ -117,13 +117,13 @@ def _check_links(figures: Path) -> None:
 
 
 def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: "Report | None") -> "list[Drawing]":
-    from byheart.cli.lab_capacity import built_beside
     from byheart.report.lab import figures_of, own_figures
+    from byheart.report.lab.beside import build_beside, labels_of
 
     papers = {run.name.split("-", maxsplit=1)[0] for run in runs}
     if len(papers) > 1:
         raise BadInput(f"the runs are of {', '.join(sorted(papers))}; expected runs of one paper in one picture")
-    found = figures_of(runs[0].name, rows, built_beside(rows, report) if papers == {"capacity"} else ())
+    found = figures_of(runs[0].name, rows, build_beside(labels_of(rows), report) if papers == {"capacity"} else ())
     settings = [*next(iter(runs[0].configs.values()))]
     return found or own_figures(runs[0].name, rows, settings)
 

@@ -15,14 +15,16 @@ parameter, N = demand·P / log₂C.
 What an interval says: Student's over seeds, each with its own task and its own training, at the N and the learning rate
 whose mean over the seeds is largest. As this choice is made on the same seeds, the largest mean is a little too high;
 where it stands at the largest demand tried, the network may not be full, and ``edge`` says so. Training that is stopped
-early holds less: these are lower bounds of what the architecture can hold.
+early, or at a bad learning rate, holds less: these are lower bounds of what the architecture can hold. How much longer
+training and other rates would bring is measured too, at two sizes of scale "paper" (:func:`tunings`).
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from statistics import fmean
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -39,6 +41,8 @@ from byheart.tasks.checks import count
 
 MOST_NETWORKS = 10**6
 """No ladder has more: all of them are listed before the first is trained."""
+FEWEST_TRIED = 3
+"""Learning rates, or numbers of steps, that say something about tuning."""
 
 
 @dataclass(frozen=True)
@@ -96,29 +100,42 @@ def ladder(
     return Experiment("capacity", scale, tuple(rungs), groups, work)
 
 
+PAPER: dict[str, Any] = {"length": 4, "vocab": 64, "labels": 64, "steps": 12_000, "batch": 1 << 12}
+SIZES = (8_000, 14_000, 25_000, 45_000, 80_000)
+"""Of scale "paper": all have three layers."""
+TUNED = (8_000, 14_000)
+"""The sizes at which it asks for less and for more, and varies the training."""
+
+
 def experiment(scale: str) -> Experiment:
-    """Smoke: seconds on a CPU. Short: a quarter of an hour there. Paper: for a GPU, sizes as of our constructions."""
+    """Smoke: seconds on a CPU. Short: a quarter of an hour there. Paper: minutes on a GPU."""
     if checked_scale(scale) == "smoke":
         return ladder([800, 1600], [1, 2], seeds=2, scale=scale, steps=60)
     if scale == "short":
         return ladder([1000, 2000, 4000], [1, 2, 3], seeds=3, scale=scale, steps=3000)
-    return ladder(
-        [10_000, 20_000, 40_000, 80_000],
-        [4, 6],
-        seeds=3,
-        learning_rates=(2e-2, 4e-2),
-        scale=scale,
-        vocab=256,
-        labels=256,
-        steps=20_000,
-    )
+    rungs = ladder(SIZES, [5, 8], seeds=3, **PAPER).configs
+    beyond = ladder(TUNED, [3, 12], seeds=3, **PAPER).configs
+    tuned = [rung for rung in rungs if rung.most_parameters in TUNED and rung.demand == 8]
+    others = varied(tuned, rates=(1 / 2, 2), times=(1 / 4, 1 / 2, 2))
+    return Experiment("capacity", scale, (*rungs, *beyond, *others), groups, work)
+
+
+def varied(rungs: Sequence[Rung], rates: Sequence[float], times: Sequence[float]) -> list[Rung]:
+    """The same rungs at other learning rates, and with so many times their steps: one is changed, the other stays.
+
+    >>> some = varied([Rung(1000, 4, steps=100)], rates=[0.5, 2], times=[3])
+    >>> [(rung.learning_rate, rung.steps) for rung in some]
+    [(0.01, 100), (0.04, 100), (0.02, 300)]
+    """
+    others = [replace(rung, learning_rate=rung.learning_rate * rate) for rate in rates for rung in rungs]
+    return others + [replace(rung, steps=round(rung.steps * time)) for time in times for rung in rungs]
 
 
 def groups(rungs: Sequence[Rung]) -> list[list[Rung]]:
-    """Networks of one size with equally many examples: seeds and learning rates are trained at once."""
+    """Networks of one size: all numbers of examples, seeds, learning rates and steps are trained at once."""
     jobs: dict[object, list[Rung]] = {}
     for rung in rungs:
-        jobs.setdefault(replace(rung, seed=0, learning_rate=1.0), []).append(rung)
+        jobs.setdefault(replace(rung, demand=1.0, seed=0, learning_rate=1.0, steps=1), []).append(rung)
     return list(jobs.values())
 
 
@@ -179,7 +196,7 @@ def measures(member: Member, outcome: Outcome) -> Row:
 
 @dataclass(frozen=True)
 class Held:
-    """Bits per parameter at one size, N and learning rate: mean over seeds, and its interval (None: one seed only).
+    """Bits per parameter at one size, N, learning rate and number of steps: mean and interval over seeds (None: one).
 
     ``lost`` counts runs that have no number: they diverged. ``edge`` says whether no larger demand was tried.
     """
@@ -188,12 +205,18 @@ class Held:
     examples: int
     demand: float
     learning_rate: float
+    steps: int
     bits_per_parameter: float
     low: float | None
     high: float | None
     seeds: int
     lost: int
     edge: bool
+
+    @property
+    def training(self) -> tuple[float, int]:
+        """How it was trained: learning rate and steps."""
+        return self.learning_rate, self.steps
 
 
 LARGEST = 1e15
@@ -203,17 +226,17 @@ LARGEST = 1e15
 def held(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
     """Rows of results, seeds put together; points at which all runs were lost are omitted."""
     most: dict[int, float] = {}
-    measured: dict[tuple[int, int, float, float], list[float | None]] = {}
+    measured: dict[tuple[int, int, float, float, int], list[float | None]] = {}
     for row in rows:
-        for name in ("parameters", "examples", "demand", "learning_rate"):
+        for name in ("parameters", "examples", "demand", "learning_rate", "steps"):
             if type(row.get(name)) not in (int, float) or not 0 < row[name] <= LARGEST:
                 raise BadInput(f"a row's {name} is {row.get(name)!r}; expected a positive number")
         bits = row.get("bits_per_parameter")
         if type(bits) not in (int, float, type(None)):
             raise BadInput(f"a row's bits_per_parameter is {bits!r}; expected a number or none")
-        place = (int(row["parameters"]), int(row["examples"]), float(row["demand"]), float(row["learning_rate"]))
-        measured.setdefault(place, []).append(bits)
-        most[place[0]] = max(most.get(place[0], 0.0), place[2])
+        sizes = int(row["parameters"]), int(row["examples"]), float(row["demand"])
+        measured.setdefault((*sizes, float(row["learning_rate"]), int(row["steps"])), []).append(bits)
+        most[sizes[0]] = max(most.get(sizes[0], 0.0), sizes[2])
     points = []
     for place, values in sorted(measured.items()):
         known = [value for value in values if value is not None and abs(value) <= LARGEST]
@@ -226,15 +249,70 @@ def held(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
 def plateaus(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
     """For each size, the point with the most bits per parameter.
 
-    >>> rows = [
-    ...     {"parameters": 100, "learning_rate": 0.01, "examples": 50 * d, "demand": d, "bits_per_parameter": bits}
-    ...     for d, bits in ((2, 1.5), (4, 1.7), (8, 1.6))
-    ... ]
+    Learning rates and steps that only some sizes were trained with do not count, unless there are no others: a size
+    that was tried more often would look better for it.
+
+    >>> one = {"parameters": 100, "learning_rate": 0.01, "steps": 9}
+    >>> asked = (50, 2, 1.5), (100, 4, 1.7), (200, 8, 1.6)
+    >>> rows = [one | {"examples": N, "demand": demand, "bits_per_parameter": bits} for N, demand, bits in asked]
     >>> [(best.parameters, best.examples, best.bits_per_parameter, best.edge) for best in plateaus(rows)]
-    [(100, 200, 1.7, False)]
+    [(100, 100, 1.7, False)]
     """
-    best: dict[int, Held] = {}
-    for point in held(rows, level):
+    points, best = held(rows, level), dict[int, Held]()
+    of_all = shared_trainings(points)
+    for point in points:
+        if of_all and point.training not in of_all:
+            continue
         if point.parameters not in best or point.bits_per_parameter > best[point.parameters].bits_per_parameter:
             best[point.parameters] = point
     return list(best.values())
+
+
+def shared_trainings(points: Sequence[Held]) -> set[tuple[float, int]]:
+    """Learning rates and steps, in pairs, that every size was trained with."""
+    of_size: dict[int, set[tuple[float, int]]] = {}
+    for point in points:
+        of_size.setdefault(point.parameters, set()).add(point.training)
+    return set.intersection(*of_size.values()) if of_size else set()
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """One size and N, trained in several ways: one learning rate and several numbers of steps, or the other way round.
+
+    ``chosen`` is how all sizes were trained (of several ways the best); ``points`` differ from it in ``along`` at most.
+    """
+
+    along: Literal["learning_rate", "steps"]
+    chosen: tuple[float, int]
+    points: list[Held]
+
+
+def tunings(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Tuning]:
+    """What other learning rates bring, and other numbers of steps, where three or more of them were tried.
+
+    >>> rows = [
+    ...     {"parameters": 9, "learning_rate": 0.1, "steps": s, "examples": 50, "demand": 1, "bits_per_parameter": b}
+    ...     for s, b in ((10, 1.5), (20, 1.7), (40, 1.8))
+    ... ]
+    >>> rows.append(rows[1] | {"parameters": 20})
+    >>> [(found.along, found.chosen, [point.steps for point in found.points]) for found in tunings(rows)]
+    [('steps', (0.1, 20), [10, 20, 40])]
+    """
+    points = held(rows, level)
+    shared = shared_trainings(points)
+    if not shared:
+        return []
+    rate, steps = max(sorted(shared), key=lambda training: _mean_of(points, training))
+    found = []
+    for parameters, examples in sorted({(point.parameters, point.examples) for point in points}):
+        here = [point for point in points if (point.parameters, point.examples) == (parameters, examples)]
+        by_rate = sorted((point for point in here if point.steps == steps), key=lambda point: point.learning_rate)
+        by_steps = sorted((point for point in here if point.learning_rate == rate), key=lambda point: point.steps)
+        found += [Tuning("learning_rate", (rate, steps), by_rate)] if len(by_rate) >= FEWEST_TRIED else []
+        found += [Tuning("steps", (rate, steps), by_steps)] if len(by_steps) >= FEWEST_TRIED else []
+    return found
+
+
+def _mean_of(points: Sequence[Held], training: tuple[float, int]) -> float:
+    return fmean(point.bits_per_parameter for point in points if point.training == training)

@@ -82,6 +82,17 @@ def test_the_short_way_to_the_last_logits_is_the_long_one(layers):
     assert torch.allclose(model(tokens(), last=True), model(tokens())[:, -1], atol=1e-5)
 
 
+@pytest.mark.parametrize("last", [True, False])
+def test_attention_entry_by_entry_is_attention_by_matrices(last, monkeypatch):
+    model = made()
+    found = []
+    for most in (0, SMALL.length**2):
+        monkeypatch.setattr("byheart.lab.models.gpt.MOST_PAIRS", most)
+        found.append(model(tokens(), last=last))
+    assert torch.allclose(*found, atol=1e-5)
+    assert not torch.equal(found[0], found[0].flip(0)), "some logits differ, or anything would agree"
+
+
 def test_order_matters():
     model = made()
     turned = tokens()[:, [1, 0, 2, 3, 4]]

@@ -1,23 +1,36 @@
-"""Accuracies of networks that were built and certified, to be drawn under those of trained ones: one CSV file.
+"""Networks that were built and certified, to be drawn beside trained ones: a CSV file for each experiment.
 
 ``dana_2025``: for the sizes of Dana et al.'s experiments 1 to 3 (where d_h ≤ d) a network of ``byheart build dana-2025
 --hold``, which holds H·d_h + d of all ω² contexts of two tokens and guesses the others; ``right`` are proved right. One
 random task and one seed each; written by ``python benchmarks/dana_theory.py guesses --out``.
+
+``capacity``: for the tasks of the ladder of scale "paper", first seed, networks that hold every label, certified;
+``weight_bits`` are those of the largest weight. Written by ``python benchmarks/capacity.py build --scale paper``.
 """
 
 import csv
 from importlib import resources
+from typing import Any
 
 from byheart.errors import BadInput
 
+TABLES = ("dana_2025", "capacity")
 
-def built(name: str) -> list[dict[str, float]]:
-    """The rows of a table.
+
+def built(name: str) -> list[dict[str, Any]]:
+    """The rows of a table; all cells but names are floats.
 
     >>> [row["right"] for row in built("dana_2025") if row["heads"] == 20 and row["held"] == 210]
     [264.0]
     """
-    if name != "dana_2025":
-        raise BadInput(f"no table of built networks is called {name!r}; expected dana_2025")
+    if name not in TABLES:
+        raise BadInput(f"no table of built networks is called {name!r}; expected {' or '.join(TABLES)}")
     text = resources.files(__name__).joinpath(f"{name}.csv").read_text(encoding="utf-8")
-    return [{column: float(value) for column, value in row.items()} for row in csv.DictReader(text.splitlines())]
+    return [{column: _value(cell) for column, cell in row.items()} for row in csv.DictReader(text.splitlines())]
+
+
+def _value(cell: str) -> float | str:
+    try:
+        return float(cell)
+    except ValueError:
+        return cell

@@ -39,6 +39,7 @@ LEAST_HEADS = 2
 LEAST_DIM = 8
 HEAD_DIMS = range(8, 17)
 SPREAD = 0.02  # of the first weights, as in GPT-2
+MOST_PAIRS = 16  # of positions of a context: so few are multiplied entry by entry, not as a matrix for each context
 
 
 @dataclass(frozen=True)
@@ -208,19 +209,26 @@ class _Block(nn.Module):
         normed = self.norm_1(stream)
         asking = normed[:, -1:] if last else normed
         stream = stream[:, -1:] if last else stream
-        Q = self._split(self.W_Q(asking))
-        K, V = (self._split(part) for part in self.W_KV(normed).chunk(2, dim=-1))
-        scores = Q @ K.transpose(-1, -2) * Q.shape[-1] ** -0.5
-        if not last:
-            n = scores.shape[-1]
-            future = torch.ones(n, n, dtype=torch.bool, device=scores.device).triu(1)
-            scores = scores.masked_fill(future, -torch.inf)
-        mixed = (scores.softmax(dim=-1) @ V).transpose(1, 2).flatten(2)
+        K, V = self.W_KV(normed).chunk(2, dim=-1)
+        mixed = self._mixed(self.W_Q(asking), K, V)
         stream = stream + self.W_O(mixed)
         result: torch.Tensor = stream + self.W_out(functional.gelu(self.W_in(self.norm_2(stream))))
         return result
 
+    def _mixed(self, Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+        """The values as the heads mix them, from Q [B, m, d] of the last m positions, and K and V [B, n, d]."""
+        (m, n), scale = (Q.shape[1], K.shape[1]), (Q.shape[-1] // self.heads) ** -0.5
+        future = torch.ones(m, n, dtype=torch.bool, device=Q.device).triu(1 + n - m)
+        K, V = (self._split(part).transpose(1, 2) for part in (K, V))
+        if m * n > MOST_PAIRS:
+            scores = self._split(Q).transpose(1, 2) @ K.transpose(-1, -2) * scale
+            mixed: torch.Tensor = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V
+            return mixed.transpose(1, 2).flatten(2)
+        scores = (self._split(Q)[..., None, :] * K[:, None]).sum(dim=-1) * scale
+        shares = scores.masked_fill(future[:, None], -torch.inf).softmax(dim=-1)
+        mixed = (shares[..., None] * V[:, None]).sum(dim=-2)
+        return mixed.flatten(2)
+
     def _split(self, stream: torch.Tensor) -> torch.Tensor:
-        """[B, n, d] to [B, heads, n, d_head]."""
-        B, n, d = stream.shape
-        return stream.view(B, n, self.heads, d // self.heads).transpose(1, 2)
+        """[…, d] to […, heads, d_head]."""
+        return stream.view(*stream.shape[:-1], self.heads, stream.shape[-1] // self.heads)

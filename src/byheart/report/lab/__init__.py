@@ -12,7 +12,7 @@ Rows are flat, config and metrics side by side, as ``Run.table`` gives them. Wha
 experiments that it does not know.
 """
 
-from byheart.report.lab.capacity import Beside, draw_capacity
+from byheart.report.lab.capacity import draw_capacity, draw_tuning
 from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.madden import draw_madden, draw_settings
@@ -25,7 +25,6 @@ from byheart.report.lab.tables import tables_of
 __all__ = [
     "PAPERS",
     "QUESTIONS",
-    "Beside",
     "Drawing",
     "draw_against_mlp",
     "draw_blocks",
@@ -38,6 +37,7 @@ __all__ = [
     "draw_saturation_counts",
     "draw_settings",
     "draw_slopes",
+    "draw_tuning",
     "figures_of",
     "findings_of",
     "own_figures",

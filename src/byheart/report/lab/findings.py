@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from byheart.lab.blocks import Growth, axis_of, beyond_length, growth
-from byheart.lab.capacity import plateaus
+from byheart.lab.capacity import Held, Tuning, plateaus, tunings
 from byheart.lab.fits import Estimate
 from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED
@@ -169,11 +169,29 @@ def _madden(_: str, rows: Rows) -> list[str]:
 
 
 def _capacity(_: str, rows: Rows) -> list[str]:
-    most = [(best.parameters, best.bits_per_parameter, best.low, best.high) for best in plateaus(rows)]
-    return [
-        f"{P:,} parameters hold {bits:.2f}{'' if low is None else f' ({low:.2f} to {high:.2f})'} bits each."
-        for P, bits, low, high in most
-    ]
+    best = plateaus(rows)
+    found = [f"{point.parameters:,} parameters hold {_bits_of(point)} bits each." for point in best]
+    if any(point.edge for point in best):
+        full = ", ".join(f"{point.parameters:,}" for point in best if point.edge)
+        found.append(f"Of {full} parameters most was held where most was asked for: they may not be full.")
+    return found + [_tuned(tuning) for tuning in tunings(rows)]
+
+
+def _tuned(tuning: Tuning) -> str:
+    """Whether another learning rate, or more steps, would have brought more."""
+    rate, steps = tuning.chosen
+    first = tuning.points[0]
+    where = f"At {first.parameters:,} parameters and N = {first.examples:,}"
+    if tuning.along == "steps":
+        held = ", ".join(f"{_bits_of(point)} after {point.steps:,} steps" for point in tuning.points)
+        return f"{where}, networks hold {held}; those of the ladder were trained for {steps:,}."
+    held = ", ".join(f"{_bits_of(point)} at {point.learning_rate:g}" for point in tuning.points)
+    return f"{where}, by learning rate they hold {held}; those of the ladder were trained at {rate:g}."
+
+
+def _bits_of(point: Held) -> str:
+    interval = "" if point.low is None else f" ({point.low:.2f} to {point.high:.2f})"
+    return f"{point.bits_per_parameter:.2f}{interval}"
 
 
 def _range(ordered: Sequence[float], digits: str) -> str:

@@ -4,7 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from byheart.report.lab.capacity import Beside, draw_capacity
+from byheart.lab.capacity import tunings
+from byheart.report.lab.beside import Beside
+from byheart.report.lab.capacity import draw_capacity, draw_tuning
 from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims, draw_heads
 from byheart.report.lab.findings import QUESTIONS
 from byheart.report.lab.madden import draw_madden
@@ -41,9 +43,20 @@ def figures_of(experiment: str, rows: Rows, beside: Sequence[Beside] = ()) -> li
         )
         return [Drawing("loss-gap", caption, lambda path: draw_madden(rows, path))]
     if paper == "capacity":
-        caption = "Bits of random labels memorized, per parameter, by size and by how many were asked for."
-        return [Drawing("capacity", caption, lambda path: draw_capacity(rows, path, beside))]
+        return _capacity_figures(rows, beside)
     return []
+
+
+def _capacity_figures(rows: Rows, beside: Sequence[Beside]) -> list[Drawing]:
+    caption = (
+        "Bits of random labels memorized, per parameter, by size and by how many were asked for: lower bounds of what"
+    )
+    caption += " such networks can hold, as training may stop short of it."
+    found = [Drawing("capacity", caption, lambda path: draw_capacity(rows, path, beside))]
+    if tunings(rows):
+        caption = "What other learning rates and other numbers of steps bring."
+        found.append(Drawing("tuning", caption, lambda path: draw_tuning(rows, path)))
+    return found
 
 
 def _dana_figures(rows: Rows) -> list[Drawing]:

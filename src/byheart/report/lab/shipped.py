@@ -17,6 +17,7 @@ from byheart.lab import results
 from byheart.lab.experiments.madden_2024 import EXPERIMENTS as MADDEN_2024
 from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
 from byheart.lab.results import Presence
+from byheart.report.lab.beside import shipped_beside
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.madden import draw_settings
 from byheart.report.lab.mahdavi import Panel, draw_blocks
@@ -66,7 +67,7 @@ def shown(name: str) -> Shown:
     if name in PAGES:
         return PAGES[name](name)
     rows = results.table(name)
-    drawings = figures_of(name, rows)
+    drawings = figures_of(name, rows, shipped_beside(rows) if name == "capacity" else ())
     if name in PARTNERS:
         both = [each for each in figures_of(name, [*rows, *results.table(PARTNERS[name])]) if each.name == AGAINST_MLP]
         drawings = [*both, *(each for each in drawings if each.name != AGAINST_MLP)]
