@@ -1,6 +1,6 @@
 """Capacity in bits: the ladder of trained networks, and networks that are built for the same labels.
 
-    PYTHONPATH=src python benchmarks/capacity.py train --scale paper --device cuda --seconds 240 --out ladder
+    PYTHONPATH=src python benchmarks/capacity.py train --scale paper --device cuda --time-limit 240 --out ladder
     python benchmarks/capacity.py build --scale paper --out built
 
 `train` needs torch and numpy only. It writes a run (`byheart lab show ladder`) and, anew after every job, the table
@@ -9,19 +9,16 @@ seed, checks every answer, and writes `built/built.csv`. Both tables come with B
 :mod:`byheart.lab.built`.
 """
 
-import argparse
-import csv
 import time
-from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from byheart.errors import BadInput
+from driving import parsed, parser, write
+
 from byheart.lab import EXPERIMENTS, Given, Local, Run, execute, ladder
-from byheart.lab.devices import device_called
-from byheart.lab.experiments import SCALES, Experiment
+from byheart.lab.experiments import Experiment
 from byheart.lab.runs import is_number
 
 PARTS = ("train", "build")
@@ -30,16 +27,7 @@ LEFT_OUT = ("key", "status", "seconds", "error")
 """Columns of a run's table that a table that comes with Byheart does not have."""
 
 
-def write(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """A CSV file of the rows."""
-    shown = [{name: value for name, value in row.items() if name not in LEFT_OUT} for row in rows]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(shown[0]))
-        writer.writeheader()
-        writer.writerows(shown)
-
-
-def train(experiment: Experiment, device: str, seconds: float | None, out: Path) -> None:
+def train(experiment: Experiment, device: str, time_limit: float | None, out: Path) -> None:
     """Do what is pending of the ladder, job by job, and tell what its networks hold."""
     start = time.perf_counter()
     begin = Run.resume if (out / "config.json").exists() else Run.create
@@ -48,9 +36,10 @@ def train(experiment: Experiment, device: str, seconds: float | None, out: Path)
         def tell(done: int, total: int, note: str) -> None:
             print(f"  {time.perf_counter() - start:.0f} s: {done} of {total}; {note}", flush=True)
             if run.table:
-                write(run.table, out / "capacity.csv")
+                rows = [{name: row[name] for name in row if name not in LEFT_OUT} for row in run.table]
+                write(rows, out / "capacity.csv")
 
-        reached = execute(run, experiment, executor, tell, seconds=seconds)
+        reached = execute(run, experiment, executor, tell, seconds=time_limit)
     print(f"{reached.done} done, {reached.failed} failed, {reached.left} left", flush=True)
     for row in run.rows:
         if row.status == "failed":
@@ -70,7 +59,6 @@ def build(experiment: Experiment, out: Path) -> None:
     """The networks that stand beside the ladder, for every number of examples in it."""
     from byheart.report.lab.beside import Labels, build_beside
 
-    out.mkdir(parents=True, exist_ok=True)
     sizes = sorted({(rung.examples, rung.length, rung.vocab, rung.labels) for rung in experiment.configs})
     columns = ("N", "network", "parameters", "bits/parameter", "weight bits")
     print("  ".join(f"{column:>30}" for column in columns))
@@ -86,22 +74,14 @@ def build(experiment: Experiment, out: Path) -> None:
 
 def main() -> None:
     """Do what is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
+    flags = parser(__doc__, out=Path("capacity"))
+    add = flags.add_argument
     add("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help="train or build; both if none")
-    add("--scale", choices=SCALES, default="smoke", help="smoke: seconds. short: minutes. paper: for a GPU")
-    add("--device", default="cpu", help="where networks are trained: cpu, cuda, cuda:1, …")
-    add("--seconds", type=float, default=None, help="begin no job of training after so many")
-    add("--out", type=Path, default=Path("capacity"), help="folder for the run and the tables")
-    add("--tiny", action="store_true", help="two networks of a few steps, and built ones, to see that it runs")
-    options = parser.parse_args()
-    try:
-        device_called(options.device)
-    except BadInput as refusal:
-        parser.error(str(refusal))
+    add("--time-limit", type=float, metavar="SECONDS", help="begin no job of training after so many")
+    options = parsed(flags)
     experiment = TINY if options.tiny else EXPERIMENTS["capacity"](options.scale)
     if "train" in options.parts or not options.parts:
-        train(experiment, options.device, options.seconds, options.out)
+        train(experiment, options.device, options.time_limit, options.out)
     if "build" in options.parts or not options.parts:
         build(experiment, options.out)
 

@@ -6,14 +6,12 @@ One CSV file per experiment, config and metrics side by side, written anew after
 repetitions beside what was published.
 """
 
-import argparse
-import csv
 import time
 from pathlib import Path
 
-from byheart.errors import BadInput
-from byheart.lab.devices import device_called
-from byheart.lab.experiments import EXPERIMENTS, SCALES, to_json
+from driving import parsed, parser, write
+
+from byheart.lab.experiments import EXPERIMENTS, to_json
 from byheart.lab.experiments.dana_2025 import NAMES
 from byheart.lab.gaps import gaps
 
@@ -33,10 +31,7 @@ def run(name: str, scale: str, device: str, out: Path) -> Rows:
         told = f"{len(job)} models, d = {job[0].model_dim}, {taken:.1f} s, {rate:,.0f} model-steps/s"
         print(f"experiment {name}: {told}", flush=True)
         rows += [to_json(config) | row for config, row in zip(job, measured, strict=True)]
-        with (out / f"dana_2025_{name}.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
+        write(rows, out / f"dana_2025_{name}.csv")
     print(f"experiment {name}: {len(rows)} models in {time.perf_counter() - start:.0f} s", flush=True)
     return rows
 
@@ -58,19 +53,9 @@ def compare(name: str, rows: Rows) -> None:
 
 def main() -> None:
     """Run what is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
-    add("experiments", nargs="*", choices=[*NAMES, []], metavar="NAME", help=f"of {', '.join(NAMES)}; all if none")
-    add("--scale", choices=SCALES, default="paper", help="paper: as published. short: an eighth. smoke: a few steps")
-    add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
-    add("--out", type=Path, default=Path(), help="folder for the CSV files")
-    add("--tiny", action="store_true", help="--scale smoke, and numbers beside the published ones, which mean nothing")
-    options = parser.parse_args()
-    try:
-        device_called(options.device)
-    except BadInput as refusal:
-        parser.error(str(refusal))
-    options.out.mkdir(parents=True, exist_ok=True)
+    flags, told = parser(__doc__), f"of {', '.join(NAMES)}; all if none"
+    flags.add_argument("experiments", nargs="*", choices=[*NAMES, []], metavar="NAME", help=told)
+    options = parsed(flags)
     for name in options.experiments or NAMES:
         rows = run(name, "smoke" if options.tiny else options.scale, options.device, options.out)
         if options.tiny or options.scale == "paper":

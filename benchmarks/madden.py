@@ -1,22 +1,21 @@
 """The experiments of Madden, Fox & Thrampoulidis 2024 as plain Python, where nothing but torch and numpy is installed.
 
-    PYTHONPATH=src python benchmarks/madden.py trained frozen --scale paper --device cuda --limit 480 --out results
+    PYTHONPATH=src python benchmarks/madden.py trained frozen --scale paper --device cuda --time-limit 480 --out results
 
 One CSV file for each setting, config and metrics side by side: what it holds is not trained again. Few stories come
-first, both settings side by side; a job is written down as soon as it is done, and with --limit none is begun that the
-rate so far would not finish in time. The work of a step is counted as N·ω·(m + 40): for every pair of a context and a
-token, m hidden units, and what passing over the logits takes besides.
+first, both settings side by side; a job is written down as soon as it is done, and with --time-limit none is begun that
+the rate so far would not finish in time. The work of a step is counted as N·ω·(m + 40): for every pair of a context and
+a token, m hidden units, and what passing over the logits takes besides.
 """
 
-import argparse
 import csv
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from byheart.errors import BadInput
-from byheart.lab.devices import device_called
-from byheart.lab.experiments import SCALES, to_json
+from driving import parsed, parser, write
+
+from byheart.lab.experiments import to_json
 from byheart.lab.experiments.madden_2024 import GRIDS, Config, data_of, experiment, work
 
 Rows = list[dict[str, float | int | str | bool | None]]
@@ -78,13 +77,10 @@ class Tables:
         rows = self.rows[setting(config)]
         rows.append(to_json(config) | metrics)
         rows.sort(key=lambda row: (int(row["stories"] or 0), int(row["hidden"] or 0), int(row["seed"] or 0)))
-        with self._path(setting(config)).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+        write(rows, self._path(setting(config)))
 
 
-def run(configs: list[Config], device: str, limit: float | None, out: Path) -> None:
+def run(configs: list[Config], device: str, time_limit: float | None, out: Path) -> None:
     """Train them, as many as there is time for."""
     start, tables, rate = time.perf_counter(), Tables(out), FIRST_RATE
     left = [config for config in configs if not tables.has(config)]
@@ -92,7 +88,7 @@ def run(configs: list[Config], device: str, limit: float | None, out: Path) -> N
     print("  ".join(f"{title:>15}" for title in ("stories", "hidden", "models", "seconds", "model-steps/s", "in all")))
     for job in jobs(left):
         work_ahead = sum(map(units, job))
-        if limit is not None and time.perf_counter() - start + work_ahead / rate > limit:
+        if time_limit is not None and time.perf_counter() - start + work_ahead / rate > time_limit:
             print(f"time is up before {len(job)} models of {job[0].stories} stories", flush=True)
             continue
         before = time.perf_counter()
@@ -109,27 +105,18 @@ def run(configs: list[Config], device: str, limit: float | None, out: Path) -> N
 
 def main() -> None:
     """Run what is asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    add = parser.add_argument
+    flags = parser(__doc__)
+    add = flags.add_argument
     add("settings", nargs="*", choices=[*SETTINGS, []], metavar="SETTING", help="trained, frozen; both if none")
-    add("--scale", choices=SCALES, default="paper", help="paper: as published. short: fewer, shorter. smoke: seconds")
-    add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
     add("--stories", type=int, nargs="*", metavar="n", help=f"only these n, of {GRIDS['paper'][0]} at scale paper")
-    add("--limit", type=float, metavar="SECONDS", help="begin nothing that would end later; None: no limit")
-    add("--out", type=Path, default=Path(), help="folder for the CSV files")
-    add("--tiny", action="store_true", help="--scale smoke")
-    options = parser.parse_args()
-    try:
-        device_called(options.device)
-    except BadInput as refusal:
-        parser.error(str(refusal))
-    options.out.mkdir(parents=True, exist_ok=True)
+    add("--time-limit", type=float, metavar="SECONDS", help="begin nothing that would end later")
+    options = parsed(flags)
     scale = "smoke" if options.tiny else options.scale
     made = [experiment(scale, frozen=name == "frozen") for name in options.settings or SETTINGS]
     configs = [
         config for each in made for config in each.configs if config.stories in (options.stories or [config.stories])
     ]
-    run(configs, options.device, options.limit, options.out)
+    run(configs, options.device, options.time_limit, options.out)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ COLUMNS = {
     ],
 }
 """The columns of every table that a script prints, or some of them, in order."""
-SHARED = {"checking", "tables"}
+SHARED = {"checking", "driving", "tables"}
 
 
 def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
