@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from byheart.errors import BadInput
@@ -31,7 +30,6 @@ from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
 
 PLACES_IN_A_BLOCK = 1 << 24  # rows of examples whose order is drawn ahead of the steps
 STEPS_IN_A_BLOCK = 512
-LOOK_AHEAD = True  # on a GPU: while a block of steps is done, the next is written
 ROWS_MEASURED_AT_ONCE = 1 << 10  # of each member; a fused step takes four times as many
 WARM_UP_STEPS = 3  # before a graph is recorded: lazy initialization must not be in it
 
@@ -116,14 +114,11 @@ class Stack:
         self.weights = {name: view.requires_grad_() for name, view in self._views(self.flat).items()}
         self.gradients = torch.empty_like(self.flat)
         self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * B)))
-        self.blocks = 2 if self.device.type == "cuda" and LOOK_AHEAD else 1
-        steps = self.blocks * self.block
-        self.places = torch.zeros(steps, M, B, dtype=torch.int64, device=self.device)
-        self.sizes = torch.zeros(steps, M, 1, dtype=self.dtype, device=self.device)
-        self.roots = torch.ones(steps, 1, 1, dtype=self.dtype, device=self.device)
-        self.losses = torch.zeros(steps, M, dtype=self.dtype, device=self.device)
-        self.rights = torch.zeros(steps, M, dtype=self.dtype, device=self.device)
-        self.current, self.written = 0, range(0)
+        self.places = torch.zeros(self.block, M, B, dtype=torch.int64, device=self.device)
+        self.sizes = torch.zeros(self.block, M, 1, dtype=self.dtype, device=self.device)
+        self.roots = torch.ones(self.block, 1, 1, dtype=self.dtype, device=self.device)
+        self.losses = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
+        self.rights = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
         self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
         data = self.rows.tensors | self.constants
         self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments))
@@ -132,9 +127,7 @@ class Stack:
         self.alike = {count: self._with(count) for count in {member.count for member in self.members}}
 
     def _with(self, count: int) -> tuple[list[int], torch.Tensor]:
-        """Seeds and places of the members with so many examples; on the device once, as indices that a step sends there
-        would wait for all that it is doing.
-        """
+        """Seeds and places of the members with so many examples."""
         which = [i for i, member in enumerate(self.members) if member.count == count]
         return [self.members[i].seed for i in which], torch.tensor(which, device=self.device)
 
@@ -167,26 +160,19 @@ class Stack:
     def start(self, steps: int, *, measure: bool = False) -> int:
         """Begin so many steps, or as many as a block holds; how many. On CUDA they go on by themselves."""
         self.begun = min(steps, self.block)
-        wanted = range(self.step, self.step + self.begun)
         with self._on_stream():
-            if self.written[: self.begun] != wanted:
-                self._prepare(wanted, self.current)
+            self._prepare(self.begun)
             work = self._work(measure)
-            self.at.fill_(self.current * self.block)
             for _ in range(self.begun):
                 work()
-            if self.blocks == 2:  # noqa: PLR2004
-                self.written = range(wanted.stop, wanted.stop + self.begun)
-                self._prepare(self.written, 1 - self.current)
         return self.begun
 
     def finish(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Wait for what was started; losses and accuracies (if they were to be measured), [steps, M] on the CPU."""
-        done, self.begun = slice(self.current * self.block, self.current * self.block + self.begun), 0
-        self.step += done.stop - done.start
-        self.current = (self.current + 1) % self.blocks
+        done, self.begun = self.begun, 0
+        self.step += done
         with self._on_stream():
-            return self.losses[done].cpu(), self.rights[done].cpu()
+            return self.losses[:done].cpu(), self.rights[:done].cpu()
 
     @torch.no_grad()
     def measure(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -246,24 +232,24 @@ class Stack:
             values = values[:1]
         return torch.stack([_placed(value, self.device, self.dtype) for value in values])
 
-    def _prepare(self, which: range, place: int) -> None:
-        """Write down, in one of the blocks, which rows and which rates these steps take."""
-        steps = np.arange(which.start, which.stop, dtype=np.float64)
-        here = slice(place * self.block, place * self.block + len(steps))
+    def _prepare(self, block: int) -> None:
+        """Write down which rows and which rates the next steps take."""
+        steps = np.arange(self.step, self.step + block, dtype=np.float64)
         rates = np.stack([learning_rates(m.training, m.count, steps) for m in self.members], axis=1)
         sizes = step_sizes(rates, steps[:, None], self.training.betas[0])
-        self.sizes[here, :, 0] = _sent(sizes, self.device, self.dtype)
+        self.sizes[:block, :, 0] = torch.from_numpy(sizes).to(self.device, self.dtype)
         roots = root_corrections(steps, self.training.betas[1])
-        self.roots[here, 0, 0] = _sent(roots, self.device, self.dtype)
+        self.roots[:block, 0, 0] = torch.from_numpy(roots).to(self.device, self.dtype)
         for count, (seeds, index) in self.alike.items():
-            places = self._stream(count, seeds, which) + self.rows.starts.index_select(0, index)[:, None]
-            self.places[here].index_copy_(1, index, places.view(len(seeds), len(steps), -1).transpose(0, 1))
+            places = self._stream(count, seeds, block) + self.rows.starts.index_select(0, index)[:, None]
+            self.places[:block].index_copy_(1, index, places.view(len(seeds), block, -1).transpose(0, 1))
+        self.at.zero_()
 
-    def _stream(self, count: int, seeds: list[int], steps: range) -> torch.Tensor:
-        """The examples that these steps take of members that have N of them, int64 [m, steps · B]: epoch after epoch."""
+    def _stream(self, count: int, seeds: list[int], block: int) -> torch.Tensor:
+        """The next examples of members that have N of them, int64 [m, block · B]: epoch after epoch, without a gap."""
         if count == self.training.batch:  # a batch is all of them, and in a sum the order does not matter
-            return torch.arange(count, device=self.device).repeat(len(seeds), len(steps))
-        start, stop = (step * self.training.batch for step in (steps.start, steps.stop))
+            return torch.arange(count, device=self.device).repeat(len(seeds), block)
+        start, stop = (step * self.training.batch for step in (self.step, self.step + block))
         first, last = start // count, (stop - 1) // count
         epochs, order = self.orders.get(count, (range(0), None))
         if order is None or first not in epochs or last not in epochs:
@@ -340,12 +326,6 @@ def _padded(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     padded = tensor.new_zeros(shape)
     padded[tuple(slice(size) for size in tensor.shape)] = tensor
     return padded
-
-
-def _sent(array: npt.NDArray[np.float64], device: torch.device, dtype: torch.dtype) -> torch.Tensor:
-    """To the device, without waiting for what that is doing."""
-    tensor = torch.from_numpy(array).to(dtype)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def _placed(tensor: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
