@@ -55,7 +55,7 @@ def certify(
     ``evaluator`` and ``threads`` are for exact networks, and so is ``radius``: answers must stay right wherever every
     vector goes within that distance (default: the radius that the network's folder states, if it does).
     ``tolerance``, how far targets may be off, and ``at_least``, how many labels have to be right if not all, are for
-    softmax networks. A judge that has no use for an option refuses it.
+    softmax and trained networks. A judge that has no use for an option refuses it.
 
     >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
     >>> from byheart.tasks import NextToken

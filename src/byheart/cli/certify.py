@@ -51,9 +51,10 @@ class CertifyCommand:
     threads: int | None = None
     """Exact networks: threads of the evaluator limbs (default: 1)."""
     tolerance: float | None = None
-    """Softmax networks: how far targets may be off, or nats above the entropy of the data (default: 1e-6)."""
+    """Softmax and trained networks: how far targets may be off, or nats above the entropy of the data (default:
+    1e-6)."""
     at_least: int | None = None
-    """Softmax networks: so many labels have to be right (default: all)."""
+    """Softmax and trained networks: so many labels have to be right (default: all)."""
     radius: float | None = None
     """Exact networks: answers must stay right wherever every vector goes within this distance (default: the radius that
     the network's folder states, if it does)."""

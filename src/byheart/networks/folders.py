@@ -29,13 +29,23 @@ EXACT = "byheart-exact-1"
 """The ``format`` of an exact network."""
 SOFTMAX = "byheart-softmax-1"
 """The ``format`` of a one-layer softmax network."""
+TRAINED = "byheart-trained-1"
+"""The ``format`` of a network that was trained."""
 FLOAT = "byheart"
 """The ``model_type`` of a float Transformer of ours."""
-KINDS = {EXACT: "exact", SOFTMAX: "softmax", FLOAT: "transformer", "llama": "stock"}
+KINDS = {
+    EXACT: "exact",
+    SOFTMAX: "softmax",
+    TRAINED: "trained",
+    "gpt2": "trained",
+    FLOAT: "transformer",
+    "llama": "stock",
+}
 """Kinds of networks by what config.json calls them (``format``, or Hugging Face's ``model_type``)."""
 NAMES = {
     "exact": "an exact network",
     "softmax": "a softmax network",
+    "trained": "a trained network",
     "transformer": "a float Transformer",
     "stock": "a stock Llama",
 }
