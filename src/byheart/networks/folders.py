@@ -23,7 +23,9 @@ TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 """Files that are kept beside a network, as Hugging Face lays them out."""
 GRID = "grid"
 """The folder, in that of an approximation, of the network that has memorized its grid."""
-OURS = {CONFIG, WEIGHTS, *TOKENIZER, "generation_config.json", "certificate.json", GRID, f"{GRID}.npz"}
+TASK = "task.npz"
+"""What a network that the lab trained was asked, in its folder."""
+OURS = {CONFIG, WEIGHTS, TASK, *TOKENIZER, "generation_config.json", "certificate.json", GRID, f"{GRID}.npz"}
 """What Byheart itself writes into a network's folder."""
 EXACT = "byheart-exact-1"
 """The ``format`` of an exact network."""
