@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import log_softmax, xlogy
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
@@ -19,7 +20,6 @@ from byheart.lab.networks import as_network
 from byheart.lab.search import chosen
 from byheart.networks.folders import TASK
 from byheart.networks.kinds import write
-from byheart.networks.softmax.network import softmax
 from byheart.networks.trained import TrainedNetwork
 from byheart.networks.trained.evaluate import evaluate
 from byheart.progress import Report
@@ -106,8 +106,7 @@ def to_ask_for(network: TrainedNetwork, task: Task) -> dict[str, float | int]:
         return {"tolerance": _above(float(np.abs(outputs - task.coordinates).max()))}
     if isinstance(task, NextTokenDistribution):
         p = task.probabilities[:, : outputs.shape[1]]
-        with np.errstate(divide="ignore"):
-            each = np.where(p > 0, p * (np.log(p) - np.log(softmax(outputs))), 0.0).sum(axis=1)
+        each = (xlogy(p, p) - p * log_softmax(outputs, axis=1)).sum(axis=1)
         return {"tolerance": _above(float((each * task.likelihoods).sum()))}
     best = outputs.argmax(axis=1) == task.answers
     return {} if best.all() else {"at_least": int(best.sum())}

@@ -91,7 +91,7 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     ((E,), {"E": [[[1.0]]]}, r"E is float64 \[1, 1, 1\]; expected float32 or float64 with one or two axes"),
     ((E,), {"E": np.zeros((0, 3))}, r"E is float64 \[0, 3\]"),
     ((E,), {"E": [1.0]}, r"E is \[1\]; expected \[any, any\]"),
-    ((E,), {"F": [[1.0]]}, "F belongs to no step"),
+    ((E,), {"E": [[1.0]], "F": [[1.0]]}, "F belongs to no step"),
     ((E, W), {"E": [[1.0]]}, "'W' is no tensor of the network; there are E, …"),
     ((E, W), {"E": [[1.0]], "W": [[1.0, 2.0]]}, r"W is \[1, 2\]; expected \[any, 1\]"),
     ((E, Affine("W", rows=2)), {"E": [[1.0]], "W": [[1.0]]}, "rows is 2; W has 1"),

@@ -77,7 +77,7 @@ def from_gpt2(config: Mapping[str, Any], weights: Arrays, **beside: Any) -> Trai
     if layers > len(own):
         raise BadInput(f"there are {len(own)} tensors; expected those of {layers} layers, as config.json says")
     own = {name: tensor.astype(np.float32) if tensor.dtype == np.float16 else tensor for name, tensor in own.items()}
-    _check_shapes(own, _shapes(sizes))
+    _check_shapes(own, shapes(sizes))
     if sizes["tie_word_embeddings"]:
         head = own.pop("lm_head.weight", own["wte.weight"])
         if not np.array_equal(head, own["wte.weight"]):
@@ -85,7 +85,8 @@ def from_gpt2(config: Mapping[str, Any], weights: Arrays, **beside: Any) -> Trai
     return TrainedNetwork(_blocks(sizes), _renamed(own, layers), **beside)
 
 
-def _shapes(sizes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+def shapes(sizes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """Those of its tensors, by transformers' names but for their first word."""
     vocab, d, units = sizes["vocab_size"], sizes["n_embd"], sizes["n_inner"] or 4 * sizes["n_embd"]
     inner: dict[str, tuple[int, ...]] = {
         **{f"{norm}.{part}": (d,) for norm in ("ln_1", "ln_2") for part in ("weight", "bias")},

@@ -45,15 +45,13 @@ class TrainedNetwork(Network):
     def __post_init__(self) -> None:
         own = {name: _checked(name, tensor) for name, tensor in sorted(self.weights.items())}
         object.__setattr__(self, "weights", own)
-        if strange := sorted(set(own) - {name for step in self.steps for name in tensors_of(step)}):
-            raise BadInput(
-                f"{strange[0]} belongs to no step; expected the tensors that config.json names, and no other"
-            )
         if not self.blocks or not all(block.steps for block in self.blocks):
             raise BadInput("a block has no steps; expected one or more blocks of one or more steps")
         if self.inputs == "queries" and sum(isinstance(step, Attention) for step in self.steps) > 1:
             raise BadInput("a query is beside a context, and attention is there twice; the context is read once only")
-        _ = self.outputs
+        _ = self.widths  # which refuses what does not fit
+        if strange := sorted(set(own) - {name for step in self.steps for name in tensors_of(step)}):
+            raise BadInput(f"{strange[0]} belongs to no step; expected the tensors that steps name, and no other")
 
     @property
     def steps(self) -> Iterator[Step]:
