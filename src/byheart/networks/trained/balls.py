@@ -42,7 +42,7 @@ def enclose(
     >>> block = Block((Embedding("embedding.W_E"), Activation("tanh"), Affine("unembedding.W_U")))
     >>> [(example, row)] = enclose(TrainedNetwork((block,), table), (np.array([[0, 1]]), None), bits=64)
     >>> example, [ball.str(10) for ball in row]
-    (0, ['[0.9640275801 +/- 2.42e-11]', '[0.4820137900 +/- 4.72e-11]'])
+    (0, ['[0.9640275801 +/- 2.42e-11]', '[0.4820137900 +/- 3.80e-11]'])
     """
     check_inputs(network, inputs)
     sequences, queries = inputs
