@@ -50,6 +50,7 @@ def test_what_is_kept_is_certified(name: str, tmp_path: Path) -> None:
         assert not certify(network, task, tolerance=0.99 * asked["tolerance"]).certified
 
 
+@pytest.mark.slow
 def test_measured_is_what_the_network_says() -> None:
     """Enough steps that something is learned; float32 and float64 may part at a tie, which is not to be had here."""
     one = the_one(EXPERIMENTS["dana-2025-6"]("smoke"), {"heads": "21"})
