@@ -470,7 +470,7 @@ def verify(given: argparse.Namespace) -> Json:
     result: Json = {"verdict": "right" if right == len(answers) > 0 else "not right", "right": right, "wrong": wrong}
     scope = f"{asked:,} of {count:,} questions" + (f", a sample (seed {given.seed})" if asked < count else "")
     result |= {"undecided": undecided, "asked": asked, "questions": count, "scope": scope}
-    result["not_right"] = [answer[:3] for answer in answers if not answer[3]][:1000]
+    result["not_right"] = [answer[:3] for answer in answers if not answer[3]][:100000]
     return result | {"seconds": round(time.perf_counter() - began, 1)}
 
 

@@ -94,7 +94,6 @@ def test_options_of_other_kinds_are_refused(case: str, work: Path, run: Run) -> 
         ("evaluator", "flint", "exact"),
         ("threads", "7", "exact"),
         ("tolerance", "0.1", "softmax"),
-        ("at-least", "1", "softmax"),
     ):
         said = run("certify", "net", *what, f"--{option}", value)
         if case.startswith("softmax") and option == "tolerance":

@@ -19,10 +19,12 @@ def test_from_an_experiment_to_a_certificate(work: Path, run: Run) -> None:
     assert "measured: last_accuracy 0." in said.out
     assert ", accuracy 0." in said.out
     check = said.out.split("check it with:  byheart ")[1].split()
-    assert check[:4] == ["certify", "net", "--task", "net/task.npz"]
+    assert check == ["certify", "net", "--task", "net/task.npz", "--count"]
     told = run(*check, "--json").json
     assert told["certified"]
-    assert told["checked"] - told["errors"] == int(check[5])
+    assert told["undecided"] == 0
+    measured = byheart.load("net").about["metrics"]["accuracy"]
+    assert told["checked"] - told["errors"] == pytest.approx(100 * measured, abs=1)
     assert run(*check, "--recheck").code == 0
     assert run(*check[:4]).code == 1
     shown = run("show", "net", "--json").json

@@ -13,7 +13,7 @@ from byheart.lab.experiments import EXPERIMENTS, Experiment, dana_2025, madden_2
 from byheart.lab.saving import kept, the_one, to_ask_for
 from byheart.networks import load
 from byheart.networks.trained.evaluate import evaluate
-from byheart.tasks import NextToken
+from byheart.tasks import NextToken, QueryLabels
 from byheart.tasks import load as load_task
 
 ONE_OF_EACH = {
@@ -43,9 +43,13 @@ def test_what_is_kept_is_certified(name: str, tmp_path: Path) -> None:
     if isinstance(task, NextToken):  # 4,900 contexts take a while
         task = NextToken(task.inputs[:50], task.answers[:50], label_count=task.label_count, vocab=task.vocab)
     asked = to_ask_for(made.network, task)
-    assert certify(network, task, **asked).certified
-    if "at_least" in asked:
-        assert not certify(network, task, at_least=asked["at_least"] + 1).certified
+    found = certify(network, task, **asked)
+    assert found.certified
+    if "count" in asked:
+        queries = task.queries if isinstance(task, QueryLabels) else None
+        right = evaluate(made.network, (task.inputs, queries)).argmax(axis=1) == task.answers
+        assert (found.right, found.undecided) == (right.sum(), 0)
+        assert not certify(network, task, at_least=found.right + 1).certified
     else:
         assert not certify(network, task, tolerance=0.99 * asked["tolerance"]).certified
 
@@ -60,7 +64,8 @@ def test_measured_is_what_the_network_says() -> None:
     right = (evaluate(made.network, (made.task.inputs, None)).argmax(axis=1) == made.task.answers).sum()
     assert made.metrics["accuracy"] == pytest.approx(right / 100, abs=0.011)
     assert right > 30
-    assert to_ask_for(made.network, made.task) == {"at_least": right}
+    assert to_ask_for(made.network, made.task) == {"count": True}
+    assert certify(made.network, made.task, count=True).right == right
 
 
 def test_the_same_config_gives_the_same_network() -> None:

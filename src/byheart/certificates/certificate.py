@@ -10,6 +10,7 @@ from reprlib import repr as shortened
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from byheart.certificates.counting import Count, at_a_glance
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
 from byheart.files.reading import read_json
@@ -18,7 +19,10 @@ from byheart.files.writing import check_file, new_file
 FORMAT = "byheart-certificate-1"
 FILE = "certificate.json"
 MOST_BYTES = 1 << 20
-"""A certificate has one or two thousand."""
+"""A certificate has one or two thousand; one that names answers, some hundred thousand at most."""
+
+_PARTS: dict[str, type[Counterexample] | type[Count]] = {"counterexample": Counterexample, "count": Count}
+"""Fields that are objects themselves."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,8 +32,9 @@ class Certificate:
     ``checked`` counts answers, ``examples`` questions, ``errors`` answers that are wrong and ``undecided`` those that
     could not be decided with the bits allowed; ``found`` says in words what else was found, ``tolerance`` how far real
     answers were allowed to be off, ``at_least`` how many answers had to be right, if not all, ``radius`` how far every
-    vector of a question was allowed to move. A question may be asked in several places: ``stands_for`` counts the
-    examples of the task, or the tokens of the texts, that ask one of the questions.
+    vector of a question was allowed to move. With a ``count``, *certified* is how many answers are right, whatever that
+    number is, and which. A question may be asked in several places: ``stands_for`` counts the examples of the task, or
+    the tokens of the texts, that ask one of the questions.
     """
 
     certified: bool
@@ -50,6 +55,7 @@ class Certificate:
     stands_for: int | None = None
     at_least: int | None = None
     radius: float | None = None
+    count: Count | None = None
     format: str = FORMAT
 
     @classmethod
@@ -76,26 +82,58 @@ class Certificate:
             stands_for=stands_for,
             at_least=verdict.at_least,
             radius=verdict.radius,
+            count=Count.of(verdict.outcomes.codes) if verdict.counted and verdict.outcomes is not None else None,
         )
+
+    @property
+    def right(self) -> int:
+        """Answers that are proved to be right."""
+        return self.checked - self.errors - self.undecided
+
+    @property
+    def what(self) -> str:
+        """What is certified, or not, where that is not simply the network."""
+        return "" if self.count is None else "count "
 
     @property
     def summary(self) -> str:
         """What came out, in one line."""
-        sure = self.checked - self.errors - self.undecided
-        doubt = f", {self.undecided:,} undecided" if self.undecided else ""
+        sure, doubt = f"{self.right:,}", f", {self.undecided:,} undecided" if self.undecided else ""
+        if self.count is not None:
+            sure = f"from {sure} to {self.right + self.undecided:,}" if self.undecided else sure
+            doubt = f", {self.errors:,} wrong, {self.undecided:,} undecided"
         more = f", {self.found}" if self.found else ""
         times = self.stands_for or 0
         places = f" (asked in {times:,} places)" if times > self.examples else ""
-        return f"{sure:,} of {self.checked:,} answers right{places}{doubt}{more}, {self.method}, {self.seconds:.1f} s"
+        return f"{sure} of {self.checked:,} answers right{places}{doubt}{more}, {self.method}, {self.seconds:.1f} s"
+
+    @property
+    def others(self) -> list[str]:
+        """The answers that are not known to be right, in a line or two, as far as lines go: of a count, their names."""
+        if self.count is not None:
+            named = {"wrong": self.count.named_wrong, "undecided": self.count.named_undecided}
+            return [f"{name}: {at_a_glance(names)}{self._numbering}" for name, names in named.items() if names]
+        if self.counterexample is None:
+            return []
+        which = "wrong" if not self.undecided else "undecided" if not self.errors else "other"
+        return [f"first {which} answer: {self.counterexample}"]
+
+    @property
+    def _numbering(self) -> str:
+        """How answers are numbered, where answer i is not the one to example i."""
+        each = self.checked // max(1, self.examples)
+        if each > 1:
+            return f" (answer i: position i mod {each} of example i // {each})"
+        return " (questions, in the order in which they are first asked)" * ((self.stands_for or 0) > self.examples)
 
     def __repr__(self) -> str:
-        return f"<Certificate: {'certified' if self.certified else 'NOT certified'}: {self.summary}>"
+        return f"<Certificate: {self.what}{'certified' if self.certified else 'NOT certified'}: {self.summary}>"
 
     def _repr_html_(self) -> str:
         """For notebooks."""
         verdict = "certified" if self.certified else "<strong>not certified</strong>"
-        wrong = "" if self.counterexample is None else f"<br>first of the others: {escape(str(self.counterexample))}"
-        return f"<p>{verdict}: {escape(self.summary)}{wrong}<br><small>{escape(self.statement)}</small></p>"
+        others = "".join(f"<br>{escape(line)}" for line in self.others)
+        return f"<p>{self.what}{verdict}: {escape(self.summary)}{others}<br><small>{escape(self.statement)}</small></p>"
 
     def as_json(self) -> dict[str, object]:
         """The certificate as the object that is stored and printed."""
@@ -125,9 +163,10 @@ def read(path: Path) -> Certificate:
         if given.get("format") != FORMAT:
             raise BadInput(f"format is not {FORMAT!r}")
         _check_types(Certificate, given)
-        if given["counterexample"] is not None:
-            _check_types(Counterexample, given["counterexample"])
-            given["counterexample"] = Counterexample(**given["counterexample"])
+        for name, kind in _PARTS.items():
+            if given.get(name) is not None:
+                _check_types(kind, given[name])
+                given[name] = kind(**given[name])
         return Certificate(**given)
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file; certify the network first") from None
@@ -150,7 +189,7 @@ def _check_types(kind: type, given: dict[str, Any]) -> None:
 
 def _stored(hint: Any) -> set[type]:
     """The types that JSON has for a field of this type: a whole number may stand for a float, true for none."""
-    stored: dict[Any, set[type]] = {float: {int, float}, Counterexample: {dict}}
+    stored: dict[Any, set[type]] = {float: {int, float}, Counterexample: {dict}, Count: {dict}}
     either = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     return {kind for one in either for kind in stored.get(one, {get_origin(one) or one})}
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from byheart.certificates.certificate import Certificate, read
+from byheart.certificates.counting import write_named
 from byheart.certificates.judges import asked, judge, judge_for
 from byheart.errors import BadInput
 from byheart.networks import Network, load
@@ -45,6 +46,8 @@ def certify(
     evaluator: "Evaluator | None" = None,
     threads: int | None = None,
     tolerance: float | None = None,
+    count: bool = False,
+    named: Path | str | None = None,
     at_least: int | None = None,
     radius: float | None = None,
     report: Report | None = None,
@@ -54,8 +57,12 @@ def certify(
     ``edits`` says which answers are to be others because the network was edited: ``{"January 200": "5"}``.
     ``evaluator`` and ``threads`` are for exact networks, and so is ``radius``: answers must stay right wherever every
     vector goes within that distance (default: the radius that the network's folder states, if it does).
-    ``tolerance``, how far targets may be off, and ``at_least``, how many labels have to be right if not all, are for
-    softmax and trained networks. A judge that has no use for an option refuses it.
+    ``tolerance``, how far targets may be off, is for softmax and trained networks. What a judge has no use for is
+    refused.
+
+    All answers have to be right, or of labels ``at_least`` so many. With ``count``, what is certified is how many are
+    right, whatever that number is: each has to be decided, and the certificate names those that are not right;
+    ``named`` is a CSV file for all of them.
 
     >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
     >>> from byheart.tasks import NextToken
@@ -66,12 +73,18 @@ def certify(
     True
     >>> print(certify(network, task.with_labels([0, 3, 4])).counterexample)
     example 1: expected 3, got 2
+    >>> counted = certify(network, task.with_labels([0, 3, 4]), count=True)
+    >>> counted.certified, counted.right, counted.count.named_wrong
+    (True, 2, '1')
     """
+    if named is not None and not count:
+        raise BadInput("named is a file for the answers that a count names; expected count too")
     subject = network_of(network)
     asking = asked(subject, questions, edits)
-    options = {"evaluator": evaluator, "threads": threads, "tolerance": tolerance, "at_least": at_least}
-    options["radius"] = radius
-    verdict = judge(subject, asking, **options, report=report)
+    options = {"evaluator": evaluator, "threads": threads, "tolerance": tolerance, "radius": radius}
+    verdict = judge(subject, asking, count=count, at_least=at_least, **options, report=report)
+    if named is not None and verdict.outcomes is not None:
+        write_named(verdict.outcomes, Path(named))
     return Certificate.of(
         verdict,
         weights=subject.fingerprint,
@@ -88,8 +101,8 @@ def recheck(
     """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else.
 
     The options are those of :func:`certify`: nothing is taken from the certificate. One that claims more answers, more
-    right ones, a smaller tolerance, or a larger radius, than were checked is refused; its words and its margin are not
-    compared.
+    right ones, a smaller tolerance, or a larger radius, than were checked is refused, and so is one whose count, or the
+    answers that it names, are not those that came out; its words and its margin are not compared.
     """
     claimed, subject = read(Path(path)), network_of(network)
     asking = asked(subject, questions, edits)
@@ -98,6 +111,8 @@ def recheck(
     if not subject.is_named(claimed.weights):
         found = subject.fingerprint
         raise BadInput(f"{path}: is about weights {claimed.weights[:12]}…; this network has {found[:12]}…")
+    if claimed.count is not None and not options.get("count"):
+        raise BadInput(f"{path}: says how many answers are right, and not that all are: give --count")
     again = certify(subject, asking, **options)
     if again.certified:
         _check_claim(path, claimed, again)
@@ -117,6 +132,8 @@ def _check_claim(path: Path | str, claimed: Certificate, again: Certificate) -> 
         most = "all" if claimed.at_least is None else f"at least {claimed.at_least:,}"
         how = "leave out --at-least" if claimed.at_least is None else f"give --at-least {claimed.at_least}"
         raise BadInput(f"{path}: claims {most} answers right; at least {again.at_least:,} were asked for: {how}")
+    if again.count is not None:
+        _check_count(path, claimed, again)
     if again.tolerance is not None and (claimed.tolerance is None or claimed.tolerance < again.tolerance):
         what = f"claims a tolerance of {claimed.tolerance!r}; {again.tolerance!r} was asked for"
         raise BadInput(f"{path}: {what}: give --tolerance, or certify anew")
@@ -125,3 +142,21 @@ def _check_claim(path: Path | str, claimed: Certificate, again: Certificate) -> 
         raise BadInput(
             f"{path}: claims a radius of {claimed.radius!r}; {checked} asked for: give --radius {claimed.radius!r}"
         )
+
+
+def _check_count(path: Path | str, claimed: Certificate, again: Certificate) -> None:
+    """BadInput unless what a certificate claims of the number of right answers is what was counted, name by name."""
+    others = claimed.checked if claimed.count is None else 0
+    least = others if claimed.at_least is None else claimed.at_least
+    if least > again.right:
+        raise BadInput(f"{path}: claims {least:,} answers right; there are {again.right:,}")
+    if claimed.count is None:
+        return
+    counts = [(one.count.right, one.errors, one.undecided) for one in (claimed, again) if one.count is not None]
+    if counts[0] != counts[1]:
+        claims, found = (
+            f"{right:,} answers right, {wrong:,} wrong, {doubt:,} undecided" for right, wrong, doubt in counts
+        )
+        raise BadInput(f"{path}: claims {claims}; there are {found}")
+    if claimed.count != again.count:
+        raise BadInput(f"{path}: names other answers than those that are not right; certify anew")

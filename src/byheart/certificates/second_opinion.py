@@ -13,14 +13,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from byheart.certificates.certificate import Certificate
+from byheart.certificates.counting import Count
+from byheart.certificates.verdict import RIGHT, WRONG
 from byheart.errors import BadInput
 from byheart.tasks import Questions
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.edits import question_at
 
 PROGRAM = Path(__file__).parents[1] / "verify.py"
-LISTED = 1000
+LISTED = 100_000
 """Answers that are not right which the program lists, at most."""
 
 
@@ -76,8 +80,8 @@ def _agrees(said: dict[str, Any], certificate: Certificate, questions: Questions
 
     Of a network that does not give the answers that users want changed, the files alone say nothing.
     """
-    if certificate.at_least is not None:
-        return _as_many(said, certificate, certificate.at_least)
+    if certificate.count is not None or certificate.at_least is not None:
+        return _as_many(said, certificate, questions)
     if not certificate.certified and isinstance(questions, Contexts) and questions.edited:
         return None
     if certificate.radius is not None and not certificate.certified and not certificate.errors:
@@ -86,14 +90,38 @@ def _agrees(said: dict[str, Any], certificate: Certificate, questions: Questions
         return None if not said["not_right"] and said["asked"] != said["questions"] else bool(said["not_right"])
     if not isinstance(questions, Contexts) or said["undecided"] or len(said["not_right"]) == LISTED:
         return not said["not_right"]
-    starts = questions.starts.tolist()
-    differ = {question_at(questions, starts[text] + place) for text, place, _ in said["not_right"]}
+    differ = _answers_not_right(said, questions)
     return len(differ) == questions.edited or (said["asked"] != said["questions"] and len(differ) <= questions.edited)
 
 
-def _as_many(said: dict[str, Any], certificate: Certificate, at_least: int) -> bool | None:
-    """Whether both found as many right as have to be, or both not; None if that is open."""
-    if said["asked"] != said["questions"]:
+def _as_many(said: dict[str, Any], certificate: Certificate, questions: Questions) -> bool | None:
+    """Whether both found as many right as are claimed, and the same ones where these are counted; None if that is open.
+
+    Of some of the questions, and of answers that users want changed, nothing can be said.
+    """
+    edited = isinstance(questions, Contexts) and questions.edited
+    if said["asked"] != said["questions"] or len(said["not_right"]) == LISTED or edited:
         return None
-    sure, possible = said["right"] >= at_least, said["right"] + said["undecided"] >= at_least
-    return bool(sure == certificate.certified) if sure == possible else None
+    others = _answers_not_right(said, questions)
+    least = certificate.checked - len(others)
+    most = least + said["undecided"]
+    if certificate.count is None:
+        sure, possible = (number >= (certificate.at_least or 0) for number in (least, most))
+        beyond = certificate.radius is not None and not certificate.certified  # it asks at the tokens, not near them
+        return None if beyond or sure != possible else sure == certificate.certified
+    if most < certificate.right or least > certificate.right + certificate.undecided:
+        return False
+    if said["undecided"] or certificate.undecided:
+        return None
+    codes = np.full(certificate.checked, RIGHT, np.uint8)
+    codes[sorted(others)] = WRONG
+    return Count.of(codes) == certificate.count
+
+
+def _answers_not_right(said: dict[str, Any], questions: Questions) -> set[int]:
+    """The answers, by their numbers, that the program lists as not right."""
+    if isinstance(questions, Contexts):
+        starts = questions.starts.tolist()
+        return {question_at(questions, starts[text] + place) for text, place, _ in said["not_right"]}
+    each = questions.answers[0].size
+    return {example * each + (position or 0) for example, position, _ in said["not_right"]}

@@ -1,13 +1,18 @@
 """What a judge found: one type for all of them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context
-from typing import Literal
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 Outcome = Literal["right", "wrong", "undecided"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+RIGHT, WRONG, UNDECIDED = range(len(OUTCOMES))
+Codes: TypeAlias = NDArray[np.uint8]
+"""Outcomes of answers, one after the other: places in ``OUTCOMES``."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,20 @@ class Counterexample:
     def __str__(self) -> str:
         place = f"example {self.example}" + ("" if self.position is None else f", position {self.position}")
         return f"{place}: expected {self.expected}, got {self.got}"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """What came out for every answer, and what is to be told of one that is not right."""
+
+    codes: Codes
+    told: Callable[[int], Counterexample]
+    """What is told of the answer with this number."""
+
+    @property
+    def others(self) -> Iterator[tuple[Outcome, Counterexample]]:
+        """All answers that are not known to be right, one after the other."""
+        return ((OUTCOMES[self.codes[i]], self.told(i)) for i in np.flatnonzero(self.codes).tolist())
 
 
 @dataclass(frozen=True)
@@ -49,12 +68,42 @@ class Verdict:
     """How many answers have to be right; None: all."""
     radius: float | None = None
     """How far every vector of a question was allowed to move."""
+    counted: bool = False
+    """Whether the statement is how many answers are right, whatever that number is."""
+    unit: str = "example"
+    """What an answer is an answer to: the statement says it of "every" such thing."""
+    outcomes: Outcomes | None = field(default=None, repr=False, compare=False)
+    """Every answer's outcome; None if all are judged together."""
+
+    @property
+    def right(self) -> int:
+        """Answers that are proved to be right."""
+        return self.checked - self.errors - self.undecided
 
     @property
     def certified(self) -> bool:
-        """Whether every answer is proved to be right, or as many as have to be."""
-        right = self.checked - self.errors - self.undecided
-        return self.checked > 0 and right >= (self.checked if self.at_least is None else self.at_least)
+        """Whether every answer is proved to be right, or as many as have to be; of a count, whether it is proved."""
+        if self.counted:
+            return self.checked > 0 and not self.undecided
+        return self.checked > 0 and self.right >= (self.checked if self.at_least is None else self.at_least)
+
+    def as_json(self) -> dict[str, Any]:
+        """The verdict as ``--json`` prints it."""
+        told = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "outcomes"}
+        counterexample = self.counterexample and vars(self.counterexample)
+        return {**told, "counterexample": counterexample, "certified": self.certified}
+
+
+def tallied(outcomes: Outcomes) -> dict[str, Any]:
+    """What a verdict says of these outcomes, by the names of its fields."""
+    others = np.flatnonzero(outcomes.codes)
+    return {
+        "checked": len(outcomes.codes),
+        "errors": int((outcomes.codes == WRONG).sum()),
+        "undecided": int((outcomes.codes == UNDECIDED).sum()),
+        "counterexample": outcomes.told(int(others[0])) if len(others) else None,
+        "outcomes": outcomes,
+    }
 
 
 @dataclass(frozen=True)
@@ -110,28 +159,26 @@ def summed_up(
     positions: bool = False,
     note: str = "",
     tolerance: float | None = None,
-    at_least: int | None = None,
+    unit: str = "example",
 ) -> Verdict:
     """The verdict over all answers of all examples; ``expected`` says what is right at an example and a position."""
-    outcomes = [answer.outcome for row in answers for answer in row]
+    places = [(i, k) for i, row in enumerate(answers) for k in range(len(row))]
+    codes = np.array([OUTCOMES.index(answer.outcome) for row in answers for answer in row], dtype=np.uint8)
     margin = min(answer.margin for row in answers for answer in row)
-    first = next(((i, k) for i, row in enumerate(answers) for k, a in enumerate(row) if a.outcome != "right"), None)
-    example = None
-    if first is not None:
-        i, k = first
-        example = Counterexample(i, k if positions else None, expected(i, k), answers[i][k].got)
+
+    def told(answer: int) -> Counterexample:
+        i, k = places[answer]
+        return Counterexample(i, k if positions else None, expected(i, k), answers[i][k].got)
+
     return Verdict(
         statement=statement,
         method=method,
-        checked=len(outcomes),
-        errors=outcomes.count("wrong"),
         seconds=seconds,
         margin=float(margin) if np.isfinite(margin) else None,
-        counterexample=example,
-        undecided=outcomes.count("undecided"),
         note=note,
         tolerance=tolerance,
-        at_least=at_least,
+        unit=unit,
+        **tallied(Outcomes(codes, told)),
     )
 
 

@@ -11,7 +11,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, print_json, steps
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
-from byheart.files.writing import check_apart
+from byheart.files.writing import check_apart, check_file
 from byheart.networks.folders import CONFIG, WEIGHTS
 
 if TYPE_CHECKING:
@@ -53,8 +53,12 @@ class CertifyCommand:
     tolerance: float | None = None
     """Softmax and trained networks: how far targets may be off, or nats above the entropy of the data (default:
     1e-6)."""
+    count: bool = False
+    """Prove how many labels are right, whatever that number is, and name the others."""
+    named: Path | None = None
+    """CSV file for all answers that a count finds not to be right: example, position, outcome, expected, got."""
     at_least: int | None = None
-    """Softmax and trained networks: so many labels have to be right (default: all)."""
+    """So many labels have to be right (default: all)."""
     radius: float | None = None
     """Exact networks: answers must stay right wherever every vector goes within this distance (default: the radius that
     the network's folder states, if it does)."""
@@ -72,12 +76,13 @@ class CertifyCommand:
         from byheart.networks import load
         from byheart.tasks.tokenizers import from_files
 
-        names = ("evaluator", "threads", "tolerance", "at_least", "radius")
+        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius")
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
         path = self.out or self.network / "certificate.json"
         check_seed(self.seed)
         if self.sample is not None and not self.second_opinion:
             raise BadInput("--sample is for a second opinion; expected --second-opinion too")
+        self._check_named(path)
         if not self.recheck and self.network.is_dir():
             if self.out is None and path.is_symlink():
                 raise BadInput(f"{path}: is a link, which somebody else may have laid; remove it, or give -o")
@@ -91,9 +96,9 @@ class CertifyCommand:
             questions = asked(network, given_by(self.files, self.task), edits)
         with steps("checking", quiet=self.json) as report:
             if self.recheck:
-                certificate = recheck(path, network, questions, **options, report=report)
+                certificate = recheck(path, network, questions, **options, named=self.named, report=report)
             else:
-                certificate = certify(network, questions, **options, report=report)
+                certificate = certify(network, questions, **options, named=self.named, report=report)
         kept = not self.recheck and _of_another_task(path, network, certificate)
         if not self.recheck and not kept:
             if _state(self.network) != seen:
@@ -108,6 +113,17 @@ class CertifyCommand:
         self._print(certificate, lies, other, path, kept)
         agreed = other is None or other.agrees is True
         return DONE if certificate.certified and all(lie.found is not False for lie in lies) and agreed else NOT_TRUE
+
+    def _check_named(self, path: Path) -> None:
+        """BadInput unless the file for names can be written, and is none that is read."""
+        if self.named is None:
+            return
+        if not self.count:
+            raise BadInput("--named is for the answers that a count names; expected --count too")
+        if not self.named.parent.is_dir():
+            raise BadInput(f"{self.named}: cannot be written: its folder does not exist")
+        check_file(self.named)
+        check_apart(self.named, self.network, path, self.task, *self.files)
 
     def _second_opinion(self, certificate: "Certificate", questions: "Questions") -> "SecondOpinion":
         from byheart.certificates.second_opinion import second_opinion
@@ -140,8 +156,13 @@ class CertifyCommand:
             console().print(f"second opinion: {other}", markup=False)
         for lie in lies:
             words = {True: "found", False: "[bold red]NOT FOUND[/]", None: "not found, but all answers are alike"}
-            example = f"; {lie.verdict.counterexample}" if lie.verdict.counterexample is not None else ""
+            if self.count:
+                words[None] = "not found, but no right answer could become another"
+            example = f"; {lie.verdict.counterexample}" if lie.verdict.counterexample and not self.count else ""
             console().print(f"control, {lie.name}: {words[lie.found]} ({_escaped(lie.detail + example)})")
+        if self.named is not None:
+            others = f"{certificate.checked - certificate.right:,} of {certificate.checked:,} answers"
+            console().print(f"wrote {self.named}: {others}", style="dim", markup=False)
         console().print(self._last_line(path, kept), style="dim", markup=False)
 
     def _last_line(self, path: Path, kept: bool) -> str:
@@ -152,6 +173,7 @@ class CertifyCommand:
         what = f"--task {_quoted(self.task)}" if self.task is not None else " ".join(map(_quoted, self.files))
         options = f" -o {_quoted(self.out)}" * (self.out is not None)
         options += f" --tolerance {self.tolerance}" * bool(self.tolerance)
+        options += " --count" * self.count
         options += f" --at-least {self.at_least}" * bool(self.at_least)
         options += f" --radius {self.radius!r}" * (self.radius is not None)
         options += "".join(f" --set {quote(text)}" for text in self.set)
@@ -165,10 +187,9 @@ def _quoted(path: Path | None) -> str:
 def print_verdict(certificate: "Certificate", before: str = "") -> None:
     """What a certificate says, in a line or two."""
     verdict = "[bold green]certified[/]" if certificate.certified else "[bold red]not certified[/]"
-    console().print(f"{before}{verdict}: {_escaped(certificate.summary)}")
-    if certificate.counterexample is not None:
-        which = "wrong" if certificate.errors else "undecided"
-        console().print(f"first {which} answer: {certificate.counterexample}", markup=False)
+    console().print(f"{before}{certificate.what}{verdict}: {_escaped(certificate.summary)}")
+    for line in certificate.others:
+        console().print(line, markup=False)
 
 
 def edit_in(text: str, tokenizer: "Tokenizer | None") -> "tuple[Piece, Piece]":

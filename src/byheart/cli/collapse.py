@@ -1,6 +1,6 @@
 """``byheart collapse NETWORK -o OUT``: the plain ReLU network that a Transformer is on constant sequences."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -58,7 +58,7 @@ class CollapseCommand:
     def _print(self, network: "ExactNetwork", plain: "ExactNetwork", verdict: "Verdict") -> None:
         if self.json:
             accounts = {"before": network.account.as_json(), "after": plain.account.as_json()}
-            print_json({**accounts, "equal": {**asdict(verdict), "certified": verdict.certified}})
+            print_json({**accounts, "equal": verdict.as_json()})
             return
         title = f"{self.network} on constant sequences"
         rows = table(title, "network", ">parameters", ">no embedding", ">non-zero", ">most bits", ">depth", ">width")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SAVE = with_example(
     "Train one network of an experiment and keep it, with its task, in a folder: to show, to share, to certify.",
     "byheart lab save dana-2025-2 --scale short --where head_dim=9 -o net    "
-    "then:  byheart certify net --task net/task.npz --at-least 1000",
+    "then:  byheart certify net --task net/task.npz --count",
 )
 
 
@@ -73,7 +73,6 @@ class LabSave:
     def _check(self, made: "Kept") -> str:
         from byheart.lab.saving import to_ask_for
 
-        options = "".join(
-            f" --{name.replace('_', '-')} {value}" for name, value in to_ask_for(made.network, made.task).items()
-        )
+        asked = to_ask_for(made.network, made.task)
+        options = "".join(f" --{name}" + f" {value}" * (value is not True) for name, value in asked.items())
         return f"byheart certify {quote(str(self.out))} --task {quote(str(self.out / TASK))}{options}"

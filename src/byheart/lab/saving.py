@@ -95,10 +95,10 @@ def _finite(value: float | int | str | None) -> float | int | str | None:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def to_ask_for(network: TrainedNetwork, task: Task) -> dict[str, float | int]:
-    """What ``certify`` will find to be true, as far as float64 tells: ``at_least`` so many labels, or a ``tolerance``.
+def to_ask_for(network: TrainedNetwork, task: Task) -> dict[str, float | bool]:
+    """What to ask ``certify`` for: a ``count`` of the labels that are right, or a ``tolerance`` that float64 finds met.
 
-    Nothing where every label is right.
+    Nothing where every label is right, as far as float64 tells.
     """
     inputs = (task.inputs, task.queries if isinstance(task, QueryTask) else None)
     outputs = evaluate(network, inputs)
@@ -109,7 +109,7 @@ def to_ask_for(network: TrainedNetwork, task: Task) -> dict[str, float | int]:
         each = (xlogy(p, p) - p * log_softmax(outputs, axis=1)).sum(axis=1)
         return {"tolerance": _above(float((each * task.likelihoods).sum()))}
     best = outputs.argmax(axis=1) == task.answers
-    return {} if best.all() else {"at_least": int(best.sum())}
+    return {} if best.all() else {"count": True}
 
 
 def _above(value: float) -> float:

@@ -642,7 +642,7 @@ def test_what_is_undecided_is_not_right_when_right_ones_are_counted() -> None:
 @pytest.mark.parametrize("at_least", [0, -1, 3])
 def test_so_many_that_are_none(at_least: int) -> None:
     network, task = one_head(W_U=[1.0, 2.0]), QueryLabels(**alone([1.0, -1.0], labels=[1, 0]))
-    with pytest.raises(BadInput, match=f"^at_least is {at_least}; expected from 1 to 2, the number of examples$"):
+    with pytest.raises(BadInput, match=f"^at_least is {at_least}; expected from 1 to 2, the number of answers$"):
         certify(network, task, at_least=at_least)
     with pytest.raises(BadInput, match=r"^at_least is for labels, which are right or wrong; the task asks for real"):
         certify(one_head(), QueryTargets(**alone([1.0], targets=[1])), at_least=at_least)

@@ -55,6 +55,8 @@ def test_what_a_network_says_is_certified_and_nothing_else(kind: str) -> None:
         labels[example] = (labels[example] + 1) % network.outputs
         wrong = certify(network, task.with_labels(labels))
         assert (wrong.certified, wrong.errors, wrong.counterexample.example) == (False, 1, example)  # type: ignore[union-attr]
+        counted = certify(network, task.with_labels(labels), count=True)
+        assert (counted.certified, counted.right, counted.count.named_wrong) == (True, 24, str(example))  # type: ignore[union-attr]
         assert certify(network, task.with_labels(labels), at_least=24).certified
         assert not certify(network, task.with_labels(labels), at_least=25).certified
 
@@ -131,7 +133,7 @@ def test_tasks_that_are_none_for_the_network() -> None:
         certify(network, NextToken(vectors=[[[0.5]]], labels=[0]))
     with pytest.raises(BadInput, match="tolerance is for targets and distributions"):
         certify(network, task, tolerance=1.0)
-    with pytest.raises(BadInput, match="at_least is 26; expected from 1 to 25"):
+    with pytest.raises(BadInput, match="at_least is 26; expected from 1 to 25, the number of answers"):
         certify(network, task, at_least=26)
     with pytest.raises(BadInput, match="radius is an option for an exact network; this is a trained network"):
         certify(network, task, radius=1.0)

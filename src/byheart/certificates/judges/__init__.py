@@ -8,6 +8,9 @@ certificate names). It is imported when a network of its kind turns up. Judges k
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
+from byheart.certificates.counting import counted, so_many
 from byheart.certificates.verdict import Verdict
 from byheart.errors import BadInput
 from byheart.networks import Network
@@ -24,7 +27,6 @@ OPTIONS = {
     "threads": ("exact",),
     "radius": ("exact",),
     "tolerance": ("softmax", "trained"),
-    "at_least": ("softmax", "trained"),
 }
 """What can be asked of a judge beyond the check itself, and of which kinds of networks."""
 
@@ -47,8 +49,18 @@ def asked(network: Network, given: Given, edits: Edits | None = None) -> Questio
     return edited(questions, edits, from_files(network.files))
 
 
-def judge(network: Network, given: Given, *, report: Report | None = None, **options: Any) -> Verdict:
+def judge(
+    network: Network,
+    given: Given,
+    *,
+    count: bool = False,
+    at_least: int | None = None,
+    report: Report | None = None,
+    **options: Any,
+) -> Verdict:
     """Check every answer of ``network``; an option that its judge has no use for is refused.
+
+    All answers have to be right; or ``at_least`` so many; or it is said how many are, whatever the ``count``.
 
     >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
     >>> from byheart.tasks import NextToken
@@ -66,5 +78,22 @@ def judge(network: Network, given: Given, *, report: Report | None = None, **opt
             kinds = " or ".join(NAMES[kind] for kind in OPTIONS[name])
             raise BadInput(f"{name} is an option for {kinds}; this is {NAMES[network.kind]}")
     module = judge_for(network)
-    verdict: Verdict = module.judge(network, module.asked(network, given), report=report, **chosen)
-    return verdict
+    questions = module.asked(network, given)
+    if count or at_least is not None:
+        _check_countable(questions, count, at_least)
+    verdict: Verdict = module.judge(network, questions, report=report, **chosen)
+    if count:
+        return counted(verdict)
+    return verdict if at_least is None else so_many(verdict, at_least)
+
+
+def _check_countable(questions: Questions, count: bool, at_least: int | None) -> None:
+    """BadInput unless answers can be counted, and not more are asked for than there are."""
+    if count and at_least is not None:
+        raise BadInput(f"count and at_least = {at_least!r} are given; expected one of them: a count says more")
+    if np.issubdtype(questions.answers.dtype, np.floating):
+        name = "count" if count else "at_least"
+        raise BadInput(f"{name} is for labels, which are right or wrong; the task asks for real numbers")
+    answers = questions.answers.size
+    if at_least is not None and (not isinstance(at_least, int) or not 1 <= at_least <= answers):
+        raise BadInput(f"at_least is {at_least!r}; expected from 1 to {answers}, the number of answers")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.certificates.verdict import Counterexample, Verdict
+from byheart.certificates.verdict import RIGHT, UNDECIDED, WRONG, Counterexample, Outcomes, Verdict, tallied
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.networks.transformer.evaluate import Answers
@@ -57,31 +57,32 @@ def compared(
     """
     question = contexts.asked[places]
     right = (answers.labels == contexts.labels[question]) & (answers.margins > 0)  # of nan, nothing is true
-    wrong, undecided = np.zeros(len(contexts), np.bool_), np.zeros(len(contexts), np.bool_)
-    wrong[question[~right]] = True
-    undecided[question if doubtful is None else question[doubtful]] = doubtful is not None
-    undecided &= ~wrong
-    bad = np.flatnonzero(~right | undecided[question])
-    example = None
-    if len(bad):
-        first = int(bad[0])
-        tie = answers.labels[first] == contexts.labels[question[first]] and not right[first]
-        got = (
-            "a tie, or no number"
-            if tie
-            else f"{answers.labels[first]}{', not proved to be exact' * bool(right[first])}"
-        )
-        example = Counterexample(int(question[first]), None, int(contexts.labels[question[first]]), got)
+    codes = np.full(len(contexts), RIGHT, np.uint8)
+    if doubtful is not None:
+        codes[question[doubtful]] = UNDECIDED
+    codes[question[~right]] = WRONG
+    # Where it is told what was got: a place that is wrong, or if there is none, one in doubt; the first of them.
+    bad = np.flatnonzero(~right if doubtful is None else (right & doubtful & (codes[question] != WRONG)) | ~right)
+    different, first = np.unique(question[bad], return_index=True)
+
+    def told(answer: int) -> Counterexample:
+        at = bad[first[np.searchsorted(different, answer)]]
+        label, got = int(contexts.labels[answer]), f"{answers.labels[at]}"
+        if right[at]:
+            got += ", not proved to be exact"
+        elif answers.labels[at] == label:
+            got = "a tie, or no number"
+        return Counterexample(answer, None, label, got)
+
+    wrong = int((codes == WRONG).sum())
     return Verdict(
         statement=f"The label's logit is the largest, for every question, {within}{_but_edited(contexts)}.",
         method=method,
-        checked=len(contexts),
-        errors=int(wrong.sum()),
         seconds=time.perf_counter() - began,
         margin=None if len(bad) or not np.isfinite(answers.margins.min()) else float(answers.margins.min()),
-        counterexample=example,
-        undecided=int(undecided.sum()),
-        note=_note(contexts, int(wrong.sum()) if network.about.get("edits") else 0),
+        note=_note(contexts, wrong if network.about.get("edits") else 0),
+        unit="question",
+        **tallied(Outcomes(codes, told)),
     )
 
 

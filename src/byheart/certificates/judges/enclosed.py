@@ -51,6 +51,7 @@ def judge_enclosed(
         method=f"ball arithmetic, exhaustive, {bits} bits",
         seconds=time.perf_counter() - start,
         positions=isinstance(task, SeqToSeq),
+        unit=asking,
     )
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from byheart.certificates.judges.enclosed import judge_enclosed
 from byheart.certificates.judges.radius import check_radius, stated_radius, unproved
-from byheart.certificates.verdict import Counterexample, Verdict, downward
+from byheart.certificates.verdict import RIGHT, UNDECIDED, WRONG, Counterexample, Outcomes, Verdict, downward, tallied
 from byheart.errors import BadInput, check_threads
 from byheart.networks.exact import ExactNetwork, Integers, integers
 from byheart.progress import Report
@@ -79,41 +79,42 @@ def _judge(
         raise BadInput("threads is an option of the evaluator limbs; flint has one")
     start = time.perf_counter()
     outputs = _outputs(network, task, evaluator or "limbs", threads or 1, report)
-    places = np.argwhere(outputs != task.labels)
+    codes = np.where(outputs.ravel() == task.labels.ravel(), RIGHT, WRONG).astype(np.uint8)
     return Verdict(
         statement=f"The network's output equals the label for every {_asking(network)} of the task, "
         "as exact rational numbers.",
         method=f"exact, exhaustive ({evaluator or 'limbs'})",
-        checked=outputs.size,
-        errors=len(places),
         seconds=time.perf_counter() - start,
         margin=_margin(outputs, task.labels),
-        counterexample=_counterexample(outputs, task, places[0]) if len(places) else None,
+        unit=_asking(network),
+        **tallied(Outcomes(codes, lambda answer: _counterexample(outputs, task, answer))),
     )
 
 
 def _nearby(network: ExactNetwork, task: NextToken | SeqToSeq, verdict: Verdict, radius: float) -> Verdict:
     """The verdict on the answers at the tokens, and near them; what is not proved near them is undecided."""
-    start = time.perf_counter()
+    start, before = time.perf_counter(), verdict.outcomes
+    assert before is not None
     doubtful = np.asarray(unproved(network, task.inputs, radius).any(axis=1))
-    undecided = int(doubtful.sum()) * (verdict.checked // len(doubtful))
-    example = verdict.counterexample
-    if example is None and undecided:
-        first = int(doubtful.argmax())
-        label = int(task.labels[first].flat[0])
-        got = f"{label} at the tokens, not proved within {radius!r} of them"
-        example = Counterexample(first, None if isinstance(task, NextToken) else 0, label, got)
+    near_doubt = np.repeat(doubtful, verdict.checked // len(doubtful)) & (before.codes == RIGHT)
+
+    def told(answer: int) -> Counterexample:
+        if not near_doubt[answer]:
+            return before.told(answer)
+        place = _place(task, answer)
+        label = int(task.labels[place])
+        return _at(place, label, f"{label} at the tokens, not proved within {radius!r} of them")
+
     near = f"and for every vector within {downward(radius, 3)} of a token (proved, every ball)"
-    if undecided:
+    if doubtful.any():
         near = f"{int(doubtful.sum()):,} of {len(doubtful):,} sequences not proved within {radius!r} of their tokens"
     return replace(
         verdict,
         statement=f"{verdict.statement} So it does wherever every vector is moved by at most {radius!r}.",
         note=f"{verdict.note}, {near}" if verdict.note else near,
-        undecided=min(max(verdict.undecided, undecided), verdict.checked - verdict.errors),
         seconds=verdict.seconds + time.perf_counter() - start,
-        counterexample=example,
         radius=radius,
+        **tallied(Outcomes(np.where(near_doubt, UNDECIDED, before.codes).astype(np.uint8), told)),
     )
 
 
@@ -155,12 +156,21 @@ def _margin(outputs: Integers, labels: NDArray[np.int64]) -> float | None:
     return float(Fraction(1, 2) - worst) if worst < _HUGE else None
 
 
-def _counterexample(outputs: Integers, task: NextToken | SeqToSeq, place: NDArray[np.int64]) -> Counterexample:
-    example, position = int(place[0]), int(place[1]) if len(place) > 1 else None
-    got = Fraction(outputs[tuple(place)])
+def _place(task: NextToken | SeqToSeq, answer: int) -> tuple[int, ...]:
+    """Where the label of an answer is: its example, and its position if there are several."""
+    return tuple(int(index) for index in np.unravel_index(answer, task.labels.shape))
+
+
+def _at(place: tuple[int, ...], label: int, got: str) -> Counterexample:
+    return Counterexample(place[0], place[1] if len(place) > 1 else None, label, got)
+
+
+def _counterexample(outputs: Integers, task: NextToken | SeqToSeq, answer: int) -> Counterexample:
+    place = _place(task, answer)
+    got = Fraction(outputs[place])
     # A flipped bit can make outputs of thousands of digits: their size says enough.
     text = str(got) if abs(got) < _HUGE and got.denominator < _HUGE else f"about {'-' if got < 0 else ''}2^{_log2(got)}"
-    return Counterexample(example, position, int(task.labels[tuple(place)]), text)
+    return _at(place, int(task.labels[place]), text)
 
 
 def _log2(value: Fraction) -> int:

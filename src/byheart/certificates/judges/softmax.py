@@ -2,7 +2,7 @@
 
 What is asked of an output depends on the task, and is decided only when the balls leave no doubt:
 
-- a *label* is right if its logit is larger than every other, ball above ball; all have to be, or ``at_least`` so many;
+- a *label* is right if its logit is larger than every other, ball above ball;
 - a *target* is met if the whole ball lies within ``tolerance`` of it; of a vector, each coordinate is asked for;
 - *distributions* are reached if the divergence Σ_t π_t KL(p_t ‖ softmax(logits_t)) is at most ``tolerance`` nats: by so
   much does the network's loss exceed the entropy of the data, below which no loss can be.
@@ -71,7 +71,6 @@ def judge(
     task: Task,
     *,
     tolerance: float | None = None,
-    at_least: int | None = None,
     most_bits: int = MOST_BITS,
     report: Report | None = None,
 ) -> Verdict:
@@ -86,7 +85,7 @@ def judge(
     example 1: expected 0.731, got 0.7310585786
     """
     enclosing = partial(_enclosed, network, task, report)
-    return judged(task, enclosing, tolerance=tolerance, at_least=at_least, fewest_bits=FEWEST_BITS, most_bits=most_bits)
+    return judged(task, enclosing, tolerance=tolerance, fewest_bits=FEWEST_BITS, most_bits=most_bits)
 
 
 def judged(
@@ -94,15 +93,12 @@ def judged(
     enclosing: Enclosing,
     *,
     tolerance: float | None,
-    at_least: int | None,
     fewest_bits: int,
     most_bits: int,
 ) -> Verdict:
     """The verdict on outputs that are enclosed, whatever network they are of."""
     if tolerance is not None and isinstance(task, NextToken | QueryLabels):
         raise BadInput("tolerance is for targets and distributions; the task asks for labels, which are right or wrong")
-    if at_least is not None:
-        _check_at_least(at_least, task)
     tolerance = TOLERANCE if tolerance is None else tolerance
     if not 0 < tolerance < np.inf:
         raise BadInput(f"tolerance is {tolerance}; expected more than 0, and finite")
@@ -122,30 +118,16 @@ def judged(
     note, real = "", isinstance(task, QueryTargets)
     if real and all(answer.outcome == "right" for row in answers for answer in row):
         note = f"errors at most {upward(max(answer.error for row in answers for answer in row), 2)}"
-    if at_least is not None:
-        note = f"at least {at_least:,} asked for"
     verdict = summed_up(
         answers,
         lambda example, k: _expected(task, example, k),
-        statement=_statement(task, tolerance, at_least),
+        statement=_statement(task, tolerance),
         method=_method(bits),
         seconds=time.perf_counter() - start,
         note=note,
         tolerance=tolerance if real else None,
-        at_least=at_least,
     )
-    return verdict if verdict.certified and at_least is None else replace(verdict, margin=None)
-
-
-def _check_at_least(at_least: int, task: Task) -> None:
-    if not isinstance(task, NextToken | QueryLabels):
-        raise BadInput("at_least is for labels, which are right or wrong; the task asks for real numbers")
-    if not isinstance(at_least, int) or not 1 <= at_least <= task.size.examples:
-        raise BadInput(f"at_least is {at_least!r}; expected from 1 to {task.size.examples}, the number of examples")
-
-
-def _every(at_least: int | None, task: Task) -> str:
-    return "every example" if at_least is None else f"at least {at_least:,} of {task.size.examples:,} examples"
+    return verdict if verdict.certified else replace(verdict, margin=None)
 
 
 def perturbed(network: SoftmaxNetwork, rng: np.random.Generator, attempt: int) -> tuple[SoftmaxNetwork, str]:
@@ -193,9 +175,9 @@ def _judge_one(row: list[Ball], task: Task, example: int, tolerance: float) -> l
     return [_judge_label(row, int(task.labels[example]))]
 
 
-def _statement(task: Task, tolerance: float, at_least: int | None) -> str:
+def _statement(task: Task, tolerance: float) -> str:
     if not isinstance(task, QueryTargets):
-        return f"The label's logit is the largest for {_every(at_least, task)}, as real numbers."
+        return "The label's logit is the largest for every example, as real numbers."
     every = "every example" if task.label_count == 1 else f"every example, in each of {task.label_count} coordinates"
     return f"The network's output lies within {tolerance!r} of the target for {every}, as real numbers."
 
@@ -209,10 +191,21 @@ def _expected(task: Task, example: int, coordinate: int) -> int | float | str:
 def _judge_label(row: list[Ball], label: int) -> Answer:
     gaps = [row[label] - other for index, other in enumerate(row) if index != label]
     margin = min((lower(gap) for gap in gaps), default=np.inf)
-    best = max(range(len(row)), key=lambda index: float(row[index]))
     if all(gap > 0 for gap in gaps):
         return Answer("right", margin, str(label))
-    return Answer("wrong" if any(gap <= 0 for gap in gaps) else "undecided", margin, str(best))
+    best = max(range(len(row)), key=lambda index: float(row[index]))
+    if best != label:
+        return Answer("wrong" if any(gap <= 0 for gap in gaps) else "undecided", margin, str(best))
+    return _judge_close(row, label, margin)
+
+
+def _judge_close(row: list[Ball], label: int, margin: float) -> Answer:
+    """A label that no other is ahead of in float64, and that is not the largest for certain."""
+    level = [index for index, other in enumerate(row) if index != label and row[label] - other <= 0]
+    if not level:
+        return Answer("undecided", margin, f"{label}, in doubt")
+    tie = row[label] - row[level[0]] == 0
+    return Answer("wrong", margin, f"a tie with {level[0]}" if tie else str(level[0]))
 
 
 def _judge_target(output: Ball, target: float, tolerance: float) -> Answer:

@@ -55,7 +55,6 @@ def judge(
     task: Task,
     *,
     tolerance: float | None = None,
-    at_least: int | None = None,
     most_bits: int = MOST_BITS,
     report: Report | None = None,
 ) -> Verdict:
@@ -65,7 +64,6 @@ def judge(
         task,
         partial(_enclosed, network, task, report),
         tolerance=tolerance,
-        at_least=at_least,
         fewest_bits=2 * FEWEST_BITS if deep else FEWEST_BITS,  # balls grow from layer to layer
         most_bits=most_bits,
     )
