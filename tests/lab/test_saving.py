@@ -11,6 +11,7 @@ from byheart.certificates import certify
 from byheart.errors import BadInput
 from byheart.lab.experiments import EXPERIMENTS, Experiment, dana_2025, madden_2024
 from byheart.lab.saving import kept, the_one, to_ask_for
+from byheart.lab.sources import source
 from byheart.networks import load
 from byheart.networks.trained.evaluate import evaluate
 from byheart.tasks import NextToken, QueryLabels
@@ -98,6 +99,15 @@ def test_experiments_that_do_not_say_what_they_train_are_refused() -> None:
         BadInput, match=r"own: nothing says how one of its networks is kept; expected a function prepare"
     ):
         kept(own)
+
+
+def test_configs_of_ours_in_a_file_of_the_users_are_kept(tmp_path: Path) -> None:
+    """What is beside their class says how: as for work and groups."""
+    lines = ["from byheart.lab.experiments.dana_2025 import Config"]
+    lines += ['CONFIGS = [Config("own", vocab=4, model_dim=2, head_dim=2, heads=1, batch=8, batches=2, epochs=1)]']
+    (tmp_path / "mine.py").write_text("\n".join(lines))
+    made = kept(source(str(tmp_path / "mine.py"), "smoke").load())
+    assert (made.network.about["experiment"], made.task.size.examples) == ("mine", 16)
 
 
 def test_contexts_of_every_length() -> None:

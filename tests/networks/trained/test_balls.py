@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.networks.softmax.balls import precision
-from byheart.networks.trained import Activation, Affine, Embedding, Inputs, Norm, TrainedNetwork, balls
+from byheart.networks.trained import (
+    Activation,
+    Affine,
+    Attention,
+    Block,
+    Embedding,
+    Inputs,
+    Norm,
+    Positions,
+    TrainedNetwork,
+    balls,
+)
 from byheart.networks.trained.balls import enclose
 from byheart.networks.trained.evaluate import evaluate
 
@@ -117,6 +128,24 @@ def test_a_norm_without_epsilon_of_equal_entries_is_unknown() -> None:
     assert not ball.is_finite()
     assert not ball > 0
     assert not ball <= 0
+
+
+def test_names_that_look_like_others() -> None:
+    """A table called "None" is no sinusoid, and a vector called "W None" not the matrix W."""
+    rng = np.random.default_rng(0)
+    shapes = {"E": (3, 2), "None": (4, 2), "W": (2, 2), "W None": (2,)}
+    weights = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
+    steps = Embedding("E"), Positions(), Positions("None"), Affine("W"), Affine("W", "W None")
+    network = TrainedNetwork((Block(steps),), weights)
+    assert largest_radius(network, (np.array([[0, 1], [2, 2]]), None), 64) < 1e-15
+
+
+def test_a_step_that_stands_twice_is_taken_twice() -> None:
+    """Of one and the same attention, the first is not the last."""
+    weights = {name: np.random.default_rng(1).standard_normal((2, 2)) for name in ("E", "A")}
+    twice = Block((Attention(1, 1, "A", "A", "A", "A"),), skip=True)
+    network = TrainedNetwork((Block((Embedding("E"),)), twice, twice), weights)
+    assert largest_radius(network, (np.array([[0, 1, 1], [1, 0, 1]]), None), 96) < 1e-20
 
 
 # What is shared

@@ -107,6 +107,8 @@ REFUSED: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
         "E has 3 rows and E 3; expected multiples of heads = 2",
     ),
     ((), {}, "a block has no steps"),
+    ((Embedding("E\n"),), {"E\n": [[1.0]]}, r"a tensor is called 'E\\n'; expected at most 256 letters that print"),
+    ((Embedding("E" * 257),), {"E" * 257: [[1.0]]}, "a tensor is called 'EEE.*expected at most 256 letters"),
 ]
 
 

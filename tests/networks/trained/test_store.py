@@ -1,6 +1,7 @@
 """Trained networks in folders: they come back as they were, and folders that are none are refused by name."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,20 @@ def test_a_config_by_hand(tmp_path: Path) -> None:
     inputs: Inputs = (np.array([[0, 1, 2], [2, 2, 0]]), None)
     assert evaluate(network, inputs).shape == (2, 2)
     assert network.account.dense == 6 + 2 + 8 + 8 + 2
+
+
+def test_the_config_of_the_page_on_trust(tmp_path: Path) -> None:
+    """What docs/trust.md shows can be loaded, with tensors as PyTorch's modules keep them."""
+    page = (Path(__file__).parents[3] / "docs" / "trust.md").read_text(encoding="utf-8")
+    [config] = re.findall(r"```json\n(.*?)```", page, flags=re.DOTALL)
+    tensors = {"wte": (7, 32), "wpe": (5, 32), "ln.weight": (32,), "ln.bias": (32,), "up.weight": (64, 32)}
+    tensors |= {"up.bias": (64,), "down.weight": (32, 64), "down.bias": (32,)}
+    tensors |= {f"{name}.weight": (32, 32) for name in "qkvo"}
+    (tmp_path / "config.json").write_text(config)
+    rng = np.random.default_rng(0)
+    save_file({name: rng.standard_normal(shape) for name, shape in tensors.items()}, tmp_path / "model.safetensors")
+    network: Any = load(tmp_path)
+    assert (network.outputs, network.depth, network.length) == (7, 5, 5)
 
 
 def changed(*path: Any, to: Any) -> dict[str, Any]:

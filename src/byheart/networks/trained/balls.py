@@ -137,6 +137,7 @@ class _Stream:
     def at(self, nodes: Sequence[int]) -> tuple[Matrix, list[int]]:
         """The rows of some nodes, each once; and which of these is whose."""
         chosen, which = np.unique(self.of[np.array(nodes)], return_inverse=True)
+        assert chosen[0] >= 0, "a node is read that was given up"
         table = self.rows.table()
         return stacked([table[row] for row in chosen.tolist()]), which.reshape(-1).tolist()
 
@@ -146,12 +147,15 @@ class _Layers:
 
     def __init__(self, network: TrainedNetwork) -> None:
         self.network = network
-        self.known: dict[str, Any] = {}
+        self.known: dict[tuple[object, ...], Any] = {}
+        """What was made of tensors, by what it is and the tensor's name, which may be any text."""
         self.attentions = sum(isinstance(step, Attention) for step in network.steps)
+        self.done = 0
+        """Attentions that the stream has been through."""
 
     def __call__(self, nodes: _Nodes) -> Iterator[Row]:
         """The outputs of every example."""
-        stream, self.left = self._read(nodes), self.attentions
+        stream, self.done = self._read(nodes), 0
         for block in self.network.blocks:
             stream = self._block(block, stream, nodes)
         table = stream.rows.table()
@@ -213,8 +217,8 @@ class _Layers:
 
     def _attention(self, step: Attention, stream: _Stream, nodes: _Nodes) -> _Stream:
         """Only nodes that are read later go on: all of them, or behind the last attention those with an answer."""
-        self.left -= 1
-        groups = nodes.groups if self.left else nodes.asked
+        self.done += 1
+        groups = nodes.asked if self.done == self.attentions else nodes.groups
         asking = [node for asking, _ in groups for node in asking]
         asked, which = stream.at(asking)
         q = self._affine(asked, step.W_Q, step.b_Q) * _root(step.over)
@@ -238,19 +242,20 @@ class _Layers:
 
     def _matrix(self, name: str, rows: int | None = None) -> Matrix:
         """The first rows of a tensor [out, in], transposed."""
-        key = f"{name} {rows}"
+        key = "matrix", name, rows
         if key not in self.known:
             self.known[key] = matrix(self.network.weights[name][:rows].T)
         return self.known[key]
 
     def _vector(self, name: str) -> Row:
-        if name not in self.known:
-            self.known[name] = matrix(self.network.weights[name][None]).entries()
-        vector: Row = self.known[name]
+        key = "vector", name
+        if key not in self.known:
+            self.known[key] = matrix(self.network.weights[name][None]).entries()
+        vector: Row = self.known[key]
         return vector
 
     def _position(self, step: Positions, place: int, dim: int) -> Row:
-        key = f"{step.W_pos} at {place} of {dim}"
+        key = "position", step.W_pos, place, dim
         if key not in self.known:
             found = _sinusoid(place, dim) if step.W_pos is None else self.network.weights[step.W_pos][place].tolist()
             self.known[key] = found

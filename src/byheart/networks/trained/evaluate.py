@@ -26,7 +26,8 @@ def evaluate(network: TrainedNetwork, inputs: Inputs) -> Floats:
     """
     check_inputs(network, inputs)
     sequences, queries = inputs
-    each = max(1, CHUNK // (sequences.shape[1] * max(network.width, sequences.shape[1])))
+    heads, n = max((step.heads for step in network.steps if isinstance(step, Attention)), default=1), sequences.shape[1]
+    each = max(1, CHUNK // (n * max(network.width, n * heads)))
     parts = []
     for start in range(0, len(sequences), each):
         chosen = slice(start, start + each)

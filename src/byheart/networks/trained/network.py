@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from reprlib import repr as shortened
 from typing import Any, Literal
 
 import numpy as np
@@ -25,6 +26,8 @@ Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
 Inputs = tuple[npt.NDArray[Any], Floats | None]
 """Token ids int64 [N, n] and None; or contexts float64 [N, n, d] and queries float64 [N, d]."""
+MOST_LETTERS = 256
+"""Of a tensor's name."""
 FORMATS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
@@ -146,6 +149,8 @@ class TrainedNetwork(Network):
 
 def _checked(name: str, tensor: npt.ArrayLike) -> npt.NDArray[Any]:
     """A read-only copy; BadInput if it is no tensor of ours."""
+    if not name.isprintable() or len(name) > MOST_LETTERS:
+        raise BadInput(f"a tensor is called {shortened(name)}; expected at most {MOST_LETTERS} letters that print")
     array = np.array(tensor, order="C")
     if array.dtype not in FORMATS or array.ndim not in (1, 2) or 0 in array.shape:
         raise BadInput(f"{name} is {array.dtype} {list(array.shape)}; expected float32 or float64 with one or two axes")
