@@ -66,13 +66,18 @@ _LINEAR = (("attention", "O", "attn.c_proj"), ("mlp", "in", "mlp.c_fc"), ("mlp",
 Arrays = Mapping[str, NDArray[Any]]
 
 
-def from_gpt2(config: Mapping[str, Any], weights: Arrays, **beside: Any) -> TrainedNetwork:
-    """The network of a configuration and tensors by transformers' names; BadInput if they are not a GPT-2's."""
+def checked(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What matters of a configuration; BadInput if anything in it is strange."""
     check(config, _MATTERS | _BESIDE, _NEEDED, "a GPT-2")
-    sizes = {**_DEFAULTS, **config}
-    width, heads, layers = sizes["n_embd"], sizes["n_head"], sizes["n_layer"]
-    if width % heads:
-        raise BadInput(f"config.json: n_embd is {width}; expected a multiple of n_head = {heads}")
+    sizes = {name: value for name, value in {**_DEFAULTS, **config}.items() if name in _MATTERS}
+    if sizes["n_embd"] % sizes["n_head"]:
+        raise BadInput(f"config.json: n_embd is {sizes['n_embd']}; expected a multiple of n_head = {sizes['n_head']}")
+    return sizes
+
+
+def from_gpt2(sizes: Mapping[str, Any], weights: Arrays, **beside: Any) -> TrainedNetwork:
+    """The network of a configuration that was :func:`checked`, and tensors by transformers' names."""
+    layers = sizes["n_layer"]
     own = {name.removeprefix("transformer."): tensor for name, tensor in weights.items() if not name.endswith(_MASKS)}
     if layers > len(own):
         raise BadInput(f"there are {len(own)} tensors; expected those of {layers} layers, as config.json says")

@@ -27,9 +27,10 @@ def write(network: TrainedNetwork, folder: Path) -> None:
 def read(config: dict[str, Any], folder: Path, **beside: Any) -> TrainedNetwork:
     """The network that ``config`` describes, with the weights in ``folder``."""
     if "format" not in config:
-        from byheart.networks.trained.gpt2 import from_gpt2
+        from byheart.networks.trained.gpt2 import checked, from_gpt2
 
-        return from_gpt2(config, read_weights(folder, ("F32", "F64", "F16", "U8"), takes=TAKES), **beside)
+        sizes = checked(config)
+        return from_gpt2(sizes, read_weights(folder, ("F32", "F64", "F16", "U8"), takes=TAKES), **beside)
     if strange := sorted(set(config) - {"format", "blocks", "about"}):
         raise BadInput(f"config.json: has {strange[0]!r}; expected format, blocks and about")
     blocks = blocks_from_json(config.get("blocks"))
