@@ -23,7 +23,7 @@ from byheart.networks.trained import (
     TrainedNetwork,
     balls,
 )
-from byheart.networks.trained.balls import enclose
+from byheart.networks.trained.balls import _Layers, enclose
 from byheart.networks.trained.evaluate import evaluate
 
 from ...trained_in_plain import outputs
@@ -171,6 +171,20 @@ def test_chunks_do_not_change_balls(kind: str, monkeypatch: pytest.MonkeyPatch) 
     assert heard == [(i, 7) for i in range(1, 8)]
     for i in range(7):
         assert all(one.overlaps(other) for one, other in zip(whole[i], parts[i], strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_ways_of_attention_agree(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, inputs = drawn(kind, examples=7)
+    by_keys, by_directions = _Layers._by_keys, _Layers._by_directions
+    found = []
+    for way in (by_keys, by_directions):
+        monkeypatch.setattr(_Layers, "_by_keys", way)
+        monkeypatch.setattr(_Layers, "_by_directions", way)
+        found.append(dict(enclose(network, inputs, bits=192)))
+    for i in range(7):
+        assert all(one.overlaps(other) for one, other in zip(found[0][i], found[1][i], strict=True))
+        assert max(float(x.rad()) for x in (*found[0][i], *found[1][i])) < 1e-40
 
 
 def test_beginnings_are_nodes() -> None:

@@ -12,7 +12,8 @@ maximum. With more bits the radii shrink; nothing is ever sampled or assumed.
 - behind the last attention only the nodes are left at which an answer is read.
 
 So the stream is a matrix of distinct rows, and for every node the row that it has. All products with weights are
-products of matrices; attention goes by groups of nodes that see the same ones.
+products of matrices; attention goes by groups of nodes that see the same ones, and where few nodes ask, keys and values
+are not computed: products of weights come first, which are exact identities.
 """
 
 from collections.abc import Iterator, Sequence
@@ -220,25 +221,54 @@ class _Layers:
         self.done += 1
         groups = nodes.asked if self.done == self.attentions else nodes.groups
         asking = [node for asking, _ in groups for node in asking]
-        asked, which = stream.at(asking)
-        q = self._affine(asked, step.W_Q, step.b_Q) * _root(step.over)
         seen = sorted({node for _, seen in groups for node in seen})
-        read, place = stream.at(seen)
-        at = dict(zip(seen, place, strict=True))
+        (asked, ask), (read, place) = stream.at(asking), stream.at(seen)
+        asks, at = iter(ask), dict(zip(seen, place, strict=True))
+        rows: list[Group] = [([next(asks) for _ in askers], [at[node] for node in sight]) for askers, sight in groups]
+        q = self._affine(asked, step.W_Q, step.b_Q) * _root(step.over)
+        mixed = (self._by_directions if asked.nrows() < read.nrows() else self._by_keys)(step, q, read, rows)
+        of = np.full(len(nodes.places), -1)
+        of[asking] = np.arange(len(asking))
+        return _Stream(self._affine(mixed, step.W_O, step.b_O), nodes.places[asking].tolist(), of)
+
+    def _by_keys(self, step: Attention, q: Matrix, read: Matrix, groups: list[Group]) -> Matrix:
+        """The heads' averages as they are defined, from keys and values of all that is seen."""
         k, v = self._affine(read, step.W_K, step.b_K), self._affine(read, step.W_V, step.b_V)
         Q, K, V = (_heads(table, step.heads) for table in (q, k, v))
         rows: list[Row] = []
-        asks = iter(which)
-        for askers, sight in groups:
-            mine, theirs = [next(asks) for _ in askers], [at[node] for node in sight]
+        for asking, seen in groups:
             averages = [
-                _averages([Q_h[i] for i in mine], [K_h[i] for i in theirs], [V_h[i] for i in theirs])
+                _averages([Q_h[i] for i in asking], [K_h[i] for i in seen], [V_h[i] for i in seen])
                 for Q_h, K_h, V_h in zip(Q, K, V, strict=True)
             ]
-            rows += [[x for table in averages for x in table[i]] for i in range(len(mine))]
-        of = np.full(len(nodes.places), -1)
-        of[asking] = np.arange(len(asking))
-        return _Stream(self._affine(stacked(rows), step.W_O, step.b_O), nodes.places[asking].tolist(), of)
+            rows += [[x for table in averages for x in table[i]] for i in range(len(asking))]
+        return stacked(rows)
+
+    def _by_directions(self, step: Attention, q: Matrix, read: Matrix, groups: list[Group]) -> Matrix:
+        """The same where few ask and much is seen: q·(W_K x + b_K) = (W_Kᵀ q)·x + a number that cancels in the softmax,
+        and as weights sum to 1, an average of W_V x + b_V is W_V · (that of x) + b_V.
+        """
+        heads = range(step.heads)
+        parts = [stacked(rows) * self._piece(step.W_K, h, step.heads) for h, rows in enumerate(_heads(q, step.heads))]
+        directions, table = [part.table() for part in parts], read.table()
+        averages: list[list[Row]] = [[] for _ in heads]
+        for asking, seen in groups:
+            vectors = [table[i] for i in seen]
+            found = iter(_averages([directions[h][i] for h in heads for i in asking], vectors, vectors))
+            for h in heads:
+                averages[h] += [next(found) for _ in asking]
+        values = [(stacked(averages[h]) * self._piece(step.W_V, h, step.heads).transpose()).table() for h in heads]
+        mixed = stacked([[x for part in parts for x in part] for parts in zip(*values, strict=True)])
+        return mixed if step.b_V is None else _plus(mixed, self._vector(step.b_V))
+
+    def _piece(self, name: str, h: int, heads: int) -> Matrix:
+        """The rows of a tensor [H·d_h, d] that are a head's."""
+        key = "piece", name, h, heads
+        if key not in self.known:
+            tensor = self.network.weights[name]
+            each = len(tensor) // heads
+            self.known[key] = matrix(tensor[h * each : (h + 1) * each])
+        return self.known[key]
 
     def _matrix(self, name: str, rows: int | None = None) -> Matrix:
         """The first rows of a tensor [out, in], transposed."""
