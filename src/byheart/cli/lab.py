@@ -1,4 +1,4 @@
-"""``byheart lab run | list | show | compare | merge | crossing | search | capacity | plot``."""
+"""``byheart lab run | list | show | compare | merge | crossing | search | save | capacity | plot``."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -15,6 +15,7 @@ from byheart.cli.lab_output import literal, mean, print_failures, setting, state
 from byheart.cli.lab_plot import PLOT, LabPlot
 from byheart.cli.lab_record import Paper, compare_shipped
 from byheart.cli.lab_run import RUN, RunExperiment
+from byheart.cli.lab_save import SAVE, LabSave
 from byheart.cli.lab_search import SEARCH, LabSearch
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, table, with_example
 from byheart.errors import BadInput
@@ -177,6 +178,7 @@ class LabCommand:
         | Annotated[LabMerge, subcommand("merge", description=MERGE)]
         | Annotated[LabCrossing, subcommand("crossing", description=CROSSING)]
         | Annotated[LabSearch, subcommand("search", description=SEARCH)]
+        | Annotated[LabSave, subcommand("save", description=SAVE)]
         | Annotated[LabCapacity, subcommand("capacity", description=CAPACITY)]
         | Annotated[LabPlot, subcommand("plot", description=PLOT)],
         arg(name=""),

@@ -54,12 +54,13 @@ def search(experiment: Experiment, rates: Sequence[float], where: Mapping[str, s
         )
     if not hasattr(experiment.configs[0], RATE):
         raise BadInput(f"{experiment.name}: configs have no {RATE}; expected one to vary")
-    chosen = _chosen(experiment, where or {})
-    configs = dict.fromkeys(_with_rate(config, rate) for config in chosen for rate in rates)
+    found = chosen(experiment, where or {})
+    configs = dict.fromkeys(_with_rate(config, rate) for config in found for rate in rates)
     return Experiment(f"{experiment.name}-search", experiment.scale, tuple(configs), experiment.groups, experiment.work)
 
 
-def _chosen(experiment: Experiment, where: Mapping[str, str]) -> list[Any]:
+def chosen(experiment: Experiment, where: Mapping[str, str]) -> list[Any]:
+    """The configs whose settings, as texts, are as ``where`` says; BadInput if there are none."""
     names = [field.name for field in fields(experiment.configs[0])]
     for name in where:
         if name not in names:
