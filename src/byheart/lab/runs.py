@@ -6,6 +6,7 @@
                     config), config, status (done or failed), metrics, seconds, error
     lock            held by the process that writes, as long as it lives
     experiment.py   the user's file, where the experiment comes from one
+    checkpoints     jobs under way, as far as they are (:mod:`byheart.lab.checkpoints`)
 
 A process that is killed may leave half a line behind. Whoever reads ignores it, whoever resumes cuts it off, and a last
 line that lacks only its end is kept: no part of a JSON object is one itself, so a line that can be read is whole. A
