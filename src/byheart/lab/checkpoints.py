@@ -43,7 +43,7 @@ from byheart.lab.member import Member
 from byheart.lab.pages import Page
 
 FORMAT = "byheart-checkpoint-1"
-FOLDER, SESSION = "checkpoints", "session"
+CHECKPOINTS, SESSION = "checkpoints", "session"
 EVERY = 60.0
 """Seconds from one checkpoint of a job to the next, if not said otherwise."""
 TIMES_AS_LONG = 20
@@ -87,11 +87,11 @@ class Keeping:
 
 @contextmanager
 def session(run: Path, every: float = EVERY, seconds: float | None = None) -> Iterator[Keeping]:
-    """Somebody works on a run, whose folder this is, for so many seconds; the end leaves jobs under way, and no more."""
+    """Somebody works on the run in this folder, for so many seconds; at the end no more is left than jobs under way."""
     until = None if seconds is None else time.time() + seconds
     if not every > 0:
         raise BadInput(f"a checkpoint every {every:g} seconds; expected more than 0")
-    folder = Path(os.path.abspath(run)) / FOLDER
+    folder = Path(os.path.abspath(run)) / CHECKPOINTS
     check_folder(folder)
     folder.mkdir(exist_ok=True)
     keeping = Keeping(folder, secrets.token_hex(16), every, until)
@@ -120,7 +120,7 @@ def jobs_in(folder: Path) -> tuple[list[Job], list[str]]:
     found, notes = dict[Job, None](), list[str]()
     for path in files_in(folder):
         try:
-            found[_about(path)[0]] = None
+            found[job_of(path)[0]] = None
         except (BadInput, OSError) as error:
             notes.append(_refusal(path, error))
     return list(found), notes
@@ -141,6 +141,12 @@ def remove(folder: Path, job: Job | None = None) -> None:
     for path in folder.iterdir():
         if is_leftover(path) and (job is None or path.name.startswith(f".{name_of(job)}-")):
             shutil.rmtree(path, ignore_errors=True)
+
+
+def job_of(path: Path) -> tuple[Job, float]:
+    """The job that a file says it is of, and the seconds that it had taken; BadInput if it does not say it."""
+    job, about = _about(path)
+    return job, float(about["seconds"])
 
 
 def _about(path: Path) -> tuple[Job, dict[str, Any]]:
