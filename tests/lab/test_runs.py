@@ -360,7 +360,7 @@ def test_a_metric_is_a_number_or_a_text(tmp_path: Path) -> None:
     metrics = json.loads(first)["metrics"]
     text = json.dumps(json.loads(first) | {"metrics": dict.fromkeys(metrics, "many")})
     path.write_text("\n".join([text, *rest]) + "\n")
-    with pytest.raises(BadInput, match=r"results\.jsonl: .* is a text in some rows, and a number in others"):
+    with pytest.raises(BadInput, match=r"results\.jsonl:2: .* is a text in some rows, and a number in others"):
         Run.open(tmp_path / "run")
 
 
@@ -421,7 +421,7 @@ def test_a_run_may_be_a_link_itself(tmp_path: Path) -> None:
 def test_a_run_of_something_else_is_not_mended(tmp_path: Path) -> None:
     squared(tmp_path / "run", experiment(1))
     with (tmp_path / "run" / "results.jsonl").open("a") as file:
-        file.write('{"half a')
+        file.write('{"experiment": "po')
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(BadInput, match="expected one of others"):
         Run.resume(tmp_path / "run", experiment(1, name="others"))

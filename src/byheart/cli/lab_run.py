@@ -116,13 +116,8 @@ class TrainingCommand:
             print_json({**state(run), "part": None if part is None else str(part), **times, **rates})
             return
         earlier = f" ({number(reached.earlier)} of them earlier)" if reached.earlier else ""
-        none = (
-            "nothing was left to do"
-            if not reached.left
-            else "nothing was ended"
-            if reached.under_way
-            else "nothing was begun"
-        )
+        ended = "nothing came to its end" if reached.under_way else "nothing was begun"
+        none = ended if reached.left else "nothing was left to do"
         rate = f"{rates['models_per_second']:.3g} models/s" if reached.now else none
         if reached.steps:
             rate += f", {number(round(rates['steps_per_second']))} steps/s"
