@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +24,8 @@ import ray
 from ray.cluster_utils import Cluster
 
 from byheart.errors import BadInput
-from byheart.lab.jobs import Progress, execute
+from byheart.lab.checkpoints import files_in
+from byheart.lab.jobs import Local, Progress, execute
 from byheart.lab.on_ray import Ray
 from byheart.lab.runs import Run, read_rows
 from byheart.lab.sources import Source, load, source
@@ -96,6 +99,103 @@ def test_a_sweep_completes_though_a_node_is_killed_in_the_middle(cluster: Any, t
     # One job of four was in the second node's hands when it died; what it had not handed in was begun again.
     assert len(started) <= 32 + 4
     assert {(heads, seed) for heads, seed, _ in started} == ALL
+
+
+OWN = """
+    import time
+    from pathlib import Path
+
+    import torch
+
+    from byheart.lab import train
+    from byheart.lab.experiments import dana_2025 as dana
+    from byheart.lab.experiments.experiment import Experiment
+    from byheart.lab.stack import Stack
+
+    HERE = Path(__file__).parent
+    sizes = dict(vocab=6, batch=8, batches=5, epochs=20)
+    CONFIGS = tuple(
+        dana.Config("own", model_dim=d, head_dim=d, heads=1, seed=seed, **sizes) for d in (2, 3) for seed in range(2)
+    )
+
+
+    class Slow:
+        start, go_on = Stack.start, Stack.go_on
+
+        def slowly(self, steps, **how):
+            if (HERE / "slow").exists():
+                time.sleep(0.6)
+            return Slow.start(self, steps, **how)
+
+        def noted(self, step, matrices):
+            with (HERE / "went on").open("a") as file:
+                file.write(f"{step}\\n")
+            Slow.go_on(self, step, matrices)
+
+
+    Stack.start, Stack.go_on = Slow.slowly, Slow.noted
+
+
+    def work(configs, device, report):
+        outcomes = train([dana.member_of(config) for config in configs], device=device, dtype=torch.float64)
+        return [dana.metrics(*pair) for pair in zip(configs, outcomes)]
+
+
+    EXPERIMENT = Experiment("own", "smoke", CONFIGS, dana.groups, work)
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Source:
+    """An experiment that trains, slowly: two jobs."""
+    (tmp_path / "own.py").write_text(textwrap.dedent(OWN))
+    (tmp_path / "slow").touch()
+    return source(str(tmp_path / "own.py"), "smoke")
+
+
+def went_on(tmp_path: Path) -> list[int]:
+    """Steps at which stacks went on."""
+    path = tmp_path / "went on"
+    return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def check_bits(own: Source, tmp_path: Path) -> None:
+    """The run has the rows of one that nobody disturbed."""
+    (tmp_path / "slow").unlink()
+    with Local(own) as executor, Run.create(tmp_path / "whole", load(own)) as run:
+        execute(run, load(own), executor)
+    rows = [{row.key: row.metrics for row in Run.open(tmp_path / name).rows} for name in ("whole", "run")]
+    assert rows[0] == rows[1]
+
+
+def test_a_job_whose_node_is_killed_goes_on_from_its_checkpoint(cluster: Any, own: Source, tmp_path: Path) -> None:
+    (second,) = cluster.worker_nodes
+
+    def kill() -> None:
+        while len(files_in(tmp_path / "run" / "checkpoints")) < 2:
+            time.sleep(0.05)
+        cluster.remove_node(second, allow_graceful=False)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with Ray(own) as executor, Run.resume(tmp_path / "run", load(own)) as run:
+        reached = execute(run, load(own), executor, checkpoint_every=0.01)
+    killer.join()
+    assert (reached.done, reached.failed, reached.notes) == (4, 0, ())
+    assert went_on(tmp_path), "on the other node"
+    check_bits(own, tmp_path)
+
+
+def test_jobs_are_kept_when_the_time_is_over(cluster: Any, own: Source, tmp_path: Path) -> None:
+    for _ in range(20):
+        with Ray(own) as executor, Run.resume(tmp_path / "run", load(own)) as run:
+            reached = execute(run, load(own), executor, seconds=2)
+        if not reached.left:
+            break
+        assert reached.under_way <= reached.left
+    assert (reached.done, reached.failed) == (4, 0)
+    assert went_on(tmp_path)
+    check_bits(own, tmp_path)
 
 
 def test_a_config_that_fails_fails_alone_and_is_tried_again(cluster: Any, toy: Source, tmp_path: Path) -> None:

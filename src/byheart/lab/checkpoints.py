@@ -138,7 +138,7 @@ def remove(folder: Path, job: Job | None = None) -> None:
     """Remove a job's checkpoints, or all of them, with what writers who were killed have left behind."""
     for path in files_in(folder, job):
         path.unlink(missing_ok=True)
-    for path in folder.iterdir():
+    for path in folder.iterdir() if folder.is_dir() else ():
         if is_leftover(path) and (job is None or path.name.startswith(f".{name_of(job)}-")):
             shutil.rmtree(path, ignore_errors=True)
 
