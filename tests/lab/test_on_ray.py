@@ -215,6 +215,20 @@ def test_a_config_that_kills_whoever_works_on_it_is_given_up(cluster: Any, toy: 
     assert [(row.config, row.error) for row in failed] == [({"heads": 8, "seed": 3}, "lost: WorkerCrashedError")]
 
 
+def test_a_task_that_is_killed_for_memory_is_cut_and_not_tried_without_end(tmp_path: Path, short_folder: Path) -> None:
+    """Ray's own memory monitor, told that there is hardly any memory: it kills every task that it sees."""
+    shutil.copy(TOY, tmp_path)
+    (tmp_path / "seconds").write_text("60")
+    monitor = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "100"}
+    environment = {**os.environ, **monitor, "RAY_TMPDIR": str(short_folder)}
+    command = [sys.executable, "-m", "byheart", "lab", "run", "toy.py", "--out", "run", "--executor", "ray"]
+    code = subprocess.run([*command, "--part", "1/8"], cwd=tmp_path, env=environment, check=False).returncode
+    assert code == 1
+    assert rows(tmp_path) == {(1, seed, "failed"): 1 for seed in range(4)}
+    errors = {row.error for row in read_rows(tmp_path / "run" / "results.jsonl")}
+    assert errors == {"lost: OutOfMemoryError"}
+
+
 def test_a_cluster_without_gpus_is_refused_for_them(cluster: Any, toy: Source) -> None:
     with pytest.raises(BadInput, match="the Ray cluster has no GPU"):
         Ray(toy, "cuda")
