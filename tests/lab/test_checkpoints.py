@@ -49,14 +49,15 @@ def members() -> list[Member]:
         member(8, frozen=frozenset({"embedding"})),
     ]
     elsewhere = replace(member(9), measured_on=member(10, examples=6).examples)
-    return [*several, *stopping, *other, elsewhere, member(10, learning_rate=1e300)]
+    long = member(11, batch=7, steps=100, last_batches=100)
+    return [*several, *stopping, *other, elsewhere, member(10, learning_rate=1e300), long]
 
 
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few steps between looks, and few members in a stack."""
-    monkeypatch.setattr(course, "FIRST_LOOK", 11)
-    monkeypatch.setattr(course, "STEPS_A_LOOK", 11)
+    monkeypatch.setattr(course, "FIRST_LOOK", 25)
+    monkeypatch.setattr(course, "STEPS_A_LOOK", 25)
     monkeypatch.setattr(ensemble, "MEMBERS_AT_ONCE_ON_CPU", 2)
 
 
@@ -96,15 +97,29 @@ def test_stopped_at_every_look_it_comes_to_the_same_bits(
     how = {"dtype": dtype, "keep_weights": keep_weights}
     undisturbed = train(members(), **how)
     outcomes, stops = stopped_at_every_look(members, keeping, **how)
-    assert stops > 20
+    assert stops > 15
     assert bits(outcomes) == bits(undisturbed)
     assert any(math.isnan(outcome.loss) for outcome in outcomes), "one diverges, and goes on doing so"
     assert len({outcome.steps for outcome in outcomes}) > 4, "they end at different times"
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@pytest.mark.usefixtures("looks")
+@pytest.mark.parametrize("graph", [False, True])
+def test_on_a_gpu_it_comes_to_the_same_up_to_rounding(keeping: Keeping, graph: bool) -> None:
+    """Stacks run side by side, and all of them are kept at once."""
+    how = {"device": "cuda", "dtype": torch.float64, "graph": graph}
+    undisturbed = train(members()[:-2], **how)
+    outcomes, stops = stopped_at_every_look(lambda: members()[:-2], keeping, **how)
+    assert stops > 2
+    for one, other in zip(outcomes, undisturbed, strict=True):
+        assert (one.steps, one.accuracy) == (other.steps, other.accuracy)
+        assert math.isclose(one.loss, other.loss, rel_tol=1e-6)
+
+
 @pytest.mark.usefixtures("looks")
 def test_bits_do_not_depend_on_when_one_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shares of three that are right, 1/3 and 2/3, do not add up to the same in every order."""
+    """The shares of seven that are right, 1/7, 2/7, …, do not add up to the same in every order."""
     often = train(members(), dtype=torch.float64)
     monkeypatch.setattr(course, "FIRST_LOOK", 512)
     monkeypatch.setattr(course, "STEPS_A_LOOK", 512)
@@ -213,26 +228,33 @@ About = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def content(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeping]:
+    with session(tmp_path_factory.mktemp("run"), seconds=0) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def content(place: Keeping) -> bytes:
     """A checkpoint of four models in two stacks: the first is over, the second has begun."""
-    with pytest.MonkeyPatch.context() as patch, session(tmp_path_factory.mktemp("run"), seconds=0) as keeping:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(course, "FIRST_LOOK", 10)
         patch.setattr(ensemble, "MEMBERS_AT_ONCE_ON_CPU", 2)
         for _ in range(9):
-            with kept(keeping, JOB), pytest.raises(Stopped):
+            with kept(place, JOB), pytest.raises(Stopped):
                 train(hostile_members(), **HOW)
-        [path] = checkpoints.files_in(keeping.folder)
+        [path] = checkpoints.files_in(place.folder)
         [stack] = json.loads(read_metadata(path)["byheart"])["stacks"]
         assert (stack["places"], 8 < stack["step"] < 32) == ([2, 3], True)
         return path.read_bytes()
 
 
 @pytest.fixture
-def file(keeping: Keeping, content: bytes, monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(place: Keeping, content: bytes, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(ensemble, "MEMBERS_AT_ONCE_ON_CPU", 2)
-    path = keeping.folder / f"{name_of(JOB)}-1.safetensors"
+    path = place.folder / f"{name_of(JOB)}-1.safetensors"
     path.write_bytes(content)
-    return path
+    yield path
+    path.unlink()
 
 
 HOW: dict[str, Any] = {"dtype": torch.float64, "keep_weights": True}
@@ -318,14 +340,14 @@ def narrow(_: About, arrays: Arrays) -> None:
 
 @pytest.mark.parametrize(("change", "told"), [*HOSTILE, (narrow, "expected models of one kind, with ")])
 def test_a_file_that_does_not_fit_is_refused_and_the_job_begins_anew(
-    file: Path, keeping: Keeping, change: Callable[[About, Arrays], object], told: str
+    file: Path, place: Keeping, change: Callable[[About, Arrays], object], told: str
 ) -> None:
     rewritten(file, change)
-    check_refused(file, keeping, told)
+    check_refused(file, place, told)
 
 
-def check_refused(file: Path, keeping: Keeping, told: str) -> None:
-    with kept(replace(keeping, until=None), JOB) as keeper:
+def check_refused(file: Path, place: Keeping, told: str) -> None:
+    with kept(replace(place, until=None), JOB) as keeper:
         own = hostile_members()
         ledger, planned = _begin(own, torch.device("cpu"), torch.float64, opened(own, torch.float64), keep_weights=True)
     assert keeper is not None
@@ -337,16 +359,16 @@ def check_refused(file: Path, keeping: Keeping, told: str) -> None:
     assert [(each.places, each.begun) for each in planned] == [([0, 1], None), ([2, 3], None)]
 
 
-def test_the_same_file_untouched_is_used(file: Path, keeping: Keeping) -> None:
+def test_the_same_file_untouched_is_used(file: Path, place: Keeping) -> None:
     """The control: rewritten as it is it is good, and a number of its weights that is changed is seen in the end."""
     rewritten(file, lambda about, arrays: None)
-    with kept(replace(keeping, until=None), JOB) as keeper:
+    with kept(replace(place, until=None), JOB) as keeper:
         outcomes = train(hostile_members(), **HOW)
     assert keeper is not None
     assert keeper.notes == []
     assert bits(outcomes) == bits(train(hostile_members(), **HOW))
     rewritten(file, changed("stack.0.0", lambda array: array + 1))
-    with kept(replace(keeping, until=None), JOB):
+    with kept(replace(place, until=None), JOB):
         assert bits(train(hostile_members(), **HOW)) != bits(outcomes)
 
 
@@ -358,22 +380,22 @@ def test_the_same_file_untouched_is_used(file: Path, keeping: Keeping) -> None:
         (b"\x02" + bytes(7) + b"{}", "it is no checkpoint"),
     ],
 )
-def test_garbage_is_refused(file: Path, keeping: Keeping, content: bytes, told: str) -> None:
+def test_garbage_is_refused(file: Path, place: Keeping, content: bytes, told: str) -> None:
     file.write_bytes(content)
-    check_refused(file, keeping, told)
+    check_refused(file, place, told)
 
 
-def test_half_a_file_is_refused(file: Path, keeping: Keeping) -> None:
+def test_half_a_file_is_refused(file: Path, place: Keeping) -> None:
     file.write_bytes(file.read_bytes()[:-8])
-    check_refused(file, keeping, "its tensors do not fill its ")
+    check_refused(file, place, "its tensors do not fill its ")
 
 
-def test_a_link_is_neither_read_nor_written_through(file: Path, keeping: Keeping, tmp_path: Path) -> None:
+def test_a_link_is_neither_read_nor_written_through(file: Path, place: Keeping, tmp_path: Path) -> None:
     file.rename(tmp_path / "elsewhere")
     file.symlink_to(tmp_path / "elsewhere")
     before = (tmp_path / "elsewhere").read_bytes()
-    check_refused(file, keeping, "is a link")
-    with kept(keeping, JOB) as keeper:
+    check_refused(file, place, "is a link")
+    with kept(place, JOB) as keeper:
         train(hostile_members(), **HOW)
     assert keeper is not None
     assert "not kept" in keeper.notes[-1]
