@@ -135,7 +135,7 @@ def went_on(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return steps
 
 
-@pytest.mark.parametrize(("after", "steps"), [(1, [16]), (3, []), (7, [48])])
+@pytest.mark.parametrize(("after", "steps"), [(3, []), (7, [48])])
 def test_it_goes_on_where_it_was(
     killed: Kill, undisturbed: dict[str, Any], went_on: list[int], after: int, steps: list[int], tmp_path: Path
 ) -> None:
