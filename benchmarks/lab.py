@@ -67,7 +67,7 @@ def plain_losses(member: Member, steps: int, dtype: torch.dtype) -> list[float]:
     for step in range(steps):
         epoch, inside = divmod(step * training.batch, N)
         if inside == 0:
-            order = shuffles([member.seed], epoch, N, CPU)[0]
+            order = shuffles([member.seed], [epoch], N, CPU)[0]
         rows = order[inside : inside + training.batch]
         optimizer.param_groups[0]["lr"] = rates[step]
         optimizer.zero_grad()

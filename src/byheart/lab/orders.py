@@ -5,6 +5,8 @@ kept between epochs, and a run that goes on after a stop draws the same. The low
 number, so that sorting the keys is enough, and no two are equal.
 """
 
+from collections.abc import Sequence
+
 import torch
 
 _WORD = (1 << 64) - 1
@@ -12,24 +14,26 @@ _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
-def shuffles(seeds: list[int], epoch: int, examples: int, device: torch.device) -> torch.Tensor:
-    """A permutation of 0 … N − 1 for every seed, int64 [M, N].
+def shuffles(seeds: list[int], epochs: Sequence[int], examples: int, device: torch.device) -> torch.Tensor:
+    """A permutation of 0 … N − 1 for every seed and epoch, the epochs one behind the other: int64 [M, E · N].
 
-    >>> shuffles([0, 1], epoch=0, examples=6, device=torch.device("cpu"))
+    >>> shuffles([0, 1], epochs=[0], examples=6, device=torch.device("cpu"))
     tensor([[1, 4, 2, 5, 0, 3],
             [0, 2, 5, 1, 3, 4]])
     """
     low = (1 << max(1, (examples - 1).bit_length())) - 1
-    starts = [_signed(_mixed(_mixed(seed & _WORD) + (epoch + 1) * _GOLDEN)) for seed in seeds]
+    starts = [[_signed(_mixed(_mixed(seed & _WORD) + (epoch + 1) * _GOLDEN)) for epoch in epochs] for seed in seeds]
     numbers = torch.arange(examples, device=device)
-    keys = torch.tensor(starts, device=device)[:, None] + numbers * _signed(_GOLDEN)
+    begun = torch.tensor(starts)
+    begun = begun.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else begun  # no waiting
+    keys = begun[:, :, None] + numbers * _signed(_GOLDEN)
     for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
         keys.bitwise_xor_((keys >> shift).bitwise_and_((1 << 64 - shift) - 1)).mul_(_signed(factor))
     keys.bitwise_and_(~low).bitwise_or_(numbers)
     if device.type == "cpu":
-        keys.numpy().sort(axis=1)  # several times as fast as torch's, which sorts indices too
-        return keys.bitwise_and_(low)
-    return keys.sort(dim=1).values.bitwise_and_(low)
+        keys.numpy().sort(axis=2)  # several times as fast as torch's, which sorts indices too
+        return keys.bitwise_and_(low).flatten(1)
+    return keys.sort(dim=2).values.bitwise_and_(low).flatten(1)
 
 
 def _mixed(value: int) -> int:

@@ -18,10 +18,12 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from byheart.errors import BadInput
 from byheart.lab.adam import adam_
+from byheart.lab.fused import step_for
 from byheart.lab.losses import losses, rights
 from byheart.lab.member import ANSWERS, Architecture, Member, Tensors
 from byheart.lab.orders import shuffles
@@ -29,7 +31,7 @@ from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
 
 PLACES_IN_A_BLOCK = 1 << 24  # rows of examples whose order is drawn ahead of the steps
 STEPS_IN_A_BLOCK = 512
-ROWS_MEASURED_AT_ONCE = 1 << 10  # of each member
+ROWS_MEASURED_AT_ONCE = 1 << 10  # of each member; a fused step takes four times as many
 WARM_UP_STEPS = 3  # before a graph is recorded: lazy initialization must not be in it
 
 
@@ -113,14 +115,19 @@ class Stack:
         self.weights = {name: view.requires_grad_() for name, view in self._views(self.flat).items()}
         self.gradients = torch.empty_like(self.flat)
         self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * B)))
-        self.places = torch.zeros(self.block, M, B, dtype=torch.int64, device=self.device)
-        self.sizes = torch.zeros(self.block, M, 1, dtype=self.dtype, device=self.device)
-        self.roots = torch.ones(self.block, 1, 1, dtype=self.dtype, device=self.device)
-        self.losses = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
-        self.rights = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
+        self.blocks = 2 if self.device.type == "cuda" else 1  # while one is done, the next is written
+        steps = self.blocks * self.block
+        self.places = torch.zeros(steps, M, B, dtype=torch.int64, device=self.device)
+        self.sizes = torch.zeros(steps, M, 1, dtype=self.dtype, device=self.device)
+        self.roots = torch.ones(steps, 1, 1, dtype=self.dtype, device=self.device)
+        self.losses = torch.zeros(steps, M, dtype=self.dtype, device=self.device)
+        self.rights = torch.zeros(steps, M, dtype=self.dtype, device=self.device)
+        self.current, self.written = 0, range(0)
         self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
+        data = self.rows.tensors | self.constants
+        self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments))
         self.works: dict[bool, Callable[[], object]] = {}
-        self.orders: dict[int, tuple[int, torch.Tensor]] = {}
+        self.orders: dict[int, tuple[range, torch.Tensor]] = {}
 
     def keep(self, which: Sequence[int]) -> None:
         """Go on with these members only."""
@@ -167,19 +174,26 @@ class Stack:
     def start(self, steps: int, *, measure: bool = False) -> int:
         """Begin so many steps, or as many as a block holds; how many. On CUDA they go on by themselves."""
         self.begun = min(steps, self.block)
+        wanted = range(self.step, self.step + self.begun)
         with self._on_stream():
-            self._prepare(self.begun)
+            if self.written[: self.begun] != wanted:
+                self._prepare(wanted, self.current)
             work = self._work(measure)
+            self.at.fill_(self.current * self.block)
             for _ in range(self.begun):
                 work()
+            if self.blocks == 2:  # noqa: PLR2004
+                self.written = range(wanted.stop, wanted.stop + self.begun)
+                self._prepare(self.written, 1 - self.current)
         return self.begun
 
     def finish(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Wait for what was started; losses and accuracies (if they were to be measured), [steps, M] on the CPU."""
-        done, self.begun = self.begun, 0
-        self.step += done
+        done, self.begun = slice(self.current * self.block, self.current * self.block + self.begun), 0
+        self.step += done.stop - done.start
+        self.current = (self.current + 1) % self.blocks
         with self._on_stream():
-            return self.losses[:done].cpu(), self.rights[:done].cpu()
+            return self.losses[done].cpu(), self.rights[done].cpu()
 
     @torch.no_grad()
     def measure(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -187,26 +201,31 @@ class Stack:
         with self._on_stream():
             sums = torch.zeros(2, len(self.members), dtype=torch.float64, device=self.device)
             counts = self.measured.counts.tolist()
-            for start in range(0, max(counts), ROWS_MEASURED_AT_ONCE):
+            at_once = ROWS_MEASURED_AT_ONCE * (1 if self.fused is None else 4)
+            for start in range(0, max(counts), at_once):
                 some = [i for i, count in enumerate(counts) if count > start]
-                sums[:, some] += self._measured(some, start)
+                sums[:, some] += self._measured(some, start, at_once)
             loss, right = (sums / self.measured.counts).cpu()
         return loss, right
 
-    def _measured(self, some: list[int], start: int) -> torch.Tensor:
+    def _measured(self, some: list[int], start: int, at_once: int) -> torch.Tensor:
         """Sums of losses and of right answers over the next rows of members that have so many, float64 [2, m]."""
         counts, starts = self.measured.counts[some, None], self.measured.starts[some, None]
-        stop = min(start + ROWS_MEASURED_AT_ONCE, int(counts.max()))
+        stop = min(start + at_once, int(counts.max()))
         rows = torch.arange(start, stop, device=self.device)
-        batch = self.measured.cut(starts + torch.minimum(rows, counts - 1))
+        places = starts + torch.minimum(rows, counts - 1)
+        if self.fused is not None and self.measured is self.rows:
+            each = self.fused.measure(places, some)
+            return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
+        batch = self.measured.cut(places)
         tensors = self._all_weights() | self.constants
         if len(some) < len(self.members):
             tensors = {name: tensor[some] if len(tensor) > 1 else tensor for name, tensor in tensors.items()}
         weights = {name: tensor for name, tensor in tensors.items() if name not in self.constants}
         constants = {name: tensors[name] for name in self.constants}
         outputs = self.architecture.outputs(weights, batch | constants)
-        each = (function(outputs, batch[ANSWERS], self.training.loss).double() for function in (losses, rights))
-        return torch.stack([torch.where(rows < counts, values, 0).sum(dim=1) for values in each])
+        each = tuple(function(outputs, batch[ANSWERS], self.training.loss) for function in (losses, rights))
+        return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
 
     def weights_of(self, index: int) -> Tensors:
         """The weights of one member as its own architecture has them, on the CPU."""
@@ -234,35 +253,32 @@ class Stack:
             values = values[:1]
         return torch.stack([_placed(value, self.device, self.dtype) for value in values])
 
-    def _prepare(self, block: int) -> None:
-        """Write down which rows and which rates the next steps take."""
-        steps = np.arange(self.step, self.step + block, dtype=np.float64)
+    def _prepare(self, which: range, place: int) -> None:
+        """Write down, in one of the blocks, which rows and which rates these steps take."""
+        steps = np.arange(which.start, which.stop, dtype=np.float64)
+        here = slice(place * self.block, place * self.block + len(steps))
         rates = np.stack([learning_rates(m.training, m.count, steps) for m in self.members], axis=1)
         sizes = step_sizes(rates, steps[:, None], self.training.betas[0])
-        self.sizes[:block, :, 0] = torch.from_numpy(sizes).to(self.device, self.dtype)
+        self.sizes[here, :, 0] = _sent(sizes, self.device, self.dtype)
         roots = root_corrections(steps, self.training.betas[1])
-        self.roots[:block, 0, 0] = torch.from_numpy(roots).to(self.device, self.dtype)
+        self.roots[here, 0, 0] = _sent(roots, self.device, self.dtype)
         for count in {member.count for member in self.members}:
-            which = [i for i, member in enumerate(self.members) if member.count == count]
-            places = self._stream(count, which, block) + self.rows.starts[which, None]
-            self.places[:block, which] = places.view(len(which), block, -1).transpose(0, 1)
-        self.at.zero_()
+            members = [i for i, member in enumerate(self.members) if member.count == count]
+            places = self._stream(count, members, which) + self.rows.starts[members, None]
+            self.places[here, members] = places.view(len(members), len(steps), -1).transpose(0, 1)
 
-    def _stream(self, count: int, which: list[int], block: int) -> torch.Tensor:
-        """The next examples of members that have N of them, int64 [m, block · B]: epoch after epoch, without a gap."""
+    def _stream(self, count: int, members: list[int], steps: range) -> torch.Tensor:
+        """The examples that these steps take of members that have N of them, int64 [m, steps · B]: epoch after epoch."""
         if count == self.training.batch:  # a batch is all of them, and in a sum the order does not matter
-            return torch.arange(count, device=self.device).repeat(len(which), block)
-        start, stop = (step * self.training.batch for step in (self.step, self.step + block))
-        parts = []
-        while start < stop:
-            epoch, inside = divmod(start, count)
-            if self.orders.get(count, (-1,))[0] != epoch:
-                seeds = [self.members[i].seed for i in which]
-                self.orders[count] = epoch, shuffles(seeds, epoch, count, self.device)
-            part = self.orders[count][1][:, inside : inside + stop - start]
-            parts.append(part)
-            start += part.shape[1]
-        return torch.cat(parts, dim=1)
+            return torch.arange(count, device=self.device).repeat(len(members), len(steps))
+        start, stop = (step * self.training.batch for step in (steps.start, steps.stop))
+        first, last = start // count, (stop - 1) // count
+        epochs, order = self.orders.get(count, (range(0), None))
+        if order is None or first not in epochs or last not in epochs:
+            epochs = range(first, last + 1)
+            order = shuffles([self.members[i].seed for i in members], epochs, count, self.device)
+            self.orders[count] = epochs, order
+        return order[:, start - epochs.start * count : stop - epochs.start * count]
 
     def _work(self, measure: bool) -> Callable[[], object]:
         """One step, as a graph where there are graphs."""
@@ -287,6 +303,11 @@ class Stack:
 
     def _do(self, measure: bool) -> None:
         """One step of all members."""
+        if self.fused is not None:
+            plan = {"places": self.places, "sizes": self.sizes, "roots": self.roots, "at": self.at}
+            self.fused.train(plan, (self.losses, self.rights))
+            self.at += 1
+            return
         batch = self.rows.cut(self.places.index_select(0, self.at)[0])
         outputs = self.architecture.outputs(self._all_weights(), batch | self.constants)
         each = losses(outputs, batch[ANSWERS], self.training.loss)
@@ -336,6 +357,12 @@ def _padded(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     padded = tensor.new_zeros(shape)
     padded[tuple(slice(size) for size in tensor.shape)] = tensor
     return padded
+
+
+def _sent(array: npt.NDArray[np.float64], device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """To the device, without waiting for what that is doing."""
+    tensor = torch.from_numpy(array).to(dtype)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def _placed(tensor: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:

@@ -80,7 +80,7 @@ def plain_losses(member, steps):
     for step, rate in enumerate(rates):
         epoch, inside = divmod(step * training.batch, member.count)
         if inside == 0:
-            order = shuffles([member.seed], epoch, member.count, torch.device("cpu"))[0]
+            order = shuffles([member.seed], [epoch], member.count, torch.device("cpu"))[0]
         rows = order[inside : inside + training.batch]
         stream = weights["embedding"][member.examples["tokens"][rows]]
         seen = stream + weights["positions"]

@@ -1,0 +1,201 @@
+"""A training step of models whose examples have contexts of their own; letters as in ``lab/models/mahdavi.py``.
+
+Behind one another: :func:`heads` multiplies each head's weights out (T = G W_Eᵀ, R = G pᵀ for G = W_Q W_Kᵀ, and the
+values' direction and shift); :func:`directions` takes the queries through them; :func:`examples` reads each context
+once, where it lies, and goes from scores to the loss and back to the directions, which it writes over;
+:func:`directions_back` and :func:`heads_back` go on to the queries and to the heads' weights, and the latter changes
+them. :mod:`~byheart.lab.fused.ends` does the rest.
+"""
+
+import triton
+import triton.language as tl
+
+from byheart.lab.fused.parts import adam, judged, product, softmax, write_output
+
+
+@triton.jit(do_not_specialize=["P", "H", "n", "C"])
+def heads(
+    W, positions, T, R, VD, VS, U, P, H, n, C,
+    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, UNIT: tl.constexpr,
+    HEADS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """A program has one head of one model: T [DIM, DIM], R [DIM, N], values' direction and shift; the first also U."""
+    which = tl.program_id(0).to(tl.int64)
+    m, h = which // H, which % H
+    s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)
+    own = W + m * P * UNIT
+    square = i[:, None] * DIM + i[None, :]
+    W_E = tl.load(own + square)
+    b_E = tl.load(own + DIM * DIM + i)
+    head = own + DIM * DIM + DIM + h * DIM * HEAD + i[:, None] * HEAD + k[None, :]
+    W_Q = tl.load(head, mask=(k < HEAD)[None, :], other=0.0)
+    W_K = tl.load(head + H * DIM * HEAD, mask=(k < HEAD)[None, :], other=0.0)
+    G = product(W_Q, tl.trans(W_K))
+    p = tl.load(positions + DIM + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
+    tl.store(T + which * DIM * DIM + square, product(G, tl.trans(W_E)))
+    tl.store(R + which * DIM * N + i[:, None] * N + s[None, :], product(G, tl.trans(p)))
+    W_V = tl.load(own + DIM * DIM + DIM + 2 * H * DIM * HEAD + h * DIM + i)
+    tl.store(VD + which * DIM + i, tl.sum(W_E * W_V[None, :], 1))
+    tl.store(VS + which * N + s, tl.sum((p + b_E[None, :]) * W_V[None, :], 1))
+    if h == 0:
+        write_output(own, U, m, H, C, DIM, HEAD, HEADS, COLUMNS)
+
+
+@triton.jit(do_not_specialize=["P", "M", "B", "H"])
+def directions(
+    W, queries, places, at, positions, T, R, asked, S, O, P, M, B, H,
+    N: tl.constexpr, DIM: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """A program has ROWS examples of one model: directions S [H, DIM] and offsets O [H, N] of each."""
+    m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    r, s, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, N), tl.arange(0, DIM)
+    step = tl.load(at)
+    place = tl.load(places + (step * M + m) * B + r, mask=r < B, other=0)
+    own = W + m * P * UNIT
+    square = i[:, None] * DIM + i[None, :]
+    W_E = tl.load(own + square)
+    shift = tl.load(own + DIM * DIM + i) + tl.load(positions + i)
+    q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
+    a = (product(q, W_E) + shift[None, :]) * (DIM**-0.5)
+    tl.store(asked + (m * B + r)[:, None] * DIM + i[None, :], a, mask=(r < B)[:, None])
+    for h in range(H):
+        of_head = m * H + h
+        row = (m * B + r) * H + h
+        towards = tl.load(T + of_head * DIM * DIM + square)
+        tl.store(S + row[:, None] * DIM + i[None, :], product(a, towards), mask=(r < B)[:, None])
+        places_of = tl.load(R + of_head * DIM * N + i[:, None] * N + s[None, :])
+        tl.store(O + row[:, None] * N + s[None, :], product(a, places_of), mask=(r < B)[:, None])
+
+
+@triton.jit
+def _attended(contexts, S, O, VD, VS, place, which, b, B, H, n, N: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr):
+    """Of one example: its context [N, DIM], and for all heads shares and values [HEADS, N]."""
+    s, i, hs = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, HEADS)
+    of_h = (hs < H)[:, None]
+    e = tl.load(contexts + place * n * DIM + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
+    row = (which * B + b) * H + hs
+    direction = tl.load(S + row[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
+    offset = tl.load(O + row[:, None] * N + s[None, :], mask=of_h, other=0.0)
+    shares = softmax(product(direction, tl.trans(e)) + offset, (s < n)[None, :])
+    value = tl.load(VD + (which * H + hs)[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
+    shift = tl.load(VS + (which * H + hs)[:, None] * N + s[None, :], mask=of_h, other=0.0)
+    return e, shares, product(value, tl.trans(e)) + shift
+
+
+@triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "C"])
+def examples(
+    W, contexts, answers, places, at, S, O, U, VD, VS, A, losses, rights, DA, DL, DVD, DVS, P, M, B, H, n, C,
+    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
+    UNIT: tl.constexpr, GROUP: tl.constexpr, LABELS: tl.constexpr, TRAIN: tl.constexpr,
+):  # fmt: skip
+    """A program has GROUP examples of one model: one after the other to their averages, all at once to the loss, and
+    with TRAIN one after the other back, for which shares and values are computed again.
+    """
+    m, group = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    s, i, hs, c = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
+    r, own_places = group * GROUP + tl.arange(0, GROUP), places + (tl.load(at) * M + m) * B
+    for b in range(group * GROUP, tl.minimum(group * GROUP + GROUP, B)):
+        _, shares, values = _attended(contexts, S, O, VD, VS, tl.load(own_places + b), m, b, B, H, n, N, DIM, HEADS)
+        tl.store(A + (m * B + b) * HEADS + hs, tl.sum(shares * values, 1))
+    tl.debug_barrier()  # all of A is written before it is read as a whole
+    rows, inside = (m * B + r)[:, None], (r < B)[:, None]
+    averages = tl.load(A + rows * HEADS + hs[None, :], mask=inside, other=0.0)
+    out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
+    b_at = DIM * DIM + DIM + 2 * H * DIM * HEAD + 2 * H * DIM + DIM * C
+    b_U = tl.load(W + m * P * UNIT + b_at + c, mask=c < C, other=0.0)
+    logits = product(averages, out) + b_U[None, :]
+    wanted = tl.load(answers + tl.load(own_places + r, mask=r < B, other=0), mask=r < B, other=0)
+    loss, right, gradient = judged(logits, wanted, c[None, :], C, B, LABELS)
+    tl.store(losses + m * B + r, loss, mask=r < B)
+    tl.store(rights + m * B + r, right, mask=r < B)
+    if TRAIN:
+        tl.store(DL + rows * COLUMNS + c[None, :], gradient, mask=inside)
+        tl.store(DA + rows * HEADS + hs[None, :], product(gradient, tl.trans(out)), mask=inside)
+        tl.debug_barrier()
+        of_value = tl.zeros((HEADS, DIM), tl.float32)
+        of_shift = tl.zeros((HEADS, N), tl.float32)
+        for b in range(group * GROUP, tl.minimum(group * GROUP + GROUP, B)):
+            e, shares, values = _attended(contexts, S, O, VD, VS, tl.load(own_places + b), m, b, B, H, n, N, DIM, HEADS)
+            passed = tl.load(DA + (m * B + b) * HEADS + hs)[:, None] * shares
+            of_scores = passed * (values - tl.load(A + (m * B + b) * HEADS + hs)[:, None])
+            row = (m * B + b) * H + hs
+            tl.store(S + row[:, None] * DIM + i[None, :], product(of_scores, e), mask=(hs < H)[:, None])
+            tl.store(O + row[:, None] * N + s[None, :], of_scores, mask=(hs < H)[:, None])
+            of_value += product(passed, e)
+            of_shift += passed
+        part = (m * tl.num_programs(1) + group) * H + hs
+        tl.store(DVD + part[:, None] * DIM + i[None, :], of_value, mask=(hs < H)[:, None])
+        tl.store(DVS + part[:, None] * N + s[None, :], of_shift, mask=(hs < H)[:, None])
+
+
+@triton.jit(do_not_specialize=["M", "B", "H", "tiles"])
+def directions_back(
+    queries, places, at, T, R, S, O, DE, DB, M, B, H, tiles,
+    N: tl.constexpr, DIM: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """A program has ROWS examples of one model, and passes from their directions to W_E and b_E, as a part."""
+    m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    r, s, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, N), tl.arange(0, DIM)
+    square = i[:, None] * DIM + i[None, :]
+    of_asked = tl.zeros((ROWS, DIM), tl.float32)
+    for h in range(H):
+        of_head = m * H + h
+        row = (m * B + r) * H + h
+        of_direction = tl.load(S + row[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
+        of_asked += product(of_direction, tl.trans(tl.load(T + of_head * DIM * DIM + square)))
+        of_offset = tl.load(O + row[:, None] * N + s[None, :], mask=(r < B)[:, None], other=0.0)
+        of_asked += product(of_offset, tl.trans(tl.load(R + of_head * DIM * N + i[:, None] * N + s[None, :])))
+    of_asked = of_asked * (DIM**-0.5)
+    place = tl.load(places + (tl.load(at) * M + m) * B + r, mask=r < B, other=0)
+    q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
+    part = m * tiles + tile
+    tl.store(DE + part * DIM * DIM + square, product(tl.trans(q), of_asked))
+    tl.store(DB + part * DIM + i, tl.sum(of_asked, 0))
+
+
+@triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "groups", "tiles"])
+def heads_back(
+    W, first, second, sizes, roots, at, positions, asked, S, O, DVD, DVS, DE, DB, P, M, B, H, n, groups, tiles,
+    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr,
+    beta1: tl.constexpr, beta2: tl.constexpr,
+):  # fmt: skip
+    """A program has all examples of one head of one model; Adam for W_Q, W_K, W_V; its part of W_E and b_E."""
+    which = tl.program_id(0).to(tl.int64)
+    m, h = which // H, which % H
+    s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)
+    square = i[:, None] * DIM + i[None, :]
+    of_T, of_R = tl.zeros((DIM, DIM), tl.float32), tl.zeros((DIM, N), tl.float32)
+    for start in range(0, B, ROWS):
+        r = start + tl.arange(0, ROWS)
+        row = (m * B + r) * H + h
+        a = tl.trans(tl.load(asked + (m * B + r)[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0))
+        of_T += product(a, tl.load(S + row[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0))
+        of_R += product(a, tl.load(O + row[:, None] * N + s[None, :], mask=(r < B)[:, None], other=0.0))
+    of_value, of_shift = tl.zeros((DIM,), tl.float32), tl.zeros((N,), tl.float32)
+    for group in range(groups):
+        part = (m * groups + group) * H + h
+        of_value += tl.load(DVD + part * DIM + i)
+        of_shift += tl.load(DVS + part * N + s)
+    step = tl.load(at)
+    size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
+    base = m * P * UNIT
+    v_at = base + DIM * DIM + DIM + 2 * H * DIM * HEAD + h * DIM + i
+    q_at = base + DIM * DIM + DIM + h * DIM * HEAD + i[:, None] * HEAD + k[None, :]
+    k_at = q_at + H * DIM * HEAD
+    inside = (k < HEAD)[None, :] & (i < DIM)[:, None]
+    part = m * tiles + tiles - H + h
+    W_V = tl.load(W + v_at)
+    G = product(tl.load(W + q_at, mask=inside, other=0.0), tl.trans(tl.load(W + k_at, mask=inside, other=0.0)))
+    tl.store(DE + part * DIM * DIM + square, product(tl.trans(of_T), G) + of_value[:, None] * W_V[None, :])
+    tl.store(DB + part * DIM + i, tl.sum(of_shift, 0) * W_V)
+    W_E = tl.load(W + base + square)
+    p = tl.load(positions + DIM + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
+    of_W_V = tl.sum(of_value[:, None] * W_E, 0)
+    of_W_V += tl.sum(of_shift[:, None] * (p + tl.load(W + base + DIM * DIM + i)[None, :]), 0)
+    of_G = product(of_T, W_E) + product(of_R, p)
+    W_Q = tl.load(W + q_at, mask=inside, other=0.0)
+    of_W_K = product(tl.trans(of_G), W_Q)
+    of_W_Q = product(of_G, tl.load(W + k_at, mask=inside, other=0.0))
+    adam(W, first, second, q_at, inside, of_W_Q, size, root, beta1, beta2)
+    adam(W, first, second, k_at, inside, of_W_K, size, root, beta1, beta2)
+    adam(W, first, second, v_at, i < DIM, of_W_V, size, root, beta1, beta2)

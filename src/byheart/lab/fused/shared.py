@@ -1,0 +1,144 @@
+"""A training step of models with one context for all examples, in kernels; letters as in ``lab/models/mahdavi.py``.
+
+Behind one another: :func:`heads` makes of each head the matrix F = W_Q (x W_K)ᵀ that scores are products with, and its
+values; :func:`examples` takes a tile of examples through all heads to the loss and back to the queries in the stream;
+:func:`heads_back` takes all examples of a head back to its weights, and changes them. Scores are never written: they
+are computed anew where they are read. :mod:`~byheart.lab.fused.ends` does the rest.
+"""
+
+import triton
+import triton.language as tl
+
+from byheart.lab.fused.parts import adam, judged, product, softmax, write_output
+
+
+@triton.jit(do_not_specialize=["P", "H", "n", "C"])
+def heads(
+    W, contexts, positions, F, V, X, U, P, H, n, C, context,
+    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, UNIT: tl.constexpr,
+    HEADS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """A program has one head of one model: F [DIM, N], values [N]; the first also writes the tokens x [N, DIM], and U."""
+    which = tl.program_id(0).to(tl.int64)
+    m, h = which // H, which % H
+    s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)
+    own = W + m * P * UNIT
+    square = i[:, None] * DIM + i[None, :]
+    cells = s[:, None] * DIM + i[None, :]
+    W_E = tl.load(own + square)
+    b_E = tl.load(own + DIM * DIM + i)
+    e = tl.load(contexts + m * context + cells, mask=(s < n)[:, None], other=0.0)
+    p = tl.load(positions + DIM + cells, mask=(s < n)[:, None], other=0.0)
+    x = tl.where((s < n)[:, None], product(e, W_E) + b_E[None, :] + p, 0.0)
+    head = own + DIM * DIM + DIM + h * DIM * HEAD + i[:, None] * HEAD + k[None, :]
+    W_Q = tl.load(head, mask=(k < HEAD)[None, :], other=0.0)
+    W_K = tl.load(head + H * DIM * HEAD, mask=(k < HEAD)[None, :], other=0.0)
+    keys = product(x, W_K)
+    folded = product(W_Q, tl.trans(keys))
+    tl.store(F + which * DIM * N + i[:, None] * N + s[None, :], folded)
+    W_V = tl.load(own + DIM * DIM + DIM + 2 * H * DIM * HEAD + h * DIM + i)
+    tl.store(V + which * N + s, tl.sum(x * W_V[None, :], 1))
+    if h == 0:
+        tl.store(X + m * N * DIM + cells, x)
+        write_output(own, U, m, H, C, DIM, HEAD, HEADS, COLUMNS)
+
+
+@triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "C"])
+def examples(
+    W, queries, answers, places, at, positions, F, V, U, A, losses, rights, DA, DL, DE, DB, asked, P, M, B, H, n, C,
+    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
+    UNIT: tl.constexpr, ROWS: tl.constexpr, LABELS: tl.constexpr, TRAIN: tl.constexpr,
+):  # fmt: skip
+    """A program has ROWS examples of one model, and goes through its heads forward, and with TRAIN back."""
+    m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    r, s, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, N), tl.arange(0, DIM)
+    hs, c = tl.arange(0, HEADS), tl.arange(0, COLUMNS)
+    step = tl.load(at)
+    place = tl.load(places + (step * M + m) * B + r, mask=r < B, other=0)
+    own = W + m * P * UNIT
+    W_E = tl.load(own + i[:, None] * DIM + i[None, :])
+    shift = tl.load(own + DIM * DIM + i) + tl.load(positions + i)
+    q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
+    a = (product(q, W_E) + shift[None, :]) * (DIM**-0.5)
+    cells = i[:, None] * N + s[None, :]
+    column = m * HEADS * B + r
+    for h in range(H):
+        of_head = m * H + h
+        folded = tl.load(F + of_head * DIM * N + cells)
+        values = tl.load(V + of_head * N + s)
+        shares = softmax(product(a, folded), (s < n)[None, :])
+        tl.store(A + column + h * B, tl.sum(shares * values[None, :], 1), mask=r < B)
+    tl.debug_barrier()  # all of A is written before it is read as a whole
+    turned, inside = column[:, None] + hs[None, :] * B, (r < B)[:, None]
+    averages = tl.load(A + turned, mask=inside & (hs < H)[None, :], other=0.0)
+    out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
+    b_U = tl.load(own + DIM * DIM + DIM + 2 * H * DIM * HEAD + 2 * H * DIM + DIM * C + c, mask=c < C, other=0.0)
+    logits = product(averages, out) + b_U[None, :]
+    wanted = tl.load(answers + place, mask=r < B, other=0)
+    loss, right, gradient = judged(logits, wanted, c[None, :], C, B, LABELS)
+    tl.store(losses + m * B + r, loss, mask=r < B)
+    tl.store(rights + m * B + r, right, mask=r < B)
+    if TRAIN:
+        gradient = tl.where(inside, gradient, 0.0)
+        tl.store(DL + (m * B + r)[:, None] * COLUMNS + c[None, :], gradient, mask=inside)
+        tl.store(DA + turned, product(gradient, tl.trans(out)), mask=inside)
+        tl.store(asked + (m * B + r)[:, None] * DIM + i[None, :], a, mask=inside)
+        tl.debug_barrier()
+        of_asked = tl.zeros((ROWS, DIM), tl.float32)
+        for h in range(H):
+            of_head = m * H + h
+            folded = tl.load(F + of_head * DIM * N + cells)
+            values = tl.load(V + of_head * N + s)
+            average = tl.load(A + column + h * B, mask=r < B, other=0.0)
+            passed = tl.load(DA + column + h * B, mask=r < B, other=0.0)
+            shares = softmax(product(a, folded), (s < n)[None, :])
+            of_scores = shares * passed[:, None] * (values[None, :] - average[:, None])
+            of_asked += product(of_scores, tl.trans(folded))
+        of_asked = of_asked * (DIM**-0.5)
+        part = m * tl.num_programs(1) + tile
+        q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=inside, other=0.0)
+        tl.store(DE + part * DIM * DIM + i[:, None] * DIM + i[None, :], product(tl.trans(q), of_asked))
+        tl.store(DB + part * DIM + i, tl.sum(of_asked, 0))
+
+
+@triton.jit(do_not_specialize=["P", "M", "B", "H", "n"])
+def heads_back(
+    W, first, second, sizes, roots, at, X, F, V, asked, A, DA, DX, P, M, B, H, n,
+    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, HEADS: tl.constexpr, UNIT: tl.constexpr,
+    ROWS: tl.constexpr, beta1: tl.constexpr, beta2: tl.constexpr,
+):  # fmt: skip
+    """A program has all examples of one head of one model; Adam for its W_Q, W_K, W_V; what it passes to the tokens."""
+    which = tl.program_id(0).to(tl.int64)
+    m, h = which // H, which % H
+    s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)
+    folded = tl.load(F + which * DIM * N + i[:, None] * N + s[None, :])
+    values = tl.load(V + which * N + s)
+    of_folded = tl.zeros((DIM, N), tl.float32)
+    of_values = tl.zeros((ROWS, N), tl.float32)
+    for start in range(0, B, ROWS):
+        r = start + tl.arange(0, ROWS)
+        a = tl.load(asked + (m * B + r)[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
+        average = tl.load(A + (m * HEADS + h) * B + r, mask=r < B, other=0.0)
+        passed = tl.load(DA + (m * HEADS + h) * B + r, mask=r < B, other=0.0)
+        shares = softmax(product(a, folded), (s < n)[None, :]) * passed[:, None]
+        of_values += shares
+        of_folded += product(tl.trans(a), shares * (values[None, :] - average[:, None]))
+    of_values = tl.sum(of_values, 0)
+    step = tl.load(at)
+    size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
+    base = m * P * UNIT
+    q_at = base + DIM * DIM + DIM + h * DIM * HEAD + i[:, None] * HEAD + k[None, :]
+    k_at = q_at + H * DIM * HEAD
+    inside = (k < HEAD)[None, :] & (i < DIM)[:, None]
+    cells = s[:, None] * DIM + i[None, :]
+    x = tl.load(X + m * N * DIM + cells)
+    W_Q = tl.load(W + q_at, mask=inside, other=0.0)
+    of_keys = product(tl.trans(of_folded), W_Q)
+    W_K = tl.load(W + k_at, mask=inside, other=0.0)
+    adam(W, first, second, q_at, inside, product(of_folded, product(x, W_K)), size, root, beta1, beta2)
+    v_at = base + DIM * DIM + DIM + 2 * H * DIM * HEAD + h * DIM + i
+    W_V = tl.load(W + v_at)
+    of_tokens = product(of_keys, tl.trans(W_K)) + of_values[:, None] * W_V[None, :]
+    tl.store(DX + which * N * DIM + cells, of_tokens)
+    adam(W, first, second, k_at, inside, product(tl.trans(x), of_keys), size, root, beta1, beta2)
+    adam(W, first, second, v_at, i < DIM, tl.sum(x * of_values[:, None], 0), size, root, beta1, beta2)
