@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from byheart.errors import BadInput
 from byheart.files.tensors import read_metadata, read_tensors, write_tensors
 from byheart.lab import checkpoints, course, ensemble
-from byheart.lab.checkpoints import Job, Keeping, Stopped, fingerprint, kept, name_of, opened, session
+from byheart.lab.checkpoints import Job, Keeping, Stopped, fingerprint, hash_of, kept, name_of, opened, session
 from byheart.lab.course import Begun
 from byheart.lab.ensemble import _begin, train
 from byheart.lab.ledger import Ledger
@@ -268,6 +268,7 @@ def rewritten(path: Path, change: Callable[[About, Arrays], object]) -> None:
     about = json.loads(read_metadata(path)["byheart"])
     arrays = {name: array.copy() for name, array in read_tensors(path, ("F64", "I64")).items()}
     change(about, arrays)
+    about["arrays"] = hash_of(arrays)
     write_tensors(path, arrays, {"byheart": json.dumps(about)})
 
 
@@ -383,6 +384,13 @@ def test_the_same_file_untouched_is_used(file: Path, place: Keeping) -> None:
 def test_garbage_is_refused(file: Path, place: Keeping, content: bytes, told: str) -> None:
     file.write_bytes(content)
     check_refused(file, place, told)
+
+
+def test_a_bit_that_has_flipped_is_seen(file: Path, place: Keeping) -> None:
+    content = bytearray(file.read_bytes())
+    content[-5] ^= 1
+    file.write_bytes(content)
+    check_refused(file, place, "its numbers have changed since it was written")
 
 
 def test_half_a_file_is_refused(file: Path, place: Keeping) -> None:

@@ -5,7 +5,8 @@ the job's rows are written:
 
     HASH-N.safetensors      of the N-th ensemble that the job trains; HASH is that of the keys of its configs. The
                             arrays are those of a page (:mod:`byheart.lab.pages`); the header says, as JSON under
-                            "byheart", which job it is of, a hash of its models, and the seconds it has taken
+                            "byheart", which job it is of, hashes of its models and of the arrays, and the seconds
+                            that it has taken
     session                 a word that is another one each time somebody works on the run
 
 Experiments need not know of this: :func:`perform <byheart.lab.jobs.perform>` says where a job is kept in a context
@@ -25,14 +26,16 @@ import re
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from byheart.errors import BadInput
 from byheart.files.claims import is_leftover
@@ -50,7 +53,7 @@ TIMES_AS_LONG = 20
 """Between two checkpoints at least so many times the time passes that one takes."""
 KINDS = {torch.float32: "F32", torch.float64: "F64"}
 _FILE = re.compile(r"([0-9a-f]{16})-[0-9]{1,6}\.safetensors")
-_FIELDS = {"format", "keys", "models", "seconds", "stacks"}
+_FIELDS = {"format", "keys", "models", "arrays", "seconds", "stacks"}
 
 Job = tuple[str, ...]
 """The keys of configs that are trained together."""
@@ -225,6 +228,8 @@ class Book:
             if job != self._keeper.job or about["models"] != self._models:
                 raise BadInput("it is of other models: their settings, seeds or data have changed")
             arrays = read_tensors(self._path, ("I64", "F64", self._kind))
+            if about["arrays"] != hash_of(arrays):
+                raise BadInput("its numbers have changed since it was written")
         except FileNotFoundError:
             return None
         except (BadInput, OSError) as error:
@@ -245,7 +250,8 @@ class Book:
     def write(self, page: Page) -> None:
         """Write the page, for good; Stopped if the time is over. If it cannot be written, training goes on without."""
         keeping, began = self._keeper.keeping, time.monotonic()
-        about = {"format": FORMAT, "keys": self._keeper.job, "models": self._models, "seconds": self._keeper.seconds}
+        hashes = {"models": self._models, "arrays": hash_of(page.arrays)}
+        about = {"format": FORMAT, "keys": self._keeper.job, **hashes, "seconds": self._keeper.seconds}
         try:
             if not keeping.is_here:
                 raise BadInput("somebody else works on the run, or the disk is gone")
@@ -259,6 +265,15 @@ class Book:
         self._next = now + max(keeping.every, TIMES_AS_LONG * (now - began))
         if keeping.is_over:
             raise Stopped
+
+
+def hash_of(arrays: Mapping[str, NDArray[Any]]) -> str:
+    """A hash of names, kinds and numbers: of a file that was copied badly it is another one."""
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(repr((name, str(array.dtype), array.shape)).encode())
+        digest.update(np.ascontiguousarray(array).data if array.size else b"")
+    return digest.hexdigest()
 
 
 def fingerprint(members: Sequence[Member]) -> str:
