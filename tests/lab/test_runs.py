@@ -293,15 +293,25 @@ KILLS = """
 
     origin = source("toy.py", "smoke")
     load(origin)
+
+
+    def begin(folder):
+        child = os.fork()
+        if child == 0:
+            with Local(origin) as executor, Run.resume(folder, load(origin), origin.text) as run:
+                execute(run, load(origin), executor)
+            os._exit(0)
+        return child
+
+
+    start = time.monotonic()
+    os.waitpid(begin("whole"), 0)
+    whole = time.monotonic() - start
     chance = random.Random(0)
     killed = 0
     while True:
-        child = os.fork()
-        if child == 0:
-            with Local(origin) as executor, Run.resume("run", load(origin), origin.text) as run:
-                execute(run, load(origin), executor)
-            os._exit(0)
-        time.sleep(chance.uniform(0, 0.08))
+        child = begin("run")
+        time.sleep(chance.uniform(0, whole / 2))
         os.kill(child, signal.SIGKILL)
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
             break
@@ -312,12 +322,15 @@ KILLS = """
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
-    """A process is forked, works, and is killed at a random moment, until one comes to the end."""
+    """A process is forked, works, and is killed at a random moment, until one comes to the end.
+
+    It gets at most half of the time that the whole run takes, so that it is killed several times on any machine.
+    """
     shutil.copy(TOY, tmp_path)
     (tmp_path / "seconds").write_text("0.02")
     command = [sys.executable, "-c", textwrap.dedent(KILLS)]
     killed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert int(killed.stdout) >= 4
+    assert int(killed.stdout) >= 3, killed.stdout
     begun = [line.split() for line in (tmp_path / "begun").read_text().splitlines()]
     assert {mark for *_, mark in begun} == {"once"}
     assert len({process for _, _, process, _ in begun}) > 2

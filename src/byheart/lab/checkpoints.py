@@ -41,7 +41,7 @@ from byheart.errors import BadInput
 from byheart.files.claims import is_leftover
 from byheart.files.reading import parsed, read_bytes
 from byheart.files.tensors import read_metadata, read_tensors, write_tensors
-from byheart.files.writing import check_unlinked, new_file, write_text
+from byheart.files.writing import check_unlinked, new_file
 from byheart.lab.member import Member
 from byheart.lab.pages import Page
 
@@ -98,13 +98,23 @@ def session(run: Path, every: float = EVERY, seconds: float | None = None) -> It
     check_folder(folder)
     folder.mkdir(exist_ok=True)
     keeping = Keeping(folder, secrets.token_hex(16), every, until)
-    write_text(folder / SESSION, keeping.session, check_unlinked)
+    _sign(folder / SESSION, keeping.session)
     try:
         yield keeping
     finally:
         (folder / SESSION).unlink(missing_ok=True)
         with suppress(OSError):
             folder.rmdir()
+
+
+def _sign(path: Path, word: str) -> None:
+    """Write the session's word; it is of no use to anybody later, so it need not outlive a power failure."""
+    check_unlinked(path)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o644)
+    try:
+        os.write(file, word.encode())
+    finally:
+        os.close(file)
 
 
 def check_folder(folder: Path) -> None:
