@@ -50,11 +50,13 @@ class LabSearch(TrainingCommand):
 
     def run(self) -> int:
         """Train, compare, print; exit code 1 if models failed."""
-        from byheart.lab.search import Search, tried
+        from byheart.lab.search import Search, check_metric, tried
         from byheart.lab.sources import load, source
 
-        origin = Search(source(self.experiment, self.scale), self.learning_rates, settings_in(self.where))
+        searched = source(self.experiment, self.scale)
+        origin = Search(searched, self.learning_rates, settings_in(self.where))
         experiment = load(origin)
+        check_metric(searched, self.metric)
         folder = self.out or Path("runs") / f"{experiment.name}-{experiment.scale}"
         run, reached = self.train(origin, folder)
         found = tried(run.rows, self.metric, lowest=self.lowest) if run.done else []

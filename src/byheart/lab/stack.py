@@ -14,7 +14,7 @@ different numbers of them. Nothing is drawn here: first weights come from the me
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -93,11 +93,11 @@ class Stack:
         members, architecture, device, dtype = self.members, self.architecture, self.device, self.dtype
         firsts = [_first(member) for member in members]
         self.small = [{name: tensor.shape for name, tensor in first.items()} for first in firsts]
-        shapes = {name: tuple(tensor.shape) for name, tensor in architecture.init(torch.Generator()).items()}
+        shapes = _shapes(architecture)
         padded = {name: torch.stack([_padded(first[name], shapes[name]) for first in firsts]) for name in shapes}
         padded = {name: tensor.to(device, dtype) for name, tensor in padded.items()}
         frozen = members[0].frozen  # the same for all, as batch, loss, betas and largest_norm are
-        self.shapes = {name: shape for name, shape in shapes.items() if name not in frozen}
+        self.shapes = trained_shapes(architecture, frozen)
         if not self.shapes:
             raise BadInput("all tensors are frozen; expected at least one to train")
         self.flat = torch.cat([padded[name].flatten(1) for name in self.shapes], dim=1)
@@ -147,6 +147,22 @@ class Stack:
             rows.keep(index)
         self.works = {}  # graphs hold memory
         self._set_up()
+
+    def go_on(self, step: int, matrices: Sequence[torch.Tensor]) -> None:
+        """Be where training has come to after so many steps: weights and both moments, as :meth:`matrices` gave them.
+
+        Nothing else is needed: orders and learning rates are functions of the step.
+        """
+        self.step = step
+        with self._on_stream(), torch.no_grad():
+            for own, kept in zip((self.flat, *self.moments), matrices, strict=True):
+                own.copy_(kept)
+
+    def matrices(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Weights and both moments [M, P] on the CPU, as they are now: not copied if they are there already."""
+        with self._on_stream():
+            flat, first, second = (matrix.cpu() for matrix in (self.flat, *self.moments))
+        return flat, first, second
 
     def advance(self, steps: int, *, measure: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
         """So many steps; the losses of their batches, and with ``measure`` the accuracies, [steps, M] on the CPU."""
@@ -304,6 +320,15 @@ class Stack:
                 right = rights(outputs, batch[ANSWERS], self.training.loss).mean(dim=1)
                 self.rights.index_copy_(0, self.at, right[None])
             self.at += 1
+
+
+def trained_shapes(architecture: Architecture, frozen: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors that are trained, in the order in which a matrix of weights has them."""
+    return {name: shape for name, shape in _shapes(architecture).items() if name not in frozen}
+
+
+def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in architecture.init(torch.Generator()).items()}
 
 
 def _first(member: Member) -> Tensors:
