@@ -211,16 +211,20 @@ class Stack:
         places = starts + torch.minimum(rows, counts - 1)
         if self.fused is not None and self.measured is self.rows:
             each = self.fused.measure(places, some)
-            return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
-        batch = self.measured.cut(places)
+        else:
+            each = self._each(self.measured.cut(places), some)
+        return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
+
+    def _each(self, batch: Tensors, some: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Losses and right answers of a batch [m, B, …] of some members."""
         tensors = self._all_weights() | self.constants
         if len(some) < len(self.members):
             tensors = {name: tensor[some] if len(tensor) > 1 else tensor for name, tensor in tensors.items()}
         weights = {name: tensor for name, tensor in tensors.items() if name not in self.constants}
         constants = {name: tensors[name] for name in self.constants}
         outputs = self.architecture.outputs(weights, batch | constants)
-        each = tuple(function(outputs, batch[ANSWERS], self.training.loss) for function in (losses, rights))
-        return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
+        loss = self.training.loss
+        return losses(outputs, batch[ANSWERS], loss), rights(outputs, batch[ANSWERS], loss)
 
     def weights_of(self, index: int) -> Tensors:
         """The weights of one member as its own architecture has them, on the CPU."""
