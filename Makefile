@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test fast check fuzz lens ray bench clean
+.PHONY: help setup demo test fast check fuzz lens ray kernels bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -44,6 +44,10 @@ lens: setup  ## TransformerLens into .venv (400 MB), and the tests of the export
 ray: setup  ## Ray into .venv (240 MB), and the tests of sweeps on a cluster of two nodes
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
 	$(BIN)/python -m pytest -q tests/lab/test_on_ray.py
+
+kernels: setup  ## Triton into .venv (1 GB), and the tests of the lab's GPU kernels in its interpreter
+	$(BIN)/pip install --quiet --disable-pip-version-check 'triton>=3.9'
+	TRITON_INTERPRET=1 $(BIN)/python -m pytest -q tests/lab/fused
 
 bench: setup  ## the figures that the README names, measured on this machine
 	$(BIN)/python benchmarks/bench.py

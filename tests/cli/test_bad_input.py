@@ -139,7 +139,7 @@ def test_truncated_weights(network: Path, work: Path, run: Run, everything: Ever
         ("", "net/config.json: cannot be read"),
         ("{", "net/config.json: cannot be read"),
         ("[]", "net/config.json: cannot be read ([] found; expected a JSON object)"),
-        ('{"model_type": "gpt2"}', "net/config.json: format 'gpt2'; expected a network"),
+        ('{"model_type": "gpt_neox"}', "net/config.json: format 'gpt_neox'; expected a network"),
         ('{"format": "byheart-exact-1"}', "net: config.json does not describe an exact network"),
         ('{"format": "byheart-exact-1", "network": {"layers": []}}', "net: model.safetensors holds"),
     ],

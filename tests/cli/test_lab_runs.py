@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import textwrap
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -62,12 +63,14 @@ class Clock:
         self.now += 10
         return self.now
 
+    time = monotonic = perf_counter
+
 
 def test_a_run_ends_when_its_time_is_over_and_says_what_is_left(
     here: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr("byheart.lab.jobs.time", Clock())
+        patched.setattr("byheart.lab.checkpoints.time", Clock())
         said = run(*GO, "--time-limit", "100", "--part", "1/2")
     assert (said.code, said.err) == (0, "")
     done = len(read_rows(here / "run" / "results.jsonl"))
@@ -90,7 +93,15 @@ def test_a_run_ends_when_its_time_is_over_and_says_what_is_left(
         (("run", "toy.py", "--executor", "ray", "--gpus-per-job", "0.5"), "--gpus-per-job is for --device cuda"),
         (("run", "toy.py", "--executor", "ray", "--runtime-env", "env.json"), "env.json: No such file"),
         (("merge", "run", "-o", "new"), "1 folders given; expected two or more runs"),
+        (("run", "toy.py", "--checkpoint-every", "nan"), "--checkpoint-every is nan; expected more than 0 seconds"),
         (("merge", "run", "nowhere", "-o", "new"), "nowhere: no run here"),
+        (("merge", "run", "./run", "-o", "new"), "run and run are the same run; expected different ones"),
+        (("crossing", "run", "--along", "heads", "--at-least", "nan"), "at_least is nan; expected a finite number"),
+        (("crossing", "run", "--along", "heads", "--at-least", "inf"), "at_least is inf; expected a finite number"),
+        (
+            ("search", "dana-2025-6", "--learning-rates", "1", "2", "--metric", "nonsense"),
+            "dana-2025-6 does not measure 'nonsense'; expected last_accuracy, accuracy, loss, steps, parameters, ",
+        ),
         (("crossing", "--along", "heads"), "expected either the folder of a run or --shipped NAME"),
         (("crossing", "run", "--along", "head"), "the table has no column 'head' in every row; expected one of key, "),
         (("crossing", "run", "--along", "heads", "--metric", "status"), "status is 'done' in a row; expected numbers"),
@@ -109,6 +120,100 @@ def test_bad_input_is_one_line(here: Path, run: Run, arguments: tuple[str, ...],
     before = sorted(here.iterdir())
     assert complaint in run("lab", *arguments).complaint
     assert sorted(here.iterdir()) == before
+
+
+GARBAGE = {
+    "no row at all": "Once upon a time",
+    "a row of another run": json.dumps(
+        dict.fromkeys(("experiment", "key"), "other")
+        | {"config": {}, "status": "done", "metrics": {}, "seconds": 1, "error": None}
+    )
+    + "\n",
+    "another object": '{"accuracy": 1}\n',
+    "half an object of another kind": '{"accuracy": ',
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+@pytest.mark.parametrize(
+    "command",
+    [("merge", "run", "copy", "-o", "new"), ("crossing", "run", "--along", "heads"), ("plot", "run")],
+    ids=str,
+)
+def test_results_that_are_none_are_refused_with_their_line(
+    here: Path, run: Run, command: tuple[str, ...], name: str
+) -> None:
+    run(*GO)
+    shutil.copytree("run", "copy")
+    with (here / "run" / "results.jsonl").open("a") as file:
+        file.write(GARBAGE[name])
+    assert "run/results.jsonl:33: " in run("lab", *command).complaint
+    assert not (here / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("merge", "run", "copy", "-o", "new"), ("crossing", "run", "--along", "heads"), ("show", "run")],
+    ids=str,
+)
+def test_half_a_line_is_left_out_and_said(here: Path, run: Run, command: tuple[str, ...]) -> None:
+    run(*GO)
+    shutil.copytree("run", "copy")
+    results = here / "run" / "results.jsonl"
+    results.write_bytes(results.read_bytes()[:-30])
+    said = run("lab", *command)
+    assert said.code == 0
+    what = "half a line at the end is left out: whoever wrote it was stopped, or is writing still"
+    assert said.err == f"run/results.jsonl: {what}\n"
+    assert run("lab", "show", "copy").err == ""
+
+
+OWN = """
+    from byheart.lab.experiments.dana_2025 import Config
+
+    sizes = dict(vocab=6, batch=8, batches=20, epochs=5, model_dim=4, head_dim=4)
+    CONFIGS = [Config("own", heads=H, **sizes) for H in (1, 2)]
+"""
+
+
+def test_when_the_time_is_over_jobs_are_kept_and_go_on(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The must-show with a time limit: stopped again and again, and in the end the rows of an undisturbed run."""
+    (here / "own.py").write_text(textwrap.dedent(OWN))
+    go = ("lab", "run", "own.py", "--out", "stopped", "--resume", "--time-limit", "30")
+    assert run("lab", "run", "own.py", "--out", "whole").code == 0
+    stops = 0
+    while True:
+        with monkeypatch.context() as patched:
+            patched.setattr("byheart.lab.checkpoints.time", Clock())
+            said = run(*go)
+        assert (said.code, said.err) == (0, "")
+        if "models left" not in said.out:
+            break
+        stops += 1
+        assert stops < 20
+        assert "the time is over with 2 models left, 2 of them under way and kept; go on with:  byheart lab" in said.out
+        assert "0 of 2 models done" in said.out
+        assert "nothing came to its end" in said.out
+        assert len([*(here / "stopped" / "checkpoints").iterdir()]) == 1
+    assert stops > 3
+    assert "2 of 2 models done" in said.out
+    assert not (here / "stopped" / "checkpoints").exists()
+    rows = [{row.key: row.metrics for row in read_rows(here / name / "results.jsonl")} for name in ("whole", "stopped")]
+    assert rows[0] == rows[1]
+
+
+def test_a_checkpoint_that_does_not_fit_is_said(here: Path, run: Run) -> None:
+    run(*GO, "--part", "1/8")
+    (here / "run" / "checkpoints").mkdir()
+    odd = here / "run" / "checkpoints" / "0123456789abcdef-1.safetensors"
+    odd.write_text("no checkpoint")
+    note = f"{odd}: not used, its job begins anew: its header is longer than the file"
+    assert note in run(*GO, "--resume", "--part", "2/8").out.replace("\n", "")
+    (told,) = run(*GO, "--resume", "--part", "3/8", "--json").json["notes"]
+    assert note in told
+    assert odd.exists(), "nothing is lost"
+    run(*GO, "--resume")
+    assert not odd.exists()
 
 
 def test_flags_reach_ray(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,11 +263,11 @@ def test_the_best_learning_rate_is_sought_and_kept(here: Path, run: Run) -> None
 
 
 def test_a_search_without_results_says_how_to_go_on(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("byheart.lab.jobs.time", Clock())
+    monkeypatch.setattr("byheart.lab.checkpoints.time", Clock())
     search = ("lab", "search", "dana-2025-6", "--learning-rates", "0.01", "0.0123456789", "--time-limit", "1")
     said = run(*search, "-o", "search")
     assert said.code == 0
-    assert "0 of 4 models done, 10.0 s, nothing was begun" in said.out
+    assert "0 of 4 models done, 0.0 s, nothing was begun" in said.out
     again = f"byheart {' '.join(search[:-2])} --scale smoke --out search --resume --time-limit 1"
     assert f"the time is over with 4 models left; go on with:  {again}" in said.out
 

@@ -455,7 +455,7 @@ def test_controls_of_answers_that_are_all_alike(here: Path, run: Run) -> None:
         (("missing.txt",), "missing.txt: No such file or directory"),
         (("hamlet.txt", "--threads", "2"), "threads is an option for an exact network; this is a float Transformer"),
         (("hamlet.txt", "--evaluator", "flint"), "evaluator is an option for an exact network; this is a float"),
-        (("hamlet.txt", "--tolerance", "1"), "tolerance is an option for a softmax network; this is a float"),
+        (("hamlet.txt", "--tolerance", "1"), "tolerance is an option for a softmax network or a trained network; this"),
     ],
 )
 def test_certify_refuses(one: Path, run: Run, arguments: tuple[str, ...], complaint: str) -> None:

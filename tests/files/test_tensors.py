@@ -1,6 +1,7 @@
 """safetensors files: read as the library reads them, and refused wherever header and bytes do not prove each other."""
 
 import json
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -8,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.numpy import save_file
+from safetensors import safe_open
+from safetensors.numpy import load_file, save_file
 from safetensors.torch import save_file as save_torch
 
 from byheart.errors import BadInput
 from byheart.files import memory
-from byheart.files.tensors import FORMATS, read_tensors
+from byheart.files.tensors import FORMATS, read_metadata, read_tensors, write_tensors
 
 ALL = tuple(FORMATS)
 
@@ -37,6 +39,33 @@ def test_read_as_they_were_written(dtype: str, tmp_path: Path) -> None:
         assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
         assert np.array_equal(found[name], array)
         assert found[name].flags.aligned
+
+
+def test_written_as_the_library_reads_them(tmp_path: Path) -> None:
+    kinds = [np.dtype(kind) for name, kind in FORMATS.items() if name != "BF16"]
+    arrays = {f"{kind}": np.arange(6).astype(kind).reshape(2, 3).T for kind in kinds}
+    arrays |= {"none": np.ones((0, 2)), "one": np.array(math.nan)}
+    write_tensors(tmp_path / "t", arrays, {"é": '{"a": 1}'})
+    for found in (load_file(tmp_path / "t"), read_tensors(tmp_path / "t", ALL)):
+        assert found.keys() == arrays.keys()
+        for name, array in arrays.items():
+            assert (found[name].dtype, found[name].shape) == (array.dtype, array.shape)
+            assert np.array_equal(found[name], array, equal_nan=True)
+    with safe_open(tmp_path / "t", "np") as file:
+        assert file.metadata() == {"é": '{"a": 1}'}
+    assert read_metadata(tmp_path / "t") == {"é": '{"a": 1}'}
+
+
+def test_metadata_by_hand(tmp_path: Path) -> None:
+    """Nothing but the header is read: what follows may be anything, or missing."""
+    assert read_metadata(write(tmp_path / "t", {"__metadata__": {"a": "b"}, "x": entry()})) == {"a": "b"}
+    assert read_metadata(write(tmp_path / "t", {})) == {}
+    with pytest.raises(BadInput, match="its metadata are no object"):
+        read_metadata(write(tmp_path / "t", {"__metadata__": 5}))
+    with pytest.raises(BadInput, match="its header is longer"):
+        read_metadata(write(tmp_path / "t", {}, length=1 << 60))
+    with pytest.raises(BadInput, match="not valid JSON"):
+        read_metadata(write(tmp_path / "t", b"{"))
 
 
 def test_bfloat16_as_its_bits(tmp_path: Path) -> None:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.trained_in_plain import outputs
 
 from byheart import tasks
 from byheart.networks import load
 from byheart.networks.exact import layers as exact
 from byheart.networks.exact.reference import evaluate as evaluate_exact
+from byheart.networks.trained.network import check_inputs
 from byheart.networks.transformer.spec import Attention
 from byheart.tasks.tokenizers import from_files
 
@@ -28,7 +30,7 @@ def wrong(folder: Path, questions: list[Path]) -> int:
     with np.errstate(all="ignore"):
         if network.kind == "exact":
             return _wrong_exact(network, tasks.load(questions[0]))
-        if network.kind == "softmax":
+        if network.kind in ("softmax", "trained"):
             return _wrong_softmax(network, tasks.load(questions[0]))
         return sum(_is_wrong(network, *sequence) for sequence in _sequences(network, questions))
 
@@ -91,7 +93,8 @@ def _wrong_softmax(network: Any, task: Any) -> int:
     import mpmath
 
     with mpmath.workprec(4000):  # scores may have any exponent that float64 has, twice
-        rows = [_softmax(network, task, example, mpmath) for example in range(task.size.examples)]
+        answer = _softmax if network.kind == "softmax" else _trained
+        rows = [answer(network, task, example, mpmath) for example in range(task.size.examples)]
         if isinstance(task, tasks.QueryTargets):
             outputs, targets = (value for row in rows for value in row), task.coordinates.ravel().tolist()
             pairs = zip(outputs, targets, strict=True)
@@ -125,9 +128,18 @@ def _softmax(network: Any, task: Any, example: int, mpmath: Any) -> list[Any]:
     return list(z @ W["W_U"] if "W_U" in W else z)
 
 
+def _trained(network: Any, task: Any, example: int, mpmath: Any) -> list[Any]:
+    """The outputs for one example, as the table of ``networks/trained/steps.py`` has them."""
+    check_inputs(network, (task.inputs, getattr(task, "queries", None)))
+    if network.embedding is None:
+        return outputs(network, task.vectors[example], task.queries[example])
+    row = task.tokens[example]
+    return outputs(network, row[row != network.vocab])
+
+
 def _divergence(row: list[Any], probabilities: list[float], mpmath: Any) -> Any:
     total = mpmath.log(sum(mpmath.exp(x - max(row)) for x in row))
-    terms = zip(row, map(mpmath.mpf, probabilities), strict=True)
+    terms = zip(row, map(mpmath.mpf, probabilities), strict=False)  # what has no logit has no probability
     return sum(p * (mpmath.log(p) - (x - max(row)) + total) for x, p in terms if p)
 
 

@@ -1,16 +1,25 @@
 """What is mutated: a folder with a network and its questions, a task, texts, runs; and the commands that read it."""
 
+import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from safetensors.numpy import save_file
+from tests.networks.trained.small import drawn
 
 import byheart
 from byheart import tasks
 from byheart.certificates import write
 from byheart.constructions import Built, known
 from byheart.errors import BadInput
+from byheart.networks import load, save
+from byheart.networks.softmax.network import softmax
+from byheart.networks.trained import Inputs
+from byheart.networks.trained.evaluate import evaluate
+from byheart.networks.trained.gpt2 import shapes as gpt2_shapes
 
 TESTS = Path(__file__).parents[1]
 FIXTURES = TESTS / "fixtures" / "0.1.0"
@@ -48,7 +57,7 @@ def seeds() -> list[Seed]:
     """All of them, in one order: the fixtures, what today's constructions build, tasks, texts and runs."""
     found = [_network(name, FIXTURES / name, [FIXTURES / file for file in files]) for name, files in QUESTIONS.items()]
     with tempfile.TemporaryDirectory() as folder:
-        found += _built(Path(folder)) + _compiled(Path(folder))
+        found += _built(Path(folder)) + _compiled(Path(folder)) + _trained(Path(folder))
     found += [_task(path) for path in sorted(FIXTURES.iterdir()) if path.suffix in (".npz", ".jsonl")]
     return [*found, _texts(), _run("dana"), _run("capacity")]
 
@@ -115,6 +124,39 @@ def _compiled(folder: Path) -> list[Seed]:
         _save(byheart.compile(text, precision=precision, words=words), place)
         found.append(_network(f"compiled {place.name}", place, [text]))
     return found
+
+
+def _trained(folder: Path) -> list[Seed]:
+    """Networks of the kind that is trained, of three shapes, and a GPT-2 of transformers'; each says what it says."""
+    found = []
+    for kind in ("gpt", "padded", "own"):
+        network, inputs = drawn(kind, examples=4, dtype=np.float32)
+        save(network, folder / kind, {"experiment": "none"})
+        found.append(_saying(folder, kind, inputs))
+    theirs = {"model_type": "gpt2", "vocab_size": 5, "n_positions": 3, "n_embd": 4, "n_layer": 1, "n_head": 2}
+    rng = np.random.default_rng(0)
+    tensors = {name: rng.standard_normal(shape) for name, shape in gpt2_shapes({**theirs, "n_inner": None}).items()}
+    del tensors["lm_head.weight"]
+    (folder / "gpt2").mkdir()
+    (folder / "gpt2" / "config.json").write_text(json.dumps(theirs))
+    save_file({f"transformer.{name}": x for name, x in tensors.items()}, folder / "gpt2" / "model.safetensors")
+    return [*found, _saying(folder, "gpt2", (rng.integers(5, size=(4, 3)), None))]
+
+
+def _saying(folder: Path, name: str, inputs: Inputs) -> Seed:
+    """A network in the folder, its own answers as its task, and the certificate."""
+    network: Any = load(folder / name)
+    (sequences, queries), outputs = inputs, evaluate(network, inputs)
+    task: tasks.Task
+    if queries is not None:
+        task = tasks.QueryTargets(contexts=sequences, queries=queries, targets=outputs)
+    elif name == "padded":
+        task = tasks.NextTokenDistribution(sequences, np.pad(softmax(outputs), ((0, 0), (0, 1))))
+    else:
+        task = tasks.NextToken(sequences, outputs.argmax(axis=1), label_count=outputs.shape[1], vocab=network.vocab)
+    tasks.save(task, folder / f"{name}.npz")
+    write(byheart.certify(folder / name, task), folder / name / "certificate.json")
+    return _network(f"trained {name}", folder / name, [folder / f"{name}.npz"])
 
 
 def _task(path: Path) -> Seed:

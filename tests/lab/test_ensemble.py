@@ -222,7 +222,7 @@ def test_summed_and_mean_cross_entropy_have_the_same_direction():
 def test_a_stream_of_batches_goes_over_the_ends_of_epochs():
     own = member(0, examples=20)
     stack = Stack([own], NETWORK, CPU, torch.float32, graph=False)
-    stack._prepare(range(5), 0)
+    stack._prepare(5)
     assert torch.equal(stack.places[:5].flatten()[:20].sort().values, torch.arange(20))
     assert torch.equal(stack.places[:5].flatten()[20:40].sort().values, torch.arange(20))
 

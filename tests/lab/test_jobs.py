@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
+from byheart.lab.checkpoints import Job, Keeping
 from byheart.lab.experiments.experiment import Experiment, key
-from byheart.lab.jobs import Executor, Job, Local, Part, Progress, execute, perform, spread
+from byheart.lab.jobs import Executor, Local, Part, Progress, execute, perform, spread
 from byheart.lab.processes import Processes
 from byheart.lab.runs import Run, read_rows
 from byheart.lab.sources import Given, Source, load, source
@@ -203,10 +204,13 @@ class Clock:
     def perf_counter(self) -> float:
         return self.now
 
+    time = monotonic = perf_counter
+
 
 def test_no_job_is_begun_when_the_time_is_over(sweep: Sweep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr("byheart.lab.jobs.time", clock)
+    for module in ("jobs", "checkpoints"):
+        monkeypatch.setattr(f"byheart.lab.{module}.time", clock)
 
     def pass_time(done: int, total: int, note: str = "", /) -> None:
         if "in a job" in note:
@@ -251,8 +255,8 @@ def test_a_config_that_kills_its_process_fails_alone(sweep: Sweep, tmp_path: Pat
 class Interrupted(Processes):
     """Processes that get a Ctrl-C as soon as there are any: it goes to all processes of a terminal."""
 
-    def start(self, job: Job) -> None:
-        super().start(job)
+    def start(self, job: Job, keeping: Keeping | None = None) -> None:
+        super().start(job, keeping)
         for process in multiprocessing.active_children():
             assert process.pid is not None
             os.kill(process.pid, signal.SIGINT)

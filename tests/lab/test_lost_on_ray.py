@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
+from byheart.lab.checkpoints import Job
 from byheart.lab.experiments.experiment import key
-from byheart.lab.jobs import Job, Progress, execute
+from byheart.lab.jobs import Progress, execute
 from byheart.lab.on_ray import Ray
 from byheart.lab.runs import Run
 from byheart.lab.sources import Source, load, source
@@ -124,6 +125,20 @@ def test_a_config_that_does_not_fit_alone_has_failed(cluster: Cluster, toy: Sour
     assert (reached.done, reached.failed) == (31, 1)
     assert run.latest[greedy].error == "lost: OutOfMemoryError"
     assert cluster.begun.count((greedy,)) == 1
+
+
+def test_jobs_that_wait_for_a_place_when_the_time_is_over_are_handed_back(
+    cluster: Cluster, toy: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four jobs are out, and the time is over after the first: the others are not begun."""
+    clock = SimpleNamespace(time=lambda: 100.0 * bool((tmp_path / "begun").exists()), monotonic=lambda: 0.0)
+    monkeypatch.setattr("byheart.lab.checkpoints.time", clock)
+    with Ray(toy) as executor, Run.resume(tmp_path / "run", load(toy)) as run:
+        reached = execute(run, load(toy), executor, seconds=50)
+    assert len(cluster.begun) == 4, "four were handed out"
+    assert len((tmp_path / "begun").read_text().splitlines()) == 4, "one was begun: four models"
+    assert (reached.done, reached.left, reached.under_way) == (4, 28, 0)
+    assert not (tmp_path / "run" / "checkpoints").exists()
 
 
 def test_a_job_whose_machine_died_is_done_on_another(cluster: Cluster, toy: Source, tmp_path: Path) -> None:

@@ -2,11 +2,6 @@
 
 import json
 import shutil
-import signal
-import subprocess
-import sys
-import textwrap
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,59 +151,3 @@ def test_one_run_and_a_place_that_is_taken_are_refused(machine: Machine, tmp_pat
         merge([first, second], first)
     with pytest.raises(BadInput, match="exists; expected the name of a new folder"):
         merge([first, second], tmp_path / "machine-first")
-
-
-OWN = """
-    import time
-    from pathlib import Path
-
-    import torch
-
-    from byheart.lab import train
-    from byheart.lab.experiments import dana_2025 as dana
-    from byheart.lab.experiments.experiment import Experiment
-
-    HERE = Path(__file__).parent
-    sizes = dict(vocab=6, batch=8, batches=4, epochs=2)
-    CONFIGS = tuple(
-        dana.Config("own", model_dim=d, head_dim=d, heads=H, seed=seed, **sizes)
-        for d in (2, 3, 4) for H in (1, 2) for seed in range(2)
-    )
-
-
-    def work(configs, device, report):
-        if (HERE / "stops at").exists() and configs[0].model_dim == int((HERE / "stops at").read_text()):
-            time.sleep(600)
-        outcomes = train([dana.member_of(config) for config in configs], device=device, dtype=torch.float64)
-        return [dana.metrics(*pair) for pair in zip(configs, outcomes)]
-
-
-    EXPERIMENT = Experiment("own", "smoke", CONFIGS, dana.groups, work)
-"""
-
-
-@pytest.mark.slow
-def test_stopped_by_force_finished_elsewhere_and_merged_it_is_the_same_bits(tmp_path: Path) -> None:
-    """One machine is killed in its second job, another does the last; merged and resumed, float64, on the CPU."""
-    origins = []
-    for name in ("one", "two", "undisturbed"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "own.py").write_text(textwrap.dedent(OWN))
-        origins.append(source(str(tmp_path / name / "own.py"), "smoke"))
-    (tmp_path / "one" / "stops at").write_text("3")
-    command = [sys.executable, "-m", "byheart", "lab", "run", "own.py", "--out", "run"]
-    with subprocess.Popen(command, cwd=tmp_path / "one") as killed:
-        end = time.monotonic() + 120
-        while len(read_rows(tmp_path / "one" / "run" / "results.jsonl")) < 4:
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        killed.send_signal(signal.SIGKILL)
-    sweep(origins[1], tmp_path / "two" / "run", Part(3, 3))
-    sweep(origins[2], tmp_path / "undisturbed" / "run")
-    merged = merge([tmp_path / "one" / "run", tmp_path / "two" / "run"], tmp_path / "two" / "merged")
-    assert (merged.done, len(merged.pending())) == (8, 4)
-    sweep(origins[1], tmp_path / "two" / "merged")
-    assert results(tmp_path / "two" / "merged") == results(tmp_path / "undisturbed" / "run")
-    assert len(read_rows(tmp_path / "two" / "merged" / "results.jsonl")) == 12
-    losses = [metrics["loss"] for _, _, metrics in results(tmp_path / "two" / "merged").values()]
-    assert len({*losses}) == 12, "numbers that would differ if something were not the same"

@@ -6,6 +6,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +24,8 @@ import ray
 from ray.cluster_utils import Cluster
 
 from byheart.errors import BadInput
-from byheart.lab.jobs import Progress, execute
+from byheart.lab.checkpoints import files_in
+from byheart.lab.jobs import Local, Progress, execute
 from byheart.lab.on_ray import Ray
 from byheart.lab.runs import Run, read_rows
 from byheart.lab.sources import Source, load, source
@@ -98,6 +101,103 @@ def test_a_sweep_completes_though_a_node_is_killed_in_the_middle(cluster: Any, t
     assert {(heads, seed) for heads, seed, _ in started} == ALL
 
 
+OWN = """
+    import time
+    from pathlib import Path
+
+    import torch
+
+    from byheart.lab import train
+    from byheart.lab.experiments import dana_2025 as dana
+    from byheart.lab.experiments.experiment import Experiment
+    from byheart.lab.stack import Stack
+
+    HERE = Path(__file__).parent
+    sizes = dict(vocab=6, batch=8, batches=5, epochs=20)
+    CONFIGS = tuple(
+        dana.Config("own", model_dim=d, head_dim=d, heads=1, seed=seed, **sizes) for d in (2, 3) for seed in range(2)
+    )
+
+
+    class Slow:
+        start, go_on = Stack.start, Stack.go_on
+
+        def slowly(self, steps, **how):
+            if (HERE / "slow").exists():
+                time.sleep(0.6)
+            return Slow.start(self, steps, **how)
+
+        def noted(self, step, matrices):
+            with (HERE / "went on").open("a") as file:
+                file.write(f"{step}\\n")
+            Slow.go_on(self, step, matrices)
+
+
+    Stack.start, Stack.go_on = Slow.slowly, Slow.noted
+
+
+    def work(configs, device, report):
+        outcomes = train([dana.member_of(config) for config in configs], device=device, dtype=torch.float64)
+        return [dana.metrics(*pair) for pair in zip(configs, outcomes)]
+
+
+    EXPERIMENT = Experiment("own", "smoke", CONFIGS, dana.groups, work)
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Source:
+    """An experiment that trains, slowly: two jobs."""
+    (tmp_path / "own.py").write_text(textwrap.dedent(OWN))
+    (tmp_path / "slow").touch()
+    return source(str(tmp_path / "own.py"), "smoke")
+
+
+def went_on(tmp_path: Path) -> list[int]:
+    """Steps at which stacks went on."""
+    path = tmp_path / "went on"
+    return [int(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def check_bits(own: Source, tmp_path: Path) -> None:
+    """The run has the rows of one that nobody disturbed."""
+    (tmp_path / "slow").unlink()
+    with Local(own) as executor, Run.create(tmp_path / "whole", load(own)) as run:
+        execute(run, load(own), executor)
+    rows = [{row.key: row.metrics for row in Run.open(tmp_path / name).rows} for name in ("whole", "run")]
+    assert rows[0] == rows[1]
+
+
+def test_a_job_whose_node_is_killed_goes_on_from_its_checkpoint(cluster: Any, own: Source, tmp_path: Path) -> None:
+    (second,) = cluster.worker_nodes
+
+    def kill() -> None:
+        while len(files_in(tmp_path / "run" / "checkpoints")) < 2:
+            time.sleep(0.05)
+        cluster.remove_node(second, allow_graceful=False)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with Ray(own) as executor, Run.resume(tmp_path / "run", load(own)) as run:
+        reached = execute(run, load(own), executor, checkpoint_every=0.01)
+    killer.join()
+    assert (reached.done, reached.failed, reached.notes) == (4, 0, ())
+    assert went_on(tmp_path), "on the other node"
+    check_bits(own, tmp_path)
+
+
+def test_jobs_are_kept_when_the_time_is_over(cluster: Any, own: Source, tmp_path: Path) -> None:
+    for _ in range(20):
+        with Ray(own) as executor, Run.resume(tmp_path / "run", load(own)) as run:
+            reached = execute(run, load(own), executor, seconds=2)
+        if not reached.left:
+            break
+        assert reached.under_way <= reached.left
+    assert (reached.done, reached.failed) == (4, 0)
+    assert went_on(tmp_path)
+    check_bits(own, tmp_path)
+
+
 def test_a_config_that_fails_fails_alone_and_is_tried_again(cluster: Any, toy: Source, tmp_path: Path) -> None:
     (tmp_path / "broken").write_text("3,2")
     reached = sweep(toy, tmp_path)
@@ -113,6 +213,20 @@ def test_a_config_that_kills_whoever_works_on_it_is_given_up(cluster: Any, toy: 
     assert (reached.done, reached.failed) == (31, 1)
     failed = [row for row in read_rows(tmp_path / "run" / "results.jsonl") if row.status == "failed"]
     assert [(row.config, row.error) for row in failed] == [({"heads": 8, "seed": 3}, "lost: WorkerCrashedError")]
+
+
+def test_a_task_that_is_killed_for_memory_is_cut_and_not_tried_without_end(tmp_path: Path, short_folder: Path) -> None:
+    """Ray's own memory monitor, told that there is hardly any memory: it kills every task that it sees."""
+    shutil.copy(TOY, tmp_path)
+    (tmp_path / "seconds").write_text("60")
+    monitor = {"RAY_memory_usage_threshold": "0.001", "RAY_memory_monitor_refresh_ms": "100"}
+    environment = {**os.environ, **monitor, "RAY_TMPDIR": str(short_folder)}
+    command = [sys.executable, "-m", "byheart", "lab", "run", "toy.py", "--out", "run", "--executor", "ray"]
+    code = subprocess.run([*command, "--part", "1/8"], cwd=tmp_path, env=environment, check=False).returncode
+    assert code == 1
+    assert rows(tmp_path) == {(1, seed, "failed"): 1 for seed in range(4)}
+    errors = {row.error for row in read_rows(tmp_path / "run" / "results.jsonl")}
+    assert errors == {"lost: OutOfMemoryError"}
 
 
 def test_a_cluster_without_gpus_is_refused_for_them(cluster: Any, toy: Source) -> None:

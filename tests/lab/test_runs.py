@@ -293,15 +293,25 @@ KILLS = """
 
     origin = source("toy.py", "smoke")
     load(origin)
+
+
+    def work(folder):
+        start = time.monotonic()
+        with Local(origin) as executor, Run.resume(folder, load(origin), origin.text) as run:
+            execute(run, load(origin), executor)
+        return time.monotonic() - start
+
+
+    work("first")  # what is imported only then is inherited
+    whole = work("second")
     chance = random.Random(0)
     killed = 0
     while True:
         child = os.fork()
         if child == 0:
-            with Local(origin) as executor, Run.resume("run", load(origin), origin.text) as run:
-                execute(run, load(origin), executor)
+            work("run")
             os._exit(0)
-        time.sleep(chance.uniform(0, 0.08))
+        time.sleep(chance.uniform(0, whole / 2))
         os.kill(child, signal.SIGKILL)
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
             break
@@ -312,12 +322,15 @@ KILLS = """
 
 @pytest.mark.slow
 def test_a_run_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twice(tmp_path: Path) -> None:
-    """A process is forked, works, and is killed at a random moment, until one comes to the end."""
+    """A process is forked, works, and is killed at a random moment, until one comes to the end.
+
+    It gets at most half of the time that the whole run takes, so that it is killed several times on any machine.
+    """
     shutil.copy(TOY, tmp_path)
     (tmp_path / "seconds").write_text("0.02")
     command = [sys.executable, "-c", textwrap.dedent(KILLS)]
     killed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert int(killed.stdout) >= 4
+    assert int(killed.stdout) >= 3, killed.stdout
     begun = [line.split() for line in (tmp_path / "begun").read_text().splitlines()]
     assert {mark for *_, mark in begun} == {"once"}
     assert len({process for _, _, process, _ in begun}) > 2
@@ -360,7 +373,7 @@ def test_a_metric_is_a_number_or_a_text(tmp_path: Path) -> None:
     metrics = json.loads(first)["metrics"]
     text = json.dumps(json.loads(first) | {"metrics": dict.fromkeys(metrics, "many")})
     path.write_text("\n".join([text, *rest]) + "\n")
-    with pytest.raises(BadInput, match=r"results\.jsonl: .* is a text in some rows, and a number in others"):
+    with pytest.raises(BadInput, match=r"results\.jsonl:2: .* is a text in some rows, and a number in others"):
         Run.open(tmp_path / "run")
 
 
@@ -421,7 +434,7 @@ def test_a_run_may_be_a_link_itself(tmp_path: Path) -> None:
 def test_a_run_of_something_else_is_not_mended(tmp_path: Path) -> None:
     squared(tmp_path / "run", experiment(1))
     with (tmp_path / "run" / "results.jsonl").open("a") as file:
-        file.write('{"half a')
+        file.write('{"experiment": "po')
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     with pytest.raises(BadInput, match="expected one of others"):
         Run.resume(tmp_path / "run", experiment(1, name="others"))

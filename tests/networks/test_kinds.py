@@ -29,7 +29,8 @@ def real() -> SoftmaxNetwork:
 
 
 def test_all_kinds_are_among_the_fixtures() -> None:
-    assert {load(FIXTURES / name).kind for name in FOLDERS} == set(NAMES) == set(KINDS.values())
+    """All but one, which is younger than they are: :mod:`tests.networks.trained.test_store` has its folders."""
+    assert {load(FIXTURES / name).kind for name in FOLDERS} | {"trained"} == set(NAMES) == set(KINDS.values())
 
 
 @pytest.mark.parametrize("name", FOLDERS)

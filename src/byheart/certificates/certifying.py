@@ -57,7 +57,8 @@ def certify(
     ``edits`` says which answers are to be others because the network was edited: ``{"January 200": "5"}``.
     ``evaluator`` and ``threads`` are for exact networks, and so is ``radius``: answers must stay right wherever every
     vector goes within that distance (default: the radius that the network's folder states, if it does).
-    ``tolerance``, how far targets may be off, is for softmax networks. What a judge has no use for is refused.
+    ``tolerance``, how far targets may be off, is for softmax and trained networks. What a judge has no use for is
+    refused.
 
     All answers have to be right, or of labels ``at_least`` so many. With ``count``, what is certified is how many are
     right, whatever that number is: each has to be decided, and the certificate names those that are not right;

@@ -51,7 +51,8 @@ class CertifyCommand:
     threads: int | None = None
     """Exact networks: threads of the evaluator limbs (default: 1)."""
     tolerance: float | None = None
-    """Softmax networks: how far targets may be off, or nats above the entropy of the data (default: 1e-6)."""
+    """Softmax and trained networks: how far targets may be off, or nats above the entropy of the data (default:
+    1e-6)."""
     count: bool = False
     """Prove how many labels are right, whatever that number is, and name the others."""
     named: Path | None = None

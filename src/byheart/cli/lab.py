@@ -1,4 +1,4 @@
-"""``byheart lab run | list | show | compare | merge | crossing | search | capacity | plot``."""
+"""``byheart lab run | list | show | compare | merge | crossing | search | save | capacity | plot``."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -11,10 +11,11 @@ from byheart.cli.lab_capacity import CAPACITY, LabCapacity
 from byheart.cli.lab_crossing import CROSSING, LabCrossing
 from byheart.cli.lab_list import LIST, LabList
 from byheart.cli.lab_merge import MERGE, LabMerge
-from byheart.cli.lab_output import literal, mean, print_failures, setting, state
+from byheart.cli.lab_output import literal, mean, print_failures, say_half_lines, setting, state
 from byheart.cli.lab_plot import PLOT, LabPlot
 from byheart.cli.lab_record import Paper, compare_shipped
 from byheart.cli.lab_run import RUN, RunExperiment
+from byheart.cli.lab_save import SAVE, LabSave
 from byheart.cli.lab_search import SEARCH, LabSearch
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, table, with_example
 from byheart.errors import BadInput
@@ -43,6 +44,7 @@ class Show:
         from byheart.lab.summary import points
 
         run = Run.open(self.folder)
+        say_half_lines(self.folder)
         check_apart(self.csv, *(self.folder / name for name in OWN))
         found = points(run.rows)
         metrics = _chosen(found, self.metric, self.folder)
@@ -106,6 +108,7 @@ class Compare:
         if len(self.folders) < 2:
             raise BadInput(f"{len(self.folders)} folders given; expected two or more runs, or --shipped")
         runs = [Run.open(folder) for folder in self.folders]
+        say_half_lines(*self.folders)
         rows = [[row for row in run.rows if row.status == "done"] for run in runs]
         metric, found = compare(rows, self.metric)
         if not any(point is not None and metric in point.metrics for points in found for point in points):
@@ -177,6 +180,7 @@ class LabCommand:
         | Annotated[LabMerge, subcommand("merge", description=MERGE)]
         | Annotated[LabCrossing, subcommand("crossing", description=CROSSING)]
         | Annotated[LabSearch, subcommand("search", description=SEARCH)]
+        | Annotated[LabSave, subcommand("save", description=SAVE)]
         | Annotated[LabCapacity, subcommand("capacity", description=CAPACITY)]
         | Annotated[LabPlot, subcommand("plot", description=PLOT)],
         arg(name=""),

@@ -1,5 +1,6 @@
 """``byheart lab capacity``: how many bits trained networks hold, by size, and built ones beside them."""
 
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -106,7 +107,9 @@ class LabCapacity:
 
         check_device(self.device)
         with steps("training", quiet=self.json) as report, Local(Given(experiment), self.device) as executor:
-            execute(run, experiment, executor, report)
+            reached = execute(run, experiment, executor, report)
+        for note in reached.notes:
+            sys.stderr.write(f"{note}\n")
 
     def _say(self, run: "Run", best: "list[Held]", beside: "list[Beside]") -> None:
         errors = [f"{row.key}: {row.error}" for row in run.rows if row.status == "failed"]

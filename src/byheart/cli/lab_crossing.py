@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tyro.conf import Positional
 
-from byheart.cli.lab_output import literal, setting
+from byheart.cli.lab_output import literal, say_half_lines, setting
 from byheart.cli.output import DONE, Json, console, number, print_json, table, with_example
 from byheart.errors import BadInput
 
@@ -73,6 +73,7 @@ class LabCrossing:
 
         assert self.folder is not None
         run = Run.open(self.folder)
+        say_half_lines(self.folder)
         return run.table, [*next(iter(run.configs.values()))]
 
     def _shown(self, found: "Sequence[Found]", by: Sequence[str]) -> Any:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.lab_output import state
+from byheart.cli.lab_output import say_half_lines, state
 from byheart.cli.output import DONE, Json, console, number, print_json, with_example
 
 MERGE = with_example(
@@ -31,6 +31,7 @@ class LabMerge:
         from byheart.lab.runs import SOURCE
 
         run = merge(self.folders, self.out)
+        say_half_lines(*self.folders)
         left = len(run.pending())
         if self.json:
             print_json({**state(run), "merged": len(self.folders), "left": left})

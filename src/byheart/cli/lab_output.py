@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from byheart.cli.output import console, number, steps, table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from byheart.lab.runs import Row, Run
     from byheart.lab.summary import Measured
     from byheart.progress import Report
@@ -32,6 +34,15 @@ def state(run: "Run") -> dict[str, Any]:
         "state": found,
         "began": sessions[0]["started"] if sessions else None,
     }
+
+
+def say_half_lines(*folders: "Path") -> None:
+    """A line on stderr for every run whose results end in half a line, which is left out."""
+    from byheart.lab.runs import RESULTS, has_half_a_line
+
+    for folder in filter(has_half_a_line, folders):
+        what = "half a line at the end is left out: whoever wrote it was stopped, or is writing still"
+        sys.stderr.write(f"{folder / RESULTS}: {what}\n")
 
 
 def print_failures(run: "Run") -> None:

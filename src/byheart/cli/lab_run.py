@@ -36,7 +36,9 @@ class TrainingCommand:
     resume: bool = False
     """Continue the run in the folder: what is done stays, what failed is tried again. Without one there, begin."""
     time_limit: Annotated[float | None, arg(metavar="SECONDS")] = None
-    """Begin no more jobs after so many seconds; those that are under way are waited for. --resume goes on."""
+    """Stop after so many seconds: jobs under way are kept as they are, and --resume goes on with them."""
+    checkpoint_every: Annotated[float, arg(metavar="SECONDS")] = 60.0
+    """How often jobs under way are kept in the folder: what is killed loses no more than that."""
     executor: Literal["local", "processes", "ray"] = "local"
     """local: here. processes: one a CPU core. ray: a Ray cluster, that at RAY_ADDRESS or else one on this machine."""
     device: Literal["cpu", "cuda"] = "cpu"
@@ -57,12 +59,22 @@ class TrainingCommand:
 
         if self.time_limit is not None and not self.time_limit > 0:
             raise BadInput(f"--time-limit is {self.time_limit:g}; expected more than 0 seconds")
+        if not self.checkpoint_every > 0:
+            raise BadInput(f"--checkpoint-every is {self.checkpoint_every:g}; expected more than 0 seconds")
         experiment = load(source)
         begin = Run.resume if self.resume else Run.create
         with self._executor(source) as executor, begin(folder, experiment, source.text) as run:
             try:
                 with progress(experiment.name, quiet=self.json) as report:
-                    reached = execute(run, experiment, executor, report, part=part, seconds=self.time_limit)
+                    reached = execute(
+                        run,
+                        experiment,
+                        executor,
+                        report,
+                        part=part,
+                        seconds=self.time_limit,
+                        checkpoint_every=self.checkpoint_every,
+                    )
             except KeyboardInterrupt:
                 sys.stderr.write(f"stopped with {run.done} of {len(run.configs)} models done; {self.again(folder)}\n")
                 raise
@@ -99,11 +111,13 @@ class TrainingCommand:
         """What was reached, and what there is to do next."""
         rates = {"models_per_second": reached.models_per_second, "steps_per_second": reached.steps_per_second}
         if self.json:
-            times = {"done_before": reached.earlier, "left": reached.left, "seconds": reached.seconds}
+            left = {"left": reached.left, "under_way": reached.under_way, "notes": reached.notes}
+            times = {"done_before": reached.earlier, **left, "seconds": reached.seconds}
             print_json({**state(run), "part": None if part is None else str(part), **times, **rates})
             return
         earlier = f" ({number(reached.earlier)} of them earlier)" if reached.earlier else ""
-        none = "nothing was begun" if reached.left else "nothing was left to do"
+        ended = "nothing came to its end" if reached.under_way else "nothing was begun"
+        none = ended if reached.left else "nothing was left to do"
         rate = f"{rates['models_per_second']:.3g} models/s" if reached.now else none
         if reached.steps:
             rate += f", {number(round(rates['steps_per_second']))} steps/s"
@@ -113,8 +127,11 @@ class TrainingCommand:
         out.print(f"{what}: {done}, {reached.seconds:.1f} s, {rate}", markup=False)
         print_failures(run)
         out.print(f"saved in {run.folder}; see it with:  byheart lab show {run.folder}", style="dim", markup=False)
+        for note in reached.notes:
+            out.print(note, style="dim", markup=False)
         if reached.left:
-            over = f"the time is over with {number(reached.left)} models left"
+            kept = f", {number(reached.under_way)} of them under way and kept" if reached.under_way else ""
+            over = f"the time is over with {number(reached.left)} models left{kept}"
             out.print(f"{over}; {self.again(run.folder)}", style="dim", markup=False)
         elif reached.failed:
             out.print(f"for the failed ones, {self.again(run.folder)}", style="dim", markup=False)

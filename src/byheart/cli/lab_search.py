@@ -20,6 +20,19 @@ SEARCH = with_example(
 )
 
 
+def settings_in(where: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Names and values of a ``--where``.
+
+    >>> settings_in(("heads=20",))
+    (('heads', '20'),)
+    """
+    for word in where:
+        if "=" not in word:
+            raise BadInput(f"--where has {word!r}; expected NAME=VALUE, as heads=20")
+    pairs = (word.partition("=") for word in where)
+    return tuple((name, value) for name, _, value in pairs)
+
+
 @dataclass(frozen=True)
 class LabSearch(TrainingCommand):
     """The best learning rate of a grid, for configs of an experiment; all tries are kept in a run."""
@@ -37,11 +50,13 @@ class LabSearch(TrainingCommand):
 
     def run(self) -> int:
         """Train, compare, print; exit code 1 if models failed."""
-        from byheart.lab.search import Search, tried
+        from byheart.lab.search import Search, check_metric, tried
         from byheart.lab.sources import load, source
 
-        origin = Search(source(self.experiment, self.scale), self.learning_rates, self._where())
+        searched = source(self.experiment, self.scale)
+        origin = Search(searched, self.learning_rates, settings_in(self.where))
         experiment = load(origin)
+        check_metric(searched, self.metric)
         folder = self.out or Path("runs") / f"{experiment.name}-{experiment.scale}"
         run, reached = self.train(origin, folder)
         found = tried(run.rows, self.metric, lowest=self.lowest) if run.done else []
@@ -52,13 +67,6 @@ class LabSearch(TrainingCommand):
                 console().print(self._shown(found))
             self.say(run, reached)
         return NOT_TRUE if reached.failed else DONE
-
-    def _where(self) -> tuple[tuple[str, str], ...]:
-        for word in self.where:
-            if "=" not in word:
-                raise BadInput(f"--where has {word!r}; expected NAME=VALUE, as heads=20")
-        pairs = (word.partition("=") for word in self.where)
-        return tuple((name, value) for name, _, value in pairs)
 
     def _shown(self, found: "list[Tried]") -> Any:
         names = [f">{name}" for name in literal(*found[0].settings)]

@@ -13,6 +13,9 @@ import os
 import re
 import stat
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, NoReturn
@@ -40,6 +43,26 @@ def read_bytes(path: Path, *, most: int | None = None, takes: int = 1) -> bytear
     Each byte will take ``takes`` bytes of memory by the time it is made into something. An OSError is left to whoever
     knows what to say about a file that is not there.
     """
+    with _opened(path) as source:
+        size = os.fstat(source.fileno()).st_size
+        if most is not None and size > most:
+            raise BadInput(f"{path}: has {size:,} bytes; expected at most {most:,}")
+        check_memory(size * takes, str(path))
+        return _read(source, size)
+
+
+def read_part(path: Path, start: int, size: int) -> bytearray:
+    """So many bytes of the regular file ``path`` from ``start`` on, or what there is of them."""
+    with _opened(path) as source:
+        source.seek(start)
+        there = max(0, min(size, os.fstat(source.fileno()).st_size - start))
+        check_memory(there, str(path))
+        return _read(source, there)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
+    """A regular file; nothing else is opened for reading, or waited for."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer waits
     found = os.fstat(file)
     if stat.S_ISDIR(found.st_mode):
@@ -48,12 +71,13 @@ def read_bytes(path: Path, *, most: int | None = None, takes: int = 1) -> bytear
     with os.fdopen(file, "rb") as source:
         if not stat.S_ISREG(found.st_mode):
             raise BadInput(f"{path}: is no file; expected one that can be read as a whole, not a pipe or a device")
-        if most is not None and found.st_size > most:
-            raise BadInput(f"{path}: has {found.st_size:,} bytes; expected at most {most:,}")
-        check_memory(found.st_size * takes, str(path))
-        content = bytearray(found.st_size)
-        del content[source.readinto(content) :]  # if somebody has cut it off meanwhile
-        return content
+        yield source
+
+
+def _read(source: BufferedReader, size: int) -> bytearray:
+    content = bytearray(size)
+    del content[source.readinto(content) :]  # if somebody has cut it off meanwhile
+    return content
 
 
 def read_text(path: Path) -> str:

@@ -1,9 +1,13 @@
 """safetensors files, read by their header alone: nothing is mapped, and nothing made that the header does not prove.
 
+Written without the library of that name too, for the lab needs nothing but numpy and torch.
+
 A file is eight bytes (the length n of the header, little-endian), n bytes of JSON (name ↦ dtype, shape, data_offsets),
 and the tensors' bytes, row by row, one tensor after the other without gaps.
 """
 
+import json
+from collections.abc import Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -12,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.files.reading import MOST_JSON, parsed, read_bytes
+from byheart.files.reading import MOST_JSON, parsed, read_bytes, read_part
 
 FORMATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
 """What networks are kept in. numpy has no bfloat16: such a tensor comes as the 16 bits of each number."""
@@ -38,6 +42,34 @@ def read_tensors(path: Path, formats: tuple[str, ...], *, takes: int = 2) -> dic
     if [begin for (begin, _), _ in spans] != [0, *ends][:-1] or [0, *ends][-1] != len(data):
         raise BadInput(f"its tensors do not fill its {len(data):,} bytes one after the other")
     return {name: _tensor(data[begin:end], header[name]) for (begin, end), name in spans}
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    """What a safetensors file says of itself; nothing but its header is read."""
+    length = int.from_bytes(read_part(path, 0, 8), "little")
+    if length > MOST_JSON:
+        raise BadInput(f"its header is longer than the file, or than {MOST_JSON:,} bytes")
+    found = parsed(read_part(path, 8, length)).get("__metadata__", {})
+    if not isinstance(found, dict):
+        raise BadInput("its metadata are no object; expected texts by their names")
+    return found
+
+
+def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], metadata: Mapping[str, str]) -> None:
+    """A safetensors file of arrays in one of :data:`FORMATS`; what they are, bfloat16 aside, says their dtype."""
+    names = {np.dtype(kind): name for name, kind in FORMATS.items() if name != "BF16"}
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    start = 0
+    for name, tensor in tensors.items():
+        stop = start + tensor.nbytes
+        header[name] = {"dtype": names[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [start, stop]}
+        start = stop
+    text = json.dumps(header, ensure_ascii=False, allow_nan=False).encode()
+    text += b" " * (-len(text) % 8)  # what follows is aligned
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for tensor in tensors.values():
+            file.write(np.ascontiguousarray(tensor).data if tensor.size else b"")
 
 
 def _span(name: str, entry: object, formats: tuple[str, ...]) -> tuple[int, int]:

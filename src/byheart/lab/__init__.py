@@ -32,6 +32,10 @@
 - *Capacity*: :func:`ladder` is the experiment that measures bits per parameter; :func:`plateaus` finds the most of them
   in its rows.
 
+- *Networks*: :func:`byheart.lab.saving.kept` trains one config of an experiment and gives the network with its task, as
+  ``byheart lab save`` does; :func:`byheart.lab.networks.as_network` makes a network of any outcome's weights. Then they
+  are saved, shown and certified like networks that are built.
+
 Training and writing runs need numpy and torch only, so that they work where nothing else of Byheart's dependencies is
 installed. Intervals and fitted laws need scipy.
 """

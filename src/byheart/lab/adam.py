@@ -14,8 +14,8 @@ import torch
 from byheart.lab.schedules import EPSILON
 
 try:
-    import triton  # type: ignore[import-not-found]
-    import triton.language as tl  # type: ignore[import-not-found]
+    import triton
+    import triton.language as tl
 except ImportError:  # PyTorch for CPUs
     triton = None
 

@@ -22,6 +22,7 @@ training and other rates would bring is measured too, at two sizes of scale "pap
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from statistics import fmean
 from typing import Any, Literal
@@ -31,12 +32,12 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Member, Outcome, Training, train
-from byheart.lab.experiments.experiment import Experiment, Row, checked_scale
+from byheart.lab.experiments.experiment import Experiment, Prepared, Row, checked_scale
 from byheart.lab.member import ANSWERS
 from byheart.lab.models.gpt import SmallGPT, gpt_with
 from byheart.lab.quantiles import LEVEL, mean_interval
 from byheart.progress import Report
-from byheart.tasks import random_next_token
+from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.checks import count
 
 MOST_NETWORKS = 10**6
@@ -97,7 +98,7 @@ def ladder(
         raise BadInput(f"a ladder of {networks} networks; expected at most {MOST_NETWORKS}: fewer seeds, say")
     wanted = product(sizes, demands, learning_rates, range(seeds))
     rungs = (Rung(size, demand, seed, learning_rate=rate, **fixed) for size, demand, rate, seed in wanted)
-    return Experiment("capacity", scale, tuple(rungs), groups, work)
+    return Experiment("capacity", scale, tuple(rungs), groups, work, prepare)
 
 
 PAPER: dict[str, Any] = {"length": 4, "vocab": 64, "labels": 64, "steps": 12_000, "batch": 1 << 12}
@@ -146,10 +147,21 @@ def work(rungs: Sequence[Rung], device: str, report: Report | None) -> list[Row]
     return [_row(rung, member, outcome) for rung, member, outcome in zip(rungs, members, outcomes, strict=True)]
 
 
+def prepare(rung: Rung) -> Prepared:
+    """The network with its task."""
+    member = _member(rung)
+    return Prepared(member, partial(_row, rung, member), _task(rung))
+
+
+def _task(rung: Rung) -> NextToken:
+    """Its own random labels."""
+    rng = np.random.default_rng(rung.seed)
+    return random_next_token(examples=rung.examples, length=rung.length, vocab=rung.vocab, labels=rung.labels, rng=rng)
+
+
 def _member(rung: Rung) -> Member:
     """Adam with warm-up and cosine decay, in batches that divide the examples evenly."""
-    rng = np.random.default_rng(rung.seed)
-    task = random_next_token(examples=rung.examples, length=rung.length, vocab=rung.vocab, labels=rung.labels, rng=rng)
+    task = _task(rung)
     training = Training(
         batch=even_batch(rung.examples, rung.batch),
         steps=rung.steps,

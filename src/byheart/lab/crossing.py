@@ -137,6 +137,8 @@ def crossings(
     >>> [(one.settings, one.tries, one.crossing.x) for one in found]
     [({'examples': 5}, 3, 3.0), ({'examples': 10}, 3, 7.5)]
     """
+    if not math.isfinite(at_least):
+        raise BadInput(f"at_least is {at_least}; expected a finite number")
     if not rows:
         raise BadInput("the table has no rows; expected at least one: are the run's models done?")
     for name in (along, metric, *by):

@@ -2,8 +2,8 @@
 
 A job is a group of configs that are trained together. Workers are told where the experiment comes from
 (:mod:`byheart.lab.sources`) and the keys of a job's configs, and give back metrics; :func:`execute`, in the process
-that holds the run, writes them. So a config that has a done row is never given out again, and a job whose process or
-machine died has left nothing behind.
+that holds the run, writes them. So a config that has a done row is never given out again. A job whose process or
+machine died has left nothing behind but its checkpoint (:mod:`byheart.lab.checkpoints`), from which it goes on.
 
 A job that fails is cut in two, and so on, until the failing configs are alone: one bad config spoils nobody's row, and
 a group too large for the memory is done in parts. What fails alone becomes a failed row; resuming tries it again.
@@ -25,28 +25,33 @@ from functools import cache
 from typing import Any, Protocol, Self
 
 from byheart.errors import BadInput
+from byheart.lab import checkpoints
+from byheart.lab.checkpoints import Job, Keeping, Stopped, kept
 from byheart.lab.experiments.experiment import Experiment, key
 from byheart.lab.runs import Row, Run, Value, keyed, metrics_of
 from byheart.lab.sources import Source, load
 from byheart.progress import Report
 
-Job = tuple[str, ...]
-"""The keys of configs that are trained together."""
-
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a job: metrics for each of its configs, or an error."""
+    """What came of a job: metrics for each of its configs, or an error; or it was ``stopped`` when the time was over.
+
+    ``notes`` is what there is to say about its checkpoints.
+    """
 
     metrics: tuple[dict[str, Value], ...]
     seconds: float
     error: str | None = None
+    stopped: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Progress:
     """How far a run, or a part of one, is: ``done`` of all its ``models``; ``failed``, ``now`` (done or failed),
-    ``steps`` and ``seconds`` are of this session.
+    ``steps`` and ``seconds`` are of this session. ``under_way`` are the models of jobs that it stopped and kept;
+    ``notes`` is what there is to say about checkpoints that were of no use.
     """
 
     models: int
@@ -55,6 +60,8 @@ class Progress:
     now: int = 0
     steps: int = 0
     seconds: float = 0.0
+    under_way: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def models_per_second(self) -> float:
@@ -68,7 +75,7 @@ class Progress:
 
     @property
     def left(self) -> int:
-        """Models that were not come to."""
+        """Models that were not come to, or not to the end."""
         return self.models - self.done - self.failed
 
     @property
@@ -128,8 +135,8 @@ class Executor(AbstractContextManager["Executor"], Protocol):
         """How many may be given out by now."""
         ...
 
-    def start(self, job: Job) -> None:
-        """Give a job out."""
+    def start(self, job: Job, keeping: Keeping | None = None) -> None:
+        """Give a job out, and say where it is kept while it is under way."""
 
     def finished(self, report: Report) -> tuple[Job, Result]:
         """Wait for one of the jobs that were given out; ``report`` what they tell meanwhile, where it can be heard."""
@@ -143,11 +150,14 @@ def execute(
     *,
     part: Part | None = None,
     seconds: float | None = None,
+    checkpoint_every: float = checkpoints.EVERY,
 ) -> Progress:
     """Do what is pending in a run, or in a part of it, and write it, job by job; what has been reached at the end.
 
-    After so many ``seconds`` no job is begun any more. Those that are under way are waited for, however long they take:
-    what has not ended has no row, and would have to be done again.
+    Jobs under way are kept in the run's folder every ``checkpoint_every`` seconds, and go on from there when the run is
+    resumed, wherever the folder has been carried. After so many ``seconds`` no job is begun any more, and those under
+    way are kept and stopped. What cannot be kept, since its work does not go through
+    :func:`~byheart.lab.ensemble.train` or its worker does not see the folder, is waited for, however long it takes.
 
     ``report`` hears how many models have ended, done or failed, whenever a job ends or tells how far it is itself.
     The executor has to be one for this experiment, and is used as a context manager by whoever calls::
@@ -156,34 +166,43 @@ def execute(
         with Local(origin) as executor, Run.resume("runs/mine", load(origin), origin.text) as run:
             execute(run, load(origin), executor)
     """
-    sweep = _Sweep(run, experiment, executor.workers, report, part)
-    while True:
-        while sweep.waiting and sweep.given < executor.at_once and not sweep.is_over(seconds):
-            executor.start(sweep.waiting.popleft())
-            sweep.given += 1
-        if not sweep.given:
-            return sweep.progress
-        sweep.take(*executor.finished(sweep.hear))
+    with checkpoints.session(run.folder, checkpoint_every, seconds) as keeping:
+        sweep = _Sweep(run, experiment, executor.workers, report, part, keeping)
+        while True:
+            while sweep.waiting and sweep.given < executor.at_once and not keeping.is_over:
+                executor.start(sweep.waiting.popleft(), keeping)
+                sweep.given += 1
+            if not sweep.given:
+                break
+            sweep.take(*executor.finished(sweep.hear))
+        if not run.pending():
+            checkpoints.remove(keeping.folder)
+        return sweep.progress
 
 
 class _Sweep:
     """What is left of a run, or of a part of it, and how far it is."""
 
     def __init__(
-        self, run: Run, experiment: Experiment, workers: int, report: Report | None, part: Part | None
+        self,
+        run: Run,
+        experiment: Experiment,
+        workers: int,
+        report: Report | None,
+        part: Part | None,
+        keeping: Keeping,
     ) -> None:
-        self.run, self.report, self.start = run, report, time.perf_counter()
+        self.run, self.report, self.keeping, self.start = run, report, keeping, time.perf_counter()
         configs = keyed(experiment)
         wanted = configs.keys() if part is None else set(part.keys(experiment))
         pending = [name for name in run.pending() if name in wanted]
-        self.waiting = deque(spread(_jobs(experiment, configs, pending), workers))
+        begun, notes = _begun(experiment, configs, pending, keeping)
+        held = {name for job in begun for name in job}
+        fresh = _jobs(experiment, configs, [name for name in pending if name not in held])
+        self.waiting = deque([*begun, *spread(fresh, workers - len(begun))])
         self.given = 0
-        self.progress = Progress(models=len(wanted), done=len(wanted) - len(pending), failed=0)
+        self.progress = Progress(len(wanted), done=len(wanted) - len(pending), failed=0, notes=tuple(notes))
         self.tell()
-
-    def is_over(self, seconds: float | None) -> bool:
-        """Whether so many seconds have passed."""
-        return seconds is not None and time.perf_counter() - self.start >= seconds
 
     def tell(self, job: str = "") -> None:
         """Say how far it is, and how far a job is."""
@@ -197,13 +216,20 @@ class _Sweep:
         self.tell(f"in a job: {done:,} of {total:,}{f', {note}' if note else ''}")
 
     def take(self, job: Job, result: Result) -> None:
-        """Write what came of a job, or cut it in two."""
+        """Write what came of a job, or cut it in two; or leave it for the next session."""
         self.given -= 1
+        self.progress = replace(self.progress, notes=(*self.progress.notes, *result.notes))
+        if result.stopped:
+            under_way = len(job) if checkpoints.files_in(self.keeping.folder, job) else 0
+            self.progress = replace(self.progress, under_way=self.progress.under_way + under_way)
+            return
         if result.error is not None and len(job) > 1:
+            checkpoints.remove(self.keeping.folder, job)
             self.waiting.extendleft(reversed(_halves(job)))
             return
         rows = _rows(self.run, job, result)
         self.run.append(rows)
+        checkpoints.remove(self.keeping.folder, job)
         failed = sum(row.status == "failed" for row in rows)
         self.progress = replace(
             self.progress,
@@ -243,6 +269,26 @@ def _jobs(experiment: Experiment, configs: Mapping[str, Any], keys: Sequence[str
     return [group for group in groups if group]
 
 
+def _begun(
+    experiment: Experiment, configs: Mapping[str, Any], pending: Sequence[str], keeping: Keeping
+) -> tuple[list[Job], list[str]]:
+    """Jobs that have a checkpoint, as they were cut then; and what there is to say about those that are of no use.
+
+    A job may have been cut for other workers, or after a failure: it stays one if the experiment trains its configs
+    together, and if all of them are pending. One of which nothing is pending now belongs to another part.
+    """
+    found, notes = checkpoints.jobs_in(keeping.folder)
+    left, begun = set(pending), list[Job]()
+    for job in found:
+        if left >= set(job) and _jobs(experiment, configs, job) == [job]:
+            begun.append(job)
+            left -= set(job)
+        elif left & set(job):
+            names = " and ".join(path.name for path in checkpoints.files_in(keeping.folder, job))
+            notes.append(f"{keeping.folder / names}: not used, its models are in other jobs now, which begin anew")
+    return begun, notes
+
+
 def _rows(run: Run, job: Job, result: Result) -> list[Row]:
     share = result.seconds / len(job)
     if result.error is not None:
@@ -258,20 +304,34 @@ def _steps(row: Row) -> int:
     return steps if isinstance(steps, int) else 0
 
 
-def perform(source: Source, job: Job, device: str, report: Report | None = None) -> Result:
-    """Do a job, here; whatever goes wrong in it is a result too."""
+def perform(
+    source: Source, job: Job, device: str, report: Report | None = None, keeping: Keeping | None = None
+) -> Result:
+    """Do a job, here; whatever goes wrong in it is a result too. It is kept as ``keeping`` says, and stopped then."""
+    if keeping is not None and keeping.is_over:  # it has waited for a place until now
+        return Result((), 0.0, stopped=True)
     start = time.perf_counter()
-    try:
-        configs = _configs(source)
-        if not configs.keys() >= set(job):
-            raise BadInput("the experiment has other configs each time it is read; expected the same ones")
-        found = load(source).work([configs[name] for name in job], device, report)
-        if len(found) != len(job):
-            raise BadInput(f"work returned {len(found)} rows for {len(job)} configs; expected one per config, in order")
-        metrics = tuple(metrics_of(row) for row in found)
-    except (Exception, SystemExit) as error:
-        return Result((), time.perf_counter() - start, _in_a_line(error))
-    return Result(metrics, time.perf_counter() - start)
+    with kept(keeping, job) as keeper:
+        try:
+            metrics, error, stopped = _worked(source, job, device, report), None, False
+        except Stopped:
+            metrics, error, stopped = (), None, True
+        except (Exception, SystemExit) as failure:
+            metrics, error, stopped = (), _in_a_line(failure), False
+    seconds = time.perf_counter() - start
+    if keeper is None:
+        return Result(metrics, seconds, error)
+    return Result(metrics, keeper.earlier + seconds, error, stopped, tuple(keeper.notes))
+
+
+def _worked(source: Source, job: Job, device: str, report: Report | None) -> tuple[dict[str, Value], ...]:
+    configs = _configs(source)
+    if not configs.keys() >= set(job):
+        raise BadInput("the experiment has other configs each time it is read; expected the same ones")
+    found = load(source).work([configs[name] for name in job], device, report)
+    if len(found) != len(job):
+        raise BadInput(f"work returned {len(found)} rows for {len(job)} configs; expected one per config, in order")
+    return tuple(metrics_of(row) for row in found)
 
 
 @cache
@@ -292,16 +352,16 @@ class Local:
 
     def __init__(self, source: Source, device: str = "cpu") -> None:
         self._source, self._device = source, device
-        self._given: deque[Job] = deque()
+        self._given: deque[tuple[Job, Keeping | None]] = deque()
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job, keeping: Keeping | None = None) -> None:
         """Remember it."""
-        self._given.append(job)
+        self._given.append((job, keeping))
 
     def finished(self, report: Report) -> tuple[Job, Result]:
         """Do it."""
-        job = self._given.popleft()
-        return job, perform(self._source, job, self._device, report)
+        job, keeping = self._given.popleft()
+        return job, perform(self._source, job, self._device, report, keeping)
 
     def __enter__(self) -> Self:
         return self

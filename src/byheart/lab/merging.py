@@ -5,16 +5,20 @@ config that is done in several of them must have come out the same: numbers are 
 it took may differ. Where one run has done what failed in another, the done row counts; of failures the last.
 
 What is merged is a run like any other: what no machine has done is pending in it, and resuming does it. Which machine a
-row comes from is not kept; the sessions of all runs are, in the order in which they began.
+row comes from is not kept; the sessions of all runs are, in the order in which they began. Checkpoints of jobs that no
+run has ended come along, of those of one job the one that more time was spent on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 from byheart.errors import BadInput
 from byheart.files.reading import read_text
 from byheart.files.writing import check_apart
+from byheart.lab.checkpoints import CHECKPOINTS, files_in, job_of
 from byheart.lab.runs import SOURCE, Row, Run, Value, write_run
 
 SECONDS = "seconds"
@@ -29,13 +33,18 @@ def merge(folders: Sequence[Path | str], out: Path | str) -> Run:
     runs = [Run.open(folder) for folder in folders]
     if len(runs) < 2:
         raise BadInput(f"{len(runs)} folders given; expected two or more runs")
+    for one, other in combinations(runs, 2):
+        if one.folder.samefile(other.folder):
+            raise BadInput(f"{one.folder} and {other.folder} are the same run; expected different ones")
     check_apart(Path(out), *(run.folder for run in runs))
     first = runs[0]
     for other in runs[1:]:
         _check_same(first, other)
     sessions = {repr(session): session for run in runs for session in run.about["sessions"]}
     about = first.about | {"sessions": sorted(sessions.values(), key=lambda session: str(session["started"]))}
-    write_run(Path(out), about, _rows(runs), _source(runs))
+    rows = _rows(runs)
+    done = {row.key for row in rows if row.status == "done"}
+    write_run(Path(out), about, rows, _source(runs), _checkpoints(runs, first.configs.keys() - done))
     return Run.open(out)
 
 
@@ -72,6 +81,17 @@ def _rows(runs: Sequence[Run]) -> list[Row]:
                 _check_equal((before, known), (run, row))
             found[row.key] = (run, row) if known.status == "failed" else (before, known)
     return [found[key][1] for key in runs[0].configs if key in found]
+
+
+def _checkpoints(runs: Sequence[Run], pending: Collection[str]) -> dict[str, Path]:
+    """Those that are of pending configs alone, by their names in a run."""
+    found: dict[str, tuple[float, Path]] = {}
+    for path in (path for run in runs for path in files_in(run.folder / CHECKPOINTS)):
+        with suppress(BadInput, OSError):  # the run that it is in can still be resumed, and says what is wrong with it
+            job, seconds = job_of(path)
+            if set(job) <= set(pending):
+                found[path.name] = max(found.get(path.name, (-1.0, path)), (seconds, path))
+    return {f"{CHECKPOINTS}/{name}": path for name, (_, path) in found.items()}
 
 
 def _check_equal(first: tuple[Run, Row], other: tuple[Run, Row]) -> None:

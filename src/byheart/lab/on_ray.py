@@ -29,7 +29,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from byheart.errors import BadInput, missing
-from byheart.lab.jobs import Job, Result, perform
+from byheart.lab.checkpoints import Job, Keeping
+from byheart.lab.jobs import Result, perform
 from byheart.lab.sources import Source
 from byheart.progress import Report
 
@@ -42,6 +43,7 @@ class _Given:
     """A job that is out: since when, and how often it was lost before."""
 
     job: Job
+    keeping: Keeping | None
     began: float
     lost: int = 0
 
@@ -89,12 +91,12 @@ class Ray:
         """Jobs that the cluster has room for: a job's share of a GPU is one GPU's."""
         return int(self._ray.cluster_resources().get(self._kind, 0)) * int(1 / self._share)
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job, keeping: Keeping | None = None) -> None:
         """Give it to the cluster."""
-        self._give(_Given(job, time.perf_counter()))
+        self._give(_Given(job, keeping, time.perf_counter()))
 
     def _give(self, given: _Given) -> None:
-        self._given[self._task.remote(self._source, given.job, self._device)] = given
+        self._given[self._task.remote(self._source, given.job, self._device, given.keeping)] = given
 
     def finished(self, report: Report) -> tuple[Job, Result]:
         """Wait for one, in silence; one that is lost and not tried again is a failed one."""
@@ -149,9 +151,9 @@ def _begin(ray: Any, runtime_env: Mapping[str, Any] | None) -> None:
         raise BadInput(f"no Ray cluster (RAY_ADDRESS: {address}): {error}") from error
 
 
-def _perform_alone(source: Source, job: Job, device: str) -> Result:
+def _perform_alone(source: Source, job: Job, device: str, keeping: Keeping | None) -> Result:
     """A Ray task: several share a machine, so each keeps to one thread."""
     import torch
 
     torch.set_num_threads(1)
-    return perform(source, job, device)
+    return perform(source, job, device, keeping=keeping)

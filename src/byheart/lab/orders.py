@@ -24,9 +24,7 @@ def shuffles(seeds: list[int], epochs: Sequence[int], examples: int, device: tor
     low = (1 << max(1, (examples - 1).bit_length())) - 1
     starts = [[_signed(_mixed(_mixed(seed & _WORD) + (epoch + 1) * _GOLDEN)) for epoch in epochs] for seed in seeds]
     numbers = torch.arange(examples, device=device)
-    begun = torch.tensor(starts)
-    begun = begun.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else begun  # no waiting
-    keys = begun[:, :, None] + numbers * _signed(_GOLDEN)
+    keys = torch.tensor(starts, device=device)[:, :, None] + numbers * _signed(_GOLDEN)
     for shift, factor in ((30, _FIRST), (27, _SECOND), (31, 1)):
         keys.bitwise_xor_((keys >> shift).bitwise_and_((1 << 64 - shift) - 1)).mul_(_signed(factor))
     keys.bitwise_and_(~low).bitwise_or_(numbers)

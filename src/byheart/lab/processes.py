@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
 from byheart.errors import BadInput
-from byheart.lab.jobs import Job, Result, perform
+from byheart.lab.checkpoints import Job, Keeping
+from byheart.lab.jobs import Result, perform
 from byheart.lab.sources import Source
 from byheart.progress import Report
 
@@ -32,12 +34,12 @@ class Processes:
         self._idle: list[_Process] = []
         self._busy: dict[Connection, _Process] = {}
 
-    def start(self, job: Job) -> None:
+    def start(self, job: Job, keeping: Keeping | None = None) -> None:
         """Send it to an idle process, or to a new one."""
         process = self._idle.pop() if self._idle else None
         if process is None or not process.is_alive():
             process = _Process(self._context, self._source, self._device)
-        process.send(job)
+        process.send(job, keeping)
         self._busy[process.pipe] = process
 
     def finished(self, report: Report) -> tuple[Job, Result]:
@@ -83,10 +85,10 @@ class _Process:
     def is_alive(self) -> bool:
         return bool(self._process.is_alive())
 
-    def send(self, job: Job) -> None:
+    def send(self, job: Job, keeping: Keeping | None) -> None:
         self.job, self._began = job, time.perf_counter()
         with suppress(BrokenPipeError):  # it has just died: that is what will be received
-            self.pipe.send(job)
+            self.pipe.send((job, keeping))
 
     def receive(self) -> Result | tuple[int, int, str]:
         """A result, or how far the job is: done, total, note."""
@@ -131,10 +133,15 @@ def _serve(pipe: Connection, source: Source, device: str) -> None:
     torch.set_num_threads(1)
     while True:
         try:
-            job = pipe.recv()
+            job, keeping = pipe.recv()
         except EOFError:
             return
-        pipe.send(perform(source, job, device, lambda done, total, note="": pipe.send((done, total, note))))
+        tell = partial(_tell, pipe)
+        pipe.send(perform(source, job, device, tell, keeping))
+
+
+def _tell(pipe: Connection, done: int, total: int, note: str = "", /) -> None:
+    pipe.send((done, total, note))
 
 
 def _end_with_parent() -> None:

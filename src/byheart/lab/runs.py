@@ -6,9 +6,11 @@
                     config), config, status (done or failed), metrics, seconds, error
     lock            held by the process that writes, as long as it lives
     experiment.py   the user's file, where the experiment comes from one
+    checkpoints     jobs under way, as far as they are (:mod:`byheart.lab.checkpoints`)
 
 A process that is killed may leave half a line behind. Whoever reads ignores it, whoever resumes cuts it off, and a last
-line that lacks only its end is kept: no part of a JSON object is one itself, so a line that can be read is whole. A
+line that lacks only its end is kept: no part of a JSON object is one itself, so a line that can be read is whole. What
+does not begin as a row does is no half of one, and is refused as any other line that is none. A
 config counts as done when its line is written; failed ones are tried again on resuming, and the later line counts. One
 process writes at a time (:mod:`byheart.files.locks`). A folder may be anybody's: what it is is known before anything in
 it is written, and nothing is written through a link in it; it may be one itself.
@@ -87,8 +89,9 @@ class Run:
         self.configs: dict[str, dict[str, Any]] = self.about["configs"]
         if lock is not None:
             mend(folder / RESULTS, _is_row)
-        self.latest = {row.key: row for row in read_rows(folder / RESULTS)}
-        self._check_rows()
+        rows = read_rows(folder / RESULTS)
+        self._check_rows(rows)
+        self.latest = {row.key: row for row in rows}
 
     @classmethod
     def open(cls, folder: Path | str) -> Self:
@@ -135,15 +138,18 @@ class Run:
             raise
         return run
 
-    def _check_rows(self) -> None:
+    def _check_rows(self, rows: Sequence[Row]) -> None:
         """BadInput unless rows are about the configs that they name, and metrics of one name of one kind."""
         kinds: dict[str, bool] = {}
-        for row in self.rows:
+        for line, row in enumerate(rows, start=1):
+            place = f"{self.folder / RESULTS}:{line}"
+            if row.key not in self.configs:
+                raise BadInput(f"{place}: {row.key} is no config of this run; remove the line")
             if row.config != self.configs[row.key]:
-                raise BadInput(f"{self.folder / RESULTS}: the row of {row.key} has another config than {CONFIG}")
+                raise BadInput(f"{place}: the row of {row.key} has another config than {CONFIG}")
             for name, value in row.metrics.items():
                 if value is not None and kinds.setdefault(name, isinstance(value, str)) != isinstance(value, str):
-                    raise BadInput(f"{self.folder / RESULTS}: {name} is a text in some rows, and a number in others")
+                    raise BadInput(f"{place}: {name} is a text in some rows, and a number in others")
 
     def _check_same(self, experiment: Experiment, configs: Mapping[str, Any]) -> None:
         if self.about["experiment"] != experiment.name:
@@ -236,13 +242,20 @@ def runs_in(folder: Path | str) -> list[Run]:
     return found
 
 
-def write_run(folder: Path, about: Mapping[str, Any], rows: Sequence[Row], source: str | None) -> None:
-    """A new run with these rows, whole or not at all: ``about`` is what its config.json holds."""
+def write_run(
+    folder: Path, about: Mapping[str, Any], rows: Sequence[Row], source: str | None, more: Mapping[str, Path]
+) -> None:
+    """A new run with these rows, whole or not at all: ``about`` is what its config.json holds, ``more`` are further
+    files, by their names in it, to copy.
+    """
     with new_folder(folder, _check_free) as draft:
         _write_about(draft, about)
         (draft / RESULTS).write_text(_lines(rows), encoding="utf-8")
         if source is not None:
             (draft / SOURCE).write_text(source, encoding="utf-8")
+        for name, path in more.items():
+            (draft / name).parent.mkdir(exist_ok=True)
+            (draft / name).write_bytes(read_bytes(path))
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -251,9 +264,23 @@ def read_rows(path: Path) -> list[Row]:
         lines = read_bytes(path, takes=JSON_TAKES).split(b"\n")
     except FileNotFoundError:
         return []
-    if not _is_row(lines[-1]):
+    if not lines[-1] or _is_half(lines[-1]):
         lines.pop()
     return [_row(line, f"{path}:{place}") for place, line in enumerate(lines, start=1)]
+
+
+def has_half_a_line(folder: Path) -> bool:
+    """Whether a run's results end in half a line, which is left out: somebody is writing it, or was killed."""
+    try:
+        last = read_bytes(folder / RESULTS).rpartition(b"\n")[2]
+    except FileNotFoundError:
+        return False
+    return bool(last) and _is_half(last)
+
+
+def _is_half(line: bytes | bytearray) -> bool:
+    """Whether it begins as a row does, and is none."""
+    return not _is_row(line) and line.startswith(_BEGINNING[: len(line)])
 
 
 def is_number(value: object) -> bool:
@@ -282,6 +309,7 @@ def metrics_of(found: object) -> dict[str, Value]:
 
 
 _FIELDS = frozenset(field.name for field in fields(Row))
+_BEGINNING = f'{{"{fields(Row)[0].name}": "'.encode()
 
 
 def _row(line: bytes | bytearray, place: str) -> Row:

@@ -14,9 +14,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.lab.experiments.experiment import Experiment
+from byheart.lab.experiments.experiment import SCALES, Experiment
 from byheart.lab.runs import Row
-from byheart.lab.sources import Source, load
+from byheart.lab.sources import Named, Source, load
 from byheart.lab.summary import Measured, axes, points
 
 RATE, LAST_RATE = "learning_rate", "last_learning_rate"
@@ -54,12 +54,13 @@ def search(experiment: Experiment, rates: Sequence[float], where: Mapping[str, s
         )
     if not hasattr(experiment.configs[0], RATE):
         raise BadInput(f"{experiment.name}: configs have no {RATE}; expected one to vary")
-    chosen = _chosen(experiment, where or {})
-    configs = dict.fromkeys(_with_rate(config, rate) for config in chosen for rate in rates)
+    found = chosen(experiment, where or {})
+    configs = dict.fromkeys(_with_rate(config, rate) for config in found for rate in rates)
     return Experiment(f"{experiment.name}-search", experiment.scale, tuple(configs), experiment.groups, experiment.work)
 
 
-def _chosen(experiment: Experiment, where: Mapping[str, str]) -> list[Any]:
+def chosen(experiment: Experiment, where: Mapping[str, str]) -> list[Any]:
+    """The configs whose settings, as texts, are as ``where`` says; BadInput if there are none."""
     names = [field.name for field in fields(experiment.configs[0])]
     for name in where:
         if name not in names:
@@ -81,6 +82,25 @@ def _with_rate(config: Any, rate: float) -> Any:
     first, last = getattr(config, RATE), getattr(config, LAST_RATE, None)
     more = {} if last is None or rate == first else {LAST_RATE: last * rate / first}
     return replace(config, **{RATE: rate}, **more)
+
+
+def check_metric(origin: Source, metric: str) -> None:
+    """BadInput if an experiment of ours does not measure it: seen from a model of its smallest scale, in a moment.
+
+    What a user's own experiment measures is known when a model of it has been trained, and not before.
+
+    >>> check_metric(Named("dana-2025-6", "paper"), "accuracies")
+    Traceback (most recent call last):
+    byheart.errors.BadInput: dana-2025-6 does not measure 'accuracies'; expected last_accuracy, accuracy, loss, steps,
+    parameters, lower_bound or previous_bound
+    """
+    if not isinstance(origin, Named):
+        return
+    tiny = load(replace(origin, scale=SCALES[0]))
+    (row,) = tiny.work(tiny.configs[:1], "cpu", None)
+    if metric not in row:
+        *names, last = row
+        raise BadInput(f"{origin.name} does not measure {metric!r}; expected {', '.join(names)} or {last}")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ A user's file defines one of
 
 - ``CONFIGS``: a list of configs of one kind, ours (``dana_2025.Config(…)``) or the file's own. They are trained by the
   function ``work`` of the file, or else by that beside their class; together as ``groups`` says, sought in the same
-  two places, or one by one if there is none;
+  two places, or one by one if there is none; ``prepare``, if there is one, is for `byheart lab save`;
 - ``EXPERIMENT``: an :class:`~byheart.lab.experiments.experiment.Experiment`, or a function from a scale (smoke, short
   or paper) to one.
 
@@ -97,11 +97,12 @@ class UserFile:
             what = f"CONFIGS[0] is {found[0]!r}; expected a config: an instance of a frozen dataclass of plain values"
             raise BadInput(f"{self.path}: {what}")
         home = sys.modules[type(found[0]).__module__]
-        work, groups = (getattr(module, name, getattr(home, name, None)) for name in ("work", "groups"))
+        names = ("work", "groups", "prepare")
+        work, groups, prepare = (getattr(module, name, getattr(home, name, None)) for name in names)
         if not callable(work):
             what = f"nothing says how a {kinds[0]} is trained: define a function work(configs, device, report) in it"
             raise BadInput(f"{self.path}: {what} that returns a dictionary of metrics for each config, in order")
-        return Experiment(Path(self.path).stem, self.scale, tuple(found), groups or _alone, work)
+        return Experiment(Path(self.path).stem, self.scale, tuple(found), groups or _alone, work, prepare)
 
 
 @dataclass(frozen=True, eq=False)

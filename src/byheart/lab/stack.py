@@ -15,11 +15,10 @@ its examples. Nothing is drawn here: first weights come from the members' own ge
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from byheart.errors import BadInput
@@ -32,7 +31,6 @@ from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
 
 PLACES_IN_A_BLOCK = 1 << 24  # rows of examples whose order is drawn ahead of the steps
 STEPS_IN_A_BLOCK = 512
-LOOK_AHEAD = True  # on a GPU: while a block of steps is done, the next is written
 ROWS_MEASURED_AT_ONCE = 1 << 10  # of each member; a fused step takes four times as many
 WARM_UP_STEPS = 3  # before a graph is recorded: lazy initialization must not be in it
 
@@ -108,11 +106,11 @@ class Stack:
         members, architecture, device, dtype = self.members, self.architecture, self.device, self.dtype
         firsts = [_first(member) for member in members]
         self.small = [{name: tensor.shape for name, tensor in first.items()} for first in firsts]
-        shapes = {name: tuple(tensor.shape) for name, tensor in architecture.init(torch.Generator()).items()}
+        shapes = _shapes(architecture)
         padded = {name: torch.stack([_padded(first[name], shapes[name]) for first in firsts]) for name in shapes}
         padded = {name: tensor.to(device, dtype) for name, tensor in padded.items()}
         frozen = members[0].frozen  # the same for all, as batch, loss, betas and largest_norm are
-        self.shapes = {name: shape for name, shape in shapes.items() if name not in frozen}
+        self.shapes = trained_shapes(architecture, frozen)
         if not self.shapes:
             raise BadInput("all tensors are frozen; expected at least one to train")
         self.flat = torch.cat([padded[name].flatten(1) for name in self.shapes], dim=1)
@@ -143,19 +141,14 @@ class Stack:
         """For what is written ahead of the steps, with so many places of each member, and for what they find."""
         M = len(self.members)
         self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * max(1, places))))
-        self.blocks = 2 if self.device.type == "cuda" and LOOK_AHEAD else 1
-        steps = self.blocks * self.block
-        self.places = torch.zeros(steps, M, places, dtype=torch.int64, device=self.device)
-        self.sizes = torch.zeros(steps, M, 1, dtype=self.dtype, device=self.device)
-        self.roots = torch.ones(steps, 1, 1, dtype=self.dtype, device=self.device)
-        self.losses = torch.zeros(steps, M, dtype=self.dtype, device=self.device)
-        self.rights = torch.zeros(steps, M, dtype=self.dtype, device=self.device)
-        self.current, self.written = 0, range(0)
+        self.places = torch.zeros(self.block, M, places, dtype=torch.int64, device=self.device)
+        self.sizes = torch.zeros(self.block, M, 1, dtype=self.dtype, device=self.device)
+        self.roots = torch.ones(self.block, 1, 1, dtype=self.dtype, device=self.device)
+        self.losses = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
+        self.rights = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
 
     def _with(self, count: int) -> tuple[list[int], torch.Tensor]:
-        """Seeds and places of the members with so many examples; on the device once, as indices that a step sends there
-        would wait for all that it is doing.
-        """
+        """Seeds and places of the members with so many examples."""
         which = [i for i, member in enumerate(self.members) if member.count == count]
         return [self.members[i].seed for i in which], torch.tensor(which, device=self.device)
 
@@ -183,6 +176,22 @@ class Stack:
         self.works = {}  # graphs hold memory
         self._set_up()
 
+    def go_on(self, step: int, matrices: Sequence[torch.Tensor]) -> None:
+        """Be where training has come to after so many steps: weights and both moments, as :meth:`matrices` gave them.
+
+        Nothing else is needed: orders and learning rates are functions of the step.
+        """
+        self.step = step
+        with self._on_stream(), torch.no_grad():
+            for own, kept in zip((self.flat, *self.moments), matrices, strict=True):
+                own.copy_(kept)
+
+    def matrices(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Weights and both moments [M, P] on the CPU, as they are now: not copied if they are there already."""
+        with self._on_stream():
+            flat, first, second = (matrix.cpu() for matrix in (self.flat, *self.moments))
+        return flat, first, second
+
     def advance(self, steps: int, *, measure: bool = False) -> tuple[torch.Tensor, torch.Tensor | None]:
         """So many steps; the losses of their batches, and with ``measure`` the accuracies, [steps, M] on the CPU."""
         parts = []
@@ -195,26 +204,19 @@ class Stack:
     def start(self, steps: int, *, measure: bool = False) -> int:
         """Begin so many steps, or as many as a block holds; how many. On CUDA they go on by themselves."""
         self.begun = min(steps, self.block)
-        wanted = range(self.step, self.step + self.begun)
         with self._on_stream():
-            if self.written[: self.begun] != wanted:
-                self._prepare(wanted, self.current)
+            self._prepare(self.begun)
             work = self._work(measure)
-            self.at.fill_(self.current * self.block)
             for _ in range(self.begun):
                 work()
-            if self.blocks == 2:
-                self.written = range(wanted.stop, wanted.stop + self.begun)
-                self._prepare(self.written, 1 - self.current)
         return self.begun
 
     def finish(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Wait for what was started; losses and accuracies (if they were to be measured), [steps, M] on the CPU."""
-        done, self.begun = slice(self.current * self.block, self.current * self.block + self.begun), 0
-        self.step += done.stop - done.start
-        self.current = (self.current + 1) % self.blocks
+        done, self.begun = self.begun, 0
+        self.step += done
         with self._on_stream():
-            return self.losses[done].cpu(), self.rights[done].cpu()
+            return self.losses[:done].cpu(), self.rights[:done].cpu()
 
     @torch.no_grad()
     def measure(self) -> tuple[torch.Tensor, torch.Tensor]:
@@ -235,22 +237,22 @@ class Stack:
         stop = min(start + at_once, int(counts.max()))
         rows = torch.arange(start, stop, device=self.device)
         places = starts + torch.minimum(rows, counts - 1)
-        each = self._each(places, some)
+        if self.fused is not None and self.measured is self.rows:
+            each = self.fused.measure(places, some)
+        else:
+            each = self._each(self.measured.cut(places), some)
         return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
 
-    def _each(self, places: torch.Tensor, some: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """The loss of every row that is measured, and whether its answer is right, at places [m, rows] of members."""
-        if self.fused is not None and self.measured is self.rows:
-            return self.fused.measure(places, some)
-        batch = self.measured.cut(places)
+    def _each(self, batch: Tensors, some: list[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Losses and right answers of a batch [m, B, …] of some members."""
         tensors = self._all_weights() | self.constants
         if len(some) < len(self.members):
             tensors = {name: tensor[some] if len(tensor) > 1 else tensor for name, tensor in tensors.items()}
         weights = {name: tensor for name, tensor in tensors.items() if name not in self.constants}
         constants = {name: tensors[name] for name in self.constants}
         outputs = self.architecture.outputs(weights, batch | constants)
-        answers, loss = batch[ANSWERS], self.training.loss
-        return losses(outputs, answers, loss), rights(outputs, answers, loss)
+        loss = self.training.loss
+        return losses(outputs, batch[ANSWERS], loss), rights(outputs, batch[ANSWERS], loss)
 
     def weights_of(self, index: int) -> Tensors:
         """The weights of one member as its own architecture has them, on the CPU."""
@@ -278,24 +280,24 @@ class Stack:
             values = values[:1]
         return torch.stack([_placed(value, self.device, self.dtype) for value in values])
 
-    def _prepare(self, which: range, place: int) -> None:
-        """Write down, in one of the blocks, which rows and which rates these steps take."""
-        steps = np.arange(which.start, which.stop, dtype=np.float64)
-        here = slice(place * self.block, place * self.block + len(steps))
+    def _prepare(self, block: int) -> None:
+        """Write down which rows and which rates the next steps take."""
+        steps = np.arange(self.step, self.step + block, dtype=np.float64)
         rates = np.stack([learning_rates(m.training, m.count, steps) for m in self.members], axis=1)
         sizes = step_sizes(rates, steps[:, None], self.training.betas[0])
-        self.sizes[here, :, 0] = _sent(sizes, self.device, self.dtype)
+        self.sizes[:block, :, 0] = torch.from_numpy(sizes).to(self.device, self.dtype)
         roots = root_corrections(steps, self.training.betas[1])
-        self.roots[here, 0, 0] = _sent(roots, self.device, self.dtype)
+        self.roots[:block, 0, 0] = torch.from_numpy(roots).to(self.device, self.dtype)
         for count, (seeds, index) in self.alike.items():
-            places = self._stream(count, seeds, which) + self.rows.starts.index_select(0, index)[:, None]
-            self.places[here].index_copy_(1, index, places.view(len(seeds), len(steps), -1).transpose(0, 1))
+            places = self._stream(count, seeds, block) + self.rows.starts.index_select(0, index)[:, None]
+            self.places[:block].index_copy_(1, index, places.view(len(seeds), block, -1).transpose(0, 1))
+        self.at.zero_()
 
-    def _stream(self, count: int, seeds: list[int], steps: range) -> torch.Tensor:
-        """The examples that these steps take of members with N of them, int64 [m, steps · B]: epoch after epoch."""
+    def _stream(self, count: int, seeds: list[int], block: int) -> torch.Tensor:
+        """The next examples of members that have N of them, int64 [m, block · B]: epoch after epoch, without a gap."""
         if count == self.training.batch:  # a batch is all of them, and in a sum the order does not matter
-            return torch.arange(count, device=self.device).repeat(len(seeds), len(steps))
-        start, stop = (step * self.training.batch for step in (steps.start, steps.stop))
+            return torch.arange(count, device=self.device).repeat(len(seeds), block)
+        start, stop = (step * self.training.batch for step in (self.step, self.step + block))
         first, last = start // count, (stop - 1) // count
         epochs, order = self.orders.get(count, (range(0), None))
         if order is None or first not in epochs or last not in epochs:
@@ -362,6 +364,15 @@ class Stack:
         return mean, (each if self.training.loss == "summed-cross-entropy" else mean).sum(), None
 
 
+def trained_shapes(architecture: Architecture, frozen: Collection[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes of the tensors that are trained, in the order in which a matrix of weights has them."""
+    return {name: shape for name, shape in _shapes(architecture).items() if name not in frozen}
+
+
+def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(tensor.shape) for name, tensor in architecture.init(torch.Generator()).items()}
+
+
 def _first(member: Member) -> Tensors:
     """First weights, float64: the architecture's, drawn with the member's seed, or what the member starts from."""
     first = member.architecture.init(torch.Generator().manual_seed(member.seed))
@@ -382,12 +393,6 @@ def _padded(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     padded = tensor.new_zeros(shape)
     padded[tuple(slice(size) for size in tensor.shape)] = tensor
     return padded
-
-
-def _sent(array: npt.NDArray[np.float64], device: torch.device, dtype: torch.dtype) -> torch.Tensor:
-    """To the device, without waiting for what that is doing."""
-    tensor = torch.from_numpy(array).to(dtype)
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
 
 def _placed(tensor: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:

@@ -23,19 +23,31 @@ TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 """Files that are kept beside a network, as Hugging Face lays them out."""
 GRID = "grid"
 """The folder, in that of an approximation, of the network that has memorized its grid."""
-OURS = {CONFIG, WEIGHTS, *TOKENIZER, "generation_config.json", "certificate.json", GRID, f"{GRID}.npz"}
+TASK = "task.npz"
+"""What a network that the lab trained was asked, in its folder."""
+OURS = {CONFIG, WEIGHTS, TASK, *TOKENIZER, "generation_config.json", "certificate.json", GRID, f"{GRID}.npz"}
 """What Byheart itself writes into a network's folder."""
 EXACT = "byheart-exact-1"
 """The ``format`` of an exact network."""
 SOFTMAX = "byheart-softmax-1"
 """The ``format`` of a one-layer softmax network."""
+TRAINED = "byheart-trained-1"
+"""The ``format`` of a network that was trained."""
 FLOAT = "byheart"
 """The ``model_type`` of a float Transformer of ours."""
-KINDS = {EXACT: "exact", SOFTMAX: "softmax", FLOAT: "transformer", "llama": "stock"}
+KINDS = {
+    EXACT: "exact",
+    SOFTMAX: "softmax",
+    TRAINED: "trained",
+    "gpt2": "trained",
+    FLOAT: "transformer",
+    "llama": "stock",
+}
 """Kinds of networks by what config.json calls them (``format``, or Hugging Face's ``model_type``)."""
 NAMES = {
     "exact": "an exact network",
     "softmax": "a softmax network",
+    "trained": "a trained network",
     "transformer": "a float Transformer",
     "stock": "a stock Llama",
 }

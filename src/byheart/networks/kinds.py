@@ -5,6 +5,7 @@ kind           what                                                             
 =============  =====================================================================  ======================
 exact          layers of integers over powers of two                                  ``networks/exact``
 softmax        one softmax attention layer with float64 weights                       ``networks/softmax``
+trained        networks that were trained, as blocks of steps; Hugging Face's GPT-2   ``networks/trained``
 transformer    float Transformers whose sublayers read and write parts of the stream  ``networks/transformer``
 stock          models of other people's classes: Hugging Face's Llama                 ``networks/stock``
 =============  =====================================================================  ======================

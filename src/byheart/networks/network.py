@@ -20,7 +20,7 @@ class Network(ABC):
     """
 
     kind: ClassVar[str]
-    """"exact", "softmax", "transformer" or "stock": the key of all that is registered for such networks."""
+    """"exact", "softmax", "trained", "transformer" or "stock": the key of all that is registered for such networks."""
     about: Mapping[str, Any] = field(default_factory=dict)
     """What whoever built the network noted: construction, settings, texts."""
     files: Mapping[str, bytes] = field(default_factory=dict)

@@ -463,17 +463,17 @@ def test_equal_answers_cannot_be_shuffled_into_a_lie() -> None:
         (
             table(LOGITS),
             SeqToSeq(tokens=[[0]], labels=[[0]]),
-            "a softmax network answers once for a sequence; the task is seq-to-seq",
+            "the network answers once for a sequence; the task is seq-to-seq",
         ),
         (
             table(LOGITS),
             NextToken(vectors=[[[0.0]]], labels=[0]),
-            "softmax networks read token ids, or contexts with queries; this task has vectors",
+            "the network reads token ids, or contexts with queries; this task has vectors",
         ),
         (
             table(LOGITS),
             NextTokenDistribution(vectors=[[[0.0]]], probabilities=[[0.5, 0.25, 0.25]]),
-            "softmax networks read token ids, or contexts with queries; this task has vectors",
+            "the network reads token ids, or contexts with queries; this task has vectors",
         ),
         (
             one_head(W_U=[1.0, 2.0]),

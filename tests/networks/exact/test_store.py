@@ -205,7 +205,7 @@ def test_a_config_that_is_no_object(folder, text):
     refused(folder, "expected a JSON object")
 
 
-@pytest.mark.parametrize("text", ["{}", '{"format": "byheart-exact-2"}', '{"model_type": "gpt2"}'])
+@pytest.mark.parametrize("text", ["{}", '{"format": "byheart-exact-2"}', '{"model_type": "gpt_neox"}'])
 def test_a_config_of_another_format(folder, text):
     (folder / "config.json").write_text(text)
     refused(folder, "expected a network: byheart-exact-1")

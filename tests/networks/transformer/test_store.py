@@ -144,7 +144,10 @@ DAMAGES = {
     "half a config": (lambda f: cut(f / "config.json", 100), "config.json: cannot be read"),
     "no text": (lambda f: (f / "config.json").write_bytes(b"\xff\xfe\xfd"), "config.json: cannot be read"),
     "a list": (lambda f: (f / "config.json").write_text("[]"), "found; expected a JSON object"),
-    "another model": (lambda f: change_config(f, model_type="gpt2"), "config.json: format 'gpt2'; expected a network"),
+    "another model": (
+        lambda f: change_config(f, model_type="gpt_neox"),
+        "config.json: format 'gpt_neox'; expected a network",
+    ),
     "half the weights": (
         lambda f: cut(f / "model.safetensors", -5),
         "model.safetensors cannot be read .*; the folder is incomplete",

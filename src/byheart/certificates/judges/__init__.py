@@ -23,12 +23,12 @@ from byheart.tasks.questions import Given
 from byheart.tasks.tokenizers import from_files
 
 OPTIONS = {
-    "evaluator": "exact",
-    "threads": "exact",
-    "radius": "exact",
-    "tolerance": "softmax",
+    "evaluator": ("exact",),
+    "threads": ("exact",),
+    "radius": ("exact",),
+    "tolerance": ("softmax", "trained"),
 }
-"""What can be asked of a judge beyond the check itself, and of which kind of networks."""
+"""What can be asked of a judge beyond the check itself, and of which kinds of networks."""
 
 
 def judge_for(network: Network) -> Any:
@@ -70,12 +70,13 @@ def judge(
     True
     >>> judge(network, NextToken([[0], [1], [2]], [0, 2, 4]), tolerance=0.1)
     Traceback (most recent call last):
-    byheart.errors.BadInput: tolerance is an option for a softmax network; this is an exact network
+    byheart.errors.BadInput: tolerance is an option for a softmax network or a trained network; this is an exact network
     """
     chosen = {name: value for name, value in options.items() if value is not None}
     for name in chosen:
-        if OPTIONS.get(name, network.kind) != network.kind:
-            raise BadInput(f"{name} is an option for {NAMES[OPTIONS[name]]}; this is {NAMES[network.kind]}")
+        if network.kind not in OPTIONS.get(name, (network.kind,)):
+            kinds = " or ".join(NAMES[kind] for kind in OPTIONS[name])
+            raise BadInput(f"{name} is an option for {kinds}; this is {NAMES[network.kind]}")
     module = judge_for(network)
     questions = module.asked(network, given)
     if count or at_least is not None:

@@ -12,10 +12,13 @@ and the network is not certified. Nothing is rounded on the way and nothing samp
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from byheart.certificates.verdict import Answer, Counterexample, Outcome, Verdict, decide, doubling, summed_up, upward
 from byheart.errors import BadInput
@@ -31,27 +34,35 @@ TOLERANCE = 1e-6
 FEWEST_BITS, MOST_BITS = 64, 4096
 NUDGE = 1e-3
 """By how much the control changes one weight at first."""
+Enclosing: TypeAlias = Callable[[Sequence[int], int], Iterable[tuple[int, list[Ball]]]]
+"""From examples and bits to the examples' outputs as balls, in any order, each with its place in the list."""
 
 
 def inputs_of(task: Task) -> Inputs:
-    """A task's inputs as softmax networks read them."""
+    """A task's inputs as softmax networks, and trained ones, read them."""
     if isinstance(task, QueryTask):
         assert task.vectors is not None
         return task.vectors, task.queries
     if task.tokens is None:
-        raise BadInput("softmax networks read token ids, or contexts with queries; this task has vectors")
+        raise BadInput("the network reads token ids, or contexts with queries; this task has vectors")
     return task.tokens, None
 
 
 def asked(network: SoftmaxNetwork, given: Given) -> Task:
     """The task, if it is one that the network answers."""
-    task = task_of(given)
-    if not isinstance(task, NextToken | NextTokenDistribution | QueryTask):
-        raise BadInput(f"a softmax network answers once for a sequence; the task is {task.kind}")
+    task = answered_once(given)
     check_inputs(network, inputs_of(task))
     least = task.label_count
     if network.outputs < least or (isinstance(task, QueryTargets | NextTokenDistribution) and network.outputs > least):
         raise BadInput(f"the network has {network.outputs} outputs; the task asks for {least}")
+    return task
+
+
+def answered_once(given: Given) -> Task:
+    """The task, if it asks for one answer to a sequence."""
+    task = task_of(given)
+    if not isinstance(task, NextToken | NextTokenDistribution | QueryTask):
+        raise BadInput(f"the network answers once for a sequence; the task is {task.kind}")
     return task
 
 
@@ -73,21 +84,37 @@ def judge(
     >>> print(judge(network, task.with_answers([0.5, 0.731])).counterexample)
     example 1: expected 0.731, got 0.7310585786
     """
+    enclosing = partial(_enclosed, network, task, report)
+    return judged(task, enclosing, tolerance=tolerance, fewest_bits=FEWEST_BITS, most_bits=most_bits)
+
+
+def judged(
+    task: Task,
+    enclosing: Enclosing,
+    *,
+    tolerance: float | None,
+    fewest_bits: int,
+    most_bits: int,
+) -> Verdict:
+    """The verdict on outputs that are enclosed, whatever network they are of."""
     if tolerance is not None and isinstance(task, NextToken | QueryLabels):
         raise BadInput("tolerance is for targets and distributions; the task asks for labels, which are right or wrong")
     tolerance = TOLERANCE if tolerance is None else tolerance
     if not 0 < tolerance < np.inf:
         raise BadInput(f"tolerance is {tolerance}; expected more than 0, and finite")
     if isinstance(task, NextTokenDistribution):
-        return _judge_divergence(network, task, tolerance, most_bits, report)
+        return _judge_divergence(task, enclosing, tolerance, fewest_bits, most_bits)
     start = time.perf_counter()
 
     def ask(examples: Sequence[int], bits: int) -> list[list[Answer]]:
-        rows = _enclosed(network, task, examples, bits, report)
-        with precision(bits):
-            return [_judge_one(row, task, i, tolerance) for i, row in zip(examples, rows, strict=True)]
+        found: list[list[Answer]] = [[] for _ in examples]
+        for place, row in enclosing(examples, bits):
+            with precision(bits):
+                found[place] = _judge_one(row, task, examples[place], tolerance)
+        assert all(found), "every example has an answer"
+        return found
 
-    answers, bits = decide(task.size.examples, ask, fewest=FEWEST_BITS, most=most_bits)
+    answers, bits = decide(task.size.examples, ask, fewest=fewest_bits, most=most_bits)
     note, real = "", isinstance(task, QueryTargets)
     if real and all(answer.outcome == "right" for row in answers for answer in row):
         note = f"errors at most {upward(max(answer.error for row in answers for answer in row), 2)}"
@@ -105,12 +132,28 @@ def judge(
 
 def perturbed(network: SoftmaxNetwork, rng: np.random.Generator, attempt: int) -> tuple[SoftmaxNetwork, str]:
     """The network with one weight changed, and where; labels have room, so that every attempt changes it by more."""
-    weights = network.weights()
+    name, changed, place = nudged(network.weights(), rng, attempt)
+    return network.with_tensor(name, changed), place
+
+
+def nudged(
+    weights: Mapping[str, NDArray[Any]], rng: np.random.Generator, attempt: int
+) -> tuple[str, NDArray[Any], str]:
+    """One of several tensors, a copy of it with one entry changed, and where that is; every attempt changes more."""
     name = list(weights)[rng.integers(len(weights))]
     changed, nudge = weights[name].copy(), NUDGE * 2**attempt
     entry = int(rng.integers(changed.size))
     changed.flat[entry] += nudge
-    return network.with_tensor(name, changed), f"{name}[{entry}] + {nudge:g}"
+    return name, changed, f"{name}[{entry}] + {nudge:g}"
+
+
+def chosen_inputs(task: Task, examples: Sequence[int]) -> Inputs:
+    """The inputs of some examples; of all, a shared context stays one array."""
+    sequences, queries = inputs_of(task)
+    if len(examples) == task.size.examples:
+        return sequences, queries
+    chosen = np.array(examples)
+    return sequences[chosen], None if queries is None else queries[chosen]
 
 
 def _method(bits: int) -> str:
@@ -118,13 +161,10 @@ def _method(bits: int) -> str:
 
 
 def _enclosed(
-    network: SoftmaxNetwork, task: Task, examples: Sequence[int], bits: int, report: Report | None
-) -> list[list[Ball]]:
-    sequences, queries = inputs_of(task)
-    if len(examples) < task.size.examples:  # all of them: a shared context stays one array
-        chosen = np.array(examples)
-        sequences, queries = sequences[chosen], None if queries is None else queries[chosen]
-    return [row for rows in enclose(network, (sequences, queries), bits=bits, report=report) for row in rows]
+    network: SoftmaxNetwork, task: Task, report: Report | None, examples: Sequence[int], bits: int
+) -> Iterable[tuple[int, list[Ball]]]:
+    chunks = enclose(network, chosen_inputs(task, examples), bits=bits, report=report)
+    return enumerate(row for rows in chunks for row in rows)
 
 
 def _judge_one(row: list[Ball], task: Task, example: int, tolerance: float) -> list[Answer]:
@@ -176,16 +216,18 @@ def _judge_target(output: Ball, target: float, tolerance: float) -> Answer:
 
 
 def _judge_divergence(
-    network: SoftmaxNetwork, task: NextTokenDistribution, tolerance: float, most_bits: int, report: Report | None
+    task: NextTokenDistribution, enclosing: Enclosing, tolerance: float, fewest_bits: int, most_bits: int
 ) -> Verdict:
     """All examples together: the divergence is one number."""
     from flint import arb
 
     start, likelihoods = time.perf_counter(), task.likelihoods.tolist()
-    for bits in doubling(FEWEST_BITS, most_bits):
-        rows = _enclosed(network, task, range(task.size.examples), bits, report)
+    each: list[Ball] = [None] * task.size.examples
+    for bits in doubling(fewest_bits, most_bits):
+        for example, row in enclosing(range(task.size.examples), bits):
+            with precision(bits):
+                each[example] = _divergence(row, task.probabilities[example].tolist())
         with precision(bits):
-            each = [_divergence(row, p.tolist()) for row, p in zip(rows, task.probabilities, strict=True)]
             total = sum((weight * value for weight, value in zip(likelihoods, each, strict=True)), arb(0))
             right, wrong = bool(total < tolerance), bool(total >= tolerance)
         if right or wrong:
@@ -207,11 +249,14 @@ def _judge_divergence(
 
 
 def _divergence(logits: list[Ball], probabilities: list[float]) -> Ball:
-    """KL(p ‖ softmax(logits)) = Σ_j p_j (log p_j − logit_j + log Σ exp logits), 0 log 0 = 0."""
+    """KL(p ‖ softmax(logits)) = Σ_j p_j (log p_j − logit_j + log Σ exp logits), 0 log 0 = 0.
+
+    There may be less logits than probabilities: what has no logit is never said, and its probability must be 0.
+    """
     from flint import arb
 
     largest = max(logits, key=float).mid()
     shifted = [logit - largest for logit in logits]
     total = sum((value.exp() for value in shifted), arb(0)).log()
-    terms = (arb(p) * (arb(p).log() - value + total) for p, value in zip(probabilities, shifted, strict=True) if p)
+    terms = (arb(p) * (arb(p).log() - value + total) for p, value in zip(probabilities, shifted, strict=False) if p)
     return sum(terms, arb(0))

@@ -37,10 +37,11 @@ import torch
 from byheart.bounds.dana_2025 import capacity
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Member, Outcome, Training, train
-from byheart.lab.experiments.experiment import Experiment, Row, Scale, checked_scale, key
+from byheart.lab.experiments.experiment import Experiment, Prepared, Row, Scale, checked_scale, key
 from byheart.lab.member import ANSWERS, Tensors
 from byheart.lab.models.dana import TOKENS, AttentionOnly
 from byheart.progress import Report
+from byheart.tasks import NextToken
 from byheart.tasks.checks import count
 
 LAST_BATCHES = 100
@@ -144,6 +145,14 @@ def metrics(config: Config, outcome: Outcome) -> Row:
         "lower_bound": lower_bound(config.vocab, stored) if proved else None,
         "previous_bound": lower_bound(config.vocab, before) if proved else None,
     }
+
+
+def prepare(config: Config) -> Prepared:
+    """The model, and all ω² contexts with their answers."""
+    member = member_of(config)
+    tokens, answers = (member.measured[name].numpy() for name in (TOKENS, ANSWERS))
+    task = NextToken(tokens, answers, label_count=config.vocab, vocab=config.vocab)
+    return Prepared(member, partial(metrics, config), task)
 
 
 def work(configs: Sequence[Config], device: str = "cpu", report: Report | None = None) -> list[Row]:
@@ -250,7 +259,7 @@ def experiment(scale: str, *, name: str, text: bool = False) -> Experiment:
     if name not in NAMES:
         raise BadInput(f"experiment is {name!r}; expected one of {', '.join(NAMES)}")
     full = f"dana-2025-{name}" + ("-text" if text else "")
-    return Experiment(full, scale, configs_of(name, checked_scale(scale), text=text), groups, work)
+    return Experiment(full, scale, configs_of(name, checked_scale(scale), text=text), groups, work, prepare)
 
 
 EXPERIMENTS: dict[str, Callable[[str], Experiment]] = {

@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from byheart.errors import BadInput
 from byheart.lab.former import formerly
+from byheart.lab.member import Member, Outcome
 from byheart.progress import Report
+from byheart.tasks import Task
 
 Scale = Literal["smoke", "short", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -26,16 +28,28 @@ class Config(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """One config, ready to be trained and kept: the member, the metrics of what comes out, and what it is asked."""
+
+    member: Member
+    metrics: Callable[[Outcome], Row]
+    task: Task
+    """All that accuracy and loss are measured on, as a network is asked it."""
+
+
 Groups = Callable[[Sequence[Any]], list[list[Any]]]
 Work = Callable[[Sequence[Any], str, Report | None], list[Row]]
+Prepare = Callable[[Any], Prepared]
 
 
 @dataclass(frozen=True)
 class Experiment:
     """A sweep: ``groups`` cuts configs into jobs; ``work`` trains those of a job on a device, tells how far it is, and
-    gives their metrics.
+    gives their metrics. ``prepare`` is for networks that are to be kept (:mod:`byheart.lab.saving`).
 
-    Both take some configs of the experiment, not all of them: a run that goes on after a stop passes what is left.
+    The first two take some configs of the experiment, not all of them: a run that goes on after a stop passes what is
+    left.
     """
 
     name: str
@@ -43,6 +57,7 @@ class Experiment:
     configs: tuple[Any, ...]
     groups: Groups
     work: Work
+    prepare: Prepare | None = None
 
     def __post_init__(self) -> None:
         if not self.configs:

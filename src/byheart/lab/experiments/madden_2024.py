@@ -27,11 +27,12 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
-from byheart.lab.experiments.experiment import Experiment, Row, checked_scale
+from byheart.lab.experiments.experiment import Experiment, Prepared, Row, checked_scale
 from byheart.lab.member import ANSWERS, Member, Outcome, Tensors, Training
 from byheart.lab.models.madden import ATTENDED, FROZEN, Decoder
 from byheart.lab.texts import docstrings
 from byheart.progress import Report
+from byheart.tasks import NextTokenDistribution
 from byheart.tasks.checks import Ids, count
 from byheart.tasks.corpus import entropy_bound, words
 from byheart.tasks.distinct import distinct
@@ -164,6 +165,20 @@ def metrics(model: Decoder, data: Contexts, outcome: Outcome) -> Row:
     }
 
 
+def task_of(data: Contexts) -> NextTokenDistribution:
+    """What is to be predicted, context by context. Shorter ones are filled up with a token ω that never comes next."""
+    inside = np.arange(data.tokens.shape[1]) < data.lengths[:, None]
+    often, vocab = data.counts.sum(axis=1), data.counts.shape[1]
+    probabilities = np.pad(data.counts / often[:, None], ((0, 0), (0, 1)))
+    return NextTokenDistribution(np.where(inside, data.tokens, vocab), probabilities, weights=often / often.sum())
+
+
+def prepare(config: Config, texts: Texts | None = None) -> Prepared:
+    """The model, and its contexts with what comes next."""
+    data = data_of(config.stories, texts)
+    return Prepared(member_of(config, data), partial(metrics, model_of(config, data), data), task_of(data))
+
+
 def work(
     configs: Sequence[Config], device: str = "cpu", report: Report | None = None, texts: Texts | None = None
 ) -> list[Row]:
@@ -196,7 +211,7 @@ def experiment(scale: str, *, frozen: bool, texts: Texts | None = None) -> Exper
     numbers, hidden, steps = GRIDS[checked_scale(scale)]
     configs = tuple(Config(n, m, frozen, steps=steps) for n, m in product(numbers, hidden))
     name = f"madden-2024-{'frozen' if frozen else 'trained'}"
-    return Experiment(name, scale, configs, groups, partial(work, texts=texts))
+    return Experiment(name, scale, configs, groups, partial(work, texts=texts), partial(prepare, texts=texts))
 
 
 EXPERIMENTS: dict[str, Callable[[str], Experiment]] = {

@@ -26,10 +26,11 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
-from byheart.lab.experiments.experiment import Experiment, Row, checked_scale
+from byheart.lab.experiments.experiment import Experiment, Prepared, Row, checked_scale
 from byheart.lab.member import ANSWERS, Member, Outcome, Tensors, Training
 from byheart.lab.models.mahdavi import QueryAttention
 from byheart.progress import Report
+from byheart.tasks import QueryLabels, QueryTargets
 from byheart.tasks.checks import count
 
 Answers = Literal["labels", "targets"]
@@ -148,6 +149,17 @@ def work(configs: Sequence[Config], device: str = "cpu", report: Report | None =
     ]
 
 
+def prepare(config: Config) -> Prepared:
+    """The model with its queries, its context or contexts, and their answers."""
+    [member] = members([config])
+    given = {name: tensor.numpy() for name, tensor in (member.examples | member.constants).items()}
+    asked = {"contexts": given["contexts"], "queries": given["queries"]}
+    if config.answers == "labels":
+        labels = QueryLabels(**asked, labels=given[ANSWERS], label_count=config.labels)
+        return Prepared(member, partial(_metrics, member), labels)
+    return Prepared(member, partial(_metrics, member), QueryTargets(**asked, targets=given[ANSWERS]))
+
+
 def _metrics(member: Member, outcome: Outcome) -> Row:
     _, best_loss, best_accuracy = min(outcome.history, key=lambda point: point[1])
     return {
@@ -237,7 +249,9 @@ def _block(name: str, context: Context, scale: str) -> Experiment:
     block = BLOCKS[name]
     if checked_scale(scale) == "smoke":
         block = _tiny(block)
-    return Experiment(f"mahdavi-2024-{name}-{context}", scale, tuple(block.configs(context, scale)), groups, work)
+    return Experiment(
+        f"mahdavi-2024-{name}-{context}", scale, tuple(block.configs(context, scale)), groups, work, prepare
+    )
 
 
 def _tiny(block: Block) -> Block:
@@ -260,7 +274,7 @@ def saturation(scale: str) -> Experiment:
         Config("labels", "fixed", N, n, H, 64, seed, min(LONG, MOST_STEPS[scale]), stop=False)
         for (H, N), seed in product(sizes, range(SEEDS[scale]))
     )
-    return Experiment("mahdavi-2024-saturation", scale, configs, groups, work)
+    return Experiment("mahdavi-2024-saturation", scale, configs, groups, work, prepare)
 
 
 EXPERIMENTS: dict[str, Callable[[str], Experiment]] = {

@@ -1,14 +1,14 @@
 """A training step of Mahdavi's models in a few Triton kernels, for float32 on a GPU.
 
-Out of PyTorch's operations a step of :class:`~byheart.lab.models.mahdavi.QueryAttention` is some seventy kernels: products
-of 64-wide matrices that fill a quarter of the chip, and between them tensors that are written and read again. Here it is
-five (one context for all examples) or seven (a context for each), and gradients stay where they are made: the program
-that has a head's gradient ends with Adam for its weights.
+Out of PyTorch's operations a step of :class:`~byheart.lab.models.mahdavi.QueryAttention` is some seventy kernels:
+products of 64-wide matrices that fill a quarter of the chip, and between them tensors that are written and read again.
+Here it is five (one context for all examples) or seven (a context for each), and gradients stay where they are made:
+the program that has a head's gradient ends with Adam for its weights.
 
-What is computed is what the model and :mod:`byheart.lab.adam` say, in float32; a product is put together out of three of
-TF32, which is about as exact. Tests compare with float64. :func:`step_for` says for which stacks there is such a step;
-all others go the plain way: CPUs, float64, other models and sizes, frozen tensors, gradients that are cut, machines
-without Triton (it comes with PyTorch for CUDA).
+What is computed is what the model and :mod:`byheart.lab.adam` say, in float32; a product is put together out of three
+of TF32, which is about as exact. Tests compare with float64. :func:`step_for` says for which stacks there is such a
+step; all others go the plain way: CPUs, float64, other models and sizes, frozen tensors, gradients that are cut,
+machines without Triton (it comes with PyTorch for CUDA).
 """
 
 from typing import TYPE_CHECKING

@@ -43,10 +43,10 @@ def heads(
 
 @triton.jit(do_not_specialize=["P", "M", "B", "H"])
 def directions(
-    W, queries, places, at, positions, T, R, asked, S, O, P, M, B, H,
+    W, queries, places, at, positions, T, R, asked, Q, Z, P, M, B, H,
     N: tl.constexpr, DIM: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """A program has ROWS examples of one model: directions S [H, DIM] and offsets O [H, N] of each."""
+    """A program has ROWS examples of one model: directions Q [H, DIM] and offsets Z [H, N] of each."""
     m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
     r, s, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, N), tl.arange(0, DIM)
     step = tl.load(at)
@@ -62,20 +62,22 @@ def directions(
         of_head = m * H + h
         row = (m * B + r) * H + h
         towards = tl.load(T + of_head * DIM * DIM + square)
-        tl.store(S + row[:, None] * DIM + i[None, :], product(a, towards), mask=(r < B)[:, None])
+        tl.store(Q + row[:, None] * DIM + i[None, :], product(a, towards), mask=(r < B)[:, None])
         places_of = tl.load(R + of_head * DIM * N + i[:, None] * N + s[None, :])
-        tl.store(O + row[:, None] * N + s[None, :], product(a, places_of), mask=(r < B)[:, None])
+        tl.store(Z + row[:, None] * N + s[None, :], product(a, places_of), mask=(r < B)[:, None])
 
 
 @triton.jit
-def _attended(contexts, S, O, VD, VS, place, which, b, B, H, n, N: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr):
+def _attended(
+    contexts, Q, Z, VD, VS, place, which, b, B, H, n, N: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr
+):
     """Of one example: its context [N, DIM], and for all heads shares and values [HEADS, N]."""
     s, i, hs = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, HEADS)
     of_h = (hs < H)[:, None]
     e = tl.load(contexts + place * n * DIM + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
     row = (which * B + b) * H + hs
-    direction = tl.load(S + row[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
-    offset = tl.load(O + row[:, None] * N + s[None, :], mask=of_h, other=0.0)
+    direction = tl.load(Q + row[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
+    offset = tl.load(Z + row[:, None] * N + s[None, :], mask=of_h, other=0.0)
     shares = softmax(product(direction, tl.trans(e)) + offset, (s < n)[None, :])
     value = tl.load(VD + (which * H + hs)[:, None] * DIM + i[None, :], mask=of_h, other=0.0)
     shift = tl.load(VS + (which * H + hs)[:, None] * N + s[None, :], mask=of_h, other=0.0)
@@ -84,7 +86,7 @@ def _attended(contexts, S, O, VD, VS, place, which, b, B, H, n, N: tl.constexpr,
 
 @triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "C"])
 def examples(
-    W, contexts, answers, places, at, S, O, U, VD, VS, A, losses, rights, DA, DL, DVD, DVS, P, M, B, H, n, C,
+    W, contexts, answers, places, at, Q, Z, U, VD, VS, A, losses, rights, DA, DL, DVD, DVS, P, M, B, H, n, C,
     N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
     UNIT: tl.constexpr, GROUP: tl.constexpr, LABELS: tl.constexpr, TRAIN: tl.constexpr,
 ):  # fmt: skip
@@ -95,7 +97,8 @@ def examples(
     s, i, hs, c = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
     r, own_places = group * GROUP + tl.arange(0, GROUP), places + (tl.load(at) * M + m) * B
     for b in range(group * GROUP, tl.minimum(group * GROUP + GROUP, B)):
-        _, shares, values = _attended(contexts, S, O, VD, VS, tl.load(own_places + b), m, b, B, H, n, N, DIM, HEADS)
+        place = tl.load(own_places + b)
+        _, shares, values = _attended(contexts, Q, Z, VD, VS, place, m, b, B, H, n, N, DIM, HEADS)
         tl.store(A + (m * B + b) * HEADS + hs, tl.sum(shares * values, 1))
     tl.debug_barrier()  # all of A is written before it is read as a whole
     rows, inside = (m * B + r)[:, None], (r < B)[:, None]
@@ -115,12 +118,13 @@ def examples(
         of_value = tl.zeros((HEADS, DIM), tl.float32)
         of_shift = tl.zeros((HEADS, N), tl.float32)
         for b in range(group * GROUP, tl.minimum(group * GROUP + GROUP, B)):
-            e, shares, values = _attended(contexts, S, O, VD, VS, tl.load(own_places + b), m, b, B, H, n, N, DIM, HEADS)
+            place = tl.load(own_places + b)
+            e, shares, values = _attended(contexts, Q, Z, VD, VS, place, m, b, B, H, n, N, DIM, HEADS)
             passed = tl.load(DA + (m * B + b) * HEADS + hs)[:, None] * shares
             of_scores = passed * (values - tl.load(A + (m * B + b) * HEADS + hs)[:, None])
             row = (m * B + b) * H + hs
-            tl.store(S + row[:, None] * DIM + i[None, :], product(of_scores, e), mask=(hs < H)[:, None])
-            tl.store(O + row[:, None] * N + s[None, :], of_scores, mask=(hs < H)[:, None])
+            tl.store(Q + row[:, None] * DIM + i[None, :], product(of_scores, e), mask=(hs < H)[:, None])
+            tl.store(Z + row[:, None] * N + s[None, :], of_scores, mask=(hs < H)[:, None])
             of_value += product(passed, e)
             of_shift += passed
         part = (m * tl.num_programs(1) + group) * H + hs
@@ -130,7 +134,7 @@ def examples(
 
 @triton.jit(do_not_specialize=["M", "B", "H", "tiles"])
 def directions_back(
-    queries, places, at, T, R, S, O, DE, DB, M, B, H, tiles,
+    queries, places, at, T, R, Q, Z, DE, DB, M, B, H, tiles,
     N: tl.constexpr, DIM: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """A program has ROWS examples of one model, and passes from their directions to W_E and b_E, as a part."""
@@ -141,9 +145,9 @@ def directions_back(
     for h in range(H):
         of_head = m * H + h
         row = (m * B + r) * H + h
-        of_direction = tl.load(S + row[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
+        of_direction = tl.load(Q + row[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
         of_asked += product(of_direction, tl.trans(tl.load(T + of_head * DIM * DIM + square)))
-        of_offset = tl.load(O + row[:, None] * N + s[None, :], mask=(r < B)[:, None], other=0.0)
+        of_offset = tl.load(Z + row[:, None] * N + s[None, :], mask=(r < B)[:, None], other=0.0)
         of_asked += product(of_offset, tl.trans(tl.load(R + of_head * DIM * N + i[:, None] * N + s[None, :])))
     of_asked = of_asked * (DIM**-0.5)
     place = tl.load(places + (tl.load(at) * M + m) * B + r, mask=r < B, other=0)
@@ -155,7 +159,7 @@ def directions_back(
 
 @triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "groups", "tiles"])
 def heads_back(
-    W, first, second, sizes, roots, at, positions, asked, S, O, DVD, DVS, DE, DB, P, M, B, H, n, groups, tiles,
+    W, first, second, sizes, roots, at, positions, asked, Q, Z, DVD, DVS, DE, DB, P, M, B, H, n, groups, tiles,
     N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr,
     beta1: tl.constexpr, beta2: tl.constexpr,
 ):  # fmt: skip
@@ -169,8 +173,8 @@ def heads_back(
         r = start + tl.arange(0, ROWS)
         row = (m * B + r) * H + h
         a = tl.trans(tl.load(asked + (m * B + r)[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0))
-        of_T += product(a, tl.load(S + row[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0))
-        of_R += product(a, tl.load(O + row[:, None] * N + s[None, :], mask=(r < B)[:, None], other=0.0))
+        of_T += product(a, tl.load(Q + row[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0))
+        of_R += product(a, tl.load(Z + row[:, None] * N + s[None, :], mask=(r < B)[:, None], other=0.0))
     of_value, of_shift = tl.zeros((DIM,), tl.float32), tl.zeros((N,), tl.float32)
     for group in range(groups):
         part = (m * groups + group) * H + h

@@ -18,7 +18,7 @@ def heads(
     N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, UNIT: tl.constexpr,
     HEADS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """A program has one head of one model: F [DIM, N], values [N]; the first also writes the tokens x [N, DIM], and U."""
+    """A program has one head of one model: F [DIM, N], values [N]; the first also writes tokens x [N, DIM], and U."""
     which = tl.program_id(0).to(tl.int64)
     m, h = which // H, which % H
     s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)

@@ -22,20 +22,19 @@ FOUR, EIGHT = {"num_warps": 4}, {"num_warps": 8}
 FEW = {"num_warps": 2, "num_stages": 2}
 """For tiles of 32 times 32, as of the heads and tokens of an example; larger ones need FOUR."""
 
-Plan = Tensors
-
 
 class Step:
     """A step of M models whose weights, moments, orders and rates lie in tensors of a stack.
 
-    ``state`` has ``flat`` and both moments [M, P]; ``plan`` places [steps, M, B], sizes [steps, M, 1], roots
-    [steps, 1, 1] and ``at``, which step it is; ``told`` receives losses and accuracies [steps, M].
+    ``state``: weights and both moments [M, P]. ``data``: queries, contexts and answers, those of all members one below
+    the other. A ``plan`` has places [steps, M, B] in them, sizes [steps, M, 1] and roots [steps, 1, 1] of Adam's steps,
+    and ``at``, which step it is; ``told`` receives losses and accuracies [steps, M].
     """
 
     def __init__(
         self,
         model: QueryAttention,
-        data: Plan,
+        data: Tensors,
         state: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
         betas: tuple[float, float],
     ) -> None:
@@ -55,21 +54,21 @@ class Step:
         self.outer = {"HEADS": self.heads, "COLUMNS": self.columns}
         self.small = FEW if max(self.heads, self.tokens) <= TILE // 2 else FOUR
         self.labels = not data["answers"].is_floating_point()
-        self.buffers: dict[tuple[int, bool], Plan] = {}
+        self.buffers: dict[tuple[int, bool], Tensors] = {}
         self.parts: dict[tuple[int, ...], Step] = {}
 
-    def _room(self, rows: int, train: bool) -> Plan:
+    def _room(self, rows: int, train: bool) -> Tensors:
         """Where kernels leave what the next ones read, for batches of so many rows."""
         if (rows, train) not in self.buffers:
             self.buffers[rows, train] = self._made(rows, train)
         return self.buffers[rows, train]
 
-    def _made(self, B: int, train: bool) -> Plan:
+    def _made(self, B: int, train: bool) -> Tensors:
         M, H, d, N, model = self.M, self.model.heads, self.model.model_dim, self.tokens, self.model
         tiles = triton.cdiv(B, TILE if model.fixed else 2 * TILE)
-        shapes = {"losses": (M, B), "rights": (M, B), "U": (M, self.heads, self.columns)}
+        shapes: dict[str, tuple[int, ...]] = {"losses": (M, B), "rights": (M, B), "U": (M, self.heads, self.columns)}
         shapes |= {"A": (M, self.heads, B)}
-        back = {"DA": (M, self.heads, B), "DL": (M, B, self.columns)}
+        back: dict[str, tuple[int, ...]] = {"DA": (M, self.heads, B), "DL": (M, B, self.columns)}
         if model.fixed:
             shapes |= {"F": (M, H, d, N), "V": (M, H, N), "X": (M, N, d)}
             back |= {"asked": (M, B, d), "DX": (M, H, N, d)}
@@ -77,14 +76,14 @@ class Step:
         else:
             groups = triton.cdiv(B, GROUP)
             shapes |= {"T": (M, H, d, d), "R": (M, H, d, N), "VD": (M, H, d), "VS": (M, H, N)}
-            shapes |= {"asked": (M, B, d), "S": (M, B, H, d), "O": (M, B, H, N)}
+            shapes |= {"asked": (M, B, d), "Q": (M, B, H, d), "Z": (M, B, H, N)}
             back |= {"DVD": (M, groups, H, d), "DVS": (M, groups, H, N)}
             back |= {"DE": (M, tiles + H, d, d), "DB": (M, tiles + H, d)}
         if train:
             shapes |= back
         return {name: self.state[0].new_empty(shape) for name, shape in shapes.items()}
 
-    def train(self, plan: Plan, told: tuple[torch.Tensor, torch.Tensor]) -> None:
+    def train(self, plan: Tensors, told: tuple[torch.Tensor, torch.Tensor]) -> None:
         """The step that ``at`` says."""
         B = plan["places"].shape[-1]
         room = self._room(B, True)
@@ -93,8 +92,8 @@ class Step:
         model, P, M, H, d = self.model, self.units, self.M, self.model.heads, self.model.model_dim
         ends.output_back[(M,)](
             *self.state, *_in(plan, "sizes roots at"), *_in(room, "A DL losses rights"), *told,
-            P, M, B, H, model.labels, *((B, 1) if model.fixed else (1, self.heads)), DIM=d, **self.width, **self.outer, ROWS=TILE, **self.betas,
-            **EIGHT,
+            P, M, B, H, model.labels, *((B, 1) if model.fixed else (1, self.heads)),
+            DIM=d, **self.width, **self.outer, ROWS=TILE, **self.betas, **EIGHT,
         )  # fmt: skip
         contexts, stride = self._contexts()
         passed = room["DX" if model.fixed else "DE"]
@@ -104,7 +103,7 @@ class Step:
             SHARED=model.fixed, **self.betas, **FOUR,
         )  # fmt: skip
 
-    def _shared_back(self, plan: Plan, room: Plan, B: int) -> None:
+    def _shared_back(self, plan: Tensors, room: Tensors, B: int) -> None:
         M, H = self.M, self.model.heads
         shared.heads_back[(M * H,)](
             *self.state, *_in(plan, "sizes roots at"), *_in(room, "X F V asked A DA DX"),
@@ -112,14 +111,14 @@ class Step:
             **self.betas, **FOUR,
         )  # fmt: skip
 
-    def _own_back(self, plan: Plan, room: Plan, B: int) -> None:
+    def _own_back(self, plan: Tensors, room: Tensors, B: int) -> None:
         M, H, tiles, groups = self.M, self.model.heads, room["DE"].shape[1], room["DVD"].shape[1]
         own.directions_back[(M, triton.cdiv(B, 2 * TILE))](
-            self.data["queries"], *_in(plan, "places at"), *_in(room, "T R S O DE DB"), M, B, H, tiles,
+            self.data["queries"], *_in(plan, "places at"), *_in(room, "T R Q Z DE DB"), M, B, H, tiles,
             **self.sides, ROWS=2 * TILE, **EIGHT,
         )  # fmt: skip
         own.heads_back[(M * H,)](
-            *self.state, *_in(plan, "sizes roots at"), self.positions, *_in(room, "asked S O DVD DVS DE DB"),
+            *self.state, *_in(plan, "sizes roots at"), self.positions, *_in(room, "asked Q Z DVD DVS DE DB"),
             self.units, M, B, H, self.model.length, groups, tiles, **self.sides, **self.inner, ROWS=TILE // 2,
             **self.betas, **FOUR,
         )  # fmt: skip
@@ -151,7 +150,7 @@ class Step:
         contexts = self.data["contexts"]
         return contexts, contexts.stride(0) if self.model.fixed and len(contexts) > 1 else 0
 
-    def _shared(self, plan: Plan, room: Plan, B: int, *, train: bool) -> None:
+    def _shared(self, plan: Tensors, room: Tensors, B: int, *, train: bool) -> None:
         model, P, M, H, flat = self.model, self.units, self.M, self.model.heads, self.state[0]
         contexts, stride = self._contexts()
         shared.heads[(M * H,)](
@@ -166,24 +165,24 @@ class Step:
             **FOUR,
         )  # fmt: skip
 
-    def _own(self, plan: Plan, room: Plan, B: int, *, train: bool) -> None:
+    def _own(self, plan: Tensors, room: Tensors, B: int, *, train: bool) -> None:
         model, P, M, H, flat = self.model, self.units, self.M, self.model.heads, self.state[0]
         own.heads[(M * H,)](
             flat, self.positions, *_in(room, "T R VD VS U"), P, H, model.length, model.labels,
             **self.sides, **self.inner, **self.outer, **FOUR,
         )  # fmt: skip
         own.directions[(M, triton.cdiv(B, 2 * TILE))](
-            flat, self.data["queries"], *_in(plan, "places at"), self.positions, *_in(room, "T R asked S O"),
+            flat, self.data["queries"], *_in(plan, "places at"), self.positions, *_in(room, "T R asked Q Z"),
             P, M, B, H, **self.sides, UNIT=self.width["UNIT"], ROWS=2 * TILE, **EIGHT,
         )  # fmt: skip
         kept = _in(room, "DA DL DVD DVS") if train else [room["losses"]] * 4
         own.examples[(M, triton.cdiv(B, GROUP))](
-            flat, *_in(self.data, "contexts answers"), *_in(plan, "places at"), *_in(room, "S O U VD VS A losses rights"),
-            *kept, P, M, B, H, model.length, model.labels,
+            flat, *_in(self.data, "contexts answers"), *_in(plan, "places at"),
+            *_in(room, "Q Z U VD VS A losses rights"), *kept, P, M, B, H, model.length, model.labels,
             **self.sides, **self.width, **self.outer, LABELS=self.labels, GROUP=GROUP, TRAIN=train,
             **self.small,
         )  # fmt: skip
 
 
-def _in(tensors: Plan, names: str) -> list[torch.Tensor]:
+def _in(tensors: Tensors, names: str) -> list[torch.Tensor]:
     return [tensors[name] for name in names.split()]

@@ -40,6 +40,7 @@ LEAST_DIM = 8
 HEAD_DIMS = range(8, 17)
 SPREAD = 0.02  # of the first weights, as in GPT-2
 MOST_PAIRS = 16  # of positions of a context: so few are multiplied entry by entry, not as a matrix for each context
+NORM_EPSILON = 1e-5  # PyTorch's own
 
 
 @dataclass(frozen=True)
@@ -172,7 +173,7 @@ class GPT(nn.Module):
         self.tokens = nn.Embedding(shape.rows, d)
         self.positions = nn.Embedding(shape.length, d)
         self.blocks = nn.ModuleList([_Block(shape) for _ in range(shape.layers)])
-        self.norm = nn.LayerNorm(d)
+        self.norm = nn.LayerNorm(d, eps=NORM_EPSILON)
         self.unembedding = None if shape.tied else nn.Linear(d, shape.labels, bias=False)
         for name, weights in self.named_parameters():
             if weights.dim() == 2:
@@ -197,7 +198,7 @@ class _Block(nn.Module):
         super().__init__()
         d = shape.model_dim
         self.heads = shape.heads
-        self.norm_1, self.norm_2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.norm_1, self.norm_2 = (nn.LayerNorm(d, eps=NORM_EPSILON) for _ in range(2))
         self.W_Q = nn.Linear(d, d, bias=False)
         self.W_KV = nn.Linear(d, 2 * d, bias=False)
         self.W_O = nn.Linear(d, d, bias=False)

@@ -4,73 +4,47 @@ Whatever else a configuration says could change what transformers computes, or w
 ignored. The shapes of all tensors follow from the sizes by arithmetic; transformers is not asked.
 """
 
-import json
-from collections.abc import Callable, Mapping
-from reprlib import repr as shortened
+from collections.abc import Mapping
 from typing import Any
 
 from byheart.errors import BadInput
-
-MOST = 1 << 24
-"""No size of a Llama is larger; those that tensors have are smaller anyway."""
+from byheart.networks.rules import SIZE, TEXT, TOKEN, TOKENS, Rule, check, number, one_of, whole
 
 Sizes = dict[str, tuple[int, ...]]
-Rule = tuple[Callable[[Any], bool], str]
-"""Which values are allowed, and in words."""
-
-
-def _whole(low: int, high: int) -> Rule:
-    return (lambda value: type(value) is int and low <= value <= high), f"a whole number from {low} on"
-
-
-def _number(low: float, high: float) -> Rule:
-    return (lambda value: type(value) in (int, float) and low <= value <= high), f"a number from {low:g} to {high:g}"
-
-
-def _one_of(*values: object) -> Rule:
-    allowed = {json.dumps(value) for value in values}
-    return (lambda value: json.dumps(value) in allowed), " or ".join(sorted(allowed))
-
-
-def _is_token(value: object) -> bool:
-    return value is None or (type(value) is int and 0 <= value <= MOST)
 
 
 def _is_plain_rope(value: object) -> bool:
-    known = {"rope_type": _one_of("default"), "rope_theta": _THETA}
+    known = {"rope_type": one_of("default"), "rope_theta": _THETA}
     return isinstance(value, dict) and all(key in known and known[key][0](item) for key, item in value.items())
 
 
-_SIZE, _THETA = _whole(1, MOST), _number(1.0, 1e30)
-_TOKEN: Rule = (_is_token, "null or a token")
-_TOKENS: Rule = (lambda value: all(map(_is_token, value if isinstance(value, list) else [value])), "null or tokens")
+_THETA = number(1.0, 1e30)
 _ROPE: Rule = (_is_plain_rope, "rope_type default and rope_theta")
-_TEXT: Rule = (lambda value: isinstance(value, str), "a text")
 _MATTERS: dict[str, Rule] = {
-    **dict.fromkeys(("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"), _SIZE),
-    **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "head_dim"), _SIZE),
-    "hidden_act": _one_of("silu"),
-    "max_position_embeddings": _whole(1, 1 << 31),
-    "rms_norm_eps": _number(0.0, 1.0),
+    **dict.fromkeys(("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"), SIZE),
+    **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "head_dim"), SIZE),
+    "hidden_act": one_of("silu"),
+    "max_position_embeddings": whole(1, 1 << 31),
+    "rms_norm_eps": number(0.0, 1.0),
     "rope_parameters": _ROPE,
     "rope_theta": _THETA,
-    "rope_scaling": _one_of(None),
-    **dict.fromkeys(("attention_bias", "mlp_bias"), _one_of(False)),
-    "tie_word_embeddings": _one_of(False, True),
-    "attention_dropout": _one_of(0, 0.0),
-    "pretraining_tp": _one_of(1),
+    "rope_scaling": one_of(None),
+    **dict.fromkeys(("attention_bias", "mlp_bias"), one_of(False)),
+    "tie_word_embeddings": one_of(False, True),
+    "attention_dropout": one_of(0, 0.0),
+    "pretraining_tp": one_of(1),
 }
 """What LlamaConfig is told, where it is there."""
 _BESIDE: dict[str, Rule] = {
-    "model_type": _one_of("llama"),
-    "architectures": _one_of(["LlamaForCausalLM"]),
-    **dict.fromkeys(("bos_token_id", "pad_token_id"), _TOKEN),
-    "eos_token_id": _TOKENS,
-    **dict.fromkeys(("dtype", "torch_dtype"), _one_of("float32", "float16", "bfloat16", None)),
-    "attn_implementation": _one_of("eager", "sdpa", None),
-    "use_cache": _one_of(False, True),
-    "initializer_range": _number(0.0, 1.0),
-    **dict.fromkeys(("transformers_version", "_name_or_path"), _TEXT),
+    "model_type": one_of("llama"),
+    "architectures": one_of(["LlamaForCausalLM"]),
+    **dict.fromkeys(("bos_token_id", "pad_token_id"), TOKEN),
+    "eos_token_id": TOKENS,
+    **dict.fromkeys(("dtype", "torch_dtype"), one_of("float32", "float16", "bfloat16", None)),
+    "attn_implementation": one_of("eager", "sdpa", None),
+    "use_cache": one_of(False, True),
+    "initializer_range": number(0.0, 1.0),
+    **dict.fromkeys(("transformers_version", "_name_or_path"), TEXT),
 }
 """What may stand there too, and changes no logit."""
 _NEEDED = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
@@ -78,16 +52,7 @@ _NEEDED = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"
 
 def checked(config: Mapping[str, Any]) -> dict[str, Any]:
     """What matters of a configuration, for ``transformers.LlamaConfig``; BadInput if anything in it is strange."""
-    known = _MATTERS | _BESIDE
-    for name in _NEEDED:
-        if name not in config:
-            raise BadInput(f"config.json: {name} is missing; expected the sizes of a Llama")
-    for name, value in config.items():
-        if name not in known:
-            raise BadInput(f"config.json: has {name!r}, which a Llama of Byheart's does not have; remove it")
-        allowed, expected = known[name]
-        if not allowed(value):
-            raise BadInput(f"config.json: {name} is {shortened(value)}; expected {expected}")
+    check(config, _MATTERS | _BESIDE, _NEEDED, "a Llama")
     matters = {name: config[name] for name in _MATTERS if name in config}
     heads, pairs = matters["num_attention_heads"], _pairs(matters)
     if heads % pairs or _head(matters) % 2 or ("head_dim" not in matters and matters["hidden_size"] % heads):

@@ -1,0 +1,138 @@
+"""What the lab trained, as networks: to be saved, shown and certified like those that are built.
+
+The lab computes an architecture's function in whatever order is quick. Here it stands as its definition says it, step
+by step, with the same weights under names of :mod:`byheart.networks.trained`; biases that cancel are kept.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.errors import BadInput
+from byheart.lab.member import Architecture, Tensors
+from byheart.lab.models.dana import AttentionOnly
+from byheart.lab.models.gpt import NORM_EPSILON, SmallGPT
+from byheart.lab.models.madden import Decoder
+from byheart.lab.models.mahdavi import QueryAttention
+from byheart.networks.trained import (
+    Activation,
+    Affine,
+    Block,
+    Embedding,
+    Positions,
+    TrainedNetwork,
+)
+from byheart.networks.trained.gpt import EMBEDDING, POSITIONS, UNEMBEDDING, attention, gpt_blocks
+from byheart.networks.trained.steps import Step
+
+Arrays = dict[str, NDArray[Any]]
+Translated = tuple[tuple[Block, ...], Arrays]
+GELU = Activation("gelu")
+
+
+def as_network(architecture: Architecture, weights: Tensors, about: Mapping[str, Any] | None = None) -> TrainedNetwork:
+    """The network that an architecture is with these weights, as ``Outcome.weights`` holds them.
+
+    >>> import torch
+    >>> shape = AttentionOnly(vocab=5, model_dim=4, head_dim=3, heads=2)
+    >>> network = as_network(shape, shape.init(torch.Generator().manual_seed(0)))
+    >>> network.account.dense == shape.parameters, network.outputs
+    (True, 5)
+    """
+    translate = _TRANSLATIONS.get(type(architecture))
+    if translate is None:
+        known = ", ".join(kind.__name__ for kind in _TRANSLATIONS)
+        raise BadInput(f"{type(architecture).__name__} has no translation into a network; expected one of {known}")
+    arrays = {name: tensor.detach().cpu().numpy() for name, tensor in weights.items()}
+    blocks, named = translate(architecture, arrays)
+    return TrainedNetwork(blocks, named, about=about or {})
+
+
+def _dana(shape: AttentionOnly, weights: Arrays) -> Translated:
+    """Positions and compression stand in front of every attention, and are the same ones; with ``text``, not so."""
+    named = {EMBEDDING: weights["embedding"], POSITIONS: weights["positions"]}
+    positions = Positions(POSITIONS)
+    first: tuple[Step, ...] = (Embedding(EMBEDDING), positions) if shape.text else (Embedding(EMBEDDING),)
+    before: tuple[Step, ...] = () if shape.text else (positions,)
+    behind: tuple[Step, ...] = ()
+    if shape.compressed:
+        named |= {f"{name}.W": weights[name] for name in ("compression", "decompression")}
+        before, behind = (Affine("compression.W"), *before), (Affine("decompression.W"),)
+    blocks = [Block(first)]
+    for layer in range(shape.layers):
+        name = f"attention.{layer}"
+        for part in ("W_Q", "W_K", "W_V"):
+            named[f"{name}.{part}"] = weights[f"{layer}.{part}"].reshape(-1, shape.input_dim)
+        named[f"{name}.W_O"] = _side_by_side(weights[f"{layer}.W_O"])
+        blocks.append(Block((*before, attention(name, shape.heads, shape.head_dim), *behind), skip=True))
+        if shape.hidden:
+            mlp = {f"mlp.{layer}.{part}": weights[f"{layer}.{part}"] for part in ("W_in", "b_in", "W_out")}
+            named |= mlp
+            W_in, b_in, W_out = mlp
+            blocks.append(Block((Affine(W_in, b_in), GELU, Affine(W_out)), skip=True))
+    named[UNEMBEDDING] = weights["unembedding"]
+    return (*blocks, Block((Affine(UNEMBEDDING),))), named
+
+
+def _mahdavi(shape: QueryAttention, weights: Arrays) -> Translated:
+    named = {"embedding.W": weights["W_E"].T, "embedding.b": weights["b_E"]}
+    for part in ("W_Q", "W_K"):
+        named[f"attention.0.{part}"] = weights[part].transpose(0, 2, 1).reshape(-1, shape.model_dim)
+    named |= {"attention.0.W_V": weights["W_V"], "attention.0.W_O": weights["W_O"].T}
+    named |= {UNEMBEDDING: weights["W_U"].T, "unembedding.b_U": weights["b_U"]}
+    mixing = attention("attention.0", shape.heads, shape.model_dim)
+    steps = (Affine("embedding.W", "embedding.b"), Positions(), mixing, Affine(UNEMBEDDING, "unembedding.b_U"))
+    return (Block(steps),), named
+
+
+def _madden(shape: Decoder, weights: Arrays) -> Translated:
+    named = {EMBEDDING: weights["W_E"]}
+    named |= {f"attention.0.W_{part}": weights[f"W_{part}"].T for part in "QKVO"}
+    named |= {f"attention.0.b_{part}": weights[f"b_{part}"] for part in "QKVO"}
+    named |= {"mlp.0.W_in": weights["W_in"].T, "mlp.0.b_in": weights["b_in"]}
+    named |= {UNEMBEDDING: weights["W_U"].T, "unembedding.b_U": weights["b_U"]}
+    mixing = attention("attention.0", 1, shape.model_dim, biases=True)
+    behind = (Affine("mlp.0.W_in", "mlp.0.b_in"), GELU, Affine(UNEMBEDDING, "unembedding.b_U"))
+    return (Block((Embedding(EMBEDDING, padded=True), Positions(), mixing, *behind)),), named
+
+
+def _gpt(shape: SmallGPT, weights: Arrays) -> Translated:
+    named = {EMBEDDING: weights["tokens.weight"], POSITIONS: weights["positions.weight"]}
+    norms = {f"norm.{i}.{k}": f"blocks.{i}.norm_{k}" for i in range(shape.layers) for k in (1, 2)} | {
+        "norm.last": "norm"
+    }
+    for name, its in norms.items():
+        named |= {f"{name}.gain": weights[f"{its}.weight"], f"{name}.bias": weights[f"{its}.bias"]}
+    for i in range(shape.layers):
+        K, V = np.split(weights[f"blocks.{i}.W_KV.weight"], 2)
+        named |= {f"attention.{i}.W_K": K, f"attention.{i}.W_V": V}
+        named |= {f"attention.{i}.W_{part}": weights[f"blocks.{i}.W_{part}.weight"] for part in "QO"}
+        named |= {f"mlp.{i}.W_{part}": weights[f"blocks.{i}.W_{part}.weight"] for part in ("in", "out")}
+        named |= {f"mlp.{i}.b_{part}": weights[f"blocks.{i}.W_{part}.bias"] for part in ("in", "out")}
+    if not shape.tied:
+        named[UNEMBEDDING] = weights["unembedding.weight"]
+    blocks = gpt_blocks(
+        layers=shape.layers,
+        heads=shape.heads,
+        over=shape.model_dim // shape.heads,
+        epsilon=NORM_EPSILON,
+        function="gelu",
+        unembedding=Affine(EMBEDDING, rows=shape.labels) if shape.tied else Affine(UNEMBEDDING),
+        biases=False,
+    )
+    return blocks, named
+
+
+def _side_by_side(W: NDArray[Any]) -> NDArray[Any]:
+    """[H, out, d_v] as [out, H·d_v]."""
+    return W.transpose(1, 0, 2).reshape(W.shape[1], -1)
+
+
+_TRANSLATIONS: dict[type, Callable[[Any, Arrays], Translated]] = {
+    AttentionOnly: _dana,
+    QueryAttention: _mahdavi,
+    Decoder: _madden,
+    SmallGPT: _gpt,
+}

@@ -1,0 +1,117 @@
+"""One config of an experiment, trained and kept: its network in a folder, together with the task that it was given.
+
+In a run, models are trained side by side and only their metrics are kept. Here one is trained alone, from the same
+seed: it is the same up to rounding, which training may magnify.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax, xlogy
+
+from byheart.errors import BadInput
+from byheart.lab.ensemble import train
+from byheart.lab.experiments.experiment import Experiment, Row, to_json
+from byheart.lab.networks import as_network
+from byheart.lab.search import chosen
+from byheart.networks.folders import TASK
+from byheart.networks.kinds import write
+from byheart.networks.trained import TrainedNetwork
+from byheart.networks.trained.evaluate import evaluate
+from byheart.progress import Report
+from byheart.tasks import NextTokenDistribution, QueryTargets, QueryTask, Task, save
+
+MOST_VALUES = 4
+"""Of a setting that a message names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A network that was trained, what was measured of it, and the task."""
+
+    network: TrainedNetwork
+    metrics: Row
+    task: Task
+
+    def write(self, folder: Path) -> None:
+        """Network and task as the files of a folder, which is new."""
+        write(self.network, folder)
+        save(self.task, folder / TASK)
+
+
+def the_one(experiment: Experiment, where: Mapping[str, str]) -> Any:
+    """The config whose settings are as ``where`` says; BadInput if there is none, or more than one.
+
+    >>> from byheart.lab.experiments import EXPERIMENTS
+    >>> the_one(EXPERIMENTS["dana-2025-6"]("short"), {"heads": "9"}).heads
+    9
+    """
+    found = chosen(experiment, where)
+    if len(found) > 1:
+        raise BadInput(f"{experiment.name}: {len(found)} configs are as asked for; choose one by {_differ(found)}")
+    return found[0]
+
+
+def _differ(configs: Sequence[Any]) -> str:
+    """What distinguishes configs, and by which values."""
+    told = []
+    for field in fields(configs[0]):
+        values = list(dict.fromkeys(str(getattr(config, field.name)) for config in configs))
+        if len(values) > 1:
+            shown = ", ".join(values[:MOST_VALUES]) + (", …" if len(values) > MOST_VALUES else "")
+            told.append(f"{field.name} ({shown})")
+    return ", ".join(told)
+
+
+def kept(
+    experiment: Experiment, where: Mapping[str, str] | None = None, *, device: str = "cpu", report: Report | None = None
+) -> Kept:
+    """Train the one config of the experiment that is as ``where`` says.
+
+    >>> from byheart.lab.experiments import EXPERIMENTS
+    >>> made = kept(EXPERIMENTS["dana-2025-6"]("smoke"), {"heads": "1"})
+    >>> made.network, made.task.size.examples, sorted(made.network.about)
+    (<TrainedNetwork: 60 parameters, depth 3, width 10>, 100, ['config', 'experiment', 'metrics', 'scale'])
+    """
+    if experiment.prepare is None:
+        what = "a function prepare(config) beside work, which gives member, metrics and task"
+        raise BadInput(f"{experiment.name}: nothing says how one of its networks is kept; expected {what}")
+    config = the_one(experiment, where or {})
+    prepared = experiment.prepare(config)
+    [outcome] = train([prepared.member], device=device, keep_weights=True, report=report)
+    assert outcome.weights is not None
+    metrics = {name: _finite(value) for name, value in prepared.metrics(outcome).items()}
+    about = {"experiment": experiment.name, "scale": experiment.scale, "config": to_json(config), "metrics": metrics}
+    network = as_network(prepared.member.architecture, outcome.weights, about)
+    return Kept(network, metrics, prepared.task)
+
+
+def _finite(value: float | int | str | None) -> float | int | str | None:
+    """JSON has no other numbers."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_ask_for(network: TrainedNetwork, task: Task) -> dict[str, float | bool]:
+    """What to ask ``certify`` for: a ``count`` of the labels that are right, or a ``tolerance`` that float64 finds met.
+
+    Nothing where every label is right, as far as float64 tells.
+    """
+    inputs = (task.inputs, task.queries if isinstance(task, QueryTask) else None)
+    outputs = evaluate(network, inputs)
+    if isinstance(task, QueryTargets):
+        return {"tolerance": _above(float(np.abs(outputs - task.coordinates).max()))}
+    if isinstance(task, NextTokenDistribution):
+        p = task.probabilities[:, : outputs.shape[1]]
+        each = (xlogy(p, p) - p * log_softmax(outputs, axis=1)).sum(axis=1)
+        return {"tolerance": _above(float((each * task.likelihoods).sum()))}
+    best = outputs.argmax(axis=1) == task.answers
+    return {} if best.all() else {"count": True}
+
+
+def _above(value: float) -> float:
+    """A little more, in four digits."""
+    return float(f"{1.001 * max(value, 1e-9):.4g}")
