@@ -89,7 +89,7 @@ def check_metric(origin: Source, metric: str) -> None:
 
     What a user's own experiment measures is known when a model of it has been trained, and not before.
 
-    >>> check_metric(Named("dana-2025-6", "paper"), "accuracies")
+    >>> check_metric(Named("dana-2025-6", "paper"), "accuracies")  # doctest: +NORMALIZE_WHITESPACE
     Traceback (most recent call last):
     byheart.errors.BadInput: dana-2025-6 does not measure 'accuracies'; expected last_accuracy, accuracy, loss, steps,
     parameters, lower_bound or previous_bound
