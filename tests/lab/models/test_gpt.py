@@ -5,17 +5,24 @@ from hypothesis import strategies as st
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import Member, Training, train
-from byheart.lab.models.gpt import GPT, HEAD_DIMS, MOST_LAYERS, SmallGPT, gpt_with
+from byheart.lab.models.gpt import HEAD_DIMS, MOST_LAYERS, SmallGPT, gpt_with
+
+from .gpt_module import GPT
 
 SMALL = SmallGPT(vocab=11, labels=7, length=5, layers=2, model_dim=16, heads=2, hidden=20, tied=True)
 
 
 def made(shape=SMALL, seed=0):
-    torch.manual_seed(seed)
-    model = GPT(shape)
-    for weights in model.parameters():  # far from the start, where attention is nearly uniform
-        torch.nn.init.normal_(weights, std=0.5)
-    return model
+    """Weights of one model, float64, far from the start, where attention is nearly uniform."""
+    generator = torch.Generator().manual_seed(seed)
+    return {
+        name: 0.5 * torch.randn(1, *size, dtype=torch.float64, generator=generator)
+        for name, size in shape.shapes.items()
+    }
+
+
+def logits(shape, weights, rows):
+    return shape.outputs(weights, {"tokens": rows[None]})[0]
 
 
 def tokens(shape=SMALL, rows=6):
@@ -64,61 +71,35 @@ def test_the_shape_that_the_benchmark_uses(labels):
     assert (shape.layers, shape.model_dim, shape.heads, shape.hidden) == (3, 32, 4, 95)
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_later_tokens_change_nothing_earlier(tied):
-    shape = SmallGPT(**vars(SMALL) | {"tied": tied})
-    model, before = made(shape), tokens(shape)
-    for place in range(shape.length):
-        after = before.clone()
-        after[:, place] = (after[:, place] + 1) % shape.vocab
-        change = (model(after) - model(before)).abs().amax(dim=(0, 2))
-        assert (change[:place] == 0).all()
-        assert (change[place:] > 1e-3).all()
-
-
-@pytest.mark.parametrize("layers", [1, 3])
-def test_the_short_way_to_the_last_logits_is_the_long_one(layers):
-    model = made(SmallGPT(**vars(SMALL) | {"layers": layers}))
-    assert torch.allclose(model(tokens(), last=True), model(tokens())[:, -1], atol=1e-5)
-
-
-@pytest.mark.parametrize("last", [True, False])
-def test_attention_entry_by_entry_is_attention_by_matrices(last, monkeypatch):
-    model = made()
+def test_attention_entry_by_entry_is_attention_by_matrices(monkeypatch):
     found = []
     for most in (0, SMALL.length**2):
         monkeypatch.setattr("byheart.lab.models.gpt.MOST_PAIRS", most)
-        found.append(model(tokens(), last=last))
-    assert torch.allclose(*found, atol=1e-5)
+        found.append(logits(SMALL, made(), tokens()))
+    torch.testing.assert_close(*found, rtol=0, atol=1e-12)
     assert not torch.equal(found[0], found[0].flip(0)), "some logits differ, or anything would agree"
 
 
 def test_order_matters():
-    model = made()
     turned = tokens()[:, [1, 0, 2, 3, 4]]
-    assert not torch.allclose(model(tokens(), last=True), model(turned, last=True), atol=1e-3)
+    assert not torch.allclose(logits(SMALL, made(), tokens()), logits(SMALL, made(), turned), atol=1e-3)
 
 
 def test_attention_by_hand():
     """One layer whose feed-forward part is off: the stream is the embedding and the values, weighted by softmax."""
     shape = SmallGPT(vocab=3, labels=3, length=2, layers=1, model_dim=2, heads=1, hidden=1, tied=True)
-    model = GPT(shape)
-    block = model.blocks[0]
-    with torch.no_grad():
-        for weights in model.parameters():
-            weights.zero_()
-        for norm in (model.norm, block.norm_1):
-            norm.weight.fill_(1)
-        model.tokens.weight.copy_(torch.tensor([[2.0, 0.0], [0.0, 2.0], [3.0, 1.0]]))
-        block.W_Q.weight.copy_(torch.eye(2))
-        block.W_KV.weight.copy_(torch.cat([torch.eye(2), 3 * torch.eye(2)]))
-        block.W_O.weight.copy_(torch.eye(2))
+    weights = {name: torch.zeros(1, *size) for name, size in shape.shapes.items()}
+    table = torch.tensor([[2.0, 0.0], [0.0, 2.0], [3.0, 1.0]])
+    weights |= {name: torch.ones(1, 2) for name in ("norm.weight", "blocks.0.norm_1.weight")}
+    weights |= {"tokens.weight": table[None]}
+    weights |= {f"blocks.0.W_{part}.weight": torch.eye(2)[None] for part in "QO"}
+    weights["blocks.0.W_KV.weight"] = torch.cat([torch.eye(2), 3 * torch.eye(2)])[None]
     # The norm makes (1, -1) and (-1, 1) of tokens 0 and 1: the scores of the second position are ∓2 / √2.
     here = torch.sigmoid(torch.tensor(4 / 2**0.5))
     mixed = 3 * (here - (1 - here)) * torch.tensor([-1.0, 1.0])
     last = torch.tensor([0.0, 2.0]) + mixed
     sign = torch.sign(last - last.mean())
-    assert torch.allclose(model(torch.tensor([[0, 1]]), last=True)[0], model.tokens.weight @ sign, atol=1e-3)
+    assert torch.allclose(logits(shape, weights, torch.tensor([[0, 1]]))[0], table @ sign, atol=1e-3)
     assert sign.tolist() == [-1, 1]
 
 
@@ -147,23 +128,26 @@ SHAPES = [
 
 @pytest.mark.parametrize("shape", SHAPES, ids=["tied", "untied"])
 @pytest.mark.parametrize("models", [1, 3])
-def test_outputs_are_those_of_the_module(shape: SmallGPT, models: int) -> None:
-    firsts = [shape.init(torch.Generator().manual_seed(seed)) for seed in range(models)]
-    assert sum(tensor.numel() for tensor in firsts[0].values()) == shape.parameters
-    assert models == 1 or not torch.equal(firsts[0]["tokens.weight"], firsts[1]["tokens.weight"])
-    weights = {name: torch.stack([first[name] for first in firsts]) for name in firsts[0]}
-    tokens = torch.randint(shape.vocab, (models, 6, shape.length), generator=torch.Generator().manual_seed(9))
-    found = shape.outputs(weights, {"tokens": tokens})
-    for index, first in enumerate(firsts):
+def test_outputs_are_those_of_modules(shape: SmallGPT, models: int) -> None:
+    each = [made(shape, seed) for seed in range(models)]
+    weights = {name: torch.cat([own[name] for own in each]) for name in each[0]}
+    rows = torch.randint(shape.vocab, (models, 6, shape.length), generator=torch.Generator().manual_seed(9))
+    found = shape.outputs(weights, {"tokens": rows})
+    for index, own in enumerate(each):
         alone = GPT(shape).double()
-        alone.load_state_dict(first)
-        torch.testing.assert_close(found[index], alone(tokens[index], last=True), rtol=0, atol=1e-12)
+        alone.load_state_dict({name: tensor[0] for name, tensor in own.items()})
+        torch.testing.assert_close(found[index], alone(rows[index])[:, -1], rtol=0, atol=1e-10)
 
 
-def test_the_first_weights_leave_the_global_generator_alone() -> None:
-    before = torch.random.get_rng_state()
-    SHAPES[0].init(torch.Generator().manual_seed(0))
-    assert torch.equal(torch.random.get_rng_state(), before)
+def test_first_weights_are_of_these_shapes_and_each_seed_has_its_own():
+    first, other = (SMALL.init(torch.Generator().manual_seed(seed)) for seed in range(2))
+    assert {name: tuple(tensor.shape) for name, tensor in first.items()} == SMALL.shapes
+    assert not torch.equal(first["tokens.weight"], other["tokens.weight"])
+    assert first["norm.weight"].tolist() == [1.0] * 16
+    assert first["blocks.1.norm_2.bias"].tolist() == [0.0] * 16
+    spread = SmallGPT(**vars(SMALL) | {"hidden": 400}).init(torch.Generator())
+    assert spread["blocks.0.W_in.weight"].std().item() == pytest.approx(0.02, rel=0.05)
+    assert spread["blocks.0.W_out.weight"].std().item() == pytest.approx(0.01, rel=0.05)
 
 
 def test_an_ensemble_of_them_memorizes() -> None:

@@ -12,23 +12,22 @@ The parameters are all numbers that are trained, embeddings included:
 
     ω·d (+ C·d, or with ties max(ω, C)·d in all) + n·d + L·(4d² + 2dh + h + d + 4d) + 2d.
 
-:class:`GPT` is the one definition of the network; :class:`SmallGPT`, its sizes, maps it over stacked weights
-(``torch.func``). Only the last position is computed in the last layer, as the loss reads no other.
+Tensors have the names and shapes that modules of PyTorch would have, matrices [out, in], and a leading axis of M models.
+Only what the loss reads is computed: in the last layer, the last position. A norm's gain goes into the matrix behind it,
+and its bias into that one's: products of weights come before products with data, which is exact up to rounding.
 """
 
 import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 
 import torch
-from torch import nn
-from torch.func import functional_call, vmap
 from torch.nn import functional
 
 from byheart.errors import BadInput
 from byheart.lab.member import Tensors
+from byheart.lab.models.parts import looked_up
 from byheart.tasks.checks import count
 
 MOST_LAYERS = 4
@@ -72,37 +71,93 @@ class SmallGPT:
         return max(self.vocab, self.labels) if self.tied else self.vocab
 
     @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of every tensor."""
+        d, h = self.model_dim, self.hidden
+        block: dict[str, tuple[int, ...]] = {
+            **{f"norm_{k}.{part}": (d,) for k in (1, 2) for part in ("weight", "bias")},
+            **{"W_Q.weight": (d, d), "W_KV.weight": (2 * d, d), "W_O.weight": (d, d)},
+            **{"W_in.weight": (h, d), "W_in.bias": (h,), "W_out.weight": (d, h), "W_out.bias": (d,)},
+        }
+        return {
+            **{"tokens.weight": (self.rows, d), "positions.weight": (self.length, d)},
+            **{f"blocks.{i}.{name}": shape for i in range(self.layers) for name, shape in block.items()},
+            **{"norm.weight": (d,), "norm.bias": (d,)},
+            **({} if self.tied else {"unembedding.weight": (self.labels, d)}),
+        }
+
+    @property
     def parameters(self) -> int:
         """Number of trained numbers, everything counted."""
-        d, h = self.model_dim, self.hidden
-        tables = (self.rows + self.length) * d + (0 if self.tied else self.labels * d)
-        return tables + self.layers * (4 * d * d + 2 * d * h + h + 5 * d) + 2 * d
+        return sum(math.prod(shape) for shape in self.shapes.values())
 
     def init(self, generator: torch.Generator) -> Tensors:
-        """As the module initialises itself, from a seed that the generator gives."""
-        seed = int(torch.randint(2**62, (), generator=generator))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return {name: tensor.detach().double() for name, tensor in GPT(self).named_parameters()}
+        """As in GPT-2: matrices normal, those into the stream smaller, so that its variance does not grow with layers."""
+        tensors = {}
+        for name, shape in self.shapes.items():
+            spread = SPREAD * (2 * self.layers) ** -0.5 if name.endswith(("W_O.weight", "W_out.weight")) else SPREAD
+            if len(shape) > 1:
+                tensors[name] = spread * torch.randn(shape, dtype=torch.float64, generator=generator)
+            else:
+                tensors[name] = torch.full(shape, float(name.endswith("weight")), dtype=torch.float64)
+        return tensors
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Logits [M, B, C] at the last position."""
-        model = _without_weights(self)
+        stream = looked_up(weights["tokens.weight"], batch["tokens"]) + weights["positions.weight"][:, None]
+        for layer in range(self.layers):
+            own = {name.removeprefix(f"blocks.{layer}."): tensor for name, tensor in weights.items()}
+            stream = self._block(own, stream, last=layer == self.layers - 1)
+        table = weights["tokens.weight"][:, : self.labels] if self.tied else weights["unembedding.weight"]
+        return _read(_normed(stream[:, :, -1]), weights["norm.weight"], weights["norm.bias"], table)
 
-        def one(own: Tensors, tokens: torch.Tensor) -> torch.Tensor:
-            logits: torch.Tensor = functional_call(model, own, (tokens,), {"last": True})
-            return logits
+    def _block(self, own: Tensors, stream: torch.Tensor, *, last: bool) -> torch.Tensor:
+        """[M, B, n, d] to the same, or to [M, B, 1, d] with ``last``."""
+        normed, d = _normed(stream), self.model_dim
+        first, second = ((own[f"norm_{k}.weight"], own[f"norm_{k}.bias"]) for k in (1, 2))
+        if last:
+            Q, KV = _read(normed[:, :, -1:], *first, own["W_Q.weight"]), _read(normed, *first, own["W_KV.weight"])
+            stream = stream[:, :, -1:]
+        else:
+            both = torch.cat([own["W_Q.weight"], own["W_KV.weight"]], dim=1)
+            Q, KV = _read(normed, *first, both).split([d, 2 * d], dim=-1)
+        K, V = KV.chunk(2, dim=-1)
+        stream = _added(stream, self._mixed(Q, K, V), own["W_O.weight"])
+        units = functional.gelu(_read(_normed(stream), *second, own["W_in.weight"], own["W_in.bias"]))
+        return _added(stream + own["W_out.bias"][:, None, None], units, own["W_out.weight"])
 
-        if len(batch["tokens"]) == 1:  # mapping over a single model takes a third longer than the model itself
-            return one({name: tensor[0] for name, tensor in weights.items()}, batch["tokens"][0])[None]
-        logits: torch.Tensor = vmap(one)(weights, batch["tokens"])
-        return logits
+    def _mixed(self, Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
+        """The values as the heads mix them, from Q [M, B, m, d] of the last m positions, and K and V [M, B, n, d]."""
+        m, n, each = Q.shape[2], K.shape[2], self.model_dim // self.heads
+        future = torch.ones(m, n, dtype=torch.bool, device=Q.device).triu(1 + n - m)
+        Q, K, V = (part.view(*part.shape[:-1], self.heads, each).transpose(2, 3) for part in (Q, K, V))
+        if m * n > MOST_PAIRS:
+            scores = Q @ K.mT * each**-0.5
+            mixed: torch.Tensor = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V
+        else:
+            scores = (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(dim=-1) * each**-0.5
+            shares = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
+            mixed = (shares.unsqueeze(-1) * V.unsqueeze(-3)).sum(dim=-2)
+        return mixed.transpose(2, 3).flatten(3)
 
 
-@cache
-def _without_weights(shape: SmallGPT) -> "GPT":
-    with torch.device("meta"):
-        return GPT(shape)
+def _normed(stream: torch.Tensor) -> torch.Tensor:
+    """Layer norm without gain and bias."""
+    return functional.layer_norm(stream, stream.shape[-1:], eps=NORM_EPSILON)
+
+
+def _read(
+    normed: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor, W: torch.Tensor, b: torch.Tensor | None = None
+) -> torch.Tensor:
+    """W (normed · gain + bias) + b for [M, …, d], tensors of M models."""
+    shift = W @ bias.unsqueeze(-1) if b is None else torch.baddbmm(b.unsqueeze(-1), W, bias.unsqueeze(-1))
+    rows = torch.baddbmm(shift.mT, normed.flatten(1, -2), (W * gain.unsqueeze(1)).mT)
+    return rows.view(*normed.shape[:-1], W.shape[1])
+
+
+def _added(stream: torch.Tensor, rows: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
+    """stream + W · rows."""
+    return torch.baddbmm(stream.flatten(1, -2), rows.flatten(1, -2), W.mT).view(stream.shape)
 
 
 def gpt_with(
@@ -156,80 +211,3 @@ def _filled(parameters: int, vocab: int, labels: int, length: int, layers: int, 
         if room < 0:
             return
         yield replace(thin, hidden=1 + room // (layers * (2 * model_dim + 1)))
-
-
-class GPT(nn.Module):
-    """From token ids [B, n] to logits of labels, [B, n, C], or [B, C] with ``last``.
-
-    >>> shape = SmallGPT(vocab=9, labels=5, length=4, layers=2, model_dim=8, heads=1, hidden=16, tied=True)
-    >>> GPT(shape)(torch.zeros(3, 4, dtype=torch.int64)).shape
-    torch.Size([3, 4, 5])
-    """
-
-    def __init__(self, shape: SmallGPT) -> None:
-        super().__init__()
-        d = shape.model_dim
-        self.shape = shape
-        self.tokens = nn.Embedding(shape.rows, d)
-        self.positions = nn.Embedding(shape.length, d)
-        self.blocks = nn.ModuleList([_Block(shape) for _ in range(shape.layers)])
-        self.norm = nn.LayerNorm(d, eps=NORM_EPSILON)
-        self.unembedding = None if shape.tied else nn.Linear(d, shape.labels, bias=False)
-        for name, weights in self.named_parameters():
-            if weights.dim() == 2:
-                # As in GPT-2, the stream's variance does not grow with the layers.
-                into_stream = name.endswith(("W_O.weight", "W_out.weight"))
-                nn.init.normal_(weights, std=SPREAD * (2 * shape.layers) ** -0.5 if into_stream else SPREAD)
-            elif name.endswith("bias"):
-                nn.init.zeros_(weights)
-
-    def forward(self, tokens: torch.Tensor, last: bool = False) -> torch.Tensor:
-        """Logits at every position, or with ``last`` at the last one, without what is not needed for it."""
-        stream = self.tokens(tokens) + self.positions.weight
-        for index, block in enumerate(self.blocks):
-            stream = block(stream, last=last and index == len(self.blocks) - 1)
-        table = self.tokens.weight[: self.shape.labels] if self.unembedding is None else self.unembedding.weight
-        logits = functional.linear(self.norm(stream), table)
-        return logits[:, -1] if last else logits
-
-
-class _Block(nn.Module):
-    def __init__(self, shape: SmallGPT) -> None:
-        super().__init__()
-        d = shape.model_dim
-        self.heads = shape.heads
-        self.norm_1, self.norm_2 = (nn.LayerNorm(d, eps=NORM_EPSILON) for _ in range(2))
-        self.W_Q = nn.Linear(d, d, bias=False)
-        self.W_KV = nn.Linear(d, 2 * d, bias=False)
-        self.W_O = nn.Linear(d, d, bias=False)
-        self.W_in = nn.Linear(d, shape.hidden)
-        self.W_out = nn.Linear(shape.hidden, d)
-
-    def forward(self, stream: torch.Tensor, last: bool) -> torch.Tensor:
-        """[B, n, d] to [B, n, d], or to [B, 1, d] with ``last``."""
-        normed = self.norm_1(stream)
-        asking = normed[:, -1:] if last else normed
-        stream = stream[:, -1:] if last else stream
-        K, V = self.W_KV(normed).chunk(2, dim=-1)
-        mixed = self._mixed(self.W_Q(asking), K, V)
-        stream = stream + self.W_O(mixed)
-        result: torch.Tensor = stream + self.W_out(functional.gelu(self.W_in(self.norm_2(stream))))
-        return result
-
-    def _mixed(self, Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
-        """The values as the heads mix them, from Q [B, m, d] of the last m positions, and K and V [B, n, d]."""
-        (m, n), scale = (Q.shape[1], K.shape[1]), (Q.shape[-1] // self.heads) ** -0.5
-        future = torch.ones(m, n, dtype=torch.bool, device=Q.device).triu(1 + n - m)
-        K, V = (self._split(part).transpose(1, 2) for part in (K, V))
-        if m * n > MOST_PAIRS:
-            scores = self._split(Q).transpose(1, 2) @ K.transpose(-1, -2) * scale
-            mixed: torch.Tensor = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V
-            return mixed.transpose(1, 2).flatten(2)
-        scores = (self._split(Q)[..., None, :] * K[:, None]).sum(dim=-1) * scale
-        shares = scores.masked_fill(future[:, None], -torch.inf).softmax(dim=-1)
-        mixed = (shares[..., None] * V[:, None]).sum(dim=-2)
-        return mixed.flatten(2)
-
-    def _split(self, stream: torch.Tensor) -> torch.Tensor:
-        """[…, d] to […, heads, d_head]."""
-        return stream.view(*stream.shape[:-1], self.heads, stream.shape[-1] // self.heads)
