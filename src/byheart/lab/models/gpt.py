@@ -12,9 +12,10 @@ The parameters are all numbers that are trained, embeddings included:
 
     ω·d (+ C·d, or with ties max(ω, C)·d in all) + n·d + L·(4d² + 2dh + h + d + 4d) + 2d.
 
-Tensors have the names and shapes that modules of PyTorch would have, matrices [out, in], and a leading axis of M models.
-Only what the loss reads is computed: in the last layer, the last position. A norm's gain goes into the matrix behind it,
-and its bias into that one's: products of weights come before products with data, which is exact up to rounding.
+Tensors have the names and shapes that modules of PyTorch would have, matrices [out, in], and a leading axis of M
+models. Only what the loss reads is computed: in the last layer, the last position. A norm's gain goes into the matrix
+behind it, and its bias into that one's: products of weights come before products with data, which is exact up to
+rounding.
 """
 
 import itertools
@@ -92,7 +93,7 @@ class SmallGPT:
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     def init(self, generator: torch.Generator) -> Tensors:
-        """As in GPT-2: matrices normal, those into the stream smaller, so that its variance does not grow with layers."""
+        """As in GPT-2: matrices normal, those into the stream smaller, so that layers do not add to its variance."""
         tensors = {}
         for name, shape in self.shapes.items():
             spread = SPREAD * (2 * self.layers) ** -0.5 if name.endswith(("W_O.weight", "W_out.weight")) else SPREAD
@@ -120,7 +121,8 @@ class SmallGPT:
             stream = stream[:, :, -1:]
         else:
             both = torch.cat([own["W_Q.weight"], own["W_KV.weight"]], dim=1)
-            Q, KV = _read(normed, *first, both).split([d, 2 * d], dim=-1)
+            joined = _read(normed, *first, both)
+            Q, KV = joined[..., :d], joined[..., d:]
         K, V = KV.chunk(2, dim=-1)
         stream = _added(stream, self._mixed(Q, K, V), own["W_O.weight"])
         units = functional.gelu(_read(_normed(stream), *second, own["W_in.weight"], own["W_in.bias"]))
