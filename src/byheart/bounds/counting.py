@@ -58,7 +58,7 @@ def most(parameters: int, labels: int, bits: int) -> int:
     """
     if labels < 2:
         raise BadInput(f"labels is {labels}; expected at least 2: with one there is nothing to memorize")
-    return math.floor(parameters * bits / bits_needed(1, labels))
+    return int(parameters * bits // bits_needed(1, labels))
 
 
 def pairs_may_differ(examples: int, length: int, vocab: int) -> bool | None:

@@ -138,20 +138,18 @@ def _cells(row: "Compared", parameters: int) -> list[str]:
 
     counts = (number(value) for value in (parameters, parameters - (row.embedding or 0), row.nonzero))
     bits = f"{number(row.total_bits)} ({number(row.max_bits)})"
-    verdict = "[green]yes[/]" if row.certified else "[red]no[/]"
-    right = f"{number(row.right)} of {number(row.checked)}" if row.given else number(row.checked)
-    checked = f"{verdict}, {right}, {row.certify_seconds:.1f} s"
     built = "–" if row.build_seconds is None else f"{row.build_seconds:.1f} s"
-    return [
-        escape(row.construction),
-        row.published,
-        *counts,
-        bits,
-        number(row.depth),
-        _proved(row, parameters),
-        built,
-        checked,
-    ]
+    sizes = [number(row.depth), _proved(row, parameters), built]
+    checked = f"{_verdict(row)}, {row.certify_seconds:.1f} s"
+    return [escape(row.construction), row.published, *counts, bits, *sizes, checked]
+
+
+def _verdict(row: "Compared") -> str:
+    """Whether everything is right; of a network that is given, how many answers are."""
+    if not row.given:
+        return f"{'[green]yes[/]' if row.certified else '[red]no[/]'}, {number(row.checked)}"
+    least = "" if row.certified else "at least "
+    return f"{least}{number(row.right)} of {number(row.checked)} right"
 
 
 def _proved(row: "Compared", parameters: int) -> str:

@@ -128,8 +128,9 @@ def draw_held(rows: Rows, path: Path) -> None:
     every = int(one(rows, "examples"))
     picture, (axes,) = canvas(path, height=5.2)
     draw_line(axes, [(held.heads, every) for held in table], QUIET, ALL)
-    draw_line(axes, [(held.heads, held.right) for held in table], TRAINED_INK, TRAINED)
-    axes.plot([held.heads for held in table], [held.built for held in table], color=THEORY_INK, **BUILT)
+    heads = [held.heads for held in table]
+    axes.plot(heads, [held.right for held in table], color=TRAINED_INK, **TRAINED)
+    axes.plot(heads, [held.built for held in table], color=THEORY_INK, **BUILT)
     draw_line(axes, [(held.heads, held.promised) for held in table], THEORY_INK, PROVED)
     draw_line(axes, [(held.heads, held.guessed) for held in table], QUIET, PROVED_BEFORE)
     _write_numbers(axes, spoken_of(table))
