@@ -150,7 +150,7 @@ def _write_numbers(axes: Any, held: Held) -> None:
     places = (
         (held.right, TRAINED_INK, (-20, 9)),
         (held.built, THEORY_INK, (0, 12)),
-        (held.promised, THEORY_INK, (0, -12)),
+        (held.promised, THEORY_INK, (0, -8.5)),
     )
     for number, colour, shift in places:
         text = {"textcoords": "offset points", "ha": "center", "va": "center", "fontsize": 9.5}
