@@ -25,6 +25,7 @@ QUESTIONS = {
     "short": "a.txt",
     "targets": "targets.npz",
     "texts": ["a.txt", "b.txt"],
+    "trained": "trained.npz",
 }
 
 

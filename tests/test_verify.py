@@ -394,6 +394,8 @@ def refused(said: subprocess.CompletedProcess[str]) -> str:
 
 def test_other_kinds_are_refused(tmp_path: Path) -> None:
     assert "not a kind that is known here" in refused(run(FIXTURES / "llama", FIXTURES / "c.txt"))
+    trained = (FIXTURES / "trained", "--task", FIXTURES / "trained.npz")
+    assert "'byheart-trained-1' is not a kind that is known here" in refused(run(*trained))
     assert "byte pairs" in refused(run(FIXTURES / "pairs", FIXTURES / "a.txt"))
     assert "no such file" in refused(run(tmp_path, "--task", FIXTURES / "next.jsonl"))
     assert "the task asks for" in refused(run(FIXTURES / "folding", "--task", FIXTURES / "seq.jsonl"))

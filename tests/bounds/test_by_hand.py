@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from byheart.bounds import BOUNDS, STATEMENTS, Letters
+from byheart.bounds import BOUNDS, STATEMENTS, Letters, counting
+from byheart.errors import BadInput
 from byheart.size import Size
 
 BY_NAME = {bound.name: bound for bound in BOUNDS}
@@ -134,6 +135,15 @@ def test_counting() -> None:
     size = Size(examples=10, length=3, labels=8, vocab=50)
     assert value("counting", size, Letters(bits=4)) == 8
     assert value("counting-seq-to-seq", size, Letters(bits=4)) == 23
+
+
+def test_counting_the_other_way_round() -> None:
+    """8 parameters of 4 bits have 32 bits: 10 labels among 8 take 30 of them, 11 would take 33. 3²⁰ ≤ 2³² < 3²¹."""
+    assert counting.most(parameters=8, labels=8, bits=4) == 10
+    assert counting.most(parameters=8, labels=3, bits=4) == 20
+    assert counting.most(parameters=1, labels=3, bits=1) == 0
+    with pytest.raises(BadInput, match="labels is 1; expected at least 2"):
+        counting.most(parameters=8, labels=1, bits=4)
 
 
 def test_vc() -> None:

@@ -138,3 +138,10 @@ def test_counting_agrees_with_integers(examples: int, labels: int, bits: int) ->
 def test_counting_never_claims_a_parameter_too_many(examples: int) -> None:
     """N log₂ 3 is within 1/N of a whole number (a convergent of log₂ 3), where a float error would cross it."""
     assert 0 <= (3**examples - 1).bit_length() - counting.needed(examples, labels=3, bits=1) <= 1
+
+
+@given(parameters=counts, labels=st.integers(2, 1000), bits=st.integers(1, 64))
+def test_counting_is_the_same_both_ways(parameters: int, labels: int, bits: int) -> None:
+    """So many examples need no more parameters than there are, and one more does."""
+    most = counting.most(parameters, labels, bits)
+    assert counting.needed(most, labels, bits) <= parameters < counting.needed(most + 1, labels, bits)

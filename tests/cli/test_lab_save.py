@@ -1,13 +1,18 @@
 """``byheart lab save`` as users see it: train, keep, show, certify; and what is refused before anything is trained."""
 
 import json
+import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import byheart
+from byheart.tasks import load, save
 
 from .conftest import Run
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "0.1.0"
 
 SAVE = ("lab", "save", "dana-2025-6")
 
@@ -31,6 +36,35 @@ def test_from_an_experiment_to_a_certificate(work: Path, run: Run) -> None:
     assert shown["parameters"] == 380
     assert [part["part"] for part in shown["parts"]] == ["embedding", "positions", "attention", "unembedding"]
     assert run("show", "net", "--plot", "net.png").code == 0
+    assert "only softmax networks have heads to show" in run("show", *check[1:4]).complaint
+
+
+def test_a_trained_network_is_compared(work: Path, run: Run) -> None:
+    """It stands beside what is built, with what it holds."""
+    shutil.copytree(FIXTURES / "trained", "net")
+    task = load(FIXTURES / "trained.npz")
+    save(task.with_labels((task.answers + (np.arange(16) < 5)) % 4), "five.npz")
+    said = run("compare", "--task", "five.npz", "--network", "net")
+    assert said.code == 0
+    (line,) = [line for line in said.out.splitlines() if line.split()[:1] == ["net"]]
+    assert " 424 " in line
+    assert "  11 of 16 right, " in line
+
+
+@pytest.mark.slow
+def test_pictures_are_of_what_is_built(work: Path, run: Run) -> None:
+    given = ("compare", "--task", FIXTURES / "trained.npz", "--network", FIXTURES / "trained", "--plot", "p.svg")
+    (row,) = [row for row in run(*given, "--json").json["tasks"][0]["rows"] if row["parameters"] == 424]
+    assert (row["certified"], row["checked"], row["right"], row["build_seconds"]) == (True, 16, 16, None)
+    assert "dana-2025" in Path("p.svg").read_text()
+    assert "trained" not in Path("p.svg").read_text()
+
+
+def test_what_cannot_be_compared(work: Path, run: Run) -> None:
+    assert "missing/config.json: no such file" in run("compare", "--task", "t.npz", "--network", "missing").complaint
+    shutil.copytree(FIXTURES / "trained", "net")
+    said = run("compare", "--task", "t.npz", "--network", "net", "--plot", "net/p.png").complaint
+    assert "net/p.png: is also what is read (net)" in said
 
 
 def test_as_json_and_once_more(work: Path, run: Run) -> None:
@@ -64,7 +98,7 @@ def test_what_verify_cannot_say(work: Path, run: Run) -> None:
     run(*SAVE, "--where", "heads=1", "-o", "net")
     said = run("certify", "net", "--task", "net/task.npz", "--at-least", "1", "--second-opinion")
     assert said.code == 1
-    assert "second opinion: " in said.out
+    assert "second opinion: cannot say (verify: ValueError: 'byheart-trained-1' is not a kind that is known" in said.out
     assert "Traceback" not in said.err
 
 

@@ -34,6 +34,7 @@ QUESTIONS = {
     "mahdavi-2024": ("labels.npz",),
     "targets": ("targets.npz",),
     "texts": ("a.txt", "b.txt"),
+    "trained": ("trained.npz",),
 }
 
 Command = tuple[str, ...]

@@ -29,8 +29,7 @@ def real() -> SoftmaxNetwork:
 
 
 def test_all_kinds_are_among_the_fixtures() -> None:
-    """All but one, which is younger than they are: :mod:`tests.networks.trained.test_store` has its folders."""
-    assert {load(FIXTURES / name).kind for name in FOLDERS} | {"trained"} == set(NAMES) == set(KINDS.values())
+    assert {load(FIXTURES / name).kind for name in FOLDERS} == set(NAMES) == set(KINDS.values())
 
 
 @pytest.mark.parametrize("name", FOLDERS)

@@ -3,6 +3,8 @@
 import numpy as np
 
 from byheart.constructions import CONSTRUCTIONS, build
+from byheart.networks.exact import Affine, ExactNetwork, FeedForward, Flatten, integers
+from byheart.networks.softmax import SoftmaxNetwork
 from byheart.report.compare import compare
 from byheart.tasks import (
     NextToken,
@@ -44,6 +46,29 @@ def test_all_rows() -> None:
         assert row.note == ""
         assert row.build_seconds > 0
         assert row.certify_seconds > 0
+
+
+def test_a_network_that_is_given_is_counted() -> None:
+    """One that answers 0 whatever it is asked: right at the examples that ask for 0, by hand, and at no others."""
+    zero = FeedForward((Affine(integers([[0] * 3]), integers([0])),))
+    network = ExactNetwork((Flatten(), zero), inputs="tokens", outputs="last", length=3)
+    rows = compare(TASK, networks={"mine": network})
+    (mine,) = [row for row in rows if row.given]
+    assert mine is rows[0], "the smallest"
+    assert (mine.construction, mine.parameters, mine.build_seconds, mine.lower) == ("mine", 4, None, None)
+    assert (mine.certified, mine.checked, mine.right) == (True, 60, int((TASK.labels == 0).sum()))
+    assert 0 < mine.right < 60
+    assert all(row.right == 60 for row in rows[1:-1])
+    again = compare(TASK.with_labels([0] * 60), networks={"mine": network})[0]
+    assert (again.construction, again.right) == ("mine", 60)
+
+
+def test_a_network_for_another_task_refuses_it() -> None:
+    one = np.full((1, 1, 1), 0.1)
+    network = SoftmaxNetwork(W_Q=one, W_K=one, W_V=one, W_O=one)
+    (refused,) = [row for row in compare(TASK, networks={"mine": network}) if row.construction == "mine"]
+    assert (refused.parameters, refused.certified, refused.given) == (None, None, False)
+    assert refused.note.startswith("mine: ")
 
 
 def test_a_refusal_is_a_row_and_stands_last() -> None:

@@ -16,6 +16,7 @@ import math
 from functools import partial
 
 from byheart.bounds.bound import Bound, may_differ
+from byheart.errors import BadInput
 
 FLOAT_MARGIN = 2.0**-48  # more than a logarithm, a product and a quotient in floats can be wrong, together
 
@@ -47,6 +48,17 @@ def needed_seq_to_seq(examples: int, length: int, labels: int, bits: int) -> int
     520
     """
     return needed(length * examples, labels, bits)
+
+
+def most(parameters: int, labels: int, bits: int) -> int:
+    """The largest N with N log₂ C ≤ W·b: so many bits reach every labelling of no more inputs.
+
+    >>> most(parameters=104, labels=10, bits=32), needed(examples=1001, labels=10, bits=32)
+    (1001, 104)
+    """
+    if labels < 2:
+        raise BadInput(f"labels is {labels}; expected at least 2: with one there is nothing to memorize")
+    return int(parameters * bits // bits_needed(1, labels))
 
 
 def pairs_may_differ(examples: int, length: int, vocab: int) -> bool | None:

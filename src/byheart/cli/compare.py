@@ -1,8 +1,8 @@
-"""``byheart compare``: all constructions on the same tasks, one table per task, one picture for all."""
+"""``byheart compare``: constructions, and networks that are given, on the same tasks: a table for each."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table
 from byheart.cli.own import OwnConstructions
@@ -21,6 +21,8 @@ class CompareCommand:
 
     task: tuple[Path, ...]
     """Task files (.npz or .jsonl), one or more."""
+    network: tuple[Path, ...] = ()
+    """Folders of networks, trained ones say, to stand in the tables with how many of their answers are proved right."""
     plot: Path | None = None
     """Also draw parameters against N, log-log, one panel per task, into this file (.png or .svg)."""
     plot_constant: Path | None = None
@@ -34,6 +36,7 @@ class CompareCommand:
 
     def run(self) -> int:
         """Build, certify, print, draw."""
+        from byheart.networks import load as load_network
         from byheart.report.compare import compare
         from byheart.report.style import check_picture
         from byheart.tasks import load
@@ -43,15 +46,17 @@ class CompareCommand:
         for picture in (self.plot, self.plot_constant):
             if picture is not None:
                 check_picture(picture)
-                check_apart(picture, *self.task)
+                check_apart(picture, *self.task, *self.network)
         tasks = [load(path) for path in self.task]
+        networks = {str(path): load_network(path) for path in self.network}
         for path, task in zip(self.task, tasks, strict=True):
             if (self.plot or self.plot_constant) and not _planned(task):
                 raise BadInput(f"{path}: pictures are of next-token and seq-to-seq tasks; this is {task.kind}")
         found: list[list[Compared]] = []
         for task in tasks:
             with steps("comparing", quiet=self.json) as report:
-                found.append(compare(task, seed=self.seed, positions=self.positions, report=report))
+                ways: dict[str, Any] = {"seed": self.seed, "positions": self.positions, "networks": networks}
+                found.append(compare(task, **ways, report=report))
         self._draw(tasks, found)
         if self.json:
             told = zip(self.task, tasks, found, strict=True)
@@ -83,7 +88,7 @@ class CompareCommand:
         built = [
             Point(row.construction, N, row.parameters - (row.embedding or 0))
             for row in rows
-            if row.certified and row.parameters is not None
+            if row.certified and row.parameters is not None and not row.given
         ]
         points = parameter_table(task.size, setting, positions=self.positions, largest=max(10**6, N))
         return Panel(points, task.size, setting, built)
@@ -129,12 +134,22 @@ def _as_json(path: Path, task: "Task", rows: "list[Compared]") -> dict[str, obje
 
 
 def _cells(row: "Compared", parameters: int) -> list[str]:
+    from rich.markup import escape
+
     counts = (number(value) for value in (parameters, parameters - (row.embedding or 0), row.nonzero))
     bits = f"{number(row.total_bits)} ({number(row.max_bits)})"
-    verdict = "[green]yes[/]" if row.certified else "[red]no[/]"
-    checked = f"{verdict}, {number(row.checked)}, {row.certify_seconds:.1f} s"
-    sizes = [number(row.depth), _proved(row, parameters), f"{row.build_seconds:.1f} s"]
-    return [row.construction, row.published, *counts, bits, *sizes, checked]
+    built = "–" if row.build_seconds is None else f"{row.build_seconds:.1f} s"
+    sizes = [number(row.depth), _proved(row, parameters), built]
+    checked = f"{_verdict(row)}, {row.certify_seconds:.1f} s"
+    return [escape(row.construction), row.published, *counts, bits, *sizes, checked]
+
+
+def _verdict(row: "Compared") -> str:
+    """Whether everything is right; of a network that is given, how many answers are."""
+    if not row.given:
+        return f"{'[green]yes[/]' if row.certified else '[red]no[/]'}, {number(row.checked)}"
+    least = "" if row.certified else "at least "
+    return f"{least}{number(row.right)} of {number(row.checked)} right"
 
 
 def _proved(row: "Compared", parameters: int) -> str:

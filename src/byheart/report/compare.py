@@ -1,6 +1,8 @@
 """Every construction on one task: built, counted, saved, reloaded, certified; one row each.
 
-The one place in this room that does work of its own, by the same calls as the commands ``build`` and ``certify``.
+Networks from elsewhere, trained ones say, may stand beside them; they need not be right everywhere, and what is
+certified of them is how many answers are. The one place in this room that does work of its own, by the same calls as
+the commands ``build`` and ``certify``.
 """
 
 import tempfile
@@ -11,9 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from byheart.certificates import certify
+from byheart.certificates import Certificate, certify
 from byheart.constructions import Construction, build, known
 from byheart.errors import BadInput
+from byheart.networks import Network
 from byheart.progress import Report
 from byheart.report.lower import Lower, lower_bound
 from byheart.tasks import Task
@@ -24,6 +27,7 @@ class Compared:
     """One construction on the task; where it refused, ``note`` says why and the numbers are missing."""
 
     construction: str
+    """Its name; of a network that was given, its folder."""
     published: str = "–"
     """The order that the construction's paper states for such tasks."""
     parameters: int | None = None
@@ -35,19 +39,41 @@ class Compared:
     width: int | None = None
     build_seconds: float | None = None
     certified: bool | None = None
+    """Every answer of what was built is proved to be right; of a network that was given, every answer is decided."""
     checked: int | None = None
+    right: int | None = None
+    """Answers that are proved to be right."""
     certify_seconds: float | None = None
     lower: Lower | None = None
     """What is proved to be needed at its depth, where that is known for such networks."""
     note: str = ""
 
+    @property
+    def given(self) -> bool:
+        """Whether it is a network that was given, not one that was built here."""
+        return self.parameters is not None and self.build_seconds is None
 
-def compare(task: Task, *, seed: int = 0, positions: bool = False, report: Report | None = None) -> list[Compared]:
-    """Build every construction for ``task``; smallest first, refusals last."""
-    rows = []
-    for done, construction in enumerate(known().values()):
+
+def compare(
+    task: Task,
+    *,
+    networks: Mapping[str, Network] = MappingProxyType({}),
+    seed: int = 0,
+    positions: bool = False,
+    report: Report | None = None,
+) -> list[Compared]:
+    """Build every construction for ``task``, and count what the ``networks`` hold; smallest first, refusals last."""
+    rows, total = [], len(known()) + len(networks)
+    for done, (name, network) in enumerate(networks.items()):
         if report is not None:
-            report(done, len(known()), construction.name)
+            report(done, total, name)
+        try:
+            rows.append(counted(name, network, task))
+        except BadInput as refusal:
+            rows.append(Compared(name, note=f"{name}: {refusal}"))
+    for done, construction in enumerate(known().values(), start=len(networks)):
+        if report is not None:
+            report(done, total, construction.name)
         try:
             rows.append(measured(construction, task, construction.settings_with(positions=positions), seed=seed))
         except (BadInput, RuntimeError) as refusal:
@@ -84,10 +110,30 @@ def measured(
         start = time.perf_counter()
         certificate = certify(Path(folder) / "network", task, **options)
         seconds = time.perf_counter() - start
-    account = built.account
+    published, spent = _published(construction, task), (built.seconds, seconds)
+    return _row(built.construction, built.network, task, certificate, spent, published)
+
+
+def counted(name: str, network: Network, task: Task) -> Compared:
+    """Certify how many answers of a network are right."""
+    start = time.perf_counter()
+    certificate = certify(network, task, count=True)
+    return _row(name, network, task, certificate, (None, time.perf_counter() - start))
+
+
+def _row(
+    name: str,
+    network: Network,
+    task: Task,
+    certificate: Certificate,
+    seconds: tuple[float | None, float],
+    published: str = "–",
+) -> Compared:
+    """What there is to say of a network; what others need is said beside those that memorize the whole task only."""
+    account = network.account
     return Compared(
-        construction=built.construction,
-        published=_published(construction, task),
+        construction=name,
+        published=published,
         parameters=account.dense,
         embedding=account.embedding,
         nonzero=account.nonzero,
@@ -95,9 +141,10 @@ def measured(
         total_bits=account.total_bits,
         depth=account.depth,
         width=account.width,
-        build_seconds=built.seconds,
+        build_seconds=seconds[0],
         certified=certificate.certified,
         checked=certificate.checked,
-        certify_seconds=seconds,
-        lower=lower_bound(built.network, task),
+        right=certificate.right,
+        certify_seconds=seconds[1],
+        lower=lower_bound(network, task) if certificate.right == certificate.checked else None,
     )

@@ -1,6 +1,8 @@
 """Hugging Face's GPT-2 as a trained network: the logits of transformers itself, and what is refused."""
 
 import json
+import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from byheart.errors import BadInput
 from byheart.networks import load, save
 from byheart.networks.trained.evaluate import evaluate
 from byheart.tasks import NextToken
+from byheart.tasks import load as load_task
 
 transformers = pytest.importorskip("transformers")
 SIZES = {"vocab_size": 11, "n_positions": 7, "n_embd": 12, "n_layer": 2, "n_head": 3}
@@ -120,3 +123,17 @@ def test_an_untied_table_that_is_said_to_be_tied_is_refused(folder: Path, tmp_pa
     tensors["lm_head.weight"] = tensors["transformer.wte.weight"] + 1
     with pytest.raises(BadInput, match=r"lm_head\.weight is not wte\.weight; config\.json says that they are tied"):
         load(other(folder, tmp_path / "net", tensors))
+
+
+def test_the_example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """examples/own_checkpoint.py: so many answers are proved right as transformers gives."""
+    monkeypatch.setattr(sys, "argv", ["own_checkpoint.py", str(tmp_path)])
+    runpy.run_path(str(Path(__file__).parents[3] / "examples" / "own_checkpoint.py"))
+    counted = certify(tmp_path, tmp_path / "task.npz", count=True)
+    assert counted.certified
+    assert f"count certified: {counted.right} of 40 answers right" in capsys.readouterr().out
+    theirs, task = transformers.GPT2LMHeadModel.from_pretrained(tmp_path).eval(), load_task(tmp_path / "task.npz")
+    with torch.inference_mode():
+        said = theirs.double()(torch.tensor(task.inputs)).logits[:, -1].argmax(dim=1).numpy()
+    assert counted.right == int((said == task.answers).sum())
+    assert counted.right > 10, "a moment of training is not for nothing"

@@ -14,11 +14,13 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab import results
+from byheart.lab.built import built
 from byheart.lab.experiments.madden_2024 import EXPERIMENTS as MADDEN_2024
 from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
 from byheart.lab.results import Presence
 from byheart.report.lab.beside import shipped_beside
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
+from byheart.report.lab.held import draw_held, held_of, spoken_of
 from byheart.report.lab.madden import draw_settings
 from byheart.report.lab.mahdavi import Panel, draw_blocks
 from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of
@@ -86,13 +88,19 @@ def _dana(name: str) -> Shown:
     tables = shipped()
     gaps, slopes, claims = record(tables)
     drawing = Drawing("published", "All published points: ours against theirs.", partial(draw_record, gaps[:-1]))
-    findings = [summary(gaps[-1]), *(f"{each.name.removeprefix(f'{name}-')}: {summary(each)}" for each in gaps[:-1])]
+    rows = built("held")
+    held = held_of(rows)
+    caption = "Associations held by networks that were trained, each answer proved, beside what the theorem promises."
+    drawings = [drawing, Drawing("held", caption, partial(draw_held, rows))]
+    findings = [summary(gaps[-1]), spoken_of(held).in_words()]
+    findings += [f"{each.name.removeprefix(f'{name}-')}: {summary(each)}" for each in gaps[:-1]]
     listed = [
         Table("Gaps by experiment: training accuracy, here minus published", [gap_cells(each) for each in gaps]),
         Table("What the paper reports (95 %)", [claim.cells() for claim in claims]),
         Table("Slopes of accuracy below 0.9 (95 %)", [slope.cells() for slope in slopes]),
+        Table("How many associations are held: single runs, each answer proved", [each.cells() for each in held]),
     ]
-    return Shown(name, _lead("dana", findings), [drawing], listed, _about(sum(map(len, tables.values()))))
+    return Shown(name, _lead("dana", findings), drawings, listed, _about(sum(map(len, tables.values()))))
 
 
 def _mahdavi(name: str) -> Shown:

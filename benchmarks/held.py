@@ -1,0 +1,87 @@
+"""How many of all ω² associations attention alone holds: trained, built, proved one by one. Four minutes.
+
+    python benchmarks/held.py --out src/byheart/lab/built/held.csv --plot docs/held.png
+
+Networks of Dana, Pydi & Chevaleyre's experiments 1 and 2 with d = d_h = 10, one seed each, are trained as published and
+certified by `--count`; so is what `byheart build dana-2025 --hold` makes of the same task with the same sizes. `byheart
+lab plot --shipped dana-2025` draws the table again, without training (`byheart.lab.built`).
+"""
+
+import argparse
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from checking import certified
+from tables import OUT, table
+
+from byheart.bounds.dana_2025 import capacity
+from byheart.certificates import certify
+from byheart.constructions import build, dana_2025
+from byheart.lab.experiments import EXPERIMENTS
+from byheart.lab.saving import Kept, kept
+from byheart.report.lab.held import draw_held, held_of
+from byheart.tasks import NextToken
+
+Row = dict[str, float]
+
+
+def trained(tiny: bool) -> Iterator[Kept]:
+    """Networks of more and more heads, everything else the same."""
+    if tiny:
+        yield from (kept(EXPERIMENTS["dana-2025-6"]("smoke"), {"heads": heads}) for heads in ("1", "21"))
+        return
+    for heads in (1, 6, 11, 16, 20, 21, 26, 31):
+        name, where = ("2", {"head_dim": "10"}) if heads == 20 else ("1", {"model_dim": "10", "heads": str(heads)})
+        yield kept(EXPERIMENTS[f"dana-2025-{name}"]("paper"), where | {"seed": "0"})
+
+
+def row_of(made: Kept) -> Row:
+    """A network and what it holds, as its folder has it; and what a network built for the same task holds."""
+    config, task = made.network.about["config"], made.task
+    assert isinstance(task, NextToken)
+    sizes = {name: config[name] for name in ("vocab", "model_dim", "head_dim", "heads")}
+    with TemporaryDirectory() as folder:
+        made.write(Path(folder))
+        proved = certify(Path(folder), task, count=True)
+    _, d, d_h, H = sizes.values()
+    hold = min(capacity(H, d_h, d), task.size.examples)
+    built, _ = certified(build("dana-2025", task, settings=dana_2025.Settings(d, d_h, H, hold=hold)), task, count=True)
+    assert proved.certified, proved
+    assert built.certified, built
+    constant = int(np.bincount(task.labels).max())
+    measured = round(float(made.metrics["accuracy"] or 0) * task.size.examples)
+    parameters, seed = made.network.account.dense, config["seed"]
+    counts = {"examples": task.size.examples, "measured": measured, "right": proved.right}
+    return sizes | {"seed": seed, "parameters": parameters} | counts | {"built": built.right, "constant": constant}
+
+
+def main() -> None:
+    """Train, certify, print, write, draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tiny", action="store_true", help="two networks of a few steps, to see that everything runs")
+    parser.add_argument("--out", type=Path, help="a CSV file for the table")
+    parser.add_argument("--plot", type=Path, help="a picture")
+    options = parser.parse_args()
+    rows = []
+    for made in trained(options.tiny):
+        rows.append(row_of(made))
+        OUT.print(f"H = {rows[-1]['heads']}: {rows[-1]['right']:,} proved right")
+    cells = [held.cells() for held in held_of(rows)]
+    found = table("What attention alone holds: one layer, all contexts of two tokens", *cells[0])
+    for row in cells:
+        found.add_row(*(f"{value:,}" for value in row.values()))
+    OUT.print(found)
+    if options.out is not None:
+        with options.out.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    if options.plot is not None:
+        draw_held(rows, options.plot)
+
+
+if __name__ == "__main__":
+    main()
