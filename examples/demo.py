@@ -56,7 +56,7 @@ class Scale:
 FULL = Scale(
     module="json",
     works="""json.dumps(json.loads('{"by": ["heart", 1, 2.5, null]}'))""",
-    asked_twice=100,
+    asked_twice=25,
     compared=500,
     folded=10_000,
     trained=("dana-2025-2", "--scale", "paper", "--where", "head_dim=10", "seed=0"),
@@ -71,7 +71,7 @@ TINY = Scale(
 )
 
 
-class Failed(Exception):
+class DemoError(Exception):
     """A command did not end as it should."""
 
 
@@ -82,8 +82,10 @@ class Demo:
     folder: Path
     scale: Scale
     commands: list[str] = field(default_factory=list)
-    lies: int = 0
-    """That were told to judges, and found."""
+    told: int = 0
+    """Lies, to judges."""
+    found: int = 0
+    """Of these. No other can have changed an answer, or the command would have failed."""
 
     def run(self, *arguments: str | Path, expected: int = 0, answers: bool = True) -> Any:
         """Run a command in this process; the JSON that it ``answers``."""
@@ -96,14 +98,15 @@ class Demo:
             except SystemExit as stop:
                 code = stop.code
         if code != expected:
-            raise Failed(f"{self.commands[-1]}\nended with {code}, expected {expected}\n{errors.getvalue()}")
+            raise DemoError(f"{self.commands[-1]}\nended with {code}, expected {expected}\n{errors.getvalue()}")
         return json.loads(out.getvalue()) if answers else None
 
     def certified(self, network: Path, *asked: str | Path, second: bool = False) -> Checked:
         """Certify a network, tell lies about it, and ask for a second opinion where there is one."""
         opinion = ("--second-opinion", "--sample", str(self.scale.asked_twice)) if second else ()
         found = self.run("certify", network, *asked, "--controls", *opinion)
-        self.lies += sum(lie["found"] is True for lie in found["controls"])
+        self.told += len(found["controls"])
+        self.found += sum(lie["found"] is True for lie in found["controls"])
         certificate = read(network / "certificate.json")
         lies = [f"Lie told, {lie['name']}: {_found(lie['found'])} ({lie['detail']})." for lie in found["controls"]]
         if "second_opinion" in found:
@@ -141,10 +144,16 @@ def compiled(demo: Demo, title: str) -> Section:
     }
     draw = picture_of(
         lambda path: draw_parts(parts_of(load(network)), f"{parameters:,} parameters", path),
-        "Where the parameters are: nearly all are words of a table that a hash of the last tokens reads.",
+        "Where the parameters are: words of a table, and what finds and reads them.",
     )
     more = "Bits are the order-0 entropy of the answers. Padded is what a stock Transformer of one width would have."
-    return Section(title, finding, text=[more], pictures=[draw], tables=[Table("The network", [facts])])
+    return Section(
+        title,
+        finding,
+        text=[more],
+        pictures=[draw],
+        tables=[Table("The network", [{"of the network": name, "": value} for name, value in facts.items()])],
+    )
 
 
 def recited(demo: Demo, title: str) -> Section:
@@ -157,23 +166,21 @@ def recited(demo: Demo, title: str) -> Section:
     seconds = time.perf_counter() - began
     for path in texts:
         if path.read_bytes() != (place / path.name).read_bytes():
-            raise Failed(f"{place / path.name} is not what {path} says")
+            raise DemoError(f"{place / path.name} is not what {path} says")
     finding = (
         f"It says all of it, greedily, from the first byte to the last, in {seconds:.0f} s: byte for byte the same. "
         f"And what it said runs: {demo.scale.works} is {_used(demo, demo.folder / 'recited')}."
     )
-    lines = (place / texts[-1].name).read_text(encoding="utf-8").splitlines()[:12]
-    begins = Table(
-        f"How {texts[-1].name} begins, as recited", [{"line": str(k + 1), "": x} for k, x in enumerate(lines)]
-    )
-    return Section(title, finding, tables=[begins])
+    lines = (place / texts[0].name).read_text(encoding="utf-8").splitlines()[:12]
+    text = f"This is how {texts[0].name} begins, as the network says it:"
+    return Section(title, finding, text=[text], quote="\n".join(lines))
 
 
 def _texts(demo: Demo) -> list[Path]:
     """The module's files, copied from the Python that runs this."""
     spec = find_spec(demo.scale.module)
     if spec is None or spec.origin is None:
-        raise Failed(f"Python has no file of {demo.scale.module}")
+        raise DemoError(f"Python has no file of {demo.scale.module}")
     origin = Path(spec.origin)
     files = sorted(origin.parent.glob("*.py")) if spec.submodule_search_locations else [origin]
     folder = demo.folder / "texts"
@@ -195,7 +202,7 @@ def _used(demo: Demo, folder: Path) -> str:
     )
     where, value = found.stdout.splitlines()
     if folder.resolve() not in Path(where).parents:
-        raise Failed(f"{module} came from {where}, expected the recited one, in {folder}")
+        raise DemoError(f"{module} came from {where}, expected the recited one, in {folder}")
     return value
 
 
@@ -204,10 +211,10 @@ def is_it_true(demo: Demo, title: str) -> Section:
     checked = demo.certified(demo.folder / "reciting", *_texts(demo), second=True)
     text = (
         "Every question of the files was asked again, from the saved weights, with a proof that no step rounds: any "
-        "machine gives the same logits. Two lies were told to the judge, and a program that shares no line with it was "
-        "asked some of the questions."
+        "machine that follows IEEE 754 gives the same logits. Two lies were told to the judge, and a program that "
+        "shares no line with it was asked some of the questions."
     )
-    return Section(title, checked.says, text=[text], certificates=[checked])
+    return Section(title, checked.says[0].upper() + checked.says[1:], text=[text], certificates=[checked])
 
 
 def compared(demo: Demo, title: str) -> Section:
@@ -224,7 +231,8 @@ def compared(demo: Demo, title: str) -> Section:
     least, needed = built[0]["parameters"], built[0]["lower"]["needed"]
     finding = (
         f"{len(built)} constructions on the same {N:,} random sequences, all certified: from {least:,} parameters "
-        f"({built[0]['construction']}) to {max(row['parameters'] for row in built):,}; {needed:,} are proved to be needed."
+        f"({built[0]['construction']}) to {max(row['parameters'] for row in built):,}; {needed:,} are proved "
+        "to be needed."
     )
     return Section(
         title,
@@ -256,14 +264,16 @@ def _sizes(examples: int, *, length: int, labels: int) -> list[str]:
 
 
 def folded(demo: Demo, title: str) -> Section:
-    """Folding on a larger task: the smallest that we know of."""
+    """Folding, our own construction, on more examples than all were compared on."""
     N, task, network = demo.scale.folded, demo.folder / "bits.npz", demo.folder / "folded"
     demo.run("task", "random", *_sizes(N, length=16, labels=2), "-o", task)
-    account = demo.run("build", "folding", "--task", task, "-o", network)["account"]
+    built = demo.run("build", "folding", "--task", task, "-o", network)
+    account, needed = built["account"], built["lower"]["needed"]
     checked = demo.certified(network, "--task", task, second=True)
     finding = (
         f"{N:,} random sequences of 16 tokens with a random bit each, in {account['dense']:,} parameters, embedding "
-        f"table included: integers of up to {account['max_bits']} bits, computed exactly."
+        f"table included; {needed:,} are proved to be needed. Its weights are integers of up to "
+        f"{account['max_bits']} bits."
     )
     draw = picture_of(
         lambda path: draw_parts(parts_of(load(network)), f"{account['dense']:,} parameters", path),
@@ -284,16 +294,18 @@ def trained(demo: Demo, title: str) -> Section:
     checks = [demo.certified(network, "--task", task, "--count") for network in (theorem, descent)]
     rights = [read(network / "certificate.json").right for network in (theorem, descent)]
     finding = (
-        f"{heads} heads of dimension {d_h}, {config['vocab'] ** 2:,} associations. The theorem holds {held:,} of them; its "
-        f"network answers {rights[0]:,} rightly. {made['metrics']['steps']:,} steps of Adam: {rights[1]:,}. Both counts are proved."
+        f"{heads} heads of dimension {d_h}, {config['vocab'] ** 2:,} associations. The theorem holds {held:,} of them, "
+        f"and its network answers {rights[0]:,} rightly; after {made['metrics']['steps']:,} steps of Adam it is "
+        f"{rights[1]:,}. Both counts are proved."
     )
     rows = [
         {"network": "as the theorem builds it", "parameters": built["account"]["dense"], "right, proved": rights[0]},
         {"network": "as training left it", "parameters": made["parameters"], "right, proved": rights[1]},
     ]
     text = (
-        f"Of the theorem's network {built['chosen']['at_least']:,} right answers are promised, {held:,} held and the others "
-        f"guessed (Dana et al. 2025, Corollary 2). Training measured {made['metrics']['accuracy']:.4f} in floats; the count has no rounding in it."
+        f"Of the theorem's network {built['chosen']['at_least']:,} right answers are promised, {held:,} held and the "
+        "others guessed (Dana et al. 2025, Corollary 2). Training measured an accuracy of "
+        f"{made['metrics']['accuracy']:.4f} in floats; the count has no rounding in it."
     )
     tables = [Table(f"Right answers of {config['vocab'] ** 2:,}", rows)]
     return Section(title, finding, text=[text], tables=tables, certificates=checks)
@@ -332,10 +344,10 @@ STEPS: dict[str, Step] = {
     "Python's own source into a Transformer": compiled,
     "It recites, and what it recites runs": recited,
     "Is it true? Certified; lies found": is_it_true,
-    "Ten constructions on one task": compared,
-    "The smallest: folding": folded,
+    "Every construction on one task": compared,
+    "Folding, on a larger task": folded,
     "Trained beside built, both counted": trained,
-    "From the lab: trained by the hundred": from_the_lab,
+    "From the lab: an experiment, run again": from_the_lab,
     "What cannot be is refused": refused,
 }
 if find_spec("byheart.cli.explore") is not None:
@@ -361,8 +373,9 @@ def page_of(demo: Demo, sections: list[Section]) -> Page:
     certificates = sum(len(section.certificates) for section in sections)
     seconds = sum(section.seconds or 0 for section in sections)
     findings = [
-        f"{len(sections)} steps in {seconds:.0f} s. {certificates} certificates; each has a command here that checks it again.",
-        f"{demo.lies} lies were told to the judges, and all of them were found.",
+        f"{len(sections)} steps in {seconds:.0f} s. {certificates} certificates, and a command for each that "
+        "checks it again.",
+        f"{demo.told} lies were told to the judges, and {demo.found} of them were found.",
     ]
     about = {
         "byheart": byheart.__version__,
@@ -398,7 +411,7 @@ def main() -> int:
     demo, page = Demo(given.folder, TINY if given.tiny else FULL), given.folder / "index.html"
     try:
         sections = walk(demo)
-    except Failed as failure:
+    except DemoError as failure:
         print(f"\n{failure}", file=sys.stderr)
         return 1
     write_page(page, html_of(page_of(demo, sections)))

@@ -52,7 +52,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Checked:
-    """What a certificate says, in what words it was tried, the command that checks it again, and where it lies."""
+    """What a certificate says, the command that checks it again, where it lies, and what else was ``tried``."""
 
     says: str
     command: str
@@ -62,13 +62,15 @@ class Checked:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page: what came out, by which commands, in what seconds; then all that there is to see of it."""
+    """A part of a page: what came out, by which commands, in how many seconds; then all that there is to see."""
 
     title: str
     finding: str
     seconds: float | None = None
     commands: Sequence[str] = ()
     text: Sequence[str] = ()
+    quote: str = ""
+    """Some text as it is."""
     pictures: Sequence[Picture] = ()
     tables: Sequence[Table] = ()
     certificates: Sequence[Checked] = ()
