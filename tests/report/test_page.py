@@ -8,7 +8,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.report.lab import draw_heads
-from byheart.report.page import MOST_ROWS, Lead, Page, Picture, Table, html_of, picture_of, write_page
+from byheart.report.page import MOST_ROWS, Checked, Lead, Page, Picture, Section, Table, html_of, picture_of, write_page
 from byheart.report.svg import inline
 
 from .test_lab_figures import dana
@@ -169,3 +169,29 @@ def test_a_page_leads_to_others() -> None:
     found = Reader(html_of(Page("All", pages=[("one", "one/index.html", ["It works."])])))
     assert found.links == ["one/index.html"]
     assert {"one", "It works."} <= set(found.words)
+
+
+def test_sections_have_everything_and_are_listed_first() -> None:
+    drawn = Picture(*2 * ['<svg><path id="a" style="fill: #ff0000"/></svg>'], "A caption")
+    checked = Checked(
+        "certified: 2 of 2", "byheart certify net --task 'a b' --recheck", "net/certificate.json", ["A lie."]
+    )
+    one = Section(
+        "One <1>", "Two & two.", 1.25, ["byheart x --a b"], ["Words."], " as\n  it is", certificates=[checked]
+    )
+    two = Section("Two", "Four.", pictures=[drawn], tables=[Table("T", [{"a": 1}])], links=[("there", "there.html")])
+    text = html_of(Page("P", pictures=[drawn], sections=[one, two]))
+    found = Reader(text)
+    assert found.open == []
+    assert len(set(found.ids)) == len(found.ids)
+    assert {"s1", "s2", "w0-a", "n0-a", "w1-a", "n1-a"} <= set(found.ids), "no two pictures share their names"
+    assert found.links[:2] == ["#s1", "#s2"]
+    assert {"net/certificate.json", "there.html"} <= set(found.links)
+    assert text.index("Two &amp; two.") < text.index('<h2 id="s1">1. One &lt;1&gt; <span class="seconds">1.2 s</span>')
+    assert "<pre>\n as\n  it is</pre>" in text
+    assert "<pre><span>byheart</span> <span>x</span> <span>--a</span> <span>b</span>\n</pre>" in text
+
+
+def test_what_has_no_fill_is_seen_in_the_dark(text: str) -> None:
+    assert "height: auto; fill: var(--000000); }" in text
+    assert "--000000: #ffffff" in text

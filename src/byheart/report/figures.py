@@ -11,7 +11,7 @@ from byheart.bounds.counting import bits_needed
 from byheart.constructions.gadgets.demand import Setting, most_questions
 from byheart.constructions.planner import planned
 from byheart.constructions.registry import known
-from byheart.report.style import FAINT, INK, QUIET, canvas, colours, save_picture
+from byheart.report.style import FAINT, INK, NARROW, QUIET, canvas, colours, save_picture
 from byheart.size import Size
 
 _GAP = 0.048
@@ -42,7 +42,9 @@ class Line:
     style: Any = "-"
     width: float = 2.0
     note: str = ""
-    """Shown in grey after the name."""
+    """Shown in grey after the name, where there is room."""
+    short: str = ""
+    """Its name where there is little room, if it has another one then."""
 
 
 def parameter_table(size: Size, setting: Setting, *, positions: bool = False, largest: int = 10**6) -> list[Point]:
@@ -104,14 +106,18 @@ def draw_parameters(panels: list[Panel], path: Path) -> None:
     at the bottom says which construction is smallest.
     """
     picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
+    slim = picture.get_figwidth() <= NARROW
     for axes, panel in zip(all_axes, panels, strict=True):
         _draw_built(axes, panel)
         _draw_lines(axes, panel, [*_constructions(panel), *_lower_bounds(panel)], (1, None))
         _smallest_band(axes, panel)
         axes.set_ylabel("parameters, without embedding table", color=INK)
-        axes.set_title(f"Parameters that memorize N sequences: {panel.title}", fontsize=9.5, color=INK, loc="left")
+        says = ("Parameters that memorize N sequences:", panel.title)
+        title = ("\n" if slim else " ").join(says)
+        axes.set_title(title, fontsize=9.5, color=INK, loc="left")
         if panel.built:
-            axes.plot([], [], "o", color=INK, markersize=6, label="built, and certified on every example")
+            built = "built, certified" if slim else "built, and certified on every example"
+            axes.plot([], [], "o", color=INK, markersize=6, label=built)
             axes.legend(frameon=False, loc="upper left", fontsize=9)
     save_picture(picture, path)
 
@@ -187,14 +193,23 @@ def _lower_bounds(panel: Panel) -> list[Line]:
     labels = max(2, panel.size.labels)
     counting = [bits_needed(questions, labels) / 32 for questions in panel.questions]
     return [
-        Line(_PROVED, panel.examples, panel.proved, FAINT, (0, (1, 1.5)), 1.6),
-        Line("needed if a weight had 32 bits", panel.examples, counting, FAINT, (0, (5, 3)), 1.4),
+        Line(_PROVED, panel.examples, panel.proved, FAINT, (0, (1, 1.5)), 1.6, short="needed (proved)"),
+        Line(
+            "needed if a weight had 32 bits",
+            panel.examples,
+            counting,
+            FAINT,
+            (0, (5, 3)),
+            1.4,
+            short="at 32 bits a weight",
+        ),
     ]
 
 
 def name_lines(axes: Any, lines: list[Line]) -> None:
     """Names at the right ends of the lines, moved apart where they would overlap, and connected where moved far."""
     low, high = (math.log10(limit) for limit in axes.get_ylim())
+    slim = axes.figure.get_figwidth() <= NARROW
     ordered = sorted(lines, key=lambda line: line.ys[-1])
     ends = [(math.log10(line.ys[-1]) - low) / (high - low) for line in ordered]
     for line, end, height in zip(ordered, ends, spread(ends, _GAP), strict=True):
@@ -202,8 +217,9 @@ def name_lines(axes: Any, lines: list[Line]) -> None:
         name = {"fontsize": 8.5, "va": "center", "annotation_clip": False}
         if abs(end - height) > _GAP / 3:
             axes.plot((1, 1.022), (end, height), transform=axes.transAxes, color=colour, lw=0.7, clip_on=False)
-        said = axes.annotate(line.name, (1.027, height), xycoords="axes fraction", color=colour, **name)
-        if line.note:
+        called = line.short if slim and line.short else line.name
+        said = axes.annotate(called, (1.027, height), xycoords="axes fraction", color=colour, **name)
+        if line.note and not slim:
             after = {"xycoords": said, "xytext": (5, 0), "textcoords": "offset points"}
             axes.annotate(line.note, (1, 0.5), color=QUIET, **after, **name)
 

@@ -7,10 +7,11 @@ what the window has room for.
 
 import json
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,39 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Checked:
+    """What a certificate says, the command that checks it again, where it lies, and what else was ``tried``."""
+
+    says: str
+    command: str
+    link: str
+    tried: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page: what came out, by which commands, in how many seconds; then all that there is to see."""
+
+    title: str
+    finding: str
+    seconds: float | None = None
+    commands: Sequence[str] = ()
+    text: Sequence[str] = ()
+    quote: str = ""
+    """Some text as it is."""
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[Table] = ()
+    certificates: Sequence[Checked] = ()
+    links: Sequence[tuple[str, str]] = ()
+    """Words, and where they lead."""
+
+
+@dataclass(frozen=True)
 class Page:
-    """All that a page shows, in its order; ``pages`` are others, by name, with where they are and what came out."""
+    """All that a page shows, in its order; ``pages`` are others, by name, with where they are and what came out.
+
+    Its ``sections`` are listed first, with what came out, and follow after the page's own pictures and tables.
+    """
 
     title: str
     lead: Lead = Lead()
@@ -60,6 +92,7 @@ class Page:
     about: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
     pages: Sequence[tuple[str, str, Sequence[str]]] = ()
+    sections: Sequence[Section] = ()
 
 
 def picture_of(draw: Callable[[Path], None], caption: str) -> Picture:
@@ -85,15 +118,9 @@ def html_of(page: Page) -> str:
     >>> '<td class="n">0.125</td>' in text, "<script" in text
     (True, False)
     """
-    pictures, colours = [], set()
-    for index, picture in enumerate(page.pictures):
-        drawn = []
-        for kind, svg in (("wide", picture.wide), ("narrow", picture.narrow)):
-            element, found = inline(svg, f"{kind[0]}{index}-", picture.caption)
-            drawn.append((kind, element))
-            colours |= found
-        pictures.append({"drawn": drawn, "caption": picture.caption})
-    parts = vars(page) | {"pictures": pictures, "tables": [_shown(table) for table in page.tables]}
+    numbers, colours = count(), set[str]()
+    parts = vars(page) | _drawn(page, numbers, colours)
+    parts["sections"] = [vars(section) | _drawn(section, numbers, colours) for section in page.sections]
     return str(_templates().get_template("page.html").render(**parts, palette=palette(colours)))
 
 
@@ -117,6 +144,19 @@ def _templates() -> Any:
         "td": lambda cell: Markup('<td class="n">{}</td>' if cell[1] else "<td>{}</td>").format(cell[0]),
     }
     return templates
+
+
+def _drawn(part: Page | Section, numbers: Iterator[int], colours: set[str]) -> dict[str, Any]:
+    """Pictures and tables as the template takes them; the pictures are numbered, and their colours noted."""
+    pictures = []
+    for picture, number in zip(part.pictures, numbers, strict=False):
+        drawn = []
+        for kind, svg in (("wide", picture.wide), ("narrow", picture.narrow)):
+            element, found = inline(svg, f"{kind[0]}{number}-", picture.caption)
+            drawn.append((kind, element))
+            colours |= found
+        pictures.append({"drawn": drawn, "caption": picture.caption})
+    return {"pictures": pictures, "tables": [_shown(table) for table in part.tables]}
 
 
 def _shown(table: Table) -> dict[str, Any]:

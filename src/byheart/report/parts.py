@@ -42,7 +42,7 @@ def _part(name: str) -> str:
 
 
 def draw_parts(parts: Mapping[str, Account], title: str, path: Path) -> None:
-    """One bar for the whole network, in proportion, and below it all parts except the largest, magnified."""
+    """A bar for the whole network, in proportion, its largest part named; below it all other parts, magnified."""
     sizes = sorted(((part.dense, name) for name, part in parts.items()), reverse=True)
     (largest, largest_name), *rest = sizes
     total = sum(size for size, _ in sizes)
@@ -50,7 +50,7 @@ def draw_parts(parts: Mapping[str, Account], title: str, path: Path) -> None:
     axes.barh([0], [largest], color="#b3123f", height=0.7)
     axes.barh([0], [total - largest], left=[largest], color=FAINT, height=0.7)
     share = f"{largest_name}: {largest:,} of {total:,} parameters"
-    axes.text(largest / 2, 0, share, ha="center", va="center", color="white", fontsize=10)
+    axes.text(0, -0.68, share, va="center", color="#b3123f", fontsize=10)
     most = max((size for size, _ in rest), default=1)
     for index, (size, name) in enumerate(rest):
         width = size / most * total * 0.45
@@ -59,5 +59,5 @@ def draw_parts(parts: Mapping[str, Account], title: str, path: Path) -> None:
     axes.text(0, 0.72, f"the other {total - largest:,}, magnified:", color=QUIET, fontsize=9, va="center")
     axes.invert_yaxis()
     axes.set_axis_off()
-    axes.set_title(title, loc="left", fontsize=11, color=INK)
+    axes.set_title(title, loc="left", fontsize=11, color=INK, pad=12)
     save_picture(picture, path)
