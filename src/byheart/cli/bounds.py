@@ -6,8 +6,8 @@ from typing import Any
 from tyro.conf import OmitArgPrefixes
 
 from byheart.bounds import STATEMENTS, Answer, Bound, Letters, Statement, bounds_for
-from byheart.cli.output import DONE, Json, console, number, print_json, steps, table
-from byheart.cli.own import OwnConstructions
+from byheart.cli.options import Json, OwnConstructions
+from byheart.cli.output import DONE, console, number, print_json, steps, table
 from byheart.cli.sizes import LetterFlags, SizeFlags
 
 _TITLES = {

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_verdict
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, number, print_json, steps, table
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, steps, table
 from byheart.cli.recite import tokenizer_of
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart

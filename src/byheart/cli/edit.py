@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.certify import edit_in, print_verdict
-from byheart.cli.output import DONE, Json, console, given_by, number, print_json, steps
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, console, given_by, number, print_json, steps
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.about import texts_of

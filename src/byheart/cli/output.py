@@ -10,9 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
-
-import tyro
+from typing import TYPE_CHECKING, Any
 
 from byheart.errors import BadInput
 from byheart.progress import Report
@@ -20,13 +18,7 @@ from byheart.progress import Report
 if TYPE_CHECKING:
     from byheart.tasks import Task
 
-Json: TypeAlias = Annotated[bool, tyro.conf.arg(help="Print one JSON object instead of tables.")]
 DONE, NOT_TRUE, BAD_INPUT, OUR_MISTAKE = 0, 1, 2, 70
-
-
-def with_example(text: str, example: str) -> str:
-    """A command's help text with an example below it."""
-    return f"{text}\n\nExample:  {example}"
 
 
 def visible(text: str) -> str:

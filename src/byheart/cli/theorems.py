@@ -7,7 +7,8 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, print_json, steps
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, NOT_TRUE, console, print_json, steps
 from byheart.files.writing import check_file, write_text
 from byheart.report.theorems import Row, in_words, page, rows, statement
 

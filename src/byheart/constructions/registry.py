@@ -5,7 +5,6 @@ A package offers its constructions through the entry point group ``byheart.const
 nothing in a network's folder leads to code.
 """
 
-import difflib
 import sys
 import warnings
 from functools import cache
@@ -15,7 +14,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from byheart.constructions.construction import Construction
-from byheart.errors import BadInput
+from byheart.errors import BadInput, did_you_mean
 
 BUILT_IN = (
     "interpolate",
@@ -68,9 +67,7 @@ def find(construction: str | Path | Construction) -> Construction:
     if isinstance(construction, Path) or construction.endswith(".py"):
         return from_file(Path(construction))
     if construction not in known():
-        nearest = difflib.get_close_matches(construction, CONSTRUCTIONS, n=1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(CONSTRUCTIONS)}"
-        raise BadInput(f"no construction is called {construction!r}; {hint}")
+        raise BadInput(f"no construction is called {construction!r}; {did_you_mean(construction, CONSTRUCTIONS)}")
     return CONSTRUCTIONS[construction]
 
 

@@ -7,11 +7,10 @@ a row for random contexts and one for a fixed one. What is not there yet keeps i
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, did_you_mean
 from byheart.lab import results
 from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
 from byheart.lab.results import Presence
@@ -57,10 +56,8 @@ def shown(name: str) -> Shown:
     if name in PAGES:
         return PAGES[name](name)
     if name not in results.names():
-        near = get_close_matches(name, names(), cutoff=0.5) or names()[:1]
-        raise BadInput(
-            f"no results of {name!r} come with Byheart; there are those of {' or '.join(near)}, say, and all"
-        )
+        meant = did_you_mean(name, names(), f"there are those of {names()[0]}, say, and all")
+        raise BadInput(f"no results of {name!r} come with Byheart; {meant}")
     rows = results.table(name)
     drawings = figures_of(name, rows)
     if name in PARTNERS:
