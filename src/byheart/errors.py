@@ -18,6 +18,18 @@ def missing(package: str, purpose: str, extra: str) -> str:
     return f"{purpose} needs {package}, which is not installed; {how}"
 
 
+def check_installed(package: str, purpose: str, extra: str) -> None:
+    """BadInput if a library is not there, before any work that would be lost without it."""
+    from importlib.util import find_spec
+
+    try:
+        found = find_spec(package) is not None
+    except ImportError:
+        found = False
+    if not found:
+        raise BadInput(missing(package, purpose, extra))
+
+
 def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
     """What to say to a name that there is not: the closest ones; if none is close, all of them, or something else.
 

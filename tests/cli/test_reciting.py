@@ -167,7 +167,7 @@ def test_a_network_is_replaced(one: Path, run: Run) -> None:
 BAD = {
     "missing.txt": "missing.txt: No such file or directory",
     "empty.txt": "empty.txt: the file is empty; expected at least one byte",
-    "folder": "folder: Is a directory",
+    "folder": "folder: is a folder; expected files: all that are in it are folder/*",
 }
 
 
@@ -311,7 +311,7 @@ def test_files_of_the_same_name(here: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("net", "--text", "lear.txt"), "--text is 'lear.txt'; expected one of hamlet.txt, macbeth.txt"),
+        (("net", "--text", "lear.txt"), "net: no text is called 'lear.txt'; did you mean "),
         (("net", "--prompt", ""), "--prompt is empty; expected at least one token"),
         (("net", "--tokens", "-1"), "tokens is -1; expected 0 or more"),
         (("nowhere",), "nowhere/config.json: no such file; expected a folder with a network"),

@@ -46,6 +46,9 @@ class LabPlot:
 
     def run(self) -> int:
         """Read, draw, write."""
+        from byheart.report.style import check_matplotlib
+
+        check_matplotlib()
         if self.shipped is not None:
             return self._shipped(self.shipped)
         from byheart.lab.runs import Run

@@ -7,7 +7,7 @@ Results go to stdout (as one JSON object with ``--json``), everything else to st
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,12 +93,23 @@ def table(title: str, *columns: str) -> Any:
 def given_by(files: tuple[Path, ...], task: Path | None) -> "list[Path] | Task":
     """What a command was given: texts, or a task; BadInput unless it is one of the two."""
     if bool(files) == (task is not None):
-        raise BadInput("expected either text files or --task FILE")
+        got = "both are given" if files else "neither is given"
+        raise BadInput(f"{got}; expected either text files or --task FILE")
     if task is None:
         return list(files)
     from byheart.tasks import load
 
     return load(task)
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """A list of names, or its beginning.
+
+    >>> some(["a", "b"]), some(["a", "b", "c", "d", "e"])
+    ('a, b', 'a, b, c and 2 more')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def number(value: float | int | None) -> str:

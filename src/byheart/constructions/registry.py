@@ -74,7 +74,8 @@ def find(construction: str | Path | Construction) -> Construction:
 def from_file(path: Path) -> Construction:
     """Execute a user's file and return its ``CONSTRUCTION``."""
     if not path.is_file():
-        raise BadInput(f"{path}: no such file; expected Python that defines CONSTRUCTION")
+        found = "is a folder" if path.is_dir() else "no such file"
+        raise BadInput(f"{path}: {found}; expected Python that defines CONSTRUCTION")
     name = f"byheart construction {path.resolve()}"
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -55,6 +55,8 @@ class Named:
 
         if self.name not in EXPERIMENTS:
             expected = "expected a name of byheart lab list, or a Python file"
+            if Path(self.name).is_dir():
+                raise BadInput(f"{self.name}: is a folder; {expected}")
             meant = did_you_mean(self.name, EXPERIMENTS, expected)
             raise BadInput(f"no experiment is called {self.name!r}; {meant}")
         return EXPERIMENTS[self.name](self.scale)
