@@ -174,8 +174,9 @@ def _say(beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", si
     try:
         sink.write(last)
         for token in speech:
-            last = tokenizer.decode([token])
-            sink.write(last)
+            word = tokenizer.decode([token])
+            sink.write(word)
+            last = word or last  # an end token is no letter
             said += 1
             if said % 16 == 0:
                 sink.flush()
