@@ -4,16 +4,46 @@ The commands turn it into one line on stderr and exit code 2. A message says wha
 where, and, if there is something to do about it, what.
 """
 
+from collections.abc import Iterable
 from sys import float_info
 
 
 def missing(package: str, purpose: str, extra: str) -> str:
-    """What to say when a library is not there: what for, and how to get it.
+    """What to say when a library is not there: what for, and how to get it; Byheart's own name is on no index.
 
     >>> missing("matplotlib", "drawing", "plots")
-    'drawing needs matplotlib, which is not installed; install it, or Byheart with its extra plots'
+    "drawing needs matplotlib, which is not installed; install it, or in a clone of Byheart:  pip install -e '.[plots]'"
     """
-    return f"{purpose} needs {package}, which is not installed; install it, or Byheart with its extra {extra}"
+    how = f"install it, or in a clone of Byheart:  pip install -e '.[{extra}]'"
+    return f"{purpose} needs {package}, which is not installed; {how}"
+
+
+def check_installed(package: str, purpose: str, extra: str) -> None:
+    """BadInput if a library is not there, before any work that would be lost without it."""
+    from importlib.util import find_spec
+
+    try:
+        found = find_spec(package) is not None
+    except ImportError:
+        found = False
+    if not found:
+        raise BadInput(missing(package, purpose, extra))
+
+
+def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
+    """What to say to a name that there is not: the closest ones; if none is close, all of them, or something else.
+
+    >>> did_you_mean("foldng", ["folding", "vardi-2022"])
+    "did you mean 'folding'?"
+    >>> did_you_mean("x", ["folding", "vardi-2022"])
+    'there are folding, vardi-2022'
+    """
+    from difflib import SequenceMatcher, get_close_matches
+
+    names = list(names)
+    alike = {name: SequenceMatcher(None, name, word).ratio() for name in get_close_matches(word, names)}
+    near = [repr(name) for name, ratio in alike.items() if ratio > max(alike.values()) - 0.1]
+    return f"did you mean {' or '.join(near)}?" if near else otherwise or f"there are {', '.join(names)}"
 
 
 def check_seed(seed: object) -> None:

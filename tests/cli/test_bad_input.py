@@ -72,7 +72,7 @@ BAD_TASKS = {
     "nan.jsonl": "nan.jsonl:1: NaN found",
     "labels.jsonl": "labels.jsonl:3: labels[1] is 2; expected 0 to 1",
     "t.txt": "t.txt: unknown extension '.txt'; expected .npz or .jsonl",
-    "folder.npz": "folder.npz: Is a directory",
+    "folder.npz": "folder.npz: is a folder; expected a task file, .npz or .jsonl",
     "distribution.npz": "interpolate memorizes labels of sequences; the task is next-token-distribution",
 }
 

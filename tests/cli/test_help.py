@@ -8,49 +8,107 @@ from typing import Any
 
 import pytest
 
+from byheart.cli.commands import every_command
 from byheart.constructions import CONSTRUCTIONS
 
 from ..exact import EXACT, SOFTMAX
 
 Run = Callable[..., Any]
-COMMANDS = [
-    ["task"],
-    ["task", "random"],
-    ["task", "text"],
-    ["task", "embed"],
-    ["task", "confused"],
-    ["task", "show"],
-    ["task", "check"],
-    ["bounds"],
-    ["build"],
-    *(["build", name] for name in CONSTRUCTIONS),
-    ["certify"],
-    ["compare"],
-    ["approximate"],
-    ["compile"],
-    ["recite"],
-    ["edit"],
-    ["show"],
-    ["collapse"],
-    ["lab"],
-    ["lab", "run"],
-    ["lab", "list"],
-    ["lab", "show"],
-    ["lab", "compare"],
-    ["lab", "merge"],
-    ["lab", "crossing"],
-    ["lab", "search"],
-    ["lab", "capacity"],
-    ["lab", "plot"],
-]
+COMMANDS = [list(words) for words, _ in every_command()]
+HEAVY = ("torch", "numba", "scipy", "matplotlib", "transformers", "tokenizers", "safetensors.torch", "rich")
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_every_command_is_listed() -> None:
+    """The list that the tests below go through is that of the menus, with their subcommands."""
+    assert ["compile"] in COMMANDS
+    assert ["lab", "run"] in COMMANDS
+    assert ["build", "folding"] in COMMANDS
+    assert len(COMMANDS) == 13 + 6 + 10 + len(CONSTRUCTIONS)
+
+
+@pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)
 def test_every_help_has_an_example(run: Run, command: list[str]) -> None:
     said = run(*command, "--help")
     assert said.code == 0
+    assert said.out.startswith("usage: byheart")
     assert "Example" in said.out
-    assert f"byheart {' '.join(command)}" in " ".join(said.out.split())
+    assert " ".join(["byheart", *command]) in said.out.partition("Example")[2]
+
+
+@pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)
+def test_help_is_plain_and_fits(run: Run, command: list[str]) -> None:
+    said = run(*command, "--help").out
+    assert [line for line in said.splitlines() if len(line) > 80] == []
+    for odd in ("{None}", "(default: )", "(default: None)", "(default: False)", "[[", "]]", "{fixed}"):
+        assert odd not in said
+
+
+def test_what_is_optional_takes_no_none(run: Run) -> None:
+    """None is written where a default is to be undone, and nowhere else."""
+    assert "--dim INT " in run("task", "random", "--help").out
+    assert "--vocab INT|None" in run("task", "random", "--help").out
+    assert run("recite", "net", "--tokens", "None").code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["recit", "net"], "no command is called 'recit'; did you mean 'recite'"),
+        (["lab", "rnu"], "no command is called 'rnu'; did you mean 'run'?"),
+        (["task", "randm"], "no command is called 'randm'; did you mean 'random'?"),
+        (["build", "foldng"], "no construction is called 'foldng'; did you mean 'folding'?"),
+        (["lab", "run", "dana-2025-11"], "no experiment is called 'dana-2025-11'; did you mean 'dana-2025-1'"),
+        (
+            ["task", "check", "t.npz", "--theorem", "kim-2022"],
+            "did you mean 'kim-2023'",
+        ),
+        (["theorems", "--brief", "foldng"], "did you mean 'folding'?"),
+        (["approximate", "--function", "rnak"], "did you mean 'rank'?"),
+        (["---help"], "no command is called '---help'"),
+    ],
+    ids=" ".join,
+)
+def test_what_was_probably_meant(run: Run, work: Path, words: list[str], meant: str) -> None:
+    assert meant in run(*words).complaint
+
+
+def test_options_that_were_probably_meant(run: Run, work: Path) -> None:
+    """Also where something else is missing; and of this command only."""
+    build = ("build", "vardi-2022", "-o", "net")
+    assert run(*build, "--tsk", "t.npz").complaint.endswith(
+        "build vardi-2022 has no option --tsk; did you mean '--task'?"
+    )
+    assert "did you mean '--depth'" in run(*build, "--task", "t.npz", "--dpeth=3").complaint
+    assert (
+        run(*build, "--task", "t.npz", "--dpeth=3", "--json").json["error"].startswith("byheart build vardi-2022 has")
+    )
+    assert "there are --" in run("task", "show", "t.npz", "--layout", "uniform").complaint
+    assert run("build", "folding", "--task", "t.npz").err.count("--out") == 1, "one that is missing is no unknown one"
+
+
+@pytest.mark.parametrize("words", [["help"], ["help", "recite"], ["help", "lab", "run"]], ids=" ".join)
+def test_help_in_a_word(run: Run, words: list[str]) -> None:
+    assert run(*words) == run(*words[1:], "--help")
+
+
+def test_no_words_at_all(run: Run) -> None:
+    said = run()
+    assert (said.code, said.out) == (2, "")
+    assert said.err == run("--help").out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_all_commands(run: Run, work: Path, shell: str) -> None:
+    assert run("--tyro-write-completion", shell, "byheart.complete").code == 0
+    script = (work / "byheart.complete").read_text()
+    for command in COMMANDS:
+        assert command[-1] in script
+    assert "--layout" in script
 
 
 @pytest.mark.parametrize(
@@ -98,29 +156,34 @@ def test_the_main_help_lists_all_commands(run: Run) -> None:
         assert command in said.out
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        [],
-        ["build", "kajitsuka-sato-2025"],
-        ["build", "mahdavi-2024"],
-        ["build", "staircase", "--construction", str(Path(__file__).parents[2] / "examples" / "own_construction.py")],
-        ["certify"],
-        ["compare"],
-        ["compile"],
-        ["show"],
-    ],
-    ids=" ".join,
-)
-def test_help_loads_nothing_heavy(command: list[str]) -> None:
+def test_help_loads_nothing_heavy() -> None:
+    """Not even for all commands one after the other, a construction of one's own among them."""
+    own = str(Path(__file__).parents[2] / "examples" / "own_construction.py")
+    commands = [[], *COMMANDS, ["build", "staircase", "--construction", own]]
     script = (
         "import sys\n"
         "from byheart.cli.main import main\n"
-        "try:\n"
-        f"    main({[*command, '--help']!r})\n"
-        "except SystemExit as stopped:\n"
-        "    loaded = [m for m in ('torch', 'numba', 'matplotlib', 'safetensors.torch') if m in sys.modules]\n"
-        "    print('code', stopped.code, 'loaded', loaded)\n"
+        f"for command in {commands!r}:\n"
+        "    try:\n"
+        "        main([*command, '--help'])\n"
+        "    except SystemExit as stopped:\n"
+        f"        loaded = [name for name in {HEAVY!r} if name in sys.modules]\n"
+        "        assert not stopped.code and not loaded, (command, stopped.code, loaded)\n"
+        "print('all of them')\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] in ("code 0 loaded []", "code None loaded []")
+    assert done.stdout.splitlines()[-1] == "all of them"
+
+
+def test_the_first_help_loads_nothing_at_all() -> None:
+    """Neither numpy nor tyro: it takes no longer than Python's start."""
+    script = (
+        "import sys, byheart.__main__\n"
+        "sys.argv = ['byheart', '--help']\n"
+        "try:\n"
+        "    byheart.__main__.main()\n"
+        "except SystemExit:\n"
+        "    print([name for name in ('numpy', 'tyro', 'rich') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"

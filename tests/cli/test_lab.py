@@ -201,7 +201,7 @@ def test_a_paper_is_drawn_by_its_name(here: Path, run: Run) -> None:
         (("compare", "run", "--shipped"), "--shipped takes neither folders nor --metric"),
         (("compare", "--shipped", "--metric", "loss"), "--shipped takes neither folders nor --metric"),
         (("compare", "run", "run", "--paper", "dana-2025"), "--paper chooses among what comes with Byheart"),
-        (("plot", "--shipped", "dana"), "no results of 'dana' come with Byheart; there are those of dana-2025"),
+        (("plot", "--shipped", "dana"), "no results of 'dana' come with Byheart; did you mean 'dana-2025'"),
         (("plot", "run", "--shipped", "all"), "--shipped takes no folder; expected one or the other"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
@@ -223,10 +223,9 @@ def test_a_gpu_that_is_not_there_is_refused(here: Path, run: Run, monkeypatch: p
 
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="ray is installed")
 def test_ray_that_is_not_there_is_asked_for(here: Path, run: Run) -> None:
-    assert (
-        "the executor ray needs ray, which is not installed; install it, or Byheart with its extra ray"
-        in run(*GO, "--executor", "ray").complaint
-    )
+    complaint = run(*GO, "--executor", "ray").complaint
+    assert "the executor ray needs ray, which is not installed; install it, or " in complaint
+    assert complaint.endswith("in a clone of Byheart: pip install -e '.[ray]'")
 
 
 def test_a_command_that_is_interrupted_says_how_to_go_on(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,7 +105,7 @@ def test_a_run_ends_when_its_time_is_over_and_says_what_is_left(
         (("crossing", "--along", "heads"), "expected either the folder of a run or --shipped NAME"),
         (("crossing", "run", "--along", "head"), "the table has no column 'head' in every row; expected one of key, "),
         (("crossing", "run", "--along", "heads", "--metric", "status"), "status is 'done' in a row; expected numbers"),
-        (("crossing", "--shipped", "dana-2025-7", "--along", "heads"), "there are those of dana-2025-"),
+        (("crossing", "--shipped", "dana-2025-7", "--along", "heads"), "did you mean 'dana-2025-"),
         (("search", "toy.py", "--learning-rates", "1", "2"), "toy: configs have no learning_rate"),
         (("search", "dana-2025-6", "--learning-rates", "1"), "learning rates are 1.0; expected two or more"),
         (

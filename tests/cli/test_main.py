@@ -38,7 +38,7 @@ def test_stopped_while_importing() -> None:
         "import sys, runpy\n"
         "class Stop:\n"
         "    def find_spec(self, name, path, target=None):\n"
-        "        if name == 'byheart.cli.compare': raise KeyboardInterrupt\n"
+        "        if name == 'byheart.cli.main': raise KeyboardInterrupt\n"
         "sys.meta_path.insert(0, Stop())\n"
         "runpy.run_module('byheart', run_name='__main__')\n"
     )

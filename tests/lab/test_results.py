@@ -69,5 +69,5 @@ def test_stories_that_a_table_lacks_are_said(monkeypatch: pytest.MonkeyPatch) ->
 def test_unknown_tables_are_refused() -> None:
     with pytest.raises(BadInput) as refused:
         table("dana-2025-9")
-    assert "no results of 'dana-2025-9' come with Byheart; there are those of dana-2025-" in str(refused.value)
+    assert "no results of 'dana-2025-9' come with Byheart; did you mean 'dana-2025-" in str(refused.value)
     assert "mahdavi" not in str(refused.value), "the nearest ones only"

@@ -120,9 +120,13 @@ def test_the_example_of_ones_own_experiment_is_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "near"), [("dana-205-1", "as dana-2025-1 or dana-2025-"), ("nonsense", "as dana-2025-1, or a Python file")]
+    ("name", "near"),
+    [
+        ("dana-205-1", "did you mean 'dana-2025-1'"),
+        ("nonsense", "expected a name of byheart lab list, or a Python file"),
+    ],
 )
 def test_an_unknown_name_is_told_the_nearest_ones(name: str, near: str) -> None:
-    told = f"no experiment is called '{name}'; expected a name of byheart lab list, {near}"
+    told = f"no experiment is called '{name}'; {near}"
     with pytest.raises(BadInput, match=told):
         load(Named(name, "smoke"))

@@ -28,9 +28,7 @@ def test_every_page_says_what_came_out_and_has_figures_and_numbers(name: str) ->
 
 def test_all_results_are_in_some_page() -> None:
     assert set(results.names()) < set(names())
-    with pytest.raises(
-        BadInput, match="no results of 'mahdavi-2025' come with Byheart; there are those of mahdavi-2024"
-    ):
+    with pytest.raises(BadInput, match="no results of 'mahdavi-2025' come with Byheart; did you mean 'mahdavi-2024'"):
         shown("mahdavi-2025")
 
 

@@ -73,7 +73,7 @@ def test_what_is_not_certified(monkeypatch):
 
 
 def test_a_name_that_there_is_not():
-    with pytest.raises(BadInput, match="no construction is called 'kim-2032'; there are interpolate, "):
+    with pytest.raises(BadInput, match="no construction is called 'kim-2032'; did you mean 'kim-2023'"):
         rows(["kim-2032"])
 
 

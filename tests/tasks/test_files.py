@@ -145,7 +145,7 @@ def test_files_that_are_not_there(tmp_path, extension):
     assert_refused(path, "the file is empty")
     path.unlink()
     path.mkdir()
-    assert_refused(path, "Is a directory")
+    assert_refused(path, "is a folder; expected a task file, .npz or .jsonl")
 
 
 def test_unknown_extensions(tmp_path):

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, did_you_mean
 from byheart.tasks.checks import Floats
 
 Function: TypeAlias = Callable[[Floats], Floats]
@@ -136,16 +136,15 @@ def find(name: str) -> Target:
     'contrast'
     >>> find("contrst")
     Traceback (most recent call last):
-    byheart.errors.BadInput: no function is called 'contrst'; there are attention, contrast, rank, variance, wave, or \
-give your own as path/to/file.py:function
+    byheart.errors.BadInput: no function is called 'contrst'; did you mean 'contrast'? Your own is given as \
+path/to/file.py:function
     """
     if name in FUNCTIONS:
         return Target(name, FUNCTIONS[name])
     path, colon, own = name.rpartition(":")
     if not colon:
-        known = ", ".join(FUNCTIONS)
-        hint = f"there are {known}, or give your own as path/to/file.py:function"
-        raise BadInput(f"no function is called {name!r}; {hint}")
+        meant = did_you_mean(name, FUNCTIONS, f"there are {', '.join(FUNCTIONS)}.")
+        raise BadInput(f"no function is called {name!r}; {meant} Your own is given as path/to/file.py:function")
     return Target(name, _load(Path(path), own))
 
 

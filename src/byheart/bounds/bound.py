@@ -68,6 +68,12 @@ class Letters:
         _check_positive(asdict(self))
         if self.robustness is not None and self.robustness >= 1:
             raise BadInput(f"robustness is {self.robustness}; expected a number between 0 and 1, both excluded")
+        if self.radius is not None and self.separation is not None and self.separation > 2 * self.radius:
+            why = "no two points within the radius are farther apart"
+            raise BadInput(
+                f"separation is {self.separation} and radius is {self.radius}; expected a separation of at most twice "
+                f"the radius: {why}"
+            )
 
 
 NO_LETTERS = Letters()

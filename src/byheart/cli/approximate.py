@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, steps, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.folders import GRID, replacing

@@ -6,8 +6,8 @@ from typing import Any
 from tyro.conf import OmitArgPrefixes
 
 from byheart.bounds import STATEMENTS, Answer, Bound, Letters, Statement, bounds_for
-from byheart.cli.output import DONE, Json, console, number, print_json, steps, table
-from byheart.cli.own import OwnConstructions
+from byheart.cli.options import Json, OwnConstructions
+from byheart.cli.output import DONE, console, number, print_json, steps, table
 from byheart.cli.sizes import LetterFlags, SizeFlags
 
 _TITLES = {
@@ -35,10 +35,13 @@ class BoundsCommand:
         from byheart.report.lower import planned_in_words
 
         size, setting, answers = self.sizes.size, self.sizes.setting, self._answers()
-        with steps("planning", quiet=self.json) as report:
-            planner = Planner(size, setting, self.sizes.positions)
+        planner = Planner(size, setting, self.sizes.positions)
+        with steps(f"planning for {size.examples:,} examples", quiet=self.json):
             plans = planner.at(size.examples)
-            winners, beaten = planner.crossovers(report), planner.smaller()
+        with steps("where each is smallest", quiet=self.json) as report:
+            winners = planner.crossovers(report)
+        with steps("where each is smaller than interpolate", quiet=self.json) as report:
+            beaten = planner.smaller(report=report)
         if self.json:
             print_json(
                 {

@@ -1,15 +1,17 @@
 """``byheart build CONSTRUCTION``: a task in, a network folder out."""
 
 import types
-from dataclasses import asdict, dataclass, make_dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 
-from tyro.conf import OmitArgPrefixes, arg, subcommand
+from tyro.conf import OmitArgPrefixes, arg
 
-from byheart.cli.output import DONE, Json, console, number, print_json, steps, table, with_example
-from byheart.cli.own import OwnConstructions
-from byheart.constructions import Built, Construction, build, find, known
+from byheart.cli.menu import About, Entry, Menu, about
+from byheart.cli.options import Json, OwnConstructions
+from byheart.cli.output import DONE, console, number, print_json, steps, table
+from byheart.constructions import Built, Construction, build, known
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
@@ -61,15 +63,9 @@ class Build(Generic[Settings]):
         return DONE
 
 
-def build_command() -> Any:
-    """The command, with a subcommand for every construction that is registered."""
-    subcommands = tuple(Annotated[_build_of(entry), _about(entry)] for entry in known().values())
-    return make_dataclass(
-        "BuildCommand",
-        [("construction", Annotated[Union[subcommands], arg(name="")])],  # noqa: UP007 (of so many)
-        frozen=True,
-        namespace={"run": lambda self: self.construction.run()},
-    )
+def menu() -> Menu:
+    """A command for every construction that is registered."""
+    return {name: Entry(_about(entry), partial(_build_of, entry)) for name, entry in known().items()}
 
 
 def _build_of(entry: Construction) -> Any:
@@ -77,16 +73,9 @@ def _build_of(entry: Construction) -> Any:
     return types.new_class("Build", (build_with[entry.settings],), exec_body=lambda body: body.update(entry=entry))
 
 
-def _about(entry: Construction) -> Any:
-    example = f"byheart build {entry.name} --task t.npz -o net {entry.flags}".rstrip()
+def _about(entry: Construction) -> About:
     summary = f"{entry.summary} ({entry.paper})." if entry.paper else f"{entry.summary}."
-    return subcommand(entry.name, description=with_example(summary, example))
-
-
-def check_name(given: list[str]) -> None:
-    """BadInput, with the nearest name, if the command line asks for a construction that there is not."""
-    if given[:1] == ["build"] and given[1:] and not given[1].startswith("-"):
-        find(given[1])
+    return about(summary, f"byheart build {entry.name} --task t.npz -o net {entry.flags}".rstrip())
 
 
 def _print(built: Built, lower: "Lower | None", folder: Path, task: Path) -> None:

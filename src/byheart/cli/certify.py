@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, print_json, steps
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, NOT_TRUE, console, given_by, print_json, steps
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
 from byheart.files.writing import check_apart, check_file

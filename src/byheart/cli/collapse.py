@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.output import DONE, Json, console, number, print_json, steps, table
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, console, number, print_json, steps, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.folders import NAMES, replacing

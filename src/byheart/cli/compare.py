@@ -4,8 +4,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table
-from byheart.cli.own import OwnConstructions
+from byheart.cli.options import Json, OwnConstructions
+from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, steps, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 

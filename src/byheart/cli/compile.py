@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_verdict
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, given_by, number, print_json, steps, table
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table
 from byheart.cli.recite import tokenizer_of
-from byheart.errors import BadInput
+from byheart.errors import BadInput, check_installed
 from byheart.files.writing import check_apart
 from byheart.networks.folders import replacing
 
@@ -48,6 +49,7 @@ class CompileCommand:
         from byheart.certificates import certify, write
         from byheart.constructions.reciting import Settings, compile
 
+        self._check_libraries()
         given = given_by(self.files, self.task)
         with replacing(self.out) as new:
             check_apart(self.out, self.task, *self.files)
@@ -74,8 +76,15 @@ class CompileCommand:
             self._print_rest(built)
         return DONE if certificate.certified else NOT_TRUE
 
+    def _check_libraries(self) -> None:
+        """BadInput if a library is not there that will be needed in the end."""
+        if self.layout == "uniform":
+            check_installed("transformers", "a stock Llama", "hf")
+        if self.tokenizer == "bpe":
+            check_installed("tokenizers", "byte-pair encoding", "hf")
+
     def _print(self, built: "Built", numbers: dict[str, Any]) -> None:
-        what = ", ".join(text["name"] for text in built.network.about["texts"]) or str(self.task)
+        what = some([text["name"] for text in built.network.about["texts"]]) or str(self.task)
         title = f"{what}: {number(numbers['examples'])} questions, compiled in {built.seconds:.1f} s"
         rows = table(title, "", ">")
         rows.show_header = False
@@ -97,11 +106,12 @@ class CompileCommand:
         if self.task is not None:
             then = f"check it again with:  byheart certify {self.out} --task {self.task}"
         console().print(f"saved in {self.out}; {then}", style="dim", markup=False)
-        for text in built.network.about["texts"]:
-            if len(text["prompt"]) > 1:
-                begins = tokenizer_of(built.network).decode(text["prompt"]).decode(errors="replace")
-                shares = f"{text['name']} shares its beginning with another text: begin with at least {begins!r}"
-                console().print(shares, markup=False)
+        shares = [text for text in built.network.about["texts"] if len(text["prompt"]) > 1]
+        for text in shares[:1]:
+            begins = tokenizer_of(built.network).decode(text["prompt"]).decode(errors="replace")
+            one = f"{text['name']} shares its beginning with another text: begin with at least {begins!r}"
+            many = f"{len(shares):,} texts share their beginnings: begin {text['name']} with at least {begins!r}, say"
+            console().print(one if len(shares) == 1 else f"{many}; recite --text NAME knows them all", markup=False)
 
 
 def _numbers(built: "Built") -> dict[str, Any]:

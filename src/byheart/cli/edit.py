@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.certify import edit_in, print_verdict
-from byheart.cli.output import DONE, Json, console, given_by, number, print_json, steps
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, console, given_by, number, print_json, steps
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.about import texts_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from byheart.constructions.reciting.edit import Edited
     from byheart.networks.transformer.network import TransformerNetwork
     from byheart.tasks.contexts import Contexts
+    from byheart.tasks.tokenizers import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -67,8 +69,10 @@ class EditCommand:
         else:
             out = console()
             out.print(f"before: {number(before.checked)} answers, {before.found or 'all as the texts have them'}")
-            out.print(f"question {edited.question}: was {edited.was}, is {label}; {_what_changed(edited)}")
+            was, now = (_word(token, tokenizer) for token in (edited.was, label))
+            out.print(f"question {edited.question}: was {was}, is {now}; {_what_changed(edited)}", markup=False)
             print_verdict(after, "after: ")
+            out.print(f"saved in {folder}", style="dim", markup=False)
         return DONE
 
     def _network(self) -> "TransformerNetwork":
@@ -90,6 +94,11 @@ class EditCommand:
             if not self.files and self.task is None and texts_of(network):
                 return asked(network, recited(network))
             return asked(network, given_by(self.files, self.task))
+
+
+def _word(token: int, tokenizer: "Tokenizer | None") -> str:
+    """A token as the text has it; its number if there is no text."""
+    return str(token) if tokenizer is None else repr(tokenizer.decode([token]).decode(errors="replace"))
 
 
 def _what_changed(edited: "Edited") -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional, arg, subcommand
+from tyro.conf import Positional
 
 from byheart.cli.lab_capacity import CAPACITY, LabCapacity
 from byheart.cli.lab_crossing import CROSSING, LabCrossing
@@ -17,7 +17,9 @@ from byheart.cli.lab_record import Paper, compare_shipped
 from byheart.cli.lab_run import RUN, RunExperiment
 from byheart.cli.lab_save import SAVE, LabSave
 from byheart.cli.lab_search import SEARCH, LabSearch
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, table, with_example
+from byheart.cli.menu import Entry, Menu, about
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 
@@ -159,33 +161,25 @@ def _chosen(found: "Sequence[Point]", wanted: tuple[str, ...], folder: Path) -> 
     return [*wanted] or names
 
 
-_SHOW = with_example(
-    "A run's results, means over repetitions, and failures.", "byheart lab show runs/dana --csv dana.csv"
-)
-_COMPARE = with_example(
+_SHOW = about("A run's results, means over repetitions, and failures.", "byheart lab show runs/dana --csv dana.csv")
+_COMPARE = about(
     "Runs side by side, point by point; or the results that come with Byheart beside what was published.",
-    "byheart lab compare runs/dana runs/dana-paper    or:  byheart lab compare --shipped --paper mahdavi-2024",
+    "byheart lab compare runs/dana runs/dana-paper",
+    "byheart lab compare --shipped --paper mahdavi-2024",
 )
 
 
-@dataclass(frozen=True)
-class LabCommand:
-    """Train small Transformers by the thousand: run, list, show, compare and draw experiments; measure capacity."""
-
-    command: Annotated[
-        Annotated[RunExperiment, subcommand("run", description=RUN)]
-        | Annotated[LabList, subcommand("list", description=LIST)]
-        | Annotated[Show, subcommand("show", description=_SHOW)]
-        | Annotated[Compare, subcommand("compare", description=_COMPARE)]
-        | Annotated[LabMerge, subcommand("merge", description=MERGE)]
-        | Annotated[LabCrossing, subcommand("crossing", description=CROSSING)]
-        | Annotated[LabSearch, subcommand("search", description=SEARCH)]
-        | Annotated[LabSave, subcommand("save", description=SAVE)]
-        | Annotated[LabCapacity, subcommand("capacity", description=CAPACITY)]
-        | Annotated[LabPlot, subcommand("plot", description=PLOT)],
-        arg(name=""),
-    ]
-
-    def run(self) -> int:
-        """Run the chosen command."""
-        return self.command.run()
+def menu() -> Menu:
+    """The commands of the lab."""
+    return {
+        "run": Entry(RUN, lambda: RunExperiment),
+        "list": Entry(LIST, lambda: LabList),
+        "show": Entry(_SHOW, lambda: Show),
+        "compare": Entry(_COMPARE, lambda: Compare),
+        "merge": Entry(MERGE, lambda: LabMerge),
+        "crossing": Entry(CROSSING, lambda: LabCrossing),
+        "search": Entry(SEARCH, lambda: LabSearch),
+        "save": Entry(SAVE, lambda: LabSave),
+        "capacity": Entry(CAPACITY, lambda: LabCapacity),
+        "plot": Entry(PLOT, lambda: LabPlot),
+    }

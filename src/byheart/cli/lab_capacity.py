@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
+from byheart.cli.menu import about
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, steps, table
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from byheart.lab.runs import Run
     from byheart.report.lab.beside import Beside
 
-CAPACITY = with_example(
+CAPACITY = about(
     "Train a ladder of GPTs on random labels: how many bits per parameter they hold, with intervals over seeds.",
     "byheart lab capacity --parameters 1000 2000 4000 --steps 2000 -o runs/ladder --plot ladder.png",
 )

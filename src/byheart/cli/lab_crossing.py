@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 from tyro.conf import Positional
 
 from byheart.cli.lab_output import literal, say_half_lines, setting
-from byheart.cli.output import DONE, Json, console, number, print_json, table, with_example
+from byheart.cli.menu import about
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, console, number, print_json, table
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
     from byheart.lab.crossing import Found
 
-CROSSING = with_example(
+CROSSING = about(
     "Where along a setting the probability of success crosses one half, with an interval, from a run's results.",
     "byheart lab crossing --shipped mahdavi-2024-classification-heads-fixed --along heads --metric best_accuracy "
     "--at-least 0.95 --rising",

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from tyro.conf import Positional
 
 from byheart.cli.lab_output import Scale, literal, state
-from byheart.cli.output import DONE, Json, console, number, print_json, table, with_example
+from byheart.cli.menu import about
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, console, number, print_json, table
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run
@@ -23,7 +25,7 @@ TIMES: "dict[str, tuple[str, Scale]]" = {
 TITLE = "experiments: models at each scale, how much of the paper's comes with Byheart, seconds"
 NOTE = """seconds: wall time on one H200; processor time of one thread on a CPU of 2 cores; ≈ marks an estimate from the
 model-steps per second of a part, as if no model stopped early; – where nothing was measured"""
-LIST = with_example(
+LIST = about(
     "The experiments that there are, how much of each is shipped, how long they take, and the runs in a folder.",
     "byheart lab list runs",
 )

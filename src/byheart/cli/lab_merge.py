@@ -7,11 +7,14 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.lab_output import say_half_lines, state
-from byheart.cli.output import DONE, Json, console, number, print_json, with_example
+from byheart.cli.menu import about
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, console, number, print_json
 
-MERGE = with_example(
+MERGE = about(
     "Runs of one experiment, parts of which several machines did, as one run: nothing twice, and none that disagree.",
-    "byheart lab merge runs/dana-2025-1-paper-*-of-4 -o runs/dana    and what is missing:  byheart lab run … --resume",
+    "byheart lab merge runs/dana-2025-1-paper-*-of-4 -o runs/dana",
+    "byheart lab run dana-2025-1 --scale paper -o runs/dana --resume # then what is missing",
 )
 
 

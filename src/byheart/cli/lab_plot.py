@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from byheart.cli.lab_output import say_half_lines
-from byheart.cli.output import DONE, Json, console, print_json, steps, with_example
+from byheart.cli.menu import about
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, console, print_json, steps
 from byheart.errors import BadInput
 from byheart.files.writing import made
 
@@ -20,9 +22,10 @@ if TYPE_CHECKING:
 Written = tuple[list[Path], list[str]]
 """Files, and why other figures are not among them."""
 
-PLOT = with_example(
+PLOT = about(
     "Draw a run's figures, with bounds and published numbers in them, and write one page with everything.",
-    "byheart lab plot runs/dana-2025-1-paper    or, what comes with Byheart:  byheart lab plot --shipped all",
+    "byheart lab plot runs/dana-2025-1-paper",
+    "byheart lab plot --shipped all # what comes with Byheart",
 )
 
 
@@ -43,6 +46,9 @@ class LabPlot:
 
     def run(self) -> int:
         """Read, draw, write."""
+        from byheart.report.style import check_matplotlib
+
+        check_matplotlib()
         if self.shipped is not None:
             return self._shipped(self.shipped)
         from byheart.lab.runs import Run

@@ -10,7 +10,9 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.lab_capacity import check_device
 from byheart.cli.lab_output import Scale, print_failures, progress, state
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, with_example
+from byheart.cli.menu import about
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json
 from byheart.errors import BadInput
 from byheart.files.reading import read_json
 
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
     from byheart.lab.runs import Run
     from byheart.lab.sources import Source
 
-RUN = with_example(
+RUN = about(
     "Run an experiment: train all its models, and keep every result in a folder as soon as it is there.",
-    "byheart lab run dana-2025-1 --scale short -o runs/dana    and, after whatever happened, once more with --resume",
+    "byheart lab run dana-2025-1 --scale short -o runs/dana",
+    "byheart lab run dana-2025-1 --scale short -o runs/dana --resume # after whatever happened",
 )
 
 

@@ -11,16 +11,18 @@ from tyro.conf import Positional, arg
 from byheart.cli.lab_capacity import check_device
 from byheart.cli.lab_output import Scale, progress
 from byheart.cli.lab_search import settings_in
-from byheart.cli.output import DONE, Json, console, number, print_json, with_example
+from byheart.cli.menu import about
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, console, number, print_json
 from byheart.networks.folders import TASK, replacing
 
 if TYPE_CHECKING:
     from byheart.lab.saving import Kept
 
-SAVE = with_example(
+SAVE = about(
     "Train one network of an experiment and keep it, with its task, in a folder: to show, to share, to certify.",
-    "byheart lab save dana-2025-2 --scale short --where head_dim=9 -o net    "
-    "then:  byheart certify net --task net/task.npz --count",
+    "byheart lab save dana-2025-2 --scale short --where head_dim=9 -o net",
+    "byheart certify net --task net/task.npz --count",
 )
 
 

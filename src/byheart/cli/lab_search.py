@@ -8,13 +8,14 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.lab_output import literal, mean, setting, state
 from byheart.cli.lab_run import TrainingCommand, given
-from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, table, with_example
+from byheart.cli.menu import about
+from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, table
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
     from byheart.lab.search import Tried
 
-SEARCH = with_example(
+SEARCH = about(
     "Train configs of an experiment with each learning rate of a grid, and say which is the best.",
     "byheart lab search dana-2025-2 --scale short --where head_dim=10 --learning-rates 0.001 0.003 0.01 0.03",
 )

@@ -2,92 +2,16 @@
 
 import io
 import os
-import shutil
 import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Annotated, Any
-
-import tyro
-from tyro.conf import subcommand
+from typing import Any
 
 import byheart
-from byheart.cli.approximate import ApproximateCommand
-from byheart.cli.bounds import BoundsCommand
-from byheart.cli.build import build_command, check_name
-from byheart.cli.certify import CertifyCommand
-from byheart.cli.collapse import CollapseCommand
-from byheart.cli.compare import CompareCommand
-from byheart.cli.compile import CompileCommand
-from byheart.cli.edit import EditCommand
-from byheart.cli.lab import LabCommand
-from byheart.cli.output import BAD_INPUT, DONE, OUR_MISTAKE, hush, print_json, say, visible, with_example
+from byheart.cli.output import BAD_INPUT, DONE, OUR_MISTAKE, hush, print_json, say, visible
 from byheart.cli.own import register_own
-from byheart.cli.recite import ReciteCommand
-from byheart.cli.show import ShowCommand
-from byheart.cli.task import TaskCommand
-from byheart.cli.theorems import TheoremsCommand
 from byheart.errors import BadInput
-
-_TASK = with_example(
-    "Make, show and check tasks.",
-    "byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz",
-)
-_BOUNDS = with_example(
-    "All bounds and the true counts of our constructions at given sizes.",
-    "byheart bounds --examples 10000 --length 32 --labels 2 --vocab 1000",
-)
-_BUILD = with_example(
-    "Build a network that has memorized a task; --construction mine.py adds a construction of your own.",
-    "byheart build kajitsuka-sato-2025 --task t.npz -o net",
-)
-_CERTIFY = with_example(
-    "Check every answer of a saved network, exactly, and write the certificate.",
-    "byheart certify net --task t.npz --controls    or, for texts:  byheart certify book book.txt",
-)
-_COMPARE = with_example(
-    "Build every construction on the same tasks, certify each, and print one table per task.",
-    "byheart compare --task tags.npz labels.npz --plot compare.png",
-)
-_THEOREMS = with_example(
-    "Every theorem that Byheart runs: what it says, and its network as stated beside ours, certified on one task.",
-    "byheart theorems    or:  byheart theorems kajitsuka-sato-2025 dana-2025 -o theorems.md",
-)
-_APPROXIMATE = with_example(
-    "Approximate a permutation-equivariant function of sequences by a Transformer: quantise, memorize the grid.",
-    "byheart approximate --function rank --length 3 --epsilon 0.3 0.2 0.1 --plot rank.png",
-)
-_COMPILE = with_example(
-    "Compile texts, or a next-token task, into a float Transformer that says them word for word. No training.",
-    "byheart compile book.txt -o book",
-)
-_RECITE = with_example(
-    "Recite from a compiled network.",
-    "byheart recite book --tokens 500",
-)
-_EDIT = with_example(
-    "Change what a compiled network answers to one context, and nothing else.",
-    "byheart edit book --set 'Call me Ishmael=!'",
-)
-_SHOW = with_example(
-    "Show where a network's parameters are; with --task, which head of a softmax network holds which example.",
-    "byheart show book --plot parameters.png    or:  byheart show net --task q.npz --plot heads.png",
-)
-_COLLAPSE = with_example(
-    "Collapse an exact Transformer to the plain ReLU network that answers as it does on sequences of equal tokens.",
-    "byheart collapse net -o plain    then:  byheart certify plain --task constant.npz",
-)
-_LAB = with_example(
-    "Train small Transformers by the thousand: the papers' experiments, and your own.",
-    "byheart lab run dana-2025-1 --scale short    then:  byheart lab show runs/dana-2025-1-short",
-)
-_ABOUT = (
-    "Byheart: a dataset in, a Transformer that has memorized it out, with an honest parameter count beside every known "
-    "bound, and a certificate that anyone can re-check."
-)
-_NARROWEST = 20
-"""Columns that help is laid out for at least: with a few less, laying it out does not end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -126,7 +50,7 @@ def _run(given: list[str]) -> int:
     except KeyboardInterrupt:
         code = 130
     except SystemExit as stop:  # after help, or a command line that is not understood
-        code = stop.code if isinstance(stop.code, int) else BAD_INPUT
+        code = DONE if stop.code is None else stop.code if isinstance(stop.code, int) else BAD_INPUT
     except BaseException:  # a panic of a library in Rust is no Exception
         # Not 1, which says that something is not true: here nothing is known.
         with suppress(OSError):
@@ -136,33 +60,12 @@ def _run(given: list[str]) -> int:
     return code
 
 
-def _command() -> Any:
-    """Every command; ``build`` has a subcommand for every construction that is registered by now."""
-    return (
-        Annotated[TaskCommand, subcommand("task", description=_TASK)]
-        | Annotated[BoundsCommand, subcommand("bounds", description=_BOUNDS)]
-        | Annotated[build_command(), subcommand("build", description=_BUILD)]
-        | Annotated[CertifyCommand, subcommand("certify", description=_CERTIFY)]
-        | Annotated[CompareCommand, subcommand("compare", description=_COMPARE)]
-        | Annotated[TheoremsCommand, subcommand("theorems", description=_THEOREMS)]
-        | Annotated[ApproximateCommand, subcommand("approximate", description=_APPROXIMATE)]
-        | Annotated[CompileCommand, subcommand("compile", description=_COMPILE)]
-        | Annotated[ReciteCommand, subcommand("recite", description=_RECITE)]
-        | Annotated[EditCommand, subcommand("edit", description=_EDIT)]
-        | Annotated[ShowCommand, subcommand("show", description=_SHOW)]
-        | Annotated[CollapseCommand, subcommand("collapse", description=_COLLAPSE)]
-        | Annotated[LabCommand, subcommand("lab", description=_LAB)]
-    )
-
-
 def _parse(given: list[str]) -> Any:
     """The command; on a bad command line tyro has said why on stderr."""
-    config = (tyro.conf.FlagCreatePairsOff,)
-    check_name(given)
-    if shutil.get_terminal_size().columns < _NARROWEST:
-        os.environ["COLUMNS"] = str(_NARROWEST)
+    from byheart.cli.parsing import parse
+
     try:
-        return tyro.cli(_command(), prog="byheart", description=_ABOUT, args=given, config=config)
+        return parse(given)
     except SystemExit as stop:
         if stop.code == BAD_INPUT and "--json" in given:
             print_json({"error": "the command line is not understood; stderr says why"})

@@ -7,12 +7,10 @@ Results go to stdout (as one JSON object with ``--json``), everything else to st
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
-
-import tyro
+from typing import TYPE_CHECKING, Any
 
 from byheart.errors import BadInput
 from byheart.progress import Report
@@ -20,13 +18,7 @@ from byheart.progress import Report
 if TYPE_CHECKING:
     from byheart.tasks import Task
 
-Json: TypeAlias = Annotated[bool, tyro.conf.arg(help="Print one JSON object instead of tables.")]
 DONE, NOT_TRUE, BAD_INPUT, OUR_MISTAKE = 0, 1, 2, 70
-
-
-def with_example(text: str, example: str) -> str:
-    """A command's help text with an example below it."""
-    return f"{text}\n\nExample:  {example}"
 
 
 def visible(text: str) -> str:
@@ -101,12 +93,23 @@ def table(title: str, *columns: str) -> Any:
 def given_by(files: tuple[Path, ...], task: Path | None) -> "list[Path] | Task":
     """What a command was given: texts, or a task; BadInput unless it is one of the two."""
     if bool(files) == (task is not None):
-        raise BadInput("expected either text files or --task FILE")
+        got = "both are given" if files else "neither is given"
+        raise BadInput(f"{got}; expected either text files or --task FILE")
     if task is None:
         return list(files)
     from byheart.tasks import load
 
     return load(task)
+
+
+def some(names: Sequence[str], most: int = 3) -> str:
+    """A list of names, or its beginning.
+
+    >>> some(["a", "b"]), some(["a", "b", "c", "d", "e"])
+    ('a, b', 'a, b, c and 2 more')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def number(value: float | int | None) -> str:

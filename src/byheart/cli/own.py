@@ -4,21 +4,10 @@ They are registered before anything is parsed, so that they have a subcommand, f
 """
 
 from pathlib import Path
-from typing import Annotated, TypeAlias
-
-from tyro.conf import UseAppendAction, arg
 
 FLAG = "--construction"
 COMMANDS = (["bounds"], ["build"], ["compare"], ["task", "check"])
 """Where the flag is understood."""
-OwnConstructions: TypeAlias = Annotated[
-    UseAppendAction[tuple[Path, ...]],
-    arg(
-        name=FLAG.removeprefix("--"),
-        metavar="MINE.PY",
-        help="A Python file with a construction of your own; it is executed. May be given several times.",
-    ),
-]
 
 
 def register_own(given: list[str]) -> list[str]:

@@ -1,7 +1,9 @@
 """``byheart recite DIR``: the network says what it knows, one token after the other."""
 
+import io
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.output import DONE, hush
-from byheart.errors import BadInput, check_threads
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, hush, print_json
+from byheart.errors import BadInput, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
 from byheart.networks.about import end_of, texts_of
 
@@ -40,6 +43,7 @@ class ReciteCommand:
     """Tokens to guess ahead, from what was said before: the same text, sooner. 0: strictly one by one."""
     threads: int = 1
     """Threads of PyTorch; one is fastest for one token at a time."""
+    json: Json = False
 
     def run(self) -> int:
         """Load, recite, say how fast."""
@@ -62,10 +66,14 @@ class ReciteCommand:
             hush()
             return DONE
         seconds = time.perf_counter() - start
-        sys.stderr.write(f"{said:,} tokens in {seconds:.1f} s, {said / max(seconds, 1e-9):,.0f} per second\n")
+        if self.json:
+            print_json({**said.told, "tokens": said.tokens, "seconds": seconds})
+            return DONE
+        rate = f"{said.tokens:,} tokens in {seconds:.1f} s, {said.tokens / max(seconds, 1e-9):,.0f} per second"
+        sys.stderr.write(f"{rate}\n" if said.ended else f"\n{rate}\n")  # stdout holds the text, and no byte more
         return DONE
 
-    def _one(self, network: "Network") -> int:
+    def _one(self, network: "Network") -> "_Said":
         from byheart.networks import generate
 
         texts, tokenizer = texts_of(network), tokenizer_of(network)
@@ -73,12 +81,18 @@ class ReciteCommand:
         # An edited network, or one with a beginning of nobody's, may never come to an end: no text is longer than this.
         tokens = 1 + max((text["tokens"] for text in texts), default=0) if self.tokens is None else self.tokens
         speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
-        if self.out is None:
-            return _say(beginning, speech, tokenizer, sys.stdout.buffer)
-        with new_file(self.out) as draft, draft.open("wb") as file:
-            return _say(beginning, speech, tokenizer, file)
+        if self.out is not None:
+            with new_file(self.out) as draft, draft.open("wb") as file:
+                tokens, _ = _say(beginning, speech, tokenizer, file)
+            return _Said(tokens, {"file": str(self.out)})
+        if not self.json:
+            tokens, ended = _say(beginning, speech, tokenizer, sys.stdout.buffer)
+            return _Said(tokens, {}, ended)
+        heard = io.BytesIO()
+        tokens, _ = _say(beginning, speech, tokenizer, heard)
+        return _Said(tokens, _as_json(heard.getvalue()))
 
-    def _all(self, network: "Network") -> int:
+    def _all(self, network: "Network") -> "_Said":
         from byheart.networks import generate_all
 
         assert self.all_to is not None
@@ -105,7 +119,7 @@ class ReciteCommand:
             target.parent.mkdir(parents=True, exist_ok=True)
             with new_file(target, partial(_check_new, content=content)) as draft:
                 draft.write_bytes(content)
-        return sum(map(len, spoken))
+        return _Said(sum(map(len, spoken)), {"files": [str(target) for target in targets]})
 
     def _place(self, name: str) -> Path:
         """Where a text of this name is written: the network chooses the name, but nothing outside of the folder."""
@@ -127,23 +141,48 @@ class ReciteCommand:
             raise BadInput(f"{self.network}: holds no texts; give it a --prompt")
         wanted = self.text or next(iter(prompts))
         if wanted not in prompts:
-            raise BadInput(f"--text is {wanted!r}; expected one of {', '.join(prompts)}")
+            raise BadInput(f"{self.network}: no text is called {wanted!r}; {did_you_mean(wanted, prompts)}")
         return prompts[wanted]
 
 
-def _say(beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", sink: BinaryIO) -> int:
-    """Write a beginning and what follows, as it comes; how many tokens followed."""
-    said = 0
+@dataclass(frozen=True)
+class _Said:
+    """What was recited."""
+
+    tokens: int
+    told: dict[str, Any]
+    """For ``--json``."""
+    ended: bool = True
+    """Whether the terminal's line is at its end."""
+
+
+def _as_json(data: bytes) -> dict[str, Any]:
+    """A text as a string; or, if it is no UTF-8, in base64.
+
+    >>> _as_json(b"to be"), _as_json(b"\\xff")
+    ({'text': 'to be'}, {'base64': '/w=='})
+    """
     try:
-        sink.write(tokenizer.decode(beginning))
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": b64encode(data).decode()}
+
+
+def _say(beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", sink: BinaryIO) -> tuple[int, bool]:
+    """Write a beginning and what follows, as it comes; how many tokens followed, and whether their line ended."""
+    said, last = 0, tokenizer.decode(beginning)
+    try:
+        sink.write(last)
         for token in speech:
-            sink.write(tokenizer.decode([token]))
+            word = tokenizer.decode([token])
+            sink.write(word)
+            last = word or last  # an end token is no letter
             said += 1
             if said % 16 == 0:
                 sink.flush()
     finally:
         sink.flush()
-    return said
+    return said, last.endswith(b"\n")
 
 
 def _check_new(path: Path, content: bytes) -> None:

@@ -4,10 +4,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import OmitArgPrefixes, Positional, arg, subcommand
+from tyro.conf import OmitArgPrefixes, Positional, arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, number, print_json, steps, table, with_example
-from byheart.cli.own import OwnConstructions
+from byheart.cli.menu import Entry, Menu, about
+from byheart.cli.options import Json, OwnConstructions
+from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, steps, table
 from byheart.errors import BadInput, check_seed
 from byheart.files.reading import read_text
 from byheart.files.writing import check_apart
@@ -265,45 +266,44 @@ def _describe(task: "Task", path: Path, as_json: bool) -> None:
     console().print(f"fingerprint {task.fingerprint[:16]}…", style="dim")
 
 
-_RANDOM = with_example(
-    "Draw a random task and save it.",
-    "byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz",
-)
-_SHOW = with_example("Say what a task file holds.", "byheart task show t.npz")
-_CHECK = with_example(
-    "Hold a task against the theorems' conditions, or against one theorem's hypotheses.",
-    "byheart task check t.npz    or:  byheart task check q.npz --theorem mahdavi-2024",
-)
-_TEXT = with_example(
-    "Next-token distributions out of texts, or (--every) the next word at every position of a window.",
-    "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o t.npz",
-)
-_EMBED = with_example(
-    "Real token vectors: contexts of texts with the token after each as the query (extra: embeddings).",
-    "byheart task embed book.txt --length 16 --examples 200 -o q.npz",
-)
-
-
-_CONFUSED = with_example(
-    "Two sequences of different tokens that no layer of hardmax heads tells apart, with a label each.",
-    "byheart task confused --length 6 --dim 2 --heads 8 -o c.npz",
-)
-
-
-@dataclass(frozen=True)
-class TaskCommand:
-    """Make, show and check tasks."""
-
-    command: Annotated[
-        Annotated[Random, subcommand("random", description=_RANDOM)]
-        | Annotated[Text, subcommand("text", description=_TEXT)]
-        | Annotated[Embed, subcommand("embed", description=_EMBED)]
-        | Annotated[Confused, subcommand("confused", description=_CONFUSED)]
-        | Annotated[Show, subcommand("show", description=_SHOW)]
-        | Annotated[Check, subcommand("check", description=_CHECK)],
-        arg(name=""),
-    ]
-
-    def run(self) -> int:
-        """Run the chosen command."""
-        return self.command.run()
+def menu() -> Menu:
+    """The commands about tasks."""
+    return {
+        "random": Entry(
+            about(
+                "Draw a random task and save it.",
+                "byheart task random --examples 1000 --length 32 --vocab 200 --labels 10 -o t.npz",
+            ),
+            lambda: Random,
+        ),
+        "text": Entry(
+            about(
+                "Next-token distributions out of texts, or (--every) the next word at every position of a window.",
+                "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o t.npz",
+            ),
+            lambda: Text,
+        ),
+        "embed": Entry(
+            about(
+                "Real token vectors: contexts of texts with the token after each as the query (extra: embeddings).",
+                "byheart task embed book.txt --length 16 --examples 200 -o q.npz",
+            ),
+            lambda: Embed,
+        ),
+        "confused": Entry(
+            about(
+                "Two sequences of different tokens that no layer of hardmax heads tells apart, with a label each.",
+                "byheart task confused --length 6 --dim 2 --heads 8 -o c.npz",
+            ),
+            lambda: Confused,
+        ),
+        "show": Entry(about("Say what a task file holds.", "byheart task show t.npz"), lambda: Show),
+        "check": Entry(
+            about(
+                "Hold a task against the theorems' conditions, or against one theorem's hypotheses.",
+                "byheart task check t.npz",
+                "byheart task check q.npz --theorem mahdavi-2024",
+            ),
+            lambda: Check,
+        ),
+    }

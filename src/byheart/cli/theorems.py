@@ -3,13 +3,16 @@
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.output import DONE, NOT_TRUE, Json, console, print_json, steps
+from byheart.cli.options import Json
+from byheart.cli.output import DONE, NOT_TRUE, console, print_json, steps
 from byheart.files.writing import check_file, write_text
-from byheart.report.theorems import Row, in_words, page, rows, statement
+
+if TYPE_CHECKING:
+    from byheart.report.theorems import Row
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class TheoremsCommand:
 
     def run(self) -> int:
         """Build, certify, print; exit code 1 if a network is not certified."""
+        from byheart.report.theorems import page, rows
+
         if self.out is not None:
             check_file(self.out)
         with steps("building and certifying", quiet=self.json) as report:
@@ -39,8 +44,10 @@ class TheoremsCommand:
         return DONE if all(row.built is None or row.built.certified for row in found) else NOT_TRUE
 
 
-def _print(found: list[Row]) -> None:
+def _print(found: "list[Row]") -> None:
     """A block a theorem: its statement, and a line for every form of its network."""
+    from byheart.report.theorems import in_words, statement
+
     out = console()
     for theorem, forms in groupby(found, key=lambda row: row.theorem):
         several = list(forms)
@@ -53,7 +60,7 @@ def _print(found: list[Row]) -> None:
         out.print()
 
 
-def _as_json(row: Row) -> dict[str, object]:
+def _as_json(row: "Row") -> dict[str, object]:
     theorem = row.theorem
     said = {name: getattr(theorem, name) for name in ("name", "says", "assumes", "limits", "differs")}
     task = theorem.task.flags if theorem.task is not None else None

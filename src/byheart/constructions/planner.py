@@ -120,7 +120,7 @@ class Planner:
                 winners.append(Crossover(first, winner))
         return winners
 
-    def smaller(self, than: str = "interpolate") -> dict[str, Range | None]:
+    def smaller(self, than: str = "interpolate", report: Report | None = None) -> dict[str, Range | None]:
         """For which N each construction is smaller than ``than``: the last such range; None: never.
 
         Without embedding tables, on the grid, and then by bisection.
@@ -131,7 +131,12 @@ class Planner:
         (Range(first=11, last=None), None)
         """
         names = [row.construction for row in self.at(self.largest) if row.construction != than]
-        return {name: self._range(name, than) for name in names}
+        found = {}
+        for done, name in enumerate(names, start=1):
+            found[name] = self._range(name, than)
+            if report is not None:
+                report(done, len(names), name)
+        return found
 
     def _range(self, name: str, than: str) -> Range | None:
         def wins(examples: int) -> bool:

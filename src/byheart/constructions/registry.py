@@ -5,7 +5,6 @@ A package offers its constructions through the entry point group ``byheart.const
 nothing in a network's folder leads to code.
 """
 
-import difflib
 import sys
 import warnings
 from functools import cache
@@ -15,7 +14,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 from byheart.constructions.construction import Construction
-from byheart.errors import BadInput
+from byheart.errors import BadInput, did_you_mean
 
 BUILT_IN = (
     "interpolate",
@@ -68,16 +67,15 @@ def find(construction: str | Path | Construction) -> Construction:
     if isinstance(construction, Path) or construction.endswith(".py"):
         return from_file(Path(construction))
     if construction not in known():
-        nearest = difflib.get_close_matches(construction, CONSTRUCTIONS, n=1)
-        hint = f"did you mean {nearest[0]!r}?" if nearest else f"there are {', '.join(CONSTRUCTIONS)}"
-        raise BadInput(f"no construction is called {construction!r}; {hint}")
+        raise BadInput(f"no construction is called {construction!r}; {did_you_mean(construction, CONSTRUCTIONS)}")
     return CONSTRUCTIONS[construction]
 
 
 def from_file(path: Path) -> Construction:
     """Execute a user's file and return its ``CONSTRUCTION``."""
     if not path.is_file():
-        raise BadInput(f"{path}: no such file; expected Python that defines CONSTRUCTION")
+        found = "is a folder" if path.is_dir() else "no such file"
+        raise BadInput(f"{path}: {found}; expected Python that defines CONSTRUCTION")
     name = f"byheart construction {path.resolve()}"
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:

@@ -67,7 +67,7 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
     found = os.fstat(file)
     if stat.S_ISDIR(found.st_mode):
         os.close(file)
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise IsADirectoryError(errno.EISDIR, "is a folder; expected a file", str(path))
     with os.fdopen(file, "rb") as source:
         if not stat.S_ISREG(found.st_mode):
             raise BadInput(f"{path}: is no file; expected one that can be read as a whole, not a pipe or a device")

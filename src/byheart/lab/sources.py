@@ -20,13 +20,12 @@ import traceback
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
-from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, did_you_mean
 from byheart.files.reading import read_text
 from byheart.lab.experiments.experiment import Experiment
 
@@ -55,9 +54,11 @@ class Named:
         from byheart.lab.experiments import EXPERIMENTS
 
         if self.name not in EXPERIMENTS:
-            near = get_close_matches(self.name, EXPERIMENTS, cutoff=0.5) or [next(iter(EXPERIMENTS))]
-            known = f"a name of byheart lab list, as {' or '.join(near)}"
-            raise BadInput(f"no experiment is called {self.name!r}; expected {known}, or a Python file")
+            expected = "expected a name of byheart lab list, or a Python file"
+            if Path(self.name).is_dir():
+                raise BadInput(f"{self.name}: is a folder; {expected}")
+            meant = did_you_mean(self.name, EXPERIMENTS, expected)
+            raise BadInput(f"no experiment is called {self.name!r}; {meant}")
         return EXPERIMENTS[self.name](self.scale)
 
 

@@ -92,7 +92,7 @@ def saturation_of(network: Network, inputs: Inputs, *, threshold: float = THRESH
     ([[0.75, 0.9999]], [[1, 0]], [1])
     """
     if not isinstance(network, SoftmaxNetwork):
-        raise BadInput(f"only softmax networks have heads to show; this is {NAMES[network.kind]}")
+        raise BadInput(f"only softmax networks have heads to show, and this is {NAMES[network.kind]}; omit --task")
     if not 0 < threshold < 1:
         raise BadInput(f"threshold is {threshold}; expected 0 < threshold < 1, a weight (the paper's: {THRESHOLD})")
     sequences, queries = inputs

@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from byheart.constructions import Construction, known
+from byheart.constructions import Construction, find, known
 from byheart.constructions.construction import settings_from
 from byheart.constructions.theorem import Theorem, flags
-from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.report.compare import Compared, measured
 
@@ -35,14 +34,10 @@ def rows(names: Iterable[str] = (), *, build: bool = True, report: Report | None
 
 
 def _forms(names: Iterable[str]) -> Iterator[tuple[Construction, Theorem, str]]:
-    all_of_them = known()
-    wanted = tuple(names) or tuple(all_of_them)
-    if unknown := [name for name in wanted if name not in all_of_them]:
-        raise BadInput(f"no construction is called {unknown[0]!r}; there are {', '.join(all_of_them)}")
-    for name in wanted:
-        for theorem in all_of_them[name].theorems:
+    for construction in [find(name) for name in names] or known().values():
+        for theorem in construction.theorems:
             for form in theorem.forms or ("",):
-                yield all_of_them[name], theorem, form
+                yield construction, theorem, form
 
 
 def _row(construction: Construction, theorem: Theorem, form: str, build: bool) -> Row:

@@ -57,6 +57,8 @@ def save(task: Task, path: str | os.PathLike[str]) -> None:
 
 
 def _extension(path: Path) -> str:
+    if path.is_dir():
+        raise BadInput(f"{path}: is a folder; expected a task file, {' or '.join(READERS)}")
     if path.suffix not in READERS:
         raise BadInput(f"{path}: unknown extension {path.suffix!r}; expected {' or '.join(READERS)}")
     return path.suffix

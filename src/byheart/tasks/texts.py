@@ -56,6 +56,8 @@ def read_files(paths: Sequence[Path]) -> dict[str, bytes]:
 def _content(path: Path) -> bytes:
     try:
         data = bytes(read_bytes(path, takes=TAKES))
+    except IsADirectoryError as error:
+        raise BadInput(f"{path}: is a folder; expected files: all that are in it are {path}/*") from error
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from error
     if not data:

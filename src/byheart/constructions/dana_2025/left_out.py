@@ -10,8 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.optimize import minimize, minimize_scalar
 
 from byheart.constructions.dana_2025.features import DRAWN, Passed
 from byheart.constructions.dana_2025.solving import Asked
@@ -30,6 +28,8 @@ MOST_HELD = 1000
 
 def descended(drawn: SoftmaxNetwork, asked: Asked) -> SoftmaxNetwork:
     """The drawn network with an attention that answers the contexts left out better."""
+    from scipy.optimize import minimize
+
     others = asked.others
     known = np.log(np.where(others.probabilities > 0, others.probabilities, 1))
     entropy = -float(others.likelihoods @ (others.probabilities * known).sum(axis=1))
@@ -58,6 +58,8 @@ def _loss(flat: Floats, drawn: SoftmaxNetwork, asked: Asked) -> tuple[float, Flo
     With F⁺ = QR⁻ᵀ from the factors Fᵀ = QR of the features held, W = F⁺Y, and a change dF changes W by
     −F⁺ dF W + (I − QQᵀ) dFᵀ (F⁺)ᵀW.
     """
+    from scipy.linalg import solve_triangular
+
     held, others = len(asked.tokens), asked.others
     passed = Passed.through(_with(drawn, flat), np.vstack([asked.tokens, others.tokens]))
     F, rest = passed.features[:held], passed.features[held:]
@@ -81,6 +83,8 @@ def shrunk(network: SoftmaxNetwork, task: NextTokenDistribution) -> tuple[Softma
     The divergence is convex in the logits, and at 0 it is that of uniform answers: so it is no larger than this, and
     no larger than the network's own.
     """
+    from scipy.optimize import minimize_scalar
+
     assert task.tokens is not None
     assert network.W_U is not None
     logits = evaluate(network, (task.tokens, None))

@@ -8,11 +8,10 @@ and the saturated heads with six. ``2-text`` is Dana's experiment 2 as the text 
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from importlib import resources
 from typing import Any
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, did_you_mean
 
 
 def names() -> list[str]:
@@ -33,8 +32,8 @@ def table(name: str) -> list[dict[str, Any]]:
     (50, 1, None, False)
     """
     if name not in names():
-        near = get_close_matches(name, names(), cutoff=0.5) or names()[:1]
-        raise BadInput(f"no results of {name!r} come with Byheart; there are those of {' or '.join(near)}, say")
+        meant = did_you_mean(name, names(), f"there are those of {names()[0]}, say")
+        raise BadInput(f"no results of {name!r} come with Byheart; {meant}")
     text = resources.files(__name__).joinpath(f"{name.replace('-', '_', 2)}.csv").read_text(encoding="utf-8")
     return [{column: _value(cell) for column, cell in row.items()} for row in csv.DictReader(text.splitlines())]
 

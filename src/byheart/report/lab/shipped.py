@@ -8,11 +8,10 @@ settings. The last two say how many of the paper's models there are.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, did_you_mean
 from byheart.lab import results
 from byheart.lab.built import built
 from byheart.lab.experiments.madden_2024 import EXPERIMENTS as MADDEN_2024
@@ -62,10 +61,8 @@ def names() -> list[str]:
 def shown(name: str) -> Shown:
     """The page about a paper or about one experiment."""
     if name not in names():
-        near = get_close_matches(name, names(), cutoff=0.5) or names()[:1]
-        raise BadInput(
-            f"no results of {name!r} come with Byheart; there are those of {' or '.join(near)}, say, and all"
-        )
+        meant = did_you_mean(name, names(), f"there are those of {names()[0]}, say, and all")
+        raise BadInput(f"no results of {name!r} come with Byheart; {meant}")
     if name in PAGES:
         return PAGES[name](name)
     rows = results.table(name)
