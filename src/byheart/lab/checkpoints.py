@@ -170,8 +170,8 @@ def _about(path: Path) -> tuple[Job, dict[str, Any]]:
     keys, seconds = about.get("keys"), about.get("seconds")
     if about.get("format") != FORMAT or about.keys() != _FIELDS:
         raise BadInput(f"it is no checkpoint (format {FORMAT})")
-    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise BadInput("its keys are no list of texts")
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or len({*keys}) < len(keys):
+        raise BadInput("its keys are no list of different texts")
     if not path.name.startswith(f"{name_of(tuple(keys))}-"):
         raise BadInput("it is of another job than its name says")
     if not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:

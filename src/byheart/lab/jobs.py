@@ -341,7 +341,7 @@ def _configs(source: Source) -> dict[str, Any]:
 
 def _in_a_line(error: BaseException) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
-    message = " ".join(str(error).split())
+    message = " ".join(str(error).encode(errors="backslashreplace").decode().split())
     return f"{type(error).__name__}: {message} ({os.path.basename(place.filename)}:{place.lineno})"
 
 

@@ -2,7 +2,7 @@
 
 What is asked of an output depends on the task, and is decided only when the balls leave no doubt:
 
-- a *label* is right if its logit is larger than every other, ball above ball;
+- a *label* is right if its logit is a number and larger than every other, ball above ball;
 - a *target* is met if the whole ball lies within ``tolerance`` of it; of a vector, each coordinate is asked for;
 - *distributions* are reached if the divergence Σ_t π_t KL(p_t ‖ softmax(logits_t)) is at most ``tolerance`` nats: by so
   much does the network's loss exceed the entropy of the data, below which no loss can be.
@@ -148,12 +148,13 @@ def nudged(
 
 
 def chosen_inputs(task: Task, examples: Sequence[int]) -> Inputs:
-    """The inputs of some examples; of all, a shared context stays one array."""
+    """The inputs of some examples; a context that all share stays one array."""
     sequences, queries = inputs_of(task)
     if len(examples) == task.size.examples:
         return sequences, queries
     chosen = np.array(examples)
-    return sequences[chosen], None if queries is None else queries[chosen]
+    own = sequences[: len(chosen)] if sequences.strides[0] == 0 else sequences[chosen]
+    return own, None if queries is None else queries[chosen]
 
 
 def _method(bits: int) -> str:
@@ -191,7 +192,7 @@ def _expected(task: Task, example: int, coordinate: int) -> int | float | str:
 def _judge_label(row: list[Ball], label: int) -> Answer:
     gaps = [row[label] - other for index, other in enumerate(row) if index != label]
     margin = min((lower(gap) for gap in gaps), default=np.inf)
-    if all(gap > 0 for gap in gaps):
+    if row[label].is_finite() and all(gap > 0 for gap in gaps):
         return Answer("right", margin, str(label))
     best = max(range(len(row)), key=lambda index: float(row[index]))
     if best != label:
