@@ -54,6 +54,16 @@ def test_no_number_is_not_the_largest_even_alone() -> None:
     assert certify(network, NextToken([[1]], [0], vocab=2)).certified
 
 
+def test_of_no_number_no_divergence_is_told() -> None:
+    """A certificate that said "not certified" said "divergence at most 0 nats" too."""
+    weights = {"E": np.array([[1.0, 1.0], [0.0, 2.0]]), "U": np.ones((2, 2))}
+    network = TrainedNetwork((Block((Embedding("E"), Norm(0.0), Affine("U"))),), weights)
+    found = certify(network, NextTokenDistribution([[0], [1]], [[0.5, 0.5], [0.5, 0.5]]))
+    assert (found.certified, found.undecided, found.found) == (False, 2, "")
+    even = certify(network, NextTokenDistribution([[1]], [[0.5, 0.5]]))
+    assert (even.certified, even.found[:19]) == (True, "divergence at most ")
+
+
 def test_of_some_examples_a_shared_context_stays_one_array() -> None:
     queries = np.arange(6.0).reshape(3, 2)
     task = QueryLabels(contexts=np.ones((4, 2)), queries=queries, labels=[0, 1, 0])

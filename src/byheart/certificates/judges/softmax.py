@@ -244,7 +244,7 @@ def _judge_divergence(
         margin=min(tolerance, lower(tolerance - total)) if right else None,
         counterexample=None if right else Counterexample(worst, None, expected, f"{float(each[worst]):.6g}"),
         undecided=0 if right or wrong else len(each),
-        note=f"divergence at most {upward(upper(total), 6)} nats",
+        note=f"divergence at most {upward(upper(total), 6)} nats" if total.is_finite() else "",
         tolerance=tolerance,
     )
 
