@@ -184,12 +184,22 @@ def test_other_models_under_the_same_keys_begin_anew(killed: Kill, went_on: list
     [file] = files_in(folder / "checkpoints")
     other = own(tmp_path, OWN.replace("dana.member_of(config)", "replace(dana.member_of(config), seed=5)"))
     [note] = go(other, folder).notes
-    assert note == (
-        f"{file}: not used, its job begins anew: it is of other models: their settings, seeds or data have changed"
-    )
+    why = "it is of other models: their settings, seeds, data or program have changed"
+    assert note == f"{file}: not used, its job begins anew: {why}"
     assert went_on == []
     go(other, tmp_path / "whole")
     assert results(folder) == results(tmp_path / "whole")
+
+
+def test_a_program_that_was_edited_begins_anew(
+    killed: Kill, undisturbed: dict[str, Any], went_on: list[int], tmp_path: Path
+) -> None:
+    """Settings, seeds and data are the same; what a model of one's own computes, the text alone says."""
+    folder = killed(1)
+    [note] = go(own(tmp_path, f"{OWN}    # edited\n"), folder).notes
+    assert note.endswith("it is of other models: their settings, seeds, data or program have changed")
+    assert went_on == []
+    assert results(folder) == undisturbed
 
 
 def test_a_checkpoint_that_names_a_model_twice_gives_it_one_row(

@@ -311,7 +311,7 @@ def perform(
     if keeping is not None and keeping.is_over:  # it has waited for a place until now
         return Result((), 0.0, stopped=True)
     start = time.perf_counter()
-    with kept(keeping, job) as keeper:
+    with kept(keeping, job, source.text) as keeper:
         try:
             metrics, error, stopped = _worked(source, job, device, report), None, False
         except Stopped:
