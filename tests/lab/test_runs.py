@@ -370,6 +370,7 @@ def test_a_run_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twi
 
 WRONG_ROWS = {
     "a config of another": ({"config": {"number": 7}}, "has another config than config.json"),
+    "another experiment": ({"experiment": "other"}, "is a row of 'other'; expected one of points"),
     "a config of lists of objects": ({"config": {"number": [{}]}}, "no result row"),
     "metrics of lists": ({"metrics": {"square": [1]}}, "no result row"),
     "true as a metric": ({"metrics": {"square": True}}, "no result row"),

@@ -144,6 +144,8 @@ class Run:
         kinds: dict[str, bool] = {}
         for line, row in enumerate(rows, start=1):
             place = f"{self.folder / RESULTS}:{line}"
+            if row.experiment != self.name:
+                raise BadInput(f"{place}: is a row of {shortened(row.experiment)}; expected one of {self.name}")
             if row.key not in self.configs:
                 raise BadInput(f"{place}: {row.key} is no config of this run; remove the line")
             if row.config != self.configs[row.key]:
