@@ -252,7 +252,7 @@ def _judge_divergence(
 def _divergence(logits: list[Ball], probabilities: list[float]) -> Ball:
     """KL(p ‖ softmax(logits)) = Σ_j p_j (log p_j − logit_j + log Σ exp logits), 0 log 0 = 0.
 
-    There may be less logits than probabilities: what has no logit is never said, and its probability must be 0.
+    There may be fewer logits than probabilities: what has no logit is never said, and its probability must be 0.
     """
     from flint import arb
 
