@@ -419,6 +419,16 @@ def test_a_count_is_not_taken_for_all_right(tmp_path: Path) -> None:
         recheck(path, double(), SIX, count=True)
 
 
+def test_at_least_so_many_are_no_more_than_are_right(tmp_path: Path) -> None:
+    """Beside "at least three", that no answer is wrong; or fewer than none."""
+    path = tmp_path / "c.json"
+    for errors, claimed in ((0, 6), (2, 4), (-1, 7)):
+        write(replace(certify(double(), SIX, at_least=3), errors=errors), path)
+        for options in ({"at_least": 3}, {"count": True}):
+            with pytest.raises(BadInput, match=rf"c\.json: claims {claimed} answers right; there are 3$"):
+                recheck(path, double(), SIX, **options)
+
+
 def test_what_is_not_decided_is_not_affirmed(tmp_path: Path) -> None:
     """A certificate that says that all was decided, of a tie that no bits tell."""
     network = one_head(W_U=[1.0, 1.0])

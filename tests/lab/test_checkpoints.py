@@ -203,7 +203,7 @@ def test_each_ensemble_of_a_job_has_a_checkpoint_of_its_own(keeping: Keeping) ->
 
 def test_a_page_by_hand() -> None:
     """One model of 4 steps, evaluated every 2, at step 3: one evaluation, and one of the two last batches right."""
-    training = replace(TRAINING, steps=4, evaluate_every=2, last_batches=2)
+    training = replace(TRAINING, steps=4, evaluate_every=2, last_batches=2, loss="mean-square")
     ledger = Ledger([replace(member(0), training=training)], keep_weights=False)
     ledger.note(0, 0.5, None)
     ledger.rights[0], ledger.seconds[0] = 1.0, 0.25
@@ -219,6 +219,9 @@ def test_a_page_by_hand() -> None:
     again = Ledger(ledger.members, keep_weights=False)
     [begun] = read_page(page, again, torch.float32)
     assert (again.history, again.done, begun.places, begun.step) == ([[(2, 0.5, None)]], set(), [0], 3)
+    right = replace(page, arrays={**page.arrays, "history": np.array([[0.5, 1.0]])})
+    with pytest.raises(BadInput, match="model 0 has an accuracy of 1, which is none that training gives"):
+        read_page(right, Ledger(ledger.members, keep_weights=False), torch.float32)
 
 
 # Files that are anybody's
@@ -296,8 +299,9 @@ HOSTILE: list[tuple[Callable[[About, Arrays], object], str]] = [
     (said(format="byheart-checkpoint-0"), "it is no checkpoint"),
     (said(more=1), "it is no checkpoint"),
     (said(keys=["a", "c"]), "it is of another job than its name says"),
-    (said(keys=[["a"], "b"]), "its keys are no list of texts"),
-    (said(models="0" * 64), "it is of other models: their settings, seeds or data have changed"),
+    (said(keys=[["a"], "b"]), "its keys are no list of different texts"),
+    (said(keys=["a", "b", "a"]), "its keys are no list of different texts"),
+    (said(models="0" * 64), "it is of other models: their settings, seeds, data or program have changed"),
     (said(seconds=math.nan), "NaN found; expected finite numbers"),
     (said(seconds=-1), "its seconds are no number, 0 or more"),
     (said(stacks=3), "stacks are no list"),
@@ -327,6 +331,9 @@ HOSTILE: list[tuple[Callable[[About, Arrays], object], str]] = [
     (put("evaluations", [5, 5, 2**62, 2**62]), "evaluated more often than its training says"),
     (put("evaluations", [5.0, 5.0, 1.0, 1.0]), "'evaluations' is float64 [4]; expected int64 [4]"),
     (put("history", [[0.0, 0.0]]), "'history' is float64 [1, 2]"),
+    (changed("history", lambda array: array - [0, -1]), "has an accuracy of 1"),
+    (changed("history", lambda array: array - [0, 2]), "has an accuracy of -"),
+    (changed("history", lambda array: array * math.nan), "model 0 has an accuracy of nan, which is none that training"),
     (changed("stack.0.2", lambda array: -1 - array), "negative squares"),
     (changed("stack.0.2", lambda array: array[:, 1:]), "another shape than its weights"),
     (changed("stack.0.0", lambda array: array[0]), "'stack.0.0' is float64 ["),

@@ -1,5 +1,6 @@
 """A job that is cut off goes on from its checkpoint: elsewhere, in other hands, and to the same bits."""
 
+import json
 import shutil
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from byheart.files.tensors import read_metadata, write_tensors
 from byheart.lab import checkpoints, course
 from byheart.lab.checkpoints import Book, files_in, job_of
 from byheart.lab.jobs import Local, Part, Progress, execute
@@ -182,12 +184,38 @@ def test_other_models_under_the_same_keys_begin_anew(killed: Kill, went_on: list
     [file] = files_in(folder / "checkpoints")
     other = own(tmp_path, OWN.replace("dana.member_of(config)", "replace(dana.member_of(config), seed=5)"))
     [note] = go(other, folder).notes
-    assert note == (
-        f"{file}: not used, its job begins anew: it is of other models: their settings, seeds or data have changed"
-    )
+    why = "it is of other models: their settings, seeds, data or program have changed"
+    assert note == f"{file}: not used, its job begins anew: {why}"
     assert went_on == []
     go(other, tmp_path / "whole")
     assert results(folder) == results(tmp_path / "whole")
+
+
+def test_a_program_that_was_edited_begins_anew(
+    killed: Kill, undisturbed: dict[str, Any], went_on: list[int], tmp_path: Path
+) -> None:
+    """Settings, seeds and data are the same; what a model of one's own computes, the text alone says."""
+    folder = killed(1)
+    [note] = go(own(tmp_path, f"{OWN}    # edited\n"), folder).notes
+    assert note.endswith("it is of other models: their settings, seeds, data or program have changed")
+    assert went_on == []
+    assert results(folder) == undisturbed
+
+
+def test_a_checkpoint_that_names_a_model_twice_gives_it_one_row(
+    killed: Kill, undisturbed: dict[str, Any], tmp_path: Path
+) -> None:
+    folder = killed(1)
+    [file] = files_in(folder / "checkpoints")
+    about = json.loads(read_metadata(file)["byheart"])
+    about["keys"] += about["keys"][-1:]
+    file.unlink()
+    file = file.with_name(f"{checkpoints.name_of(tuple(about['keys']))}-1.safetensors")
+    write_tensors(file, {}, {"byheart": json.dumps(about)})
+    [note] = go(own(tmp_path), folder).notes
+    assert note == f"{file}: not used, its job begins anew: its keys are no list of different texts"
+    assert [row.key for row in read_rows(folder / "results.jsonl")] == [*undisturbed]
+    assert results(folder) == undisturbed
 
 
 def test_a_checkpoint_of_models_some_of_which_are_done_is_not_used(

@@ -86,6 +86,20 @@ def test_rows_that_disagree_are_refused_with_both_named(
     assert not (tmp_path / "merged").exists()
 
 
+def test_a_metric_that_is_a_text_in_one_run_and_a_number_in_another_is_refused(
+    machine: Machine, tmp_path: Path
+) -> None:
+    """What came of it was written, and could not be read."""
+    first, second = machine("first", Part(1, 2)), machine("second", Part(2, 2))
+    changed(first, 0, metrics={"more": "x"})
+    changed(second, 0, metrics={"more": 1})
+    with pytest.raises(
+        BadInput, match=f"{first} and {second}: more is a text in one of them, and a number in the other"
+    ):
+        merge([first, second], tmp_path / "merged")
+    assert not (tmp_path / "merged").exists()
+
+
 def test_what_failed_on_one_machine_and_is_done_on_another_is_done(machine: Machine, tmp_path: Path) -> None:
     first, second = machine("first", broken="3,2 4,0"), machine("second", broken="4,0")
     for place, runs in enumerate(([first, second], [second, first])):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -269,10 +269,36 @@ def test_seconds_are_a_metrics_where_there_is_one_of_this_name(tmp_path: Path) -
     assert [found["seconds"] for found in run.table] == [7.0, 0.5]
 
 
-@pytest.mark.parametrize("found", [None, [1], {"loss": [1]}, {"loss": {}}, {1: 2}])
+@pytest.mark.parametrize(
+    "found",
+    [None, [1], {"loss": [1]}, {"loss": (1,)}, {"loss": {}}, {1: 2}, {"n": 2**63}, {"s": "\ud800"}, {"\udfff": 1}],
+)
 def test_metrics_that_are_none_are_refused(found: Any) -> None:
     with pytest.raises(BadInput, match="expected a"):
         metrics_of(found)
+
+
+def test_whatever_is_taken_for_a_metric_is_read_again(tmp_path: Path) -> None:
+    """True is no number in a row: it was written, and the run could not be read any more."""
+    found = {"flag": True, "most": 2**63 - 1, "least": -(2**63), "tiny": 5e-324, "text": "\U0001f600", "none": None}
+    with Run.create(tmp_path / "run", experiment(1)) as run:
+        run.append([row(run, 1, **metrics_of(found))])
+    assert Run.open(tmp_path / "run").rows[0].metrics == {**found, "flag": 1}
+
+
+@pytest.mark.parametrize("value", [float("inf"), 2**64, {}, "\ud800", (1, float("nan")), {1}, Path("x")])
+def test_a_config_that_would_not_be_read_again_is_refused(value: Any) -> None:
+    with pytest.raises(BadInput, match=r"points: heads is .* in a config; expected finite numbers that 64 bits hold"):
+        experiment(1, value)
+
+
+def test_an_error_that_cannot_be_encoded_is_a_failed_row_too(tmp_path: Path) -> None:
+    def fail(configs: Any, device: str, report: Any) -> list[Any]:
+        raise ValueError("no \udc80")
+
+    run = squared(tmp_path / "run", replace(experiment(1), work=fail))
+    assert run.rows[0].error is not None
+    assert run.rows[0].error.startswith(r"ValueError: no \udc80 (")
 
 
 def test_numbers_that_are_not_finite_are_written_as_none() -> None:
@@ -344,6 +370,7 @@ def test_a_run_that_is_killed_again_and_again_loses_nothing_and_does_nothing_twi
 
 WRONG_ROWS = {
     "a config of another": ({"config": {"number": 7}}, "has another config than config.json"),
+    "another experiment": ({"experiment": "other"}, "is a row of 'other'; expected one of points"),
     "a config of lists of objects": ({"config": {"number": [{}]}}, "no result row"),
     "metrics of lists": ({"metrics": {"square": [1]}}, "no result row"),
     "true as a metric": ({"metrics": {"square": True}}, "no result row"),

@@ -137,6 +137,8 @@ def _check_claim(path: Path | str, claimed: Certificate, again: Certificate) -> 
     if again.tolerance is not None and (claimed.tolerance is None or claimed.tolerance < again.tolerance):
         what = f"claims a tolerance of {claimed.tolerance!r}; {again.tolerance!r} was asked for"
         raise BadInput(f"{path}: {what}: give --tolerance, or certify anew")
+    if claimed.radius == again.radius and claimed.right > again.right:
+        raise BadInput(f"{path}: claims {claimed.right:,} answers right; there are {again.right:,}")
     if claimed.radius is not None and (again.radius is None or claimed.radius > again.radius):
         checked = "none was" if again.radius is None else f"{again.radius!r} was"
         raise BadInput(

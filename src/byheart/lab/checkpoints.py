@@ -14,8 +14,9 @@ variable, and :func:`byheart.lab.ensemble.train` looks there. Work that does not
 worker that does not find the session's word in the folder is on a machine that does not share the disk, or left over
 from an earlier session: it keeps nothing. Where nothing can be kept, nobody is stopped when the time is over.
 
-A file may be anybody's. One that is not of the same job and the same models (architectures, training, seeds and every
-number of their data), or in which something does not fit, is refused: the job begins anew, and a note says why.
+A file may be anybody's. One that is not of the same job and the same models (architectures, training, seeds, every
+number of their data, and the text of a user's own program), or in which something does not fit, is refused: the job
+begins anew, and a note says why.
 """
 
 import hashlib
@@ -170,8 +171,8 @@ def _about(path: Path) -> tuple[Job, dict[str, Any]]:
     keys, seconds = about.get("keys"), about.get("seconds")
     if about.get("format") != FORMAT or about.keys() != _FIELDS:
         raise BadInput(f"it is no checkpoint (format {FORMAT})")
-    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise BadInput("its keys are no list of texts")
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or len({*keys}) < len(keys):
+        raise BadInput("its keys are no list of different texts")
     if not path.name.startswith(f"{name_of(tuple(keys))}-"):
         raise BadInput("it is of another job than its name says")
     if not isinstance(seconds, int | float) or not 0 <= seconds < math.inf:
@@ -187,8 +188,8 @@ def _refusal(path: Path, error: BadInput | OSError) -> str:
 class Keeper:
     """The checkpoints of one job, in the process that works on it; ``notes`` is what there is to say about them."""
 
-    def __init__(self, keeping: Keeping, job: Job) -> None:
-        self.keeping, self.job, self.notes = keeping, job, list[str]()
+    def __init__(self, keeping: Keeping, job: Job, program: str | None) -> None:
+        self.keeping, self.job, self.program, self.notes = keeping, job, program, list[str]()
         self.earlier, self._began, self._books = 0.0, time.monotonic(), 0
 
     @property
@@ -206,9 +207,9 @@ _KEEPER: ContextVar[Keeper | None] = ContextVar("byheart_keeper", default=None)
 
 
 @contextmanager
-def kept(keeping: Keeping | None, job: Job) -> Iterator[Keeper | None]:
-    """Within this, what is trained is kept as part of the job."""
-    keeper = None if keeping is None else Keeper(keeping, job)
+def kept(keeping: Keeping | None, job: Job, program: str | None = None) -> Iterator[Keeper | None]:
+    """Within this, what is trained is kept as part of the job; ``program`` is the text of the user's file, if any."""
+    keeper = None if keeping is None else Keeper(keeping, job, program)
     token = _KEEPER.set(keeper)
     try:
         yield keeper
@@ -228,7 +229,7 @@ class Book:
 
     def __init__(self, keeper: Keeper, path: Path, members: Sequence[Member], kind: str) -> None:
         self._keeper, self._path, self._kind = keeper, path, kind
-        self._models = fingerprint(members)
+        self._models = fingerprint(members, keeper.program)
         self._next, self._broken = time.monotonic() + keeper.keeping.every, False
 
     def read(self) -> Page | None:
@@ -236,7 +237,7 @@ class Book:
         try:
             job, about = _about(self._path)
             if job != self._keeper.job or about["models"] != self._models:
-                raise BadInput("it is of other models: their settings, seeds or data have changed")
+                raise BadInput("it is of other models: their settings, seeds, data or program have changed")
             arrays = read_tensors(self._path, ("I64", "F64", self._kind))
             if about["arrays"] != hash_of(arrays):
                 raise BadInput("its numbers have changed since it was written")
@@ -286,9 +287,12 @@ def hash_of(arrays: Mapping[str, NDArray[Any]]) -> str:
     return digest.hexdigest()
 
 
-def fingerprint(members: Sequence[Member]) -> str:
-    """A hash of all that training starts from: two lists of members with the same one are trained the same way."""
-    digest, known = hashlib.sha256(), dict[int, bytes]()
+def fingerprint(members: Sequence[Member], program: str | None = None) -> str:
+    """A hash of all that training starts from: two lists of members with the same one are trained the same way.
+
+    What an architecture of the user's own computes, only the text of the ``program`` says.
+    """
+    digest, known = hashlib.sha256((program or "").encode()), dict[int, bytes]()
     for member in members:
         what = (member.architecture, member.training, member.seed, sorted(member.frozen))
         digest.update(repr(what).encode())

@@ -311,7 +311,7 @@ def perform(
     if keeping is not None and keeping.is_over:  # it has waited for a place until now
         return Result((), 0.0, stopped=True)
     start = time.perf_counter()
-    with kept(keeping, job) as keeper:
+    with kept(keeping, job, source.text) as keeper:
         try:
             metrics, error, stopped = _worked(source, job, device, report), None, False
         except Stopped:
@@ -341,7 +341,7 @@ def _configs(source: Source) -> dict[str, Any]:
 
 def _in_a_line(error: BaseException) -> str:
     place = traceback.extract_tb(error.__traceback__)[-1]
-    message = " ".join(str(error).split())
+    message = " ".join(str(error).encode(errors="backslashreplace").decode().split())
     return f"{type(error).__name__}: {message} ({os.path.basename(place.filename)}:{place.lineno})"
 
 

@@ -80,6 +80,7 @@ def _rows(runs: Sequence[Run]) -> list[Row]:
             if known.status == row.status == "done":
                 _check_equal((before, known), (run, row))
             found[row.key] = (run, row) if known.status == "failed" else (before, known)
+    _check_kinds(list(found.values()))
     return [found[key][1] for key in runs[0].configs if key in found]
 
 
@@ -103,6 +104,19 @@ def _check_equal(first: tuple[Run, Row], other: tuple[Run, Row]) -> None:
     where = f"{first[0].folder} and {other[0].folder} disagree about {first[1].key} ({_words(first[1].config)})"
     values = f"{name} is {ours.get(name)!r} and {theirs.get(name)!r}"
     raise BadInput(f"{where}: {values}; expected equal results: leave one of the runs out, or remove one of the rows")
+
+
+def _check_kinds(found: Sequence[tuple[Run, Row]]) -> None:
+    """BadInput that names both runs if a metric is a text in one of them and a number in the other: no run has both."""
+    kinds: dict[str, tuple[bool, Run]] = {}
+    for run, row in found:
+        for name, value in row.metrics.items():
+            if value is None:
+                continue
+            text, first = kinds.setdefault(name, (isinstance(value, str), run))
+            if text != isinstance(value, str):
+                what = f"{name} is a text in one of them, and a number in the other"
+                raise BadInput(f"{first.folder} and {run.folder}: {what}; expected runs of one program")
 
 
 def _results(metrics: Mapping[str, Value]) -> dict[str, Value]:

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from byheart.errors import BadInput
 from byheart.lab.course import Begun
 from byheart.lab.ledger import Ledger, evaluation, evaluations
+from byheart.lab.member import Training
 
 MATRICES = 3
 
@@ -96,7 +97,14 @@ def _read_members(left: dict[str, NDArray[Any]], ledger: Ledger) -> None:
             if place in ledger.done:
                 raise BadInput(f"model {place} was evaluated after it was done")
             loss, right = next(points)
+            if not _is_accuracy(right, ledger.members[place].training):
+                raise BadInput(f"model {place} has an accuracy of {right:g}, which is none that training gives")
             ledger.note(place, loss, None if math.isnan(right) else right)
+
+
+def _is_accuracy(right: float, training: Training) -> bool:
+    """Whether it is a share; of a mean square there is none."""
+    return math.isnan(right) if training.loss == "mean-square" else 0 <= right <= 1
 
 
 def _read_stacks(found: object, left: dict[str, NDArray[Any]], ledger: Ledger, dtype: torch.dtype) -> list[Begun]:

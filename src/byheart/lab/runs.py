@@ -28,6 +28,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from reprlib import repr as shortened
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -36,7 +37,7 @@ from byheart.files.claims import is_leftover
 from byheart.files.locks import Lock, is_locked
 from byheart.files.reading import JSON_TAKES, parsed, read_bytes, read_json
 from byheart.files.writing import append, check_unlinked, made, mend, new_file, new_folder, write_text
-from byheart.lab.experiments.experiment import Experiment, key, to_json
+from byheart.lab.experiments.experiment import Experiment, is_plain, key, to_json
 from byheart.lab.former import renamed
 
 FORMAT = "byheart-run-1"
@@ -143,6 +144,8 @@ class Run:
         kinds: dict[str, bool] = {}
         for line, row in enumerate(rows, start=1):
             place = f"{self.folder / RESULTS}:{line}"
+            if row.experiment != self.name:
+                raise BadInput(f"{place}: is a row of {shortened(row.experiment)}; expected one of {self.name}")
             if row.key not in self.configs:
                 raise BadInput(f"{place}: {row.key} is no config of this run; remove the line")
             if row.config != self.configs[row.key]:
@@ -293,19 +296,25 @@ def is_number(value: object) -> bool:
 
 
 def metrics_of(found: object) -> dict[str, Value]:
-    """Metrics as they are written: numbers, texts and None; a number that is not finite becomes None.
+    """Metrics as they are written: numbers, texts and None; a number that is not finite becomes None, True becomes 1.
 
-    >>> metrics_of({"loss": float("nan"), "steps": 4})
-    {'loss': None, 'steps': 4}
+    >>> metrics_of({"loss": float("nan"), "steps": 4, "done": True})
+    {'loss': None, 'steps': 4, 'done': 1}
     """
     if not isinstance(found, Mapping):
         raise BadInput(f"work returned {found!r} for a config; expected a dictionary of metrics")
-    for name, value in found.items():
-        if not isinstance(name, str) or not (value is None or isinstance(value, float | int | str)):
-            raise BadInput(f"metric {name!r} is {value!r}; expected a number, a text or None")
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in found.items()
-    }
+    metrics = {name: _metric(value) for name, value in found.items()}
+    for name, value in metrics.items():
+        if not isinstance(name, str) or isinstance(value, list | tuple) or not is_plain([name, value]):
+            what = "a number that 64 bits hold, a text that can be encoded, or None"
+            raise BadInput(f"metric {shortened(name)} is {shortened(value)}; expected {what}")
+    return metrics
+
+
+def _metric(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return int(value) if isinstance(value, bool) else value
 
 
 _FIELDS = frozenset(field.name for field in fields(Row))

@@ -7,8 +7,9 @@ import pytest
 
 from byheart.certificates import certify, controls
 from byheart.certificates.judges import judge, trained
+from byheart.certificates.judges.softmax import chosen_inputs
 from byheart.errors import BadInput
-from byheart.networks.trained import Affine, Attention, Block, Embedding, TrainedNetwork
+from byheart.networks.trained import Affine, Attention, Block, Embedding, Norm, TrainedNetwork
 from byheart.networks.trained.evaluate import evaluate
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq
 
@@ -42,6 +43,36 @@ def test_labels_by_hand() -> None:
     for label in (0, 1):
         tie = certify(network, NextToken([[2]], [label], label_count=2, vocab=3))
         assert (tie.certified, tie.errors, tie.undecided) == (False, 1, 0)
+
+
+def test_no_number_is_not_the_largest_even_alone() -> None:
+    """0/0 of the norm of equal entries: of a network with one output it was certified."""
+    weights = {"E": np.array([[1.0, 1.0], [0.0, 2.0]]), "U": np.ones((1, 2))}
+    network = TrainedNetwork((Block((Embedding("E"), Norm(0.0), Affine("U"))),), weights)
+    found = certify(network, NextToken([[0], [1]], [0, 0], vocab=2))
+    assert (found.certified, found.right, found.errors, found.undecided) == (False, 1, 0, 1)
+    assert certify(network, NextToken([[1]], [0], vocab=2)).certified
+
+
+def test_of_no_number_no_divergence_is_told() -> None:
+    """A certificate that said "not certified" said "divergence at most 0 nats" too."""
+    weights = {"E": np.array([[1.0, 1.0], [0.0, 2.0]]), "U": np.ones((2, 2))}
+    network = TrainedNetwork((Block((Embedding("E"), Norm(0.0), Affine("U"))),), weights)
+    found = certify(network, NextTokenDistribution([[0], [1]], [[0.5, 0.5], [0.5, 0.5]]))
+    assert (found.certified, found.undecided, found.found) == (False, 2, "")
+    even = certify(network, NextTokenDistribution([[1]], [[0.5, 0.5]]))
+    assert (even.certified, even.found[:19]) == (True, "divergence at most ")
+
+
+def test_of_some_examples_a_shared_context_stays_one_array() -> None:
+    queries = np.arange(6.0).reshape(3, 2)
+    task = QueryLabels(contexts=np.ones((4, 2)), queries=queries, labels=[0, 1, 0])
+    contexts, asked = chosen_inputs(task, [0, 2])
+    assert (contexts.shape, contexts.strides[0], contexts[1].tolist()) == ((2, 4, 2), 0, [[1.0, 1.0]] * 4)
+    assert asked is not None
+    assert asked.tolist() == queries[[0, 2]].tolist()
+    own = QueryLabels(contexts=np.arange(24.0).reshape(3, 4, 2), queries=queries, labels=[0, 1, 0])
+    assert chosen_inputs(own, [2])[0][0, 0].tolist() == [16.0, 17.0]
 
 
 @pytest.mark.parametrize("kind", ["gpt", "between"])

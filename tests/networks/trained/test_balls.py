@@ -10,6 +10,7 @@ from flint import ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from byheart.errors import BadInput
 from byheart.networks.softmax.balls import precision
 from byheart.networks.trained import (
     Activation,
@@ -194,6 +195,14 @@ def test_beginnings_are_nodes() -> None:
     assert nodes.groups == [([0], [0]), ([1], [1]), ([2], [0, 2]), ([3], [0, 3])]
     assert nodes.answers.tolist() == [2, 3, 1]
     assert nodes.asked == [([1], [1]), ([2], [0, 2]), ([3], [0, 3])]
+
+
+def test_what_would_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every token of a sequence sees those before it: of 10⁵ tokens, 8 · 10¹⁰ bytes."""
+    monkeypatch.setattr("byheart.files.memory.available", lambda: 1 << 33)
+    network = chain(Embedding("E"), E=[[1.0]])
+    with pytest.raises(BadInput, match=r"what is seen in sequences of 100,000 tokens would take 74\.5 GiB"):
+        next(enclose(network, (np.zeros((1, 10**5), np.int64), None), bits=64))
 
 
 def test_between_two_examples_the_precision_is_the_callers() -> None:

@@ -85,6 +85,18 @@ def test_names_of_older_files(folder: Path, tmp_path: Path) -> None:
     assert np.array_equal(half.weights["embedding.W_E"], halves["wte.weight"].astype(np.float32))
 
 
+@pytest.mark.parametrize("name", ["wte.weight", "h.0.ln_1.bias", "transformer.lm_head.weight"])
+def test_a_tensor_that_is_there_under_two_names_is_refused(folder: Path, name: str, tmp_path: Path) -> None:
+    """Which of them transformers takes depends on the others."""
+    tensors = load_file(folder / "model.safetensors")
+    assert all(known.startswith("transformer.") for known in tensors)
+    tensors[name] = tensors["transformer.wte.weight" if "h.0" not in name else f"transformer.{name}"] + 1
+    with pytest.raises(
+        BadInput, match=r"some tensors are called transformer\.…, others are not; expected all but lm_head"
+    ):
+        load(other(folder, tmp_path / "net", tensors))
+
+
 def other(folder: Path, place: Path, tensors: dict[str, Any] | None = None, **changes: Any) -> Path:
     """A copy of the folder with other tensors, or with changes to its config (None: left out)."""
     place.mkdir()

@@ -2,7 +2,7 @@
 
 What is asked of an output depends on the task, and is decided only when the balls leave no doubt:
 
-- a *label* is right if its logit is larger than every other, ball above ball;
+- a *label* is right if its logit is a number and larger than every other, ball above ball;
 - a *target* is met if the whole ball lies within ``tolerance`` of it; of a vector, each coordinate is asked for;
 - *distributions* are reached if the divergence Σ_t π_t KL(p_t ‖ softmax(logits_t)) is at most ``tolerance`` nats: by so
   much does the network's loss exceed the entropy of the data, below which no loss can be.
@@ -148,12 +148,13 @@ def nudged(
 
 
 def chosen_inputs(task: Task, examples: Sequence[int]) -> Inputs:
-    """The inputs of some examples; of all, a shared context stays one array."""
+    """The inputs of some examples; a context that all share stays one array."""
     sequences, queries = inputs_of(task)
     if len(examples) == task.size.examples:
         return sequences, queries
     chosen = np.array(examples)
-    return sequences[chosen], None if queries is None else queries[chosen]
+    own = sequences[: len(chosen)] if sequences.strides[0] == 0 else sequences[chosen]
+    return own, None if queries is None else queries[chosen]
 
 
 def _method(bits: int) -> str:
@@ -191,7 +192,7 @@ def _expected(task: Task, example: int, coordinate: int) -> int | float | str:
 def _judge_label(row: list[Ball], label: int) -> Answer:
     gaps = [row[label] - other for index, other in enumerate(row) if index != label]
     margin = min((lower(gap) for gap in gaps), default=np.inf)
-    if all(gap > 0 for gap in gaps):
+    if row[label].is_finite() and all(gap > 0 for gap in gaps):
         return Answer("right", margin, str(label))
     best = max(range(len(row)), key=lambda index: float(row[index]))
     if best != label:
@@ -243,7 +244,7 @@ def _judge_divergence(
         margin=min(tolerance, lower(tolerance - total)) if right else None,
         counterexample=None if right else Counterexample(worst, None, expected, f"{float(each[worst]):.6g}"),
         undecided=0 if right or wrong else len(each),
-        note=f"divergence at most {upward(upper(total), 6)} nats",
+        note=f"divergence at most {upward(upper(total), 6)} nats" if total.is_finite() else "",
         tolerance=tolerance,
     )
 
@@ -251,7 +252,7 @@ def _judge_divergence(
 def _divergence(logits: list[Ball], probabilities: list[float]) -> Ball:
     """KL(p ‖ softmax(logits)) = Σ_j p_j (log p_j − logit_j + log Σ exp logits), 0 log 0 = 0.
 
-    There may be less logits than probabilities: what has no logit is never said, and its probability must be 0.
+    There may be fewer logits than probabilities: what has no logit is never said, and its probability must be 0.
     """
     from flint import arb
 

@@ -2,7 +2,7 @@
 
 What is asked of an output is what :mod:`byheart.certificates.judges.softmax` asks, of real-number arithmetic on the
 weights as they are: what a training run or a GPU rounds has no part in it. So a certificate may speak of an answer that
-float32 gets wrong, or count one less than was measured, where two logits are nearer than floats can tell.
+float32 gets wrong, or count one fewer than was measured, where two logits are nearer than floats can tell.
 """
 
 from collections.abc import Iterable, Sequence

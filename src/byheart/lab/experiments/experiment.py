@@ -6,8 +6,10 @@ Its key, a hash of kind and values, names its results wherever they are.
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
+from reprlib import repr as shortened
 from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from byheart.errors import BadInput
@@ -65,11 +67,32 @@ class Experiment:
         for config in self.configs:
             if not is_dataclass(config) or isinstance(config, type):
                 raise BadInput(f"{self.name}: {config!r} is no config; expected a dataclass of plain values")
+            for name, value in asdict(config).items():
+                if not is_plain(value):
+                    what = "finite numbers that 64 bits hold, texts, True, False, None, and tuples of them"
+                    raise BadInput(f"{self.name}: {name} is {shortened(value)} in a config; expected {what}")
         keys = {key(config): config for config in self.configs}
         if len(keys) != len(self.configs):
             raise BadInput(
                 f"{self.name}: {len(self.configs) - len(keys)} configs are there twice; expected different ones"
             )
+
+
+def is_plain(value: object) -> bool:
+    """Whether it is a value that comes back from JSON, as Byheart reads it; tuples do as lists.
+
+    >>> is_plain((0.5, "x", None)), is_plain(float("nan")), is_plain(2**63), is_plain({})
+    (True, False, False, False)
+    """
+    if isinstance(value, list | tuple):
+        return all(map(is_plain, value))
+    if isinstance(value, str):
+        return not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return value is None or (
+        isinstance(value, int | float)
+        and math.isfinite(value)
+        and (isinstance(value, float) or -(2**63) <= value < 2**63)
+    )
 
 
 def to_json(config: Config) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from byheart.files.memory import check_memory
 from byheart.networks.softmax.balls import Ball, Matrix, matrix, precision, softmax, stacked
 from byheart.networks.trained.network import Ids, Inputs, TrainedNetwork, check_inputs, lengths
 from byheart.networks.trained.steps import Activation, Affine, Attention, Block, Embedding, Norm, Positions, Step
@@ -31,6 +32,8 @@ from byheart.progress import Report
 
 BALLS = 1 << 20
 """So many balls of one step, nearly, are in memory at a time."""
+SIGHT = 8
+"""Bytes for each pair of a sequence's tokens: those that see each other are half of them, and stand in two lists."""
 Row: TypeAlias = list[Ball]
 
 
@@ -94,6 +97,7 @@ class _Nodes:
 
 def _beginnings(tokens: Ids, lengths: Ids) -> _Nodes:
     """A node for every distinct beginning of a sequence, which sees its own beginnings."""
+    check_memory(SIGHT * int((lengths**2).sum()), f"what is seen in sequences of {lengths.max():,} tokens")
     content, places, answers = [], [], np.empty(len(tokens), np.int64)
     sees: list[list[int]] = []
     parents = np.full(len(tokens), -1)

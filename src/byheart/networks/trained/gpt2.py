@@ -60,6 +60,8 @@ _DEFAULTS: dict[str, Any] = {
 """Those of ``transformers.GPT2Config``, where the file is silent."""
 _MASKS = (".attn.bias", ".attn.masked_bias")
 """The causal mask, which older files keep beside the weights."""
+_FIRST, _HEAD = "transformer.", "lm_head.weight"
+"""The word that names begin with, but for the unembedding's; in older files none does."""
 _LINEAR = (("attention", "O", "attn.c_proj"), ("mlp", "in", "mlp.c_fc"), ("mlp", "out", "mlp.c_proj"))
 """Affine maps that are one of ours, by our names and by theirs."""
 
@@ -78,16 +80,24 @@ def checked(config: Mapping[str, Any]) -> dict[str, Any]:
 def from_gpt2(sizes: Mapping[str, Any], weights: Arrays, **beside: Any) -> TrainedNetwork:
     """The network of a configuration that was :func:`checked`, and tensors by transformers' names."""
     layers = sizes["n_layer"]
-    own = {name.removeprefix("transformer."): tensor for name, tensor in weights.items() if not name.endswith(_MASKS)}
+    own = _own(weights)
     if layers > len(own):
         raise BadInput(f"there are {len(own)} tensors; expected those of {layers} layers, as config.json says")
     own = {name: tensor.astype(np.float32) if tensor.dtype == np.float16 else tensor for name, tensor in own.items()}
     _check_shapes(own, shapes(sizes))
     if sizes["tie_word_embeddings"]:
-        head = own.pop("lm_head.weight", own["wte.weight"])
+        head = own.pop(_HEAD, own["wte.weight"])
         if not np.array_equal(head, own["wte.weight"]):
             raise BadInput("lm_head.weight is not wte.weight; config.json says that they are tied")
     return TrainedNetwork(_blocks(sizes), _renamed(own, layers), **beside)
+
+
+def _own(weights: Arrays) -> dict[str, NDArray[Any]]:
+    """All tensors but masks, by names without their first word; BadInput if some have it and others do not."""
+    own = {name: tensor for name, tensor in weights.items() if not name.endswith(_MASKS)}
+    if len({name.startswith(_FIRST) for name in own if name != _HEAD}) > 1 or _FIRST + _HEAD in own:
+        raise BadInput(f"some tensors are called {_FIRST}…, others are not; expected all but {_HEAD}, or none")
+    return {name.removeprefix(_FIRST): tensor for name, tensor in own.items()}
 
 
 def shapes(sizes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -109,14 +119,14 @@ def shapes(sizes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
         "wpe.weight": (sizes["n_positions"], d),
         "ln_f.weight": (d,),
         "ln_f.bias": (d,),
-        "lm_head.weight": (vocab, d),
+        _HEAD: (vocab, d),
     }
     return outer | {f"h.{i}.{name}": shape for i in range(sizes["n_layer"]) for name, shape in inner.items()}
 
 
 def _check_shapes(own: Arrays, wanted: Mapping[str, tuple[int, ...]]) -> None:
     """BadInput unless the tensors are those of the model; a tied unembedding may be missing."""
-    given = {"lm_head.weight": own["wte.weight"].shape} if "wte.weight" in own else {}
+    given = {_HEAD: own["wte.weight"].shape} if "wte.weight" in own else {}
     given |= {name: tensor.shape for name, tensor in own.items()}
     if given != wanted:
         odd = sorted(name for name in {*given, *wanted} if given.get(name) != wanted.get(name))
@@ -126,8 +136,8 @@ def _check_shapes(own: Arrays, wanted: Mapping[str, tuple[int, ...]]) -> None:
 def _renamed(own: Arrays, layers: int) -> dict[str, NDArray[Any]]:
     """The tensors as :func:`~byheart.networks.trained.gpt.gpt_blocks` names them."""
     named = {EMBEDDING: own["wte.weight"], POSITIONS: own["wpe.weight"]}
-    if "lm_head.weight" in own:
-        named[UNEMBEDDING] = own["lm_head.weight"]
+    if _HEAD in own:
+        named[UNEMBEDDING] = own[_HEAD]
     norms = {f"norm.{i}.{k}": f"h.{i}.ln_{k}" for i in range(layers) for k in (1, 2)} | {"norm.last": "ln_f"}
     for name, theirs in norms.items():
         named |= {f"{name}.gain": own[f"{theirs}.weight"], f"{name}.bias": own[f"{theirs}.bias"]}
