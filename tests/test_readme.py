@@ -33,7 +33,18 @@ def test_the_python_of_the_readme_does_what_it_says(tmp_path: Path, monkeypatch:
     assert runner.failures == 0
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/trust.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "docs/install.md",
+        "docs/release.md",
+        "docs/trust.md",
+    ],
+)
 def test_links_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text(encoding="utf-8"))
     assert [link for link in links if "://" not in link and not (ROOT / page).parent.joinpath(link).exists()] == []
