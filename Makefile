@@ -1,7 +1,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
+TESTS := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-.PHONY: help setup demo test fast check fuzz lens ray kernels bench clean
+# Tests start Python some hundred times: without bytecode on disk, everything would be compiled as often.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help setup demo test fast check lint every fuzz lens ray kernels bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -18,17 +22,21 @@ setup: .venv/ready  ## a virtual environment in .venv with everything that is ne
 demo: setup  ## everything once, in two minutes: one page with pictures and certificates, demo/index.html
 	@$(BIN)/python examples/demo.py demo
 
-test: check  ## everything that is checked, the slow tests included
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m slow
+test: setup  ## everything that is checked, the slow tests included
+	$(MAKE) --jobs 2 lint every
 
-check: setup  ## formatting, lint, types, and the fast tests
+check: lint fast  ## formatting, lint, types, and the fast tests
+
+lint: setup  ## formatting, lint and types
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow'
+
+every: setup  ## all tests, in one session: what is imported and compiled once serves fast and slow ones
+	$(TESTS)
 
 fast: setup  ## the fast tests alone
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow'
+	$(TESTS) -m 'not slow'
 
 COUNT ?= 5000
 SEED ?= 0

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from byheart import certify
 from byheart.networks import folders
 
 pytest.importorskip("transformers")
@@ -26,9 +27,10 @@ def fuzz() -> Any:
 
 @pytest.fixture(scope="module")
 def known(fuzz: Any) -> Any:
-    """One network and its task: the others take a while to build."""
+    """One network and its task: the others take a while to build. What children need of it is imported by now."""
     from tests.fuzz.seeds import FIXTURES, _network
 
+    assert certify(FIXTURES / "causal", FIXTURES / "causal.jsonl").certified
     return [_network("causal", FIXTURES / "causal", [FIXTURES / "causal.jsonl"])]
 
 

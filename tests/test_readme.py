@@ -8,11 +8,11 @@ import doctest
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from byheart.cli.main import main
 
 ROOT = Path(__file__).parents[1]
 
@@ -33,7 +33,18 @@ def test_the_python_of_the_readme_does_what_it_says(tmp_path: Path, monkeypatch:
     assert runner.failures == 0
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/trust.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "CHANGELOG.md",
+        "SECURITY.md",
+        "docs/install.md",
+        "docs/release.md",
+        "docs/trust.md",
+    ],
+)
 def test_links_lead_somewhere(page: str) -> None:
     links = re.findall(r"\]\(([^)#]+)", (ROOT / page).read_text(encoding="utf-8"))
     assert [link for link in links if "://" not in link and not (ROOT / page).parent.joinpath(link).exists()] == []
@@ -41,19 +52,23 @@ def test_links_lead_somewhere(page: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("page", "least"), [("README.md", 7), ("docs/trust.md", 3)])
-def test_commands_print_what_the_page_says(tmp_path: Path, page: str, least: int) -> None:
+def test_commands_print_what_the_page_says(
+    tmp_path: Path, page: str, least: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All in this process: a process each, as tests/cli/test_main.py has them, would import the same forty times."""
     shutil.copy(ROOT / "LICENSE", tmp_path)
+    monkeypatch.chdir(tmp_path)
     ran = 0
     for block in blocks(page, "console"):
         for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, flags=re.MULTILINE):
             program, *arguments = shlex.split(command)
             assert program == "byheart"
-            found = subprocess.run(
-                [sys.executable, "-m", "byheart", *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
-            )
+            with pytest.raises(SystemExit) as stopped:
+                main(arguments)
+            found = capsys.readouterr()
             refused = expected.startswith("byheart: ")
-            assert found.returncode == (2 if refused else 0), f"{command}: {found.stderr}"
-            said = found.stderr if refused else found.stdout
+            assert stopped.value.code == (2 if refused else 0), f"{command}: {found.err}"
+            said = found.err if refused else found.out
             assert re.fullmatch(pattern(expected), plain(said)), f"{command} printed:\n{said}"
             ran += 1
     assert ran >= least

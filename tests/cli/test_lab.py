@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from byheart.lab import results
 from byheart.lab.runs import read_rows
+from byheart.report.lab.shipped import shown
 
 Run = Callable[..., Any]
 
@@ -167,8 +169,18 @@ def test_what_a_papers_figures_show_is_printed_in_numbers(here: Path, run: Run) 
     assert shown in said.out
 
 
-@pytest.mark.slow
-def test_everything_that_comes_with_byheart_is_drawn_by_one_command(here: Path, run: Run) -> None:
+def test_everything_that_comes_with_byheart_is_drawn_by_one_command(
+    here: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the figures go; that each of them can be drawn is for tests/report/test_shipped.py."""
+
+    def blank(name: str) -> Any:
+        page = shown(name)
+        return replace(
+            page, drawings=[replace(each, draw=lambda path: path.write_text("<svg/>")) for each in page.drawings]
+        )
+
+    monkeypatch.setattr("byheart.report.lab.shipped.shown", blank)
     drawn = run("lab", "plot", "--shipped", "all", "-o", "all", "--format", "svg", "--json").json
     assert drawn["missing"] == []
     assert drawn["rows"] == sum(len(results.table(name)) for name in results.names())

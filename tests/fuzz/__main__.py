@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 from tests.fuzz.cases import case, lay_out
@@ -37,6 +38,7 @@ def fuzzed(count: int, seed: int, *, flips: bool = False, workers: int = 1, firs
         return [outcome for part in pool.map(worked, parts) for outcome in part]
 
 
+@cache
 def _warm() -> list[Seed]:
     """All seeds; what commands import and compile on first use is there before anything is forked."""
     import matplotlib.pyplot  # noqa: F401

@@ -148,7 +148,8 @@ def run(  # type: ignore[no-untyped-def]
             for p in range(bias_pointer[row + i], bias_pointer[row + i + 1]):
                 # The bias is an integer; numerators are integers times 2^exponent.
                 k = p - bias_pointer[row + i] + exponent // LIMB
-                block[k] += np.int64(bias_digit[p]) << (exponent % LIMB)
+                for b in range(batch):
+                    block[k, b] += np.int64(bias_digit[p]) << (exponent % LIMB)
             accumulate(
                 block, (row_pointer[row + i], row_pointer[row + i + 1]), column, weight_pointer, weight_digit,
                 limbs, start, length,
