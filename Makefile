@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test fast check fuzz lens ray kernels bench clean
+.PHONY: help setup demo test fast check docs fuzz lens ray kernels bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -30,6 +30,10 @@ check: setup  ## formatting, lint, types, and the fast tests
 fast: setup  ## the fast tests alone
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow'
 
+docs: setup  ## the site, with Sphinx into .venv (40 MB); open docs/_build/index.html
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+
 COUNT ?= 5000
 SEED ?= 0
 
@@ -49,7 +53,7 @@ kernels: setup  ## Triton into .venv (1 GB), and the tests of the lab's GPU kern
 	$(BIN)/pip install --quiet --disable-pip-version-check 'triton>=3.9'
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest -q tests/lab/fused
 
-bench: setup  ## the figures that the README names, measured on this machine
+bench: setup  ## the figures in docs/numbers.md, measured on this machine
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/contextual.py --plot docs/precision.png
@@ -62,4 +66,4 @@ bench: setup  ## the figures that the README names, measured on this machine
 	$(BIN)/python benchmarks/second_opinion.py
 
 clean:  ## remove what the other targets made
-	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -11,9 +11,10 @@ def missing(package: str, purpose: str, extra: str) -> str:
     """What to say when a library is not there: what for, and how to get it.
 
     >>> missing("matplotlib", "drawing", "plots")
-    'drawing needs matplotlib, which is not installed; install it, or Byheart with its extra plots'
+    "drawing needs matplotlib, which is not installed; install it, or in a clone of Byheart: pip install '.[plots]'"
     """
-    return f"{purpose} needs {package}, which is not installed; install it, or Byheart with its extra {extra}"
+    how = f"install it, or in a clone of Byheart: pip install '.[{extra}]'"
+    return f"{purpose} needs {package}, which is not installed; {how}"
 
 
 def check_seed(seed: object) -> None:

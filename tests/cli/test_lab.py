@@ -220,8 +220,8 @@ def test_a_gpu_that_is_not_there_is_refused(here: Path, run: Run, monkeypatch: p
 @pytest.mark.skipif(importlib.util.find_spec("ray") is not None, reason="ray is installed")
 def test_ray_that_is_not_there_is_asked_for(here: Path, run: Run) -> None:
     assert (
-        "the executor ray needs ray, which is not installed; install it, or Byheart with its extra ray"
-        in run(*GO, "--executor", "ray").complaint
+        "the executor ray needs ray, which is not installed; "
+        "install it, or in a clone of Byheart: pip install '.[ray]'" in run(*GO, "--executor", "ray").complaint
     )
 
 

@@ -178,5 +178,6 @@ def test_a_missing_library_is_named(monkeypatch, tmp_path, name, use):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(BadInput) as caught:
         getattr(embeddings, use)(tmp_path)
-    expected = f"a sentence model needs {name}, which is not installed; install it, or Byheart with its extra hf"
+    how = "install it, or in a clone of Byheart: pip install '.[hf]'"
+    expected = f"a sentence model needs {name}, which is not installed; {how}"
     assert str(caught.value) == expected

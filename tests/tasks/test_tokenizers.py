@@ -118,7 +118,8 @@ def test_only_byte_pairs_need_the_library(monkeypatch):
         with pytest.raises(BadInput) as caught:
             use()
         assert str(caught.value) == (
-            "byte-pair encoding needs tokenizers, which is not installed; install it, or Byheart with its extra hf"
+            "byte-pair encoding needs tokenizers, which is not installed; "
+            "install it, or in a clone of Byheart: pip install '.[hf]'"
         )
 
 
