@@ -30,8 +30,7 @@ check: setup  ## formatting, lint, types, and the fast tests
 fast: setup  ## the fast tests alone
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m 'not slow'
 
-docs: setup  ## the site, with Sphinx into .venv (40 MB); open docs/_build/index.html
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
+docs: setup  ## the site: docs/_build/index.html
 	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
 
 COUNT ?= 5000
