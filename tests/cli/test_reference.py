@@ -34,6 +34,7 @@ def test_the_table_of_commands_has_all() -> None:
     assert all(name in table for name in CONSTRUCTIONS)
 
 
+@pytest.mark.slow
 def test_examples_are_commands() -> None:
     for command in commands():
         found = examples(command)
