@@ -5,7 +5,7 @@ TESTS := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 # Tests start Python some hundred times: without bytecode on disk, everything would be compiled as often.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test fast check lint every fuzz lens ray kernels bench clean
+.PHONY: help setup demo test fast check lint every docs fuzz lens ray kernels bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -38,6 +38,9 @@ every: setup  ## all tests, in one session: what is imported and compiled once s
 fast: setup  ## the fast tests alone
 	$(TESTS) -m 'not slow'
 
+docs: setup  ## the site: docs/_build/index.html
+	$(BIN)/python -m sphinx -W --keep-going -q docs docs/_build
+
 COUNT ?= 5000
 SEED ?= 0
 
@@ -57,7 +60,7 @@ kernels: setup  ## Triton into .venv (1 GB), and the tests of the lab's GPU kern
 	$(BIN)/pip install --quiet --disable-pip-version-check 'triton>=3.9'
 	TRITON_INTERPRET=1 $(BIN)/python -m pytest -q tests/lab/fused
 
-bench: setup  ## the figures that the README names, measured on this machine
+bench: setup  ## the figures in docs/numbers.md, measured on this machine
 	$(BIN)/python benchmarks/bench.py
 	$(BIN)/python benchmarks/attention.py
 	$(BIN)/python benchmarks/contextual.py --plot docs/precision.png
@@ -70,4 +73,4 @@ bench: setup  ## the figures that the README names, measured on this machine
 	$(BIN)/python benchmarks/second_opinion.py
 
 clean:  ## remove what the other targets made
-	rm -rf .venv demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv demo build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .hypothesis

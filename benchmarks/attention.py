@@ -1,4 +1,4 @@
-"""One attention layer: the figures of mahdavi-2024, dana-2025 and madden-2024 in the README. Run by `make bench`.
+"""One attention layer: the figures of mahdavi-2024, dana-2025 and madden-2024 in docs/numbers.md. Run by `make bench`.
 
     python benchmarks/attention.py mahdavi
 

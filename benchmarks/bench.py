@@ -1,4 +1,4 @@
-"""The figures of exact networks that the README names, measured on this machine. Run by `make bench`: six minutes.
+"""The figures of exact networks in docs/numbers.md, measured on this machine. Run by `make bench`: six minutes.
 
     python benchmarks/bench.py folding
 

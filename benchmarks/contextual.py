@@ -1,4 +1,4 @@
-"""Contextual mappings: the figures of kim-2023 and kajitsuka-sato-2024 in the README. Run by `make bench`.
+"""Contextual mappings: the figures of kim-2023 and kajitsuka-sato-2024 in docs/numbers.md. Run by `make bench`.
 
     python benchmarks/contextual.py precision --plot precision.png
 

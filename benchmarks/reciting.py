@@ -1,4 +1,4 @@
-"""The figures of the reciting networks that the README names, measured on this machine. Run by `make bench`.
+"""The figures of the reciting networks in docs/numbers.md, measured on this machine. Run by `make bench`.
 
     python benchmarks/reciting.py capacity stock_llama trained --plot bits.png
 
@@ -82,7 +82,7 @@ def capacity(tiny: bool) -> list[Bar]:
 
 
 def trained(tiny: bool) -> list[Bar]:
-    """The trained networks of `benchmarks/baseline.py` (an H200; the command is in the README)."""
+    """The trained networks of `benchmarks/baseline.py` (an H200; the command is in docs/numbers.md)."""
     runs = json.loads((RESULTS / "trained_h200.json").read_text())["runs"]
     rows = table(
         "Small GPTs trained on the first of these tasks, N = 100,000",

@@ -13,7 +13,7 @@ settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
-LONG = ("test_readme.py", "test_fuzz.py", "test_killed.py", "test_benchmarks.py")
+LONG = ("test_pages.py", "test_fuzz.py", "test_killed.py", "test_benchmarks.py")
 """Files whose tests take longest: they begin first, so that no worker is left alone with one in the end."""
 
 

@@ -4,6 +4,8 @@ Slow and plain on purpose. It shares no arithmetic with :mod:`.exact.evaluate`; 
 each other, and ``byheart certify --evaluator flint`` uses it.
 """
 
+from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -34,8 +36,7 @@ def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report:
     require_rational(network)
     rows = []
     for sequence in inputs:
-        ids = network.inputs == "tokens"
-        stream = fmpq_mat(1, len(sequence), [int(token) for token in sequence]) if ids else _from_floats(sequence)
+        stream = _start(network, sequence)
         for layer in network.layers:
             stream = _apply(layer, stream)
         values = [_plain(stream[0, k]) for k in range(stream.ncols())]
@@ -45,6 +46,41 @@ def evaluate(network: ExactNetwork, inputs: Inputs, *, threads: int = 1, report:
     result = np.empty((len(rows),) if network.outputs == "last" else (len(rows), network.length), dtype=object)
     result[...] = rows
     return result
+
+
+def trace(network: ExactNetwork, sequence: np.ndarray) -> Iterator[tuple[str, list[list[int | Fraction]]]]:
+    """The stream in front of the layers and behind every map of them, with its name: rows are tokens.
+
+    Maps inside a feed-forward layer are called as their tensors are, ``label.3.fold``; what a skip connection goes
+    around is one map.
+    """
+    check_inputs(network, sequence[None])
+    require_rational(network)
+    stream = _start(network, sequence)
+    yield "input", _rows(stream)
+    for layer in network.layers:
+        if isinstance(layer, FeedForward) and not layer.residual:
+            for index, affine in enumerate(layer.layers):
+                stream = _affine(affine, stream)
+                yield f"{layer.name}.{index}.{affine.role}", _rows(stream)
+        elif isinstance(layer, Residual):
+            for index, block in enumerate(layer.blocks):
+                stream = _apply(replace(layer, blocks=(block,)), stream)
+                yield f"{layer.name}.{index}.{block.role}", _rows(stream)
+        else:
+            stream = _apply(layer, stream)
+            yield layer.name, _rows(stream)
+
+
+def _start(network: ExactNetwork, sequence: np.ndarray) -> fmpq_mat:
+    """The stream in front of the first layer."""
+    if network.inputs == "vectors":
+        return _from_floats(sequence)
+    return fmpq_mat(1, len(sequence), [int(token) for token in sequence])
+
+
+def _rows(stream: fmpq_mat) -> list[list[int | Fraction]]:
+    return [[_plain(stream[i, k]) for i in range(stream.nrows())] for k in range(stream.ncols())]
 
 
 def _plain(value: fmpq) -> int | Fraction:

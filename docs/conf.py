@@ -1,0 +1,26 @@
+"""The site: `make docs`. Markdown by MyST, no network: fonts are the reader's, formulas are Unicode."""
+
+from byheart.cli.reference import page
+
+project = "Byheart"
+author = "the authors of Byheart"
+copyright = author
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
+html_theme = "furo"
+html_title = "Byheart"
+exclude_patterns = ["_build"]
+highlight_language = "none"
+myst_heading_anchors = 4
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+
+
+def add_help(app, docname, source):
+    """Append every command's help to the page of commands."""
+    if docname == "cli":
+        source[0] += "\n" + page()
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("source-read", add_help)

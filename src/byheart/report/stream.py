@@ -1,0 +1,93 @@
+"""The stream drawn: what an exact network has at every token, behind every map, on one sequence; every number is real.
+
+A row is a map of the network, a column a token. Numbers come from the plain evaluation
+(:func:`byheart.networks.exact.reference.trace`), and nothing is rounded: what is too long
+for its box is cut, and says so.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+
+from byheart.errors import BadInput
+from byheart.files.writing import write_text
+from byheart.networks import Network
+from byheart.networks.exact import ExactNetwork
+from byheart.networks.exact.reference import trace
+
+LONGEST = 32
+"""Characters in a box."""
+MOST = 200
+"""Boxes in a picture."""
+_NAME, _BOX, _ROW, _GAP, _CHARACTER = 150, 16, 28, 12, 7.3
+_STYLE = """text { font: 12px ui-monospace, monospace; fill: #222222 } .name { fill: #555555 }
+.page { fill: #ffffff } .box { fill: #eef2fb; stroke: #9aa8c8 } .answer { fill: #dff2e1; stroke: #4c8c55 }
+@media (prefers-color-scheme: dark) { text { fill: #ededed } .name { fill: #b5b5b5 }
+.page { fill: #1a1a1a } .box { fill: #242c3d; stroke: #5b6b8f } .answer { fill: #1f3a24; stroke: #5fa56a } }"""
+
+
+def draw_stream(network: Network, sequence: Sequence[int] | np.ndarray, path: Path | str) -> None:
+    """Draw a small exact network at work on one sequence into an SVG; the answers are green."""
+    if not isinstance(network, ExactNetwork):
+        raise BadInput(f"the network is {network.kind}; expected an exact one, whose stream has numbers to be drawn")
+    stages = list(trace(network, np.asarray(sequence)))
+    if sum(len(rows) for _, rows in stages) > MOST:
+        raise BadInput(
+            f"{len(stages)} maps of {network.length} tokens; expected at most {MOST} boxes: draw a smaller one"
+        )
+    write_text(Path(path), picture(stages, every=network.outputs == "every"))
+
+
+def picture(stages: Sequence[tuple[str, list[list[int | Fraction]]]], *, every: bool) -> str:
+    """The SVG of named stages, each with the numbers of every token; the last one's last token, or every, is green."""
+    texts = [(name, [written(row) for row in rows]) for name, rows in stages]
+    columns = max(len(row) for _, row in texts)
+    box = _BOX + _CHARACTER * max(len(text) for _, row in texts for text in row)
+    width, height = _NAME + columns * (box + _GAP), _ROW * len(texts) + _GAP
+    svg = ElementTree.Element("svg", _numbers(width=width, height=height) | {"xmlns": "http://www.w3.org/2000/svg"})
+    svg.attrib |= {"viewBox": f"0 0 {width:g} {height:g}", "role": "img"}
+    ElementTree.SubElement(svg, "title").text = f"The stream behind {len(texts) - 1} maps"
+    ElementTree.SubElement(svg, "style").text = _STYLE
+    ElementTree.SubElement(svg, "rect", _numbers(width=width, height=height) | {"class": "page"})
+    for y, (name, row) in enumerate(texts):
+        _text(svg, _GAP, _ROW * y, name, "name")
+        for x, text in enumerate(row):
+            answer = y == len(texts) - 1 and (every or x == len(row) - 1)
+            left = _NAME + x * (box + _GAP)
+            place = _numbers(x=left, y=_ROW * y + 6, width=box, height=_ROW - 6, rx=4)
+            ElementTree.SubElement(svg, "rect", place | {"class": "answer" if answer else "box"})
+            _text(svg, left + _BOX / 2, _ROW * y, text)
+    return ElementTree.tostring(svg, encoding="unicode") + "\n"
+
+
+def written(numbers: Sequence[int | Fraction]) -> str:
+    """Numbers with commas; what has no room is cut, and the number of all said.
+
+    >>> written([3, -1, Fraction(1, 2)]), written([10**40])
+    ('3, -1, 1/2', '100000…000000 (41 digits)')
+    >>> written(range(100, 200))
+    '100, 101, 102, 103, … (100)'
+    """
+    texts = [
+        str(z) if len(str(z)) <= 20 else f"{str(z)[:6]}…{str(z)[-6:]} ({len(str(abs(z)))} digits)" for z in numbers
+    ]
+    whole = ", ".join(texts)
+    if len(whole) <= LONGEST:
+        return whole
+    end = f", … ({len(texts)})"
+    kept = texts[:1]
+    while len(", ".join([*kept, texts[len(kept)]])) + len(end) <= LONGEST - 1:
+        kept.append(texts[len(kept)])
+    return ", ".join(kept) + end if len(texts) > 1 else whole
+
+
+def _text(svg: ElementTree.Element, x: float, top: float, text: str, kind: str = "") -> None:
+    named = {"class": kind} if kind else {}
+    ElementTree.SubElement(svg, "text", _numbers(x=x, y=top + _ROW - 7) | named).text = text
+
+
+def _numbers(**values: float) -> dict[str, str]:
+    return {name: f"{value:g}" for name, value in values.items()}
