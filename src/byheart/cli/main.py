@@ -21,6 +21,7 @@ from byheart.cli.collapse import CollapseCommand
 from byheart.cli.compare import CompareCommand
 from byheart.cli.compile import CompileCommand
 from byheart.cli.edit import EditCommand
+from byheart.cli.explore import ExploreCommand
 from byheart.cli.lab import LabCommand
 from byheart.cli.output import BAD_INPUT, DONE, OUR_MISTAKE, hush, print_json, say, visible, with_example
 from byheart.cli.own import register_own
@@ -77,6 +78,10 @@ _SHOW = with_example(
 _COLLAPSE = with_example(
     "Collapse an exact Transformer to the plain ReLU network that answers as it does on sequences of equal tokens.",
     "byheart collapse net -o plain    then:  byheart certify plain --task constant.npz",
+)
+_EXPLORE = with_example(
+    "Write and open the explorer: a page on which networks recite, bounds have sliders, and bits can be flipped.",
+    "byheart explore    or, with a compiled network of your own:  byheart explore poem",
 )
 _LAB = with_example(
     "Train small Transformers by the thousand: the papers' experiments, and your own.",
@@ -151,6 +156,7 @@ def _command() -> Any:
         | Annotated[EditCommand, subcommand("edit", description=_EDIT)]
         | Annotated[ShowCommand, subcommand("show", description=_SHOW)]
         | Annotated[CollapseCommand, subcommand("collapse", description=_COLLAPSE)]
+        | Annotated[ExploreCommand, subcommand("explore", description=_EXPLORE)]
         | Annotated[LabCommand, subcommand("lab", description=_LAB)]
     )
 
