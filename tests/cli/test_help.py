@@ -95,7 +95,19 @@ def test_constructions_of_ones_own_are_offered(run: Run, command: list[str]) -> 
 def test_the_main_help_lists_all_commands(run: Run) -> None:
     said = run("--help")
     assert said.code == 0
-    for command in ("task", "bounds", "build", "certify", "compare", "compile", "recite", "edit", "show", "collapse", "explore"):
+    for command in (
+        "task",
+        "bounds",
+        "build",
+        "certify",
+        "compare",
+        "compile",
+        "recite",
+        "edit",
+        "show",
+        "collapse",
+        "explore",
+    ):
         assert command in said.out
 
 

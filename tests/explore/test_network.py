@@ -67,7 +67,8 @@ def test_a_text_is_recited_and_its_memories_are_what_the_page_says(networks: dic
           const memories = script.memories(net, table);
           const reads = memories.map(({ context }) => script.reading(net, table, context));
           return {
-            said, ended, contexts: memories.map(({ context }) => context), answers: memories.map(({ answer }) => answer),
+            said, ended,
+            contexts: memories.map(({ context }) => context), answers: memories.map(({ answer }) => answer),
             labels: reads.map(({ label }) => label), Y: reads.map(({ Y }) => Y),
             codes: reads.map(({ code }) => parseInt(code.map(({ value }) => value).join(""), 2)),
             same: memories.every(({ stream, answer }) => script.argmax(net.back(stream)) === answer),

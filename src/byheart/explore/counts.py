@@ -5,7 +5,7 @@ point of the grid beforehand, and the sliders stop at the grid's points only. No
 
 ``counts.json`` is made, in a few minutes, by
 
-    python -m byheart.explore.counts
+    python -c "from byheart.explore import counts; counts.write()"
 """
 
 import json
@@ -86,5 +86,6 @@ def sampled(setting: Setting) -> Counts:
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-if __name__ == "__main__":
+def write() -> None:
+    """Make ``counts.json`` anew."""
     FILE.write_text(json.dumps({setting: sampled(setting) for setting in SETTINGS}) + "\n", encoding="utf-8")

@@ -11,13 +11,28 @@ from byheart.networks.exact import ExactNetwork
 from byheart.networks.exact.layers import Affine, Embedding, FeedForward, Layer, UniformAttention
 from byheart.tasks import NextToken
 
-TASK = NextToken(tokens=[[0, 1, 2], [1, 1, 3], [2, 0, 0], [3, 2, 1], [3, 3, 0]], labels=[2, 0, 1, 1, 2])
+SEQUENCES, LABELS = [[0, 1, 2], [1, 1, 3], [2, 0, 0], [3, 2, 1], [3, 3, 0]], [2, 0, 1, 1, 2]
 """Five sequences of three tokens out of four, and a label each."""
+TASK = NextToken(tokens=SEQUENCES, labels=LABELS)
 CONSTRUCTIONS = {
     "kajitsuka-sato-2025": "the theorem: codes, one sum, then the label is looked up in groups",
     "interpolate": "the plainest network: a straight line from key to key",
     "folding": "ours: no key is stored; the label is a digit of a sum of words",
 }
+
+ROLES = {
+    "fold": "what lies beyond a threshold is mirrored back",
+    "key": "half of it: the key of the sequence",
+    "steps": "two ReLUs a step say which keys lie below",
+    "groups": "the steps choose what was written down for the group that the key is in",
+    "read": "a spike: its height at the distance to the entry is the label",
+    "turns": "a zigzag that turns once between two neighbouring keys",
+    "words": "ReLUs that the hash opens or closes; an open one adds a word",
+    "sum": "the words that are open, added up",
+    "step": "steps between the digits",
+    "answer": "the label",
+}
+"""What the layers of a role do, in a few words."""
 
 
 def shown() -> dict[str, Any]:
@@ -28,7 +43,7 @@ def shown() -> dict[str, Any]:
         assert isinstance(network, ExactNetwork)
         layers = [_layer(layer) for layer in network.layers]
         networks.append({"name": name, "summary": summary, "parameters": network.account.dense, "layers": layers})
-    return {"sequences": TASK.tokens.tolist(), "labels": TASK.labels.tolist(), "networks": networks}
+    return {"sequences": SEQUENCES, "labels": LABELS, "networks": networks, "roles": ROLES}
 
 
 def _layer(layer: Layer) -> dict[str, Any]:
@@ -40,7 +55,9 @@ def _layer(layer: Layer) -> dict[str, Any]:
         case FeedForward(layers=layers, residual=residual):
             steps = [_affine(affine) for affine in layers]
             return {"kind": "feed-forward", "name": layer.name, "residual": residual, "layers": steps}
-    raise BadInput(f"{layer.name} is {type(layer).__name__}; the explorer shows embeddings, uniform attention and ReLUs")
+    raise BadInput(
+        f"{layer.name} is {type(layer).__name__}; the explorer shows embeddings, uniform attention and ReLUs"
+    )
 
 
 def _affine(affine: Affine) -> dict[str, Any]:

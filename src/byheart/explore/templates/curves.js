@@ -8,7 +8,7 @@
     { key: "n", name: "length", says: "n, tokens in a sequence", values: grid.length, first: 1 },
     { key: "vocab", name: "vocab", says: "ω, different tokens", values: grid.vocab, first: 1 },
     { key: "C", name: "labels", says: "C, labels", values: grid.labels, first: 1 },
-    { key: "b", name: "bits", says: "precision, bits a parameter", values: bits, first: 2 },
+    { key: "b", name: "bits", says: "precision, bits a parameter", values: bits, first: 1 },
   ];
   const STYLES = { proved: "", order: "7 4", measured: "2 4", fitted: "2 4" };
   const WORDS = { upper: "suffice", lower: "are needed" };
@@ -64,16 +64,18 @@
   }
 
   function drawCounts(built) {
-    const rows = built.map(({ name, values, colour, hollow }) => ({ name, value: values[at.N], colour, hollow }))
-      .filter(({ value }) => value !== null).sort((a, b) => a.value - b.value);
+    const there = built.map((made) => ({ ...made, value: made.values[at.N] }));
+    const rows = there.filter(({ value, hollow }) => value !== null || hollow);
+    rows.sort((a, b) => (a.value ?? Infinity) - (b.value ?? Infinity));
     byId("counts").replaceChildren(
-      tableHead("construction, as built", "parameters", ""),
+      tableHead("construction, as built", ">parameters", ""),
       ...rows.map(({ name, value, colour, hollow }) => {
         const dot = `${hollow ? "box-shadow: inset 0 0 0 2px" : "background:"} var(${variable(colour)})`;
         const said = hollow ? `${limited}, at most ${sizes().b} bits in a weight` : name;
-        const mark = expected.includes(name) ? "expected: not proved for every task" : "";
+        const mark = expected.includes(name) ? "expected: not proved for every task"
+          : value === null ? "none: so few bits do not hold the hash of a sequence" : "";
         const header = element("span", {}, element("span", { class: "swatch", style: dot }), said);
-        return tableRow(header, [value, mark], { "data-name": name });
+        return tableRow(header, [value ?? element("td", { class: "n" }, "–"), mark], { "data-name": name });
       }),
     );
   }
@@ -82,10 +84,10 @@
 
   function drawAnswers(known) {
     byId("answers").replaceChildren(
-      tableHead("bound", "kind", "says", "value"),
+      tableHead("bound", "kind", "says", ">value"),
       ...known.map(({ paper, name, side, kind, expression, values, missing }) => {
         const says = `${expression} ${kind === "measured" ? "" : WORDS[side]}`;
-        const value = values ? values[at.N] : `needs: ${missing.join(", ")}`;
+        const value = values ? values[at.N] : element("td", { class: "n" }, `needs: ${missing.join(", ")}`);
         return tableRow(paper, [kind, element("td", { class: "wrap" }, says), value], { "data-name": name });
       }),
     );
@@ -135,8 +137,8 @@
   function named(curves, box, up) {
     const ends = new Map();
     for (const { name, paper, side, kind, values, colour } of curves) {
-      const value = values.findLast((each) => each !== null);
-      if (value === undefined || value === null) continue;
+      const value = values[values.length - 1];
+      if (value === null) continue; // it ends on the way; its colour and the table say whose it is
       const text = paper ? `${short(paper)} (${kind === "measured" ? "measured" : side})` : name;
       const y = up(value), key = paper ? Math.round(y) : name;
       if (ends.has(key)) ends.get(key).text += " ⋯";

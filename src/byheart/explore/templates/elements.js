@@ -25,8 +25,13 @@ function td(cell) {
   return element("td", typeof cell === "number" ? { class: "n" } : {}, typeof cell === "number" ? number(cell) : cell);
 }
 
+/** Names of columns; ">" in front of one aligns it to the right, over numbers. */
 function tableHead(...names) {
-  return element("thead", {}, element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name))));
+  const cells = names.map((name) => {
+    const right = name.startsWith(">");
+    return element("th", { scope: "col", class: right && "n" }, right ? name.slice(1) : name);
+  });
+  return element("thead", {}, element("tr", {}, ...cells));
 }
 
 function number(value) {

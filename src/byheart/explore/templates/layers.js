@@ -2,7 +2,7 @@
 // The third part of the page: an exact network on five sequences, the stream after every layer.
 
 (() => {
-  const { sequences, labels, networks } = data.exact;
+  const { sequences, labels, networks, roles } = data.exact;
 
   function draw() {
     const network = networks[byId("exact-network").selectedIndex], place = byId("exact-sequence").selectedIndex;
@@ -18,14 +18,19 @@
 
   function card(step, index) {
     const tokens = step.tokens.map((values) => element("span", { class: "token" }, ...spaced(values)));
-    const parts = [element("h3", {}, `${index}. ${step.name}`), element("p", {}, step.says)];
+    const parts = [element("h3", {}, `${index}. ${step.name}`), element("p", {}, ...said(step))];
     parts.push(element("div", { class: "stream" }, ...tokens));
     if (step.weights) parts.push(weightsOf(step.weights));
     return element("div", { class: "layer" }, ...parts);
   }
 
+  /** What a step does: in words where there are some, and as a formula. */
+  function said({ name, says }) {
+    return name in roles ? [`${roles[name]}: `, element("code", {}, says)] : [says];
+  }
+
   function spaced(values) {
-    return values.flatMap((value, k) => [k ? "  " : "", element("span", { class: value === 0n && "zero" }, digits(value))]);
+    return values.flatMap((value, k) => [k ? " " : "", element("span", { class: value === 0n && "zero" }, digits(value))]);
   }
 
   const digits = (value) => value.toLocaleString("en").replace("-", "−");

@@ -107,7 +107,7 @@
     const window = context.slice(-network.spec.window);
     byId("hash").replaceChildren(
       element("caption", { class: "hint" }, "window: ", element("q", {}, visible(spelled(window)))),
-      tableHead("", ...NAMES.slice(0, moduli.length)),
+      tableHead("", ...NAMES.map((name) => `>${name}`)),
       tableRow("sum", read.sums),
       tableRow("number of values", moduli),
       tableRow("sum modulo that", read.reduced),
@@ -120,7 +120,7 @@
   function drawWords(read) {
     const rows = read.lanes.map((lane) => {
       const name = `${half(lane.lane)}, row ${lane.row}`;
-      if (lane.entry === null) return tableRow(`lane ${lane.lane}`, [name, "none", td("nothing"), 0]);
+      if (lane.entry === null) return tableRow(`lane ${lane.lane}`, [name, element("td", { class: "n" }, "none"), "nothing", 0]);
       const open = element("button", {
         type: "button", class: "link", onclick: () => chooseWord(lane.entry, true), "aria-label": `Memories that use word ${nameOf(lane)}`,
       }, name);
@@ -128,7 +128,7 @@
     });
     const sum = tableRow("sum", ["", "", sumBits(read), read.sum], { class: "sum" });
     const focus = focused();
-    byId("words").replaceChildren(tableHead("lane", "word", "column", `bits, ${table.bits - 1} to 0`, "as a number"), ...rows, sum);
+    byId("words").replaceChildren(tableHead("lane", "word", ">column", `bits, ${table.bits - 1} to 0`, ">as a number"), ...rows, sum);
     if (focus) byId("words").querySelector(focus)?.focus();
   }
 
@@ -171,7 +171,7 @@
     );
     const best = [...read.logits.keys()].sort((a, b) => read.logits[b] - read.logits[a]).slice(0, 4);
     byId("logits").replaceChildren(
-      tableHead("token", "logit"), ...best.map((id) => tableRow(shown(id), [read.logits[id]])),
+      tableHead("token", ">logit"), ...best.map((id) => tableRow(shown(id), [read.logits[id]])),
     );
   }
 
