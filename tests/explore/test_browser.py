@@ -102,7 +102,7 @@ def typed(reader: Reader, prompt: str) -> None:
 def test_a_prompt_is_typed_and_the_text_recited(reader: Reader) -> None:
     typed(reader, "To be, or")
     assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
-    assert reader.text("#letter") == "byte 32"
+    assert reader.text("#letter") == "␣"
     typed(reader, "xyz")
     assert "No memory ends like this prompt" in reader.text("#strange")
     assert reader.text("#said") != TEXTS["Hamlet"] + "∎"
@@ -133,6 +133,16 @@ def test_a_word_is_chosen_and_its_memories_are_shown(reader: Reader) -> None:
     button.click()
     assert f"{uses} of 171 memories use it" in reader.text("#word-says")
     assert len(reader.driver.find_elements("css selector", "#uses li")) == uses
+
+
+def test_a_memory_beyond_the_first_line_is_chosen(reader: Reader) -> None:
+    """A prompt may have several lines, as the context of a memory has."""
+    second = reader.run("return memories(new Network(data.networks[0]), new Table(new Network(data.networks[0])))"
+                        ".findIndex(({ context }) => context.includes(10))")  # fmt: skip
+    typed(reader, TEXTS["Hamlet"][: second + 2])
+    assert reader.text("#strange") == ""
+    assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
+    assert reader.text("#given").count("\n") == 1
 
 
 def test_a_slider_is_moved_and_the_count_follows(reader: Reader) -> None:

@@ -18,7 +18,11 @@ def explorer(own: Sequence[tuple[str, Network]] = ()) -> str:
     BadInput says why a network cannot be shown.
     """
     networks = [reciting.shown(name, network) for name, network in own]
-    data: dict[str, Any] = {"networks": networks + reciting.examples(), "bounds": bounds.shown(), "exact": exact.shown()}
+    data: dict[str, Any] = {
+        "networks": networks + reciting.examples(),
+        "bounds": bounds.shown(),
+        "exact": exact.shown(),
+    }
     colours = palette(data["bounds"]["colours"].values())
     page = _templates().get_template("page.html")
     return str(page.render(data=_inert(data), palette=colours, scripts=SCRIPTS))

@@ -5,10 +5,10 @@
   const { grid, bits, bounds, counts, colours, expected, limited } = data.bounds;
   const SLIDERS = [
     { key: "N", name: "examples", says: "N, sequences", values: grid.examples, first: 12 },
-    { key: "n", name: "length", says: "n, tokens in a sequence", values: grid.length, first: 1 },
+    { key: "n", name: "length", says: "n, tokens a sequence", values: grid.length, first: 1 },
     { key: "vocab", name: "vocab", says: "ω, different tokens", values: grid.vocab, first: 1 },
     { key: "C", name: "labels", says: "C, labels", values: grid.labels, first: 1 },
-    { key: "b", name: "bits", says: "precision, bits a parameter", values: bits, first: 1 },
+    { key: "b", name: "bits", says: "precision in bits", values: bits, first: 1 },
   ];
   const STYLES = { proved: "", order: "7 4", measured: "2 4", fitted: "2 4" };
   const WORDS = { upper: "suffice", lower: "are needed" };
@@ -58,7 +58,7 @@
     drawAnswers(known);
     drawCurves(built, known);
     state.write({ setting, ...now });
-    byId("link").href = location.hash;
+    byId("link").href = location.href;
     const flags = SLIDERS.map(({ key, name }) => `--${name} ${now[key]}`).join(" ");
     byId("command").textContent = `byheart bounds --setting ${setting} ${flags} --hypotheses`;
   }
@@ -84,18 +84,18 @@
 
   function drawAnswers(known) {
     byId("answers").replaceChildren(
-      tableHead("bound", "kind", "says", ">value"),
+      tableHead("bound", ">value", "kind", "says"),
       ...known.map(({ paper, name, side, kind, expression, values, missing }) => {
         const says = `${expression} ${kind === "measured" ? "" : WORDS[side]}`;
         const value = values ? values[at.N] : element("td", { class: "n" }, `needs: ${missing.join(", ")}`);
-        return tableRow(paper, [kind, element("td", { class: "wrap" }, says), value], { "data-name": name });
+        return tableRow(paper, [value, kind, element("td", { class: "wrap" }, says)], { "data-name": name });
       }),
     );
   }
 
   function drawCurves(built, known) {
     const width = Math.max(300, byId("curves").clientWidth), wide = width > 640, height = wide ? 440 : 340;
-    const box = { left: 52, right: width - (wide ? 218 : 12), top: 12, bottom: height - 34 };
+    const box = { left: 52, right: width - (wide ? 240 : 12), top: 12, bottom: height - 34 };
     const curves = [
       ...known.filter(({ values }) => values).map((bound) => ({ ...bound, colour: "--quiet", dash: STYLES[bound.kind] })),
       ...built.map((made) => ({ ...made, colour: variable(made.colour), dots: true })),
@@ -139,18 +139,18 @@
     for (const { name, paper, side, kind, values, colour } of curves) {
       const value = values[values.length - 1];
       if (value === null) continue; // it ends on the way; its colour and the table say whose it is
-      const text = paper ? `${short(paper)} (${kind === "measured" ? "measured" : side})` : name;
-      const y = up(value), key = paper ? Math.round(y) : name;
-      if (ends.has(key)) ends.get(key).text += " ⋯";
-      else ends.set(key, { text, y, colour });
+      const text = paper ? `${short(paper)}${name.endsWith("rank-one") ? ", rank one" : ""}` : name;
+      const says = kind === "proved" ? side : kind, y = up(value), key = paper ? `${Math.round(y)} ${says}` : name;
+      if (!ends.has(key)) ends.set(key, { texts: new Set(), says: paper && says, y, colour });
+      ends.get(key).texts.add(text);
     }
     const labels = [...ends.values()].sort((a, b) => a.y - b.y);
     labels.forEach((label, k) => (label.at = Math.max(label.y, k ? labels[k - 1].at + 14 : box.top)));
     let room = box.bottom + 4;
     for (const label of labels.toReversed()) room = (label.at = Math.min(label.at, room)) - 14;
-    return labels.flatMap(({ text, y, at: place, colour }) => [
-      svg("path", { d: `M${box.right + 3} ${y}L${box.right + 12} ${place}`, style: `stroke: var(${colour})` }),
-      svg("text", { x: box.right + 15, y: place + 4, style: `fill: var(${colour === "--quiet" ? "--ink" : colour})` }, text),
+    return labels.flatMap(({ texts, says, y, at: place, colour }) => [
+      svg("path", { d: `M${box.right + 5} ${y}L${box.right + 16} ${place}h6`, style: `stroke: var(${colour})`, "stroke-width": 1.5 }),
+      svg("text", { x: box.right + 26, y: place + 4 }, [...texts].join(", ") + (says ? ` (${says})` : "")),
     ]);
   }
 

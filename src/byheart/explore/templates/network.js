@@ -38,20 +38,21 @@ class Network {
     this.sees = this.layers.reduce((sum, layer) => sum + reach(layer), 1);
   }
 
-  /** Streams after the last attention sublayer, one a token; `seen` hears of each sublayer. */
-  mix(tokens, seen) {
-    const width = this.embeds.length;
-    const streams = tokens.map((token) => {
-      const stream = new Float32Array(this.spec.stream);
-      this.embeds.forEach((feature, k) => (stream[feature] = this.tensors["embedding.W_E"][token * width + k]));
-      return stream;
-    });
+  /** The stream of one more token after the last attention sublayer; `past` keeps what attention has read before. */
+  step(token, past, seen) {
+    const width = this.embeds.length, stream = new Float32Array(this.spec.stream);
+    this.embeds.forEach((feature, k) => (stream[feature] = this.tensors["embedding.W_E"][token * width + k]));
     for (const layer of this.layers.slice(0, this.last + 1)) {
-      if (layer.kind === "attention") this.attend(layer, streams);
-      else streams.forEach((stream) => this.feed(layer, stream));
-      if (seen) seen(layer, streams[streams.length - 1]);
+      if (layer.kind === "attention") this.attend(layer, stream, (past[layer.name] ||= { K: [], V: [] }));
+      else this.feed(layer, stream);
+      if (seen) seen(layer, stream);
     }
-    return streams;
+    return stream;
+  }
+
+  /** Streams after the last attention sublayer, one a token. */
+  mix(tokens, past = {}) {
+    return tokens.map((token) => this.step(token, past));
   }
 
   /** Logits from a stream after the last attention sublayer, or from one before the sublayer `from`. */
@@ -83,41 +84,35 @@ class Network {
 
   /** Logits after the last token, and the stream after each sublayer. */
   trace(tokens) {
-    const after = {};
+    const after = {}, past = {};
     const seen = (layer, stream) => (after[layer.name] = stream.slice());
-    const streams = this.mix(tokens.slice(-this.sees), seen);
-    const logits = this.answer(streams[streams.length - 1], seen);
+    this.mix(tokens.slice(-this.sees, -1), past);
+    const logits = this.answer(this.step(tokens[tokens.length - 1], past, seen), seen);
     return { logits, after };
   }
 
-  attend(layer, streams) {
-    const { heads, d_head: d, window, dilation } = layer;
-    const inner = heads * d, zero = layer.reads.map(() => 0);
+  attend(layer, stream, past) {
+    const { heads, d_head: d, window, dilation } = layer, inner = heads * d;
     const at = (name) => this.tensors[`${layer.name}.${name}`];
-    const read = streams.map((stream) => layer.reads.map((feature) => stream[feature]));
-    const times = (W, x) => Array.from({ length: inner }, (_, row) => dot(W, row * x.length, x));
-    const [Q, K, V] = ["W_Q", "W_K", "W_V"].map((name) => read.map((x) => times(at(name), x)));
-    const nothing = ["W_K", "W_V"].map((name) => times(at(name), zero));
-    const added = read.map((_, place) => {
-      const mixed = new Float32Array(inner);
-      for (let head = 0; head < heads; head++) {
-        const part = (x) => x.slice(head * d, (head + 1) * d);
-        const looked = Array.from({ length: window }, (_, offset) => place - offset * dilation);
-        const scores = looked.map((from, offset) => {
-          const score = dot(part(from < 0 ? nothing[0] : K[from]), 0, part(Q[place]));
-          return f32(f32(score / f32(Math.sqrt(d))) + at("bias")[head * window + offset]);
-        });
-        const weights = softmax(scores);
-        looked.forEach((from, offset) => {
-          const value = from < 0 ? nothing[1] : V[from];
-          for (let k = 0; k < d; k++) {
-            mixed[head * d + k] = f32(mixed[head * d + k] + f32(weights[offset] * value[head * d + k]));
-          }
-        });
-      }
-      return layer.writes.map((_, row) => dot(at("W_O"), row * inner, mixed));
-    });
-    added.forEach((values, place) => add(streams[place], layer.writes, values));
+    const read = layer.reads.map((feature) => stream[feature]);
+    const times = (W) => Float32Array.from({ length: inner }, (_, row) => dot(W, row * read.length, read));
+    const Q = times(at("W_Q")), nothing = new Float32Array(inner); // before the start there is a zero vector
+    const place = past.K.push(times(at("W_K"))) - 1;
+    past.V.push(times(at("W_V")));
+    const looked = Array.from({ length: window }, (_, offset) => place - offset * dilation);
+    const mixed = new Float32Array(inner);
+    for (let head = 0; head < heads; head++) {
+      const scores = looked.map((from, offset) => {
+        const score = dot(past.K[from] || nothing, head * d, Q, head * d, d);
+        return f32(f32(score / f32(Math.sqrt(d))) + at("bias")[head * window + offset]);
+      });
+      const weights = softmax(scores);
+      looked.forEach((from, offset) => {
+        const value = past.V[from] || nothing;
+        for (let k = head * d; k < (head + 1) * d; k++) mixed[k] = f32(mixed[k] + f32(weights[offset] * value[k]));
+      });
+    }
+    add(stream, layer.writes, layer.writes.map((_, row) => dot(at("W_O"), row * inner, mixed)));
   }
 
   feed(layer, stream) {
@@ -281,12 +276,13 @@ function bitsRead(sum, offset, count, bits) {
 
 /** What follows a prompt: each time the token with the largest logit, to the end of the text or `most` tokens. */
 function recite(network, prompt, most) {
-  const said = [], end = network.given.end;
+  const said = [], past = {}, end = network.given.end;
+  let stream = network.mix(prompt, past).pop();
   while (said.length < most) {
-    const { logits } = network.trace([...prompt, ...said]);
-    const token = argmax(logits);
+    const token = argmax(network.answer(stream));
     if (token === end) return { said, ended: true };
     said.push(token);
+    stream = network.step(token, past);
   }
   return { said, ended: false };
 }

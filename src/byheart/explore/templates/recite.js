@@ -4,11 +4,15 @@
 (() => {
   const MOST_SAID = 400, MOST_MAPPED = 2500, MOST_LISTED = 60;
   const NAMES = ["start", "rows A, B", "columns 0, 1", "columns 2, 3", "columns 4, 5", "offset"];
-  const encoder = new TextEncoder();
   let network, table, all, flips, tokens, given, chosen, word;
 
+  const typed = () => [...new TextEncoder().encode(byId("prompt").value)];
   const spelled = (ids) => new TextDecoder().decode(Uint8Array.from(ids.filter((id) => id < 256)));
-  const shown = (id) => (id === network.given.end ? "the end" : id < 33 || id > 126 ? `byte ${id}` : spelled([id]));
+  const NAMED = { 9: "tab", 10: "⏎", 32: "␣" };
+  const shown = (id) => {
+    if (id === network.given.end) return "the end";
+    return NAMED[id] || (id < 32 || id > 126 ? `byte ${id}` : spelled([id]));
+  };
   const visible = (text) => text.replaceAll("\n", "⏎");
   const half = (lane) => "AB"[Math.floor(lane / 3)];
   const nameOf = ({ lane, row, column }) => `${half(lane)}, row ${row}, lane ${lane}, column ${column}`;
@@ -30,8 +34,8 @@
   }
 
   /** The prompt as typed, recited on; what does not fit the network's texts is recited all the same. */
-  function speak() {
-    given = [...encoder.encode(byId("prompt").value)];
+  function speak(prompt = given) {
+    given = prompt;
     const longest = Math.max(...network.given.texts.map((text) => text.prompt.length + text.tokens));
     const most = Math.min(MOST_SAID, longest + 1);
     const { said, ended } = given.length ? recite(network, given, most) : { said: [], ended: false };
@@ -55,18 +59,16 @@
   function drawSaid() {
     const before = memoriesByContext();
     const parts = tokens.map((id, place) => {
-      const text = id === network.given.end ? "∎" : id < 128 ? spelled([id]) : "�";
-      if (place < given.length) return element("span", { class: "given" }, text);
       const memory = before.get(key(tokens.slice(0, place)));
-      const wrong = memory && memory.answer !== id;
-      const label = id === network.given.end ? "the end" : visible(text);
+      const wrong = place >= given.length && memory && memory.answer !== id;
       return element("span", {
-        role: "option", "data-place": place, class: wrong && "wrong", "aria-selected": String(place === chosen),
-        "aria-label": wrong ? `${label}, wrong` : label, id: `place-${place}`,
-      }, text);
+        role: "option", "data-place": place, class: wrong && "wrong", id: `place-${place}`,
+        "aria-label": wrong ? `${shown(id)}, wrong` : shown(id),
+      }, id === network.given.end ? "∎" : id < 128 ? spelled([id]) : "�");
     });
-    byId("said").replaceChildren(...joined(parts));
-    byId("said").setAttribute("aria-activedescendant", `place-${chosen}`);
+    byId("given").textContent = spelled(given);
+    byId("spoken").replaceChildren(...joined(parts).slice(given.length));
+    byId("spoken").hidden = tokens.length === given.length;
   }
 
   /** Bytes of one letter beyond ASCII are shown as one letter. */
@@ -90,10 +92,10 @@
   function inspect() {
     const context = tokens.slice(0, chosen);
     if (!context.length) return;
-    for (const option of byId("said").querySelectorAll("[role=option]")) {
+    for (const option of byId("spoken").children) {
       option.setAttribute("aria-selected", String(Number(option.dataset.place) === chosen));
     }
-    byId("said").setAttribute("aria-activedescendant", `place-${chosen}`);
+    byId("spoken").setAttribute("aria-activedescendant", `place-${chosen}`);
     const read = reading(network, table, context);
     byId("letter").textContent = shown(read.label);
     drawHash(context, read);
@@ -105,8 +107,9 @@
   function drawHash(context, read) {
     const { moduli } = network.given;
     const window = context.slice(-network.spec.window);
+    const codes = (id) => network.embeds.map((_, k) => network.tensors["embedding.W_E"][id * network.embeds.length + k]);
+    byId("codes").replaceChildren("Codes: ", ...window.map((id) => element("span", {}, element("b", {}, shown(id)), ` ${codes(id).join(", ")}`)));
     byId("hash").replaceChildren(
-      element("caption", { class: "hint" }, "window: ", element("q", {}, visible(spelled(window)))),
       tableHead("", ...NAMES.map((name) => `>${name}`)),
       tableRow("sum", read.sums),
       tableRow("number of values", moduli),
@@ -120,15 +123,17 @@
   function drawWords(read) {
     const rows = read.lanes.map((lane) => {
       const name = `${half(lane.lane)}, row ${lane.row}`;
-      if (lane.entry === null) return tableRow(`lane ${lane.lane}`, [name, element("td", { class: "n" }, "none"), "nothing", 0]);
+      const head = `lane ${lane.lane}`;
+      if (lane.entry === null) return tableRow(head, ["reads nothing", name, element("td", { class: "n" }, "none"), 0]);
       const open = element("button", {
-        type: "button", class: "link", onclick: () => chooseWord(lane.entry, true), "aria-label": `Memories that use word ${nameOf(lane)}`,
+        type: "button", class: "link", "aria-label": `Memories that use word ${nameOf(lane)}`,
+        onclick: () => chooseWord(lane.entry, true),
       }, name);
-      return tableRow(`lane ${lane.lane}`, [open, lane.column, switches(lane), lane.word]);
+      return tableRow(head, [switches(lane), open, lane.column, lane.word]);
     });
-    const sum = tableRow("sum", ["", "", sumBits(read), read.sum], { class: "sum" });
+    const sum = tableRow("sum", [sumBits(read), "", "", read.sum], { class: "sum" });
     const focus = focused();
-    byId("words").replaceChildren(tableHead("lane", "word", ">column", `bits, ${table.bits - 1} to 0`, ">as a number"), ...rows, sum);
+    byId("words").replaceChildren(tableHead("", `bits, ${table.bits - 1} to 0`, "word", ">column", ">as a number"), ...rows, sum);
     if (focus) byId("words").querySelector(focus)?.focus();
   }
 
@@ -146,7 +151,7 @@
         class: flips.has(`${lane.entry},${bit}`) && "flipped", "aria-label": `lane ${lane.lane}, bit ${bit}: ${value}`,
       }, String(value));
     });
-    return element("td", { class: "bits", role: "group", "aria-label": `Bits of lane ${lane.lane}; arrow keys move` }, ...buttons);
+    return element("span", { class: "bits", role: "group", "aria-label": `Bits of lane ${lane.lane}; arrow keys move` }, ...buttons);
   }
 
   const places = () => Array.from({ length: table.bits }, (_, k) => table.bits - 1 - k);
@@ -159,7 +164,7 @@
       return element("span", { class: style }, String(bitOf(read.sum, bit)));
     });
     const told = read.code.map(({ bit }) => bit).join(", ");
-    return element("td", { class: "bits", role: "img", "aria-label": `the sum's bits; read are bits ${told}` }, ...bits);
+    return element("span", { class: "bits", role: "img", "aria-label": `the sum's bits; read are bits ${told}` }, ...bits);
   }
 
   function drawAnswer(read) {
@@ -187,10 +192,10 @@
       ...lanes.map((lane) => element("th", { scope: "colgroup", colspan: table.columns }, `${half(lane)}, lane ${lane}`)));
     const rows = Array.from({ length: table.rows }, (_, row) => tableRow(String(row), lanes.flatMap((lane) =>
       Array.from({ length: table.columns }, (_, column) => {
-        const entry = table.entry(lane, row, column), heat = most ? Math.round((85 * uses[entry]) / most) : 0;
+        const entry = table.entry(lane, row, column), heat = most ? Math.round((42 * uses[entry]) / most) : 0;
         const button = element("button", {
           type: "button", "data-word": entry, style: `--heat: ${heat}%`, tabindex: entry === (word ?? 0) ? 0 : -1,
-          class: `${heat > 45 ? "dark" : ""} ${now.has(entry) ? "now" : ""}`, "aria-pressed": String(entry === word),
+          class: now.has(entry) && "now", "aria-pressed": String(entry === word),
           "aria-label": `${nameOf({ lane, row, column })}: used by ${uses[entry]} memories`,
         }, String(uses[entry]));
         return element("td", { class: column === 0 && lane > 0 && "gap" }, button);
@@ -209,7 +214,7 @@
     const users = all.filter((memory) => memory.lanes.some((lane) => lane.entry === entry));
     byId("word-title").textContent = `Word ${nameOf(table.place(entry))}: ${number(table.word(entry))}`;
     byId("word-says").textContent = users.length
-      ? `${users.length} of ${all.length} memories use it. Its bits also belong to all of them: a change here is felt there.`
+      ? `${users.length} of ${all.length} memories use it, and share its bits.`
       : "No memory uses it: its bits are free.";
     byId("uses").replaceChildren(...listed(users));
     for (const button of byId("map").querySelectorAll("button")) {
@@ -232,8 +237,8 @@
   function remember(memory) {
     byId("prompt").value = spelled(memory.context);
     chosen = 0;
-    speak();
-    byId("said").focus();
+    speak(memory.context);
+    byId("spoken").focus();
   }
 
   function flip(entry, bit) {
@@ -264,15 +269,15 @@
 
   byId("network").append(...data.networks.map(({ name }) => element("option", { value: name }, name)));
   byId("network").addEventListener("change", () => begin(byId("network").value));
-  byId("prompt").addEventListener("input", () => ((chosen = 0), speak()));
+  byId("prompt").addEventListener("input", () => ((chosen = 0), speak(typed())));
   byId("reset").addEventListener("click", () => {
     for (const [entry, bit] of flips.values()) table.flip(entry, bit);
     flips.clear();
     judge();
   });
-  byId("said").addEventListener("click", (event) => event.target.dataset.place && pick(Number(event.target.dataset.place)));
-  byId("said").addEventListener("keydown", (event) => {
-    const options = [...byId("said").querySelectorAll("[role=option]")];
+  byId("spoken").addEventListener("click", (event) => event.target.dataset.place && pick(Number(event.target.dataset.place)));
+  byId("spoken").addEventListener("keydown", (event) => {
+    const options = [...byId("spoken").children];
     const now = options.findIndex((option) => Number(option.dataset.place) === chosen);
     arrows(event, options, now, (k) => pick(Number(options[k].dataset.place)));
   });
@@ -298,7 +303,7 @@
     byId("word-says").textContent = "Choose a word above.";
     for (const id of ["broken", "uses"]) byId(id).replaceChildren();
     byId("reset").hidden = true;
-    speak();
+    speak(typed());
     return found;
   }
 
