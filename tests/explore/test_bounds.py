@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from byheart.bounds import Letters, bounds_for
+from byheart.bounds.bound import may_differ
 from byheart.explore.bounds import shown
 from byheart.explore.counts import BITS, GRID, SETTINGS, Setting, counts, counts_at, named, sizes
 from byheart.size import Size
@@ -42,9 +43,12 @@ def test_no_formula_is_missing_and_none_is_left_over() -> None:
 
 
 def test_sequences_may_differ_by_hand() -> None:
-    """There are 16 sequences of 2 tokens out of 4."""
-    asked = "given.map((N) => script.mayDiffer({ N, n: 2, vocab: 4 }))"
-    assert evaluated("bounds.js", asked, [1, 16, 17]) == [True, True, False]
+    """There are 16 sequences of 2 tokens out of 4; elsewhere Python says the same."""
+    grid = [(N, n, vocab) for N in GRID["examples"] for n in GRID["length"] for vocab in GRID["vocab"]]
+    asked = "given.map(([N, n, vocab]) => script.mayDiffer({ N, n, vocab }))"
+    found = evaluated("bounds.js", asked, [(1, 2, 4), (16, 2, 4), (17, 2, 4), *grid])
+    assert found == [True, True, False, *(may_differ(*point) is not False for point in grid)]
+    assert not all(found[3:])
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

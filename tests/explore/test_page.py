@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -78,13 +79,18 @@ def test_networks_of_other_kinds_are_refused(own: Network, monkeypatch: pytest.M
 
 
 def test_a_folder_that_lies_about_its_recipe_is_refused(own: Network) -> None:
-    from dataclasses import replace
-
     recipe = dict(own.about["recipe"])
     sizes = {**recipe["sizes"], "columns": recipe["sizes"]["columns"] + 1}
     lie = replace(own, about={**own.about, "recipe": {**recipe, "sizes": sizes}})
     with pytest.raises(BadInput, match="not the recipe of this network"):
         reciting.shown("mine", lie)
+
+
+def test_a_folder_that_lies_about_its_texts_is_refused(own: Network) -> None:
+    for prompt, reason in (([], "the prompt is empty"), ([300], "expected 0 to 256")):
+        lie = replace(own, about={**own.about, "texts": [{"name": "a", "tokens": 3, "prompt": prompt}]})
+        with pytest.raises(BadInput, match=reason):
+            reciting.shown("mine", lie)
 
 
 def run(*arguments: object) -> int:

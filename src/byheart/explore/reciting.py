@@ -67,6 +67,7 @@ def examples() -> list[dict[str, Any]]:
 
 def _checked(network: Network) -> "TransformerNetwork":
     """The network, if the page can evaluate and show it."""
+    from byheart.networks.transformer.generate import checked
     from byheart.networks.transformer.network import TransformerNetwork
 
     if not isinstance(network, TransformerNetwork):
@@ -78,6 +79,8 @@ def _checked(network: Network) -> "TransformerNetwork":
         raise BadInput("was compiled from a task; the explorer recites texts")
     if spec.precision != "float32":
         raise BadInput(f"has weights in {spec.precision}; the explorer computes in float32")
+    for text in texts:
+        checked(text["prompt"], spec.vocab)
     if not isinstance(from_files(network.files), Bytes):
         raise BadInput("has a tokenizer of byte pairs; the explorer takes bytes: compile without --tokenizer bpe")
     for name, size, most in (
@@ -98,10 +101,10 @@ def _check_places(spec: Spec, sizes: Sizes) -> None:
         "table.W_in": (2, sizes.rows, 2),
         "select.W_gate": (LANES, sizes.columns, 2),
         "shift.W_gate": (1, 1, 1),
-        "hash_0.bias": shapes.get("hash_0.bias"),
+        "embedding.W_E": (Bytes.vocab, sizes.code_features),
     }
-    fits = len(spec.unembeds) == 1 and all(shape and shapes.get(name) == shape for name, shape in expected.items())
-    if not fits or spec.vocab != Bytes.vocab or not isinstance(layers["hash_0"], Attention):
+    fits = len(spec.unembeds) == 1 and all(shapes.get(name) == shape for name, shape in expected.items())
+    if not fits or not isinstance(layers.get("hash_0"), Attention) or "reduce_0_0" not in layers:
         raise BadInput("config.json: about.recipe is not the recipe of this network")
 
 

@@ -17,9 +17,9 @@
   const half = (lane) => "AB"[Math.floor(lane / 3)];
   const nameOf = ({ lane, row, column }) => `${half(lane)}, row ${row}, lane ${lane}, column ${column}`;
 
-  function open(name) {
-    const found = data.networks.find((each) => each.name === name) || data.networks[0];
-    byId("network").value = found.name;
+  function open(index) {
+    const found = data.networks[index];
+    byId("network").selectedIndex = index;
     network = new Network(found);
     table = new Table(network);
     all = memories(network, table);
@@ -30,7 +30,6 @@
       `${parameters} parameters, ${words} of them words of ${table.bits} bits; window ${network.spec.window} tokens; ` +
       `${number(all.length)} memories: every context of the text and what follows it.`;
     byId("window").textContent = network.spec.window;
-    return found;
   }
 
   /** The prompt as typed, recited on; what does not fit the network's texts is recited all the same. */
@@ -267,8 +266,8 @@
     inspect();
   }
 
-  byId("network").append(...data.networks.map(({ name }) => element("option", { value: name }, name)));
-  byId("network").addEventListener("change", () => begin(byId("network").value));
+  byId("network").append(...data.networks.map(({ name }) => element("option", {}, name)));
+  byId("network").addEventListener("change", () => begin(byId("network").selectedIndex));
   byId("prompt").addEventListener("input", () => ((chosen = 0), speak(typed())));
   byId("reset").addEventListener("click", () => {
     for (const [entry, bit] of flips.values()) table.flip(entry, bit);
@@ -294,19 +293,18 @@
     });
   }
 
-  function begin(name, prompt) {
-    const found = open(name);
+  function begin(index, prompt) {
+    open(index);
     byId("prompt").value = prompt ?? spelled(all[Math.min(4, all.length - 1)].context);
     chosen = 0;
-    for (const id of ["damage", "word-says"]) byId(id).textContent = "";
+    byId("damage").textContent = "";
     byId("word-title").textContent = "Which memories use a word";
     byId("word-says").textContent = "Choose a word above.";
     for (const id of ["broken", "uses"]) byId(id).replaceChildren();
     byId("reset").hidden = true;
     speak(typed());
-    return found;
   }
 
   const kept = state.read();
-  begin(kept.network, kept.prompt);
+  begin(Math.max(0, data.networks.findIndex(({ name }) => name === kept.network)), kept.prompt);
 })();
