@@ -1,5 +1,5 @@
 "use strict";
-// The formulas of byheart.bounds, for the sizes that the sliders give: N examples, n length, vocab ω, C labels, b bits.
+// The formulas of byheart.bounds, for what the sliders give: N examples, n length, vocab ω, C labels, b bits.
 
 const FLOAT_MARGIN = 2 ** -48, RAISED = 1 + 2 ** -32;
 

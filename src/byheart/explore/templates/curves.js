@@ -53,7 +53,8 @@
     }
     byId("at").textContent = number(now.N);
     byId("sizes-note").textContent = mayDiffer(now) ? ""
-      : `There are fewer than ${number(now.N)} different sequences of ${now.n} tokens out of ${now.vocab}: no task is this large.`;
+      : `There are fewer than ${number(now.N)} different sequences of ${now.n} tokens out of ${now.vocab}: ` +
+        "no task is this large.";
     drawCounts(built);
     drawAnswers(known);
     drawCurves(built, known);
@@ -97,27 +98,28 @@
     const width = Math.max(300, byId("curves").clientWidth), wide = width > 640, height = wide ? 440 : 340;
     const box = { left: 52, right: width - (wide ? 240 : 12), top: 12, bottom: height - 34 };
     const curves = [
-      ...known.filter(({ values }) => values).map((bound) => ({ ...bound, colour: "--quiet", dash: STYLES[bound.kind] })),
+      ...known.filter(({ values }) => values).map((each) => ({ ...each, colour: "--quiet", dash: STYLES[each.kind] })),
       ...built.map((made) => ({ ...made, colour: variable(made.colour), dots: true })),
     ];
     const all = curves.flatMap(({ values }) => values).filter((value) => value > 0);
     const top = Math.ceil(Math.log10(Math.max(...all))), last = grid.examples.length - 1;
     const across = (k) => box.left + ((box.right - box.left) * k) / last;
     const up = (value) => box.bottom - ((box.bottom - box.top) * Math.log10(Math.max(value, 1))) / top;
-    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "Parameters against N; the tables below say the same in numbers at the chosen N" });
+    const label = "Parameters against N; the tables below say the same in numbers at the chosen N";
+    const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": label });
+    const tick = (x, y, anchor, text) => svg("text", { class: "tick", x, y, "text-anchor": anchor }, text);
     for (let power = 0; power <= top; power += top > 8 ? 2 : 1) {
       picture.append(
         svg("line", { class: "grid", x1: box.left, x2: box.right, y1: up(10 ** power), y2: up(10 ** power) }),
-        svg("text", { class: "tick", x: box.left - 6, y: up(10 ** power) + 4, "text-anchor": "end" }, `10${raised(power)}`),
+        tick(box.left - 6, up(10 ** power) + 4, "end", `10${raised(power)}`),
       );
     }
     grid.examples.forEach((N, k) => {
-      if (Number.isInteger(Math.log10(N))) {
-        picture.append(svg("text", { class: "tick", x: across(k), y: box.bottom + 18, "text-anchor": "middle" }, `10${raised(Math.log10(N))}`));
-      }
+      const power = Math.log10(N);
+      if (Number.isInteger(power)) picture.append(tick(across(k), box.bottom + 18, "middle", `10${raised(power)}`));
     });
     picture.append(svg("line", { class: "here", x1: across(at.N), x2: across(at.N), y1: box.top, y2: box.bottom }));
-    picture.append(svg("text", { class: "tick", x: (box.left + box.right) / 2, y: height - 2, "text-anchor": "middle" }, "N"));
+    picture.append(tick((box.left + box.right) / 2, height - 2, "middle", "N"));
     for (const curve of curves) picture.append(...drawn(curve, across, up));
     if (wide) picture.append(...named(curves, box, up));
     byId("curves").replaceChildren(picture);
@@ -127,10 +129,13 @@
 
   function drawn({ values, colour, dash, dots, hollow }, across, up) {
     const points = values.flatMap((value, k) => (value === null ? [] : [[across(k), up(value)]]));
-    const path = svg("path", { d: points.map(([x, y], k) => `${k ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join(""), style: `stroke: var(${colour})`, "stroke-width": dots ? 1 : 1.5, "stroke-dasharray": dash || "none" });
+    const d = points.map(([x, y], k) => `${k ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+    const stroke = `stroke: var(${colour})`;
+    const path = svg("path", { d, style: stroke, "stroke-width": dots ? 1 : 1.5, "stroke-dasharray": dash || "none" });
     if (!dots) return [path];
     const fill = hollow ? "var(--paper)" : `var(${colour})`;
-    return [path, ...points.map(([cx, cy]) => svg("circle", { cx: cx.toFixed(1), cy: cy.toFixed(1), r: 2.6, style: `fill: ${fill}; stroke: var(${colour})` }))];
+    const style = `fill: ${fill}; ${stroke}`;
+    return [path, ...points.map(([x, y]) => svg("circle", { cx: x.toFixed(1), cy: y.toFixed(1), r: 2.6, style }))];
   }
 
   /** Names at the ends of lines, moved apart where they would touch; curves that end together share one. */
@@ -149,7 +154,7 @@
     let room = box.bottom + 4;
     for (const label of labels.toReversed()) room = (label.at = Math.min(label.at, room)) - 14;
     return labels.flatMap(({ texts, says, y, at: place, colour }) => [
-      svg("path", { d: `M${box.right + 5} ${y}L${box.right + 16} ${place}h6`, style: `stroke: var(${colour})`, "stroke-width": 1.5 }),
+      svg("path", { d: `M${box.right + 5} ${y}L${box.right + 16} ${place}h6`, style: `stroke: var(${colour})` }),
       svg("text", { x: box.right + 26, y: place + 4 }, [...texts].join(", ") + (says ? ` (${says})` : "")),
     ]);
   }
@@ -157,12 +162,11 @@
   const short = (paper) => paper.replace(/^([^,&]+?)(,.*|\s&.*)?\s(\d{4})$/, "$1 $3");
 
   for (const { key, says, values, first } of SLIDERS) {
+    const id = `slider-${key}`, value = element("output", { id: `value-${key}`, for: id });
+    const oninput = (event) => ((at[key] = Number(event.target.value)), draw());
     byId("sliders").append(element("div", {},
-      element("label", { for: `slider-${key}` }, `${says}: `, element("output", { id: `value-${key}`, for: `slider-${key}` })),
-      element("input", { id: `slider-${key}`, type: "range", min: 0, max: values.length - 1, step: 1, value: first, oninput: (event) => {
-        at[key] = Number(event.target.value);
-        draw();
-      } }),
+      element("label", { for: id }, `${says}: `, value),
+      element("input", { id, type: "range", min: 0, max: values.length - 1, step: 1, value: first, oninput }),
     ));
   }
 

@@ -9,7 +9,7 @@ function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
     if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, value === true ? "" : value);
+    else if (value !== false && value != null) made.setAttribute(key, value === true ? "" : value);
   }
   made.append(...children);
   return made;

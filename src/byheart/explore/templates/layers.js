@@ -30,21 +30,24 @@
   }
 
   function spaced(values) {
-    return values.flatMap((value, k) => [k ? " " : "", element("span", { class: value === 0n && "zero" }, digits(value))]);
+    const shown = (value) => element("span", { class: value === 0n && "zero" }, digits(value));
+    return values.flatMap((value, k) => [k ? " " : "", shown(value)]);
   }
 
   const digits = (value) => value.toLocaleString("en").replace("-", "−");
 
   function weightsOf(weights) {
     const tables = Object.entries(weights).flatMap(([name, values]) => {
-      const rows = values.map((row) => element("tr", {}, ...[row].flat().map((value) => element("td", { class: "n" }, digits(value)))));
+      const cells = (row) => [row].flat().map((value) => element("td", { class: "n" }, digits(value)));
+      const rows = values.map((row) => element("tr", {}, ...cells(row)));
       return [element("h4", {}, name), element("div", { class: "table" }, element("table", {}, ...rows))];
     });
     return element("details", {}, element("summary", {}, `weights: ${Object.keys(weights).join(", ")}`), ...tables);
   }
 
   byId("exact-network").append(...networks.map(({ name }) => element("option", { value: name }, name)));
-  byId("exact-sequence").append(...sequences.map((sequence, k) => element("option", { value: k }, `${sequence.join(", ")} → ${labels[k]}`)));
+  const asked = sequences.map((sequence, k) => `${sequence.join(", ")} → ${labels[k]}`);
+  byId("exact-sequence").append(...asked.map((text, k) => element("option", { value: k }, text)));
   const kept = state.read();
   if (networks.some(({ name }) => name === kept.construction)) byId("exact-network").value = kept.construction;
   if (sequences[kept.sequence]) byId("exact-sequence").value = kept.sequence;

@@ -106,8 +106,10 @@
   function drawHash(context, read) {
     const { moduli } = network.given;
     const window = context.slice(-network.spec.window);
-    const codes = (id) => network.embeds.map((_, k) => network.tensors["embedding.W_E"][id * network.embeds.length + k]);
-    byId("codes").replaceChildren("Codes: ", ...window.map((id) => element("span", {}, element("b", {}, shown(id)), ` ${codes(id).join(", ")}`)));
+    const W_E = network.tensors["embedding.W_E"], width = network.embeds.length;
+    const code = (id) => ` ${W_E.slice(id * width, (id + 1) * width).join(", ")}`;
+    const coded = window.map((id) => element("span", {}, element("b", {}, shown(id)), code(id)));
+    byId("codes").replaceChildren("Codes: ", ...coded);
     byId("hash").replaceChildren(
       tableHead("", ...NAMES.map((name) => `>${name}`)),
       tableRow("sum", read.sums),
@@ -115,8 +117,8 @@
       tableRow("sum modulo that", read.reduced),
     );
     byId("places").textContent =
-      `The hash says: row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, a column in each of six lanes, and ` +
-      `offset ${read.offset}. A column number without a column reads nothing.`;
+      `The hash says: row ${read.rows[0]} of half A, row ${read.rows[1]} of half B, a column in each of six lanes, ` +
+      `and offset ${read.offset}. A column number without a column reads nothing.`;
   }
 
   function drawWords(read) {
@@ -132,7 +134,8 @@
     });
     const sum = tableRow("sum", [sumBits(read), "", "", read.sum], { class: "sum" });
     const focus = focused();
-    byId("words").replaceChildren(tableHead("", `bits, ${table.bits - 1} to 0`, "word", ">column", ">as a number"), ...rows, sum);
+    const head = tableHead("", `bits, ${table.bits - 1} to 0`, "word", ">column", ">as a number");
+    byId("words").replaceChildren(head, ...rows, sum);
     if (focus) byId("words").querySelector(focus)?.focus();
   }
 
@@ -150,7 +153,8 @@
         class: flips.has(`${lane.entry},${bit}`) && "flipped", "aria-label": `lane ${lane.lane}, bit ${bit}: ${value}`,
       }, String(value));
     });
-    return element("span", { class: "bits", role: "group", "aria-label": `Bits of lane ${lane.lane}; arrow keys move` }, ...buttons);
+    const name = `Bits of lane ${lane.lane}; arrow keys move`;
+    return element("span", { class: "bits", role: "group", "aria-label": name }, ...buttons);
   }
 
   const places = () => Array.from({ length: table.bits }, (_, k) => table.bits - 1 - k);
@@ -162,8 +166,8 @@
       const style = k === undefined ? false : k < read.length ? "read code" : "read";
       return element("span", { class: style }, String(bitOf(read.sum, bit)));
     });
-    const told = read.code.map(({ bit }) => bit).join(", ");
-    return element("span", { class: "bits", role: "img", "aria-label": `the sum's bits; read are bits ${told}` }, ...bits);
+    const name = `the sum's bits; read are bits ${read.code.map(({ bit }) => bit).join(", ")}`;
+    return element("span", { class: "bits", role: "img", "aria-label": name }, ...bits);
   }
 
   function drawAnswer(read) {
@@ -171,7 +175,8 @@
     byId("answer").replaceChildren(
       `The ${read.longest} bits below offset ${read.offset} `, element("code", {}, code), ` make Y = ${read.Y}`,
       own ? `; the first ${own} are the code of ` : "; that is the code of nothing: the nearest is ",
-      element("q", {}, shown(read.label)), ". The unembedding has a line for every token; at Y that token's is highest.",
+      element("q", {}, shown(read.label)),
+      ". The unembedding has a line for every token; at Y that token's is highest.",
     );
     const best = [...read.logits.keys()].sort((a, b) => read.logits[b] - read.logits[a]).slice(0, 4);
     byId("logits").replaceChildren(
@@ -183,12 +188,14 @@
     const large = table.tensor.length > MOST_MAPPED;
     byId("map-hint").textContent = large
       ? `The table has ${number(table.tensor.length)} words, too many to draw; choose one that was read above.`
-      : "Every word of the table; the number and the shade say how many memories use it. Outlined: the six read now. Arrow keys move.";
+      : "Every word of the table; the number and the shade say how many memories use it. Outlined: those read now. " +
+        "Arrow keys move.";
     if (large) return byId("map").replaceChildren();
     const uses = counted(), most = Math.max(...uses), now = new Set(read.lanes.map((lane) => lane.entry));
     const lanes = [0, 1, 2, 3, 4, 5];
     const head = element("tr", {}, element("th", {}, "row"),
-      ...lanes.map((lane) => element("th", { scope: "colgroup", colspan: table.columns }, `${half(lane)}, lane ${lane}`)));
+      ...lanes.map((lane) =>
+        element("th", { scope: "colgroup", colspan: table.columns }, `${half(lane)}, lane ${lane}`)));
     const rows = Array.from({ length: table.rows }, (_, row) => tableRow(String(row), lanes.flatMap((lane) =>
       Array.from({ length: table.columns }, (_, column) => {
         const entry = table.entry(lane, row, column), heat = most ? Math.round((42 * uses[entry]) / most) : 0;
@@ -226,8 +233,9 @@
   function listed(some, says = (memory) => shown(memory.answer)) {
     const items = some.slice(0, MOST_LISTED).map((memory) => {
       const text = visible(spelled(memory.context.slice(-network.spec.window)));
-      const show = () => remember(memory);
-      return element("li", {}, element("button", { type: "button", class: "link", onclick: show }, `…${text}`), ` → ${says(memory)}`);
+      const onclick = () => remember(memory);
+      const button = element("button", { type: "button", class: "link", onclick }, `…${text}`);
+      return element("li", {}, button, ` → ${says(memory)}`);
     });
     const more = some.length - items.length;
     return more > 0 ? [...items, element("li", {}, `… and ${number(more)} more`)] : items;
@@ -256,7 +264,8 @@
     byId("damage").textContent = !flips.size ? "" : wrong.length
       ? `${many}: ${wrong.length} of ${all.length} answers are wrong now, and all others are as they were.`
       : `${many}, and nothing breaks: all ${all.length} answers are as they were.`;
-    byId("broken").replaceChildren(...listed(wrong, (memory) => `${shown(now.get(memory))} (was ${shown(memory.answer)})`));
+    const says = (memory) => `${shown(now.get(memory))} (was ${shown(memory.answer)})`;
+    byId("broken").replaceChildren(...listed(wrong, says));
     speak();
     if (word !== null) chooseWord(word);
   }
@@ -274,7 +283,7 @@
     flips.clear();
     judge();
   });
-  byId("spoken").addEventListener("click", (event) => event.target.dataset.place && pick(Number(event.target.dataset.place)));
+  byId("spoken").addEventListener("click", ({ target }) => target.dataset.place && pick(Number(target.dataset.place)));
   byId("spoken").addEventListener("keydown", (event) => {
     const options = [...byId("spoken").children];
     const now = options.findIndex((option) => Number(option.dataset.place) === chosen);
