@@ -89,3 +89,7 @@ def test_bits_below_an_offset_by_hand() -> None:
     """101101 below offset 2 are bits 1 and 0, then the highest, complemented, and the one below it."""
     told = evaluated("network.js", "script.bitsRead(given, 2, 4, 6)", 0b101101)
     assert told == [{"bit": 1, "value": 0}, {"bit": 0, "value": 1}, {"bit": 5, "value": 0}, {"bit": 4, "value": 0}]
+
+
+def test_of_equal_logits_the_first_is_said() -> None:
+    assert evaluated("network.js", "script.argmax(given)", [1, 3, 3, 2]) == 1

@@ -7,7 +7,6 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.output import DONE, Json, console, print_json
-from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 
 
@@ -15,8 +14,8 @@ from byheart.files.writing import check_apart
 class ExploreCommand:
     """Write the explorer, a page that needs no server and no network, and open it."""
 
-    network: Positional[Path | None] = None
-    """Network folder that `byheart compile` made of a short text, to be shown first (default: none)."""
+    networks: Positional[tuple[Path, ...]] = ()
+    """Network folders that `byheart compile` made of short texts, to be shown first."""
     out: Annotated[Path, arg(aliases=["-o"])] = Path("explorer.html")
     """Page to write."""
     no_open: bool = False
@@ -30,12 +29,8 @@ class ExploreCommand:
         from byheart.report.page import check_page, write_page
 
         check_page(self.out)
-        check_apart(self.out, self.network)
-        own = [] if self.network is None else [(self.network.resolve().name, load(self.network))]
-        try:
-            text = explorer(own)
-        except BadInput as error:
-            raise BadInput(f"{self.network}: {error}") from error
+        check_apart(self.out, *self.networks)
+        text = explorer([(folder.resolve().name, load(folder)) for folder in self.networks])
         write_page(self.out, text)
         opened = not self.no_open and _open(self.out)
         if self.json:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+from byheart.errors import BadInput
 from byheart.explore import bounds, exact, reciting
 from byheart.networks import Network
 from byheart.report.svg import palette
@@ -17,15 +18,18 @@ def explorer(own: Sequence[tuple[str, Network]] = ()) -> str:
 
     BadInput says why a network cannot be shown.
     """
-    networks = [reciting.shown(name, network) for name, network in own]
-    data: dict[str, Any] = {
-        "networks": networks + reciting.examples(),
-        "bounds": bounds.shown(),
-        "exact": exact.shown(),
-    }
+    networks = [*(_own(name, network) for name, network in own), *reciting.examples()]
+    data: dict[str, Any] = {"networks": networks, "bounds": bounds.shown(), "exact": exact.shown()}
     colours = palette(data["bounds"]["colours"].values())
     page = _templates().get_template("page.html")
     return str(page.render(data=_inert(data), palette=colours, scripts=SCRIPTS))
+
+
+def _own(name: str, network: Network) -> dict[str, Any]:
+    try:
+        return reciting.shown(name, network)
+    except BadInput as error:
+        raise BadInput(f"{name}: {error}") from error
 
 
 def _inert(data: dict[str, Any]) -> str:
