@@ -129,6 +129,7 @@ def test_what_is_hidden_under_a_name_of_ours_is_not_ours(
         ("show", "book", "--plot", "book/tokenizer.png"),
         ("compare", "--task", "t.npz", "t.png", "--plot", "t.png"),
         ("collapse", "net", "-o", "net"),
+        ("explore", "book", "--no-open", "-o", "book/explorer.html"),
     ],
     ids=" ".join,
 )

@@ -136,6 +136,16 @@ COMMANDS: Menu = {
             "byheart certify plain --task constant.npz",
         ),
     ),
+    "explore": _entry(
+        NETWORKS,
+        "explore:ExploreCommand",
+        about(
+            "Write and open the explorer: a page on which networks recite, bounds have sliders, and bits can be "
+            "flipped.",
+            "byheart explore",
+            "byheart explore poem # with a compiled network of your own",
+        ),
+    ),
     "lab": _entry(
         EXPERIMENTS,
         "lab:menu",

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.files.writing import write_text
+from byheart.files.writing import check_file, write_text
 from byheart.report.style import check_matplotlib, narrow
 from byheart.report.svg import inline, palette
 
@@ -124,12 +124,18 @@ def html_of(page: Page) -> str:
     return str(_templates().get_template("page.html").render(**parts, palette=palette(colours)))
 
 
-def write_page(path: Path, text: str) -> None:
-    """Write a page to a file whose name ends in .html."""
+def check_page(path: Path) -> None:
+    """BadInput if no page can be written to ``path``; worth checking before long work."""
     if path.suffix not in (".html", ".htm"):
         raise BadInput(f"{path}: expected the name of a page, .html")
     if not path.parent.is_dir():
         raise BadInput(f"{path}: its folder does not exist; expected one to write into")
+    check_file(path)
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page to a file whose name ends in .html."""
+    check_page(path)
     write_text(path, text)
 
 

@@ -1,0 +1,112 @@
+"""Compiled networks as the explorer takes them: the spec, and the bytes of every tensor.
+
+The page evaluates the spec itself, in float32, and finds in it where the front leaves rows, columns and the offset: the
+features that the sublayers ``table``, ``select`` and ``shift`` read. What the texts are it asks the network.
+"""
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from byheart.constructions.reciting import Recipe, compile
+from byheart.constructions.reciting.sizes import LANES, Sizes
+from byheart.constructions.reciting.table import TABLE
+from byheart.errors import BadInput
+from byheart.networks import Network
+from byheart.networks.about import end_of, texts_of
+from byheart.networks.folders import NAMES
+from byheart.networks.transformer.spec import Attention, Spec
+from byheart.tasks.tokenizers import Bytes, from_files
+
+if TYPE_CHECKING:
+    from byheart.networks.transformer.network import TransformerNetwork
+
+TEXTS = {
+    "Hamlet": "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n"
+    "The slings and arrows of outrageous fortune,\nOr to take arms against a sea of troubles",
+    "Jabberwocky": "'Twas brillig, and the slithy toves\nDid gyre and gimble in the wabe:\n"
+    "All mimsy were the borogoves,\nAnd the mome raths outgrabe.",
+    "Peter Piper": "Peter Piper picked a peck of pickled peppers.",
+    "π": "3.1415926535897932384626433832795028841971693993751058209749445923078164062862089986280348253421170679",
+}
+"""Short texts, each compiled into a network of its own: some 3,000 parameters."""
+MOST_PARAMETERS = 50_000
+MOST_TOKENS = 4_000
+"""Of all texts together: the page asks the network for every one of them, at once."""
+MOST_WINDOW = 64
+
+
+def shown(name: str, network: Network) -> dict[str, Any]:
+    """The network as JSON for the page; BadInput says why it is none that the page can show."""
+    compiled = _checked(network)
+    spec = compiled.spec
+    recipe = Recipe.from_json(compiled.about.get("recipe", {}))
+    recipe.check(labels=spec.labels, parameters=compiled.account.dense)
+    if recipe.sizes.exponent:
+        raise BadInput("has words that use sign and exponent; the explorer shows plain ones: compile without --words")
+    _check_places(spec, recipe.sizes)
+    return {
+        "name": name,
+        "parameters": compiled.account.dense,
+        "spec": spec.as_json(),
+        "tensors": {name: _base64(tensor) for name, tensor in compiled.tensors()},
+        "shapes": {name: list(shape) for name, shape in spec.shapes().items()},
+        "word": recipe.sizes.word,
+        "moduli": list(recipe.sizes.moduli),
+        "lengths": list(recipe.lengths),
+        "texts": [{key: text[key] for key in ("name", "prompt", "tokens")} for text in texts_of(compiled)],
+        "end": end_of(compiled),
+    }
+
+
+def examples() -> list[dict[str, Any]]:
+    """The networks of the texts that come with the explorer, compiled here and now."""
+    return [shown(name, compile(text).network) for name, text in TEXTS.items()]
+
+
+def _checked(network: Network) -> "TransformerNetwork":
+    """The network, if the page can evaluate and show it."""
+    from byheart.networks.transformer.generate import checked
+    from byheart.networks.transformer.network import TransformerNetwork
+
+    if not isinstance(network, TransformerNetwork):
+        what = NAMES[network.kind]
+        raise BadInput(f"is {what}; the explorer takes what `byheart compile` made, in the rectangular layout")
+    spec, texts = network.spec, texts_of(network)
+    tokens = sum(text["tokens"] for text in texts)
+    if not texts or end_of(network) is None:
+        raise BadInput("was compiled from a task; the explorer recites texts")
+    if spec.precision != "float32":
+        raise BadInput(f"has weights in {spec.precision}; the explorer computes in float32")
+    for text in texts:
+        checked(text["prompt"], spec.vocab)
+    if not isinstance(from_files(network.files), Bytes):
+        raise BadInput("has a tokenizer of byte pairs; the explorer takes bytes: compile without --tokenizer bpe")
+    for name, size, most in (
+        ("parameters", network.account.dense, MOST_PARAMETERS),
+        ("tokens of text", tokens, MOST_TOKENS),
+        ("tokens in its window", spec.window, MOST_WINDOW),
+    ):
+        if size > most:
+            raise BadInput(f"has {size:,} {name}; the explorer takes at most {most:,}, or a page would be slow")
+    return network
+
+
+def _check_places(spec: Spec, sizes: Sizes) -> None:
+    """BadInput unless the sublayers that the page looks into are as the recipe says: a folder may say anything."""
+    shapes, layers = spec.shapes(), {layer.name: layer for layer in spec.sublayers}
+    expected = {
+        TABLE: (2, LANES // 2 * sizes.columns, sizes.rows),
+        "table.W_in": (2, sizes.rows, 2),
+        "select.W_gate": (LANES, sizes.columns, 2),
+        "shift.W_gate": (1, 1, 1),
+        "embedding.W_E": (Bytes.vocab, sizes.code_features),
+    }
+    fits = len(spec.unembeds) == 1 and all(shapes.get(name) == shape for name, shape in expected.items())
+    if not fits or not isinstance(layers.get("hash_0"), Attention) or "reduce_0_0" not in layers:
+        raise BadInput("config.json: about.recipe is not the recipe of this network")
+
+
+def _base64(tensor: np.ndarray[Any, Any]) -> str:
+    return base64.b64encode(np.ascontiguousarray(tensor, dtype="<f4").tobytes()).decode()

@@ -1,0 +1,290 @@
+"use strict";
+// A compiled network, evaluated as PyTorch evaluates it, to the bit. Every product and every sum is rounded to float32;
+// since a compiled network's values are exact (byheart.networks.transformer.proved), no order of summation changes one.
+
+const f32 = Math.fround;
+
+/** "3:6", "9:10" as the features 3, 4, 5, 9. */
+function features(ranges) {
+  return ranges.flatMap((range) => {
+    const [start, stop] = range.split(":").map(Number);
+    return Array.from({ length: stop - start }, (_, k) => start + k);
+  });
+}
+
+function floats(base64) {
+  const text = atob(base64);
+  const view = new DataView(new ArrayBuffer(text.length));
+  for (let k = 0; k < text.length; k++) view.setUint8(k, text.charCodeAt(k));
+  return Float32Array.from({ length: text.length / 4 }, (_, k) => view.getFloat32(4 * k, true));
+}
+
+class Network {
+  constructor(given) {
+    this.given = given;
+    this.spec = given.spec;
+    this.tensors = Object.fromEntries(Object.entries(given.tensors).map(([name, text]) => [name, floats(text)]));
+    this.embeds = features(this.spec.embeds);
+    this.unembeds = features(this.spec.unembeds);
+    this.layers = this.spec.sublayers.map((layer) => ({
+      ...layer,
+      reads: features(layer.reads),
+      writes: features(layer.writes),
+      up_reads: features(layer.up_reads || []),
+    }));
+    this.named = Object.fromEntries(this.layers.map((layer) => [layer.name, layer]));
+    this.last = this.layers.findLastIndex((layer) => layer.kind === "attention");
+    this.table = this.layers.findIndex((layer) => layer.name === "table");
+    this.sees = this.layers.reduce((sum, layer) => sum + reach(layer), 1);
+  }
+
+  /** The stream of one more token after the last attention sublayer; `past` keeps what attention has read before. */
+  step(token, past, seen) {
+    const width = this.embeds.length, stream = new Float32Array(this.spec.stream);
+    this.embeds.forEach((feature, k) => (stream[feature] = this.tensors["embedding.W_E"][token * width + k]));
+    for (const layer of this.layers.slice(0, this.last + 1)) {
+      if (layer.kind === "attention") this.attend(layer, stream, (past[layer.name] ||= { K: [], V: [] }));
+      else this.feed(layer, stream);
+      if (seen) seen(layer, stream);
+    }
+    return stream;
+  }
+
+  /** Streams after the last attention sublayer, one a token. */
+  mix(tokens, past = {}) {
+    return tokens.map((token) => this.step(token, past));
+  }
+
+  /** Logits from a stream after the last attention sublayer, or from one before the sublayer `from`. */
+  answer(stream, seen, from = this.last + 1) {
+    for (const layer of this.layers.slice(from)) {
+      this.feed(layer, stream);
+      if (seen) seen(layer, stream);
+    }
+    const W = this.tensors["unembedding.W_U"], b = this.tensors["unembedding.b_U"];
+    const read = this.unembeds.map((feature) => stream[feature]);
+    return Float32Array.from(b, (bias, label) => f32(dot(W, label * read.length, read) + bias));
+  }
+
+  /** Logits after every token. */
+  forward(tokens) {
+    return this.mix(tokens).map((stream) => this.answer(stream));
+  }
+
+  /** Streams before the table, one a token: what comes before does not depend on the words. */
+  front(tokens) {
+    const inner = this.layers.slice(this.last + 1, this.table);
+    return this.mix(tokens).map((stream) => (inner.forEach((layer) => this.feed(layer, stream)), stream));
+  }
+
+  /** Logits from a stream before the table, which is left as it is. */
+  back(stream) {
+    return this.answer(stream.slice(), null, this.table);
+  }
+
+  /** Logits after the last token, and the stream after each sublayer. */
+  trace(tokens) {
+    const after = {}, past = {};
+    const seen = (layer, stream) => (after[layer.name] = stream.slice());
+    this.mix(tokens.slice(-this.sees, -1), past);
+    const logits = this.answer(this.step(tokens[tokens.length - 1], past, seen), seen);
+    return { logits, after };
+  }
+
+  attend(layer, stream, past) {
+    const { heads, d_head: d, window, dilation } = layer, inner = heads * d;
+    const at = (name) => this.tensors[`${layer.name}.${name}`];
+    const read = layer.reads.map((feature) => stream[feature]);
+    const times = (W) => Float32Array.from({ length: inner }, (_, row) => dot(W, row * read.length, read));
+    const Q = times(at("W_Q")), nothing = new Float32Array(inner); // before the start there is a zero vector
+    const place = past.K.push(times(at("W_K"))) - 1;
+    past.V.push(times(at("W_V")));
+    const looked = Array.from({ length: window }, (_, offset) => place - offset * dilation);
+    const mixed = new Float32Array(inner);
+    for (let head = 0; head < heads; head++) {
+      const scores = looked.map((from, offset) => {
+        const score = dot(past.K[from] || nothing, head * d, Q, head * d, d);
+        return f32(f32(score / f32(Math.sqrt(d))) + at("bias")[head * window + offset]);
+      });
+      const weights = softmax(scores);
+      looked.forEach((from, offset) => {
+        const value = past.V[from] || nothing;
+        for (let k = head * d; k < (head + 1) * d; k++) mixed[k] = f32(mixed[k] + f32(weights[offset] * value[k]));
+      });
+    }
+    add(stream, layer.writes, layer.writes.map((_, row) => dot(at("W_O"), row * inner, mixed)));
+  }
+
+  feed(layer, stream) {
+    const { groups, units, up } = layer;
+    const first = up === "none" ? "in" : "gate";
+    const at = (name) => this.tensors[`${layer.name}.${name}`];
+    const affine = (name, read, bias) => {
+      const W = at(`W_${name}`), b = bias ? at(`b_${name}`) : null, width = read.length / groups;
+      return (group, unit) => {
+        const row = group * units + unit;
+        const sum = dot(W, row * width, read, group * width, width);
+        return b ? f32(sum + b[row]) : sum;
+      };
+    };
+    const gather = (some) => some.map((feature) => stream[feature]);
+    const gate = affine(first, gather(layer.reads), layer.bias);
+    const other = gather(layer.up_reads);
+    const raise =
+      up === "dense"
+        ? affine("up", other, layer.up_bias)
+        : (group, unit) => f32(other[group * units + unit] * at("W_up")[group * units + unit]);
+    const out = layer.writes.length / groups, W_out = at("W_out");
+    const values = [];
+    for (let group = 0; group < groups; group++) {
+      const hidden = Array.from({ length: units }, (_, unit) => {
+        const x = gate(group, unit);
+        const y = layer.act === "relu" ? Math.max(x, 0) : f32(1 / f32(1 + f32(Math.exp(-x))));
+        return up === "none" ? y : f32(y * raise(group, unit));
+      });
+      for (let row = 0; row < out; row++) values.push(dot(W_out, (group * out + row) * units, hidden));
+    }
+    add(stream, layer.writes, values);
+  }
+}
+
+function reach(layer) {
+  return layer.kind === "attention" ? (layer.window - 1) * layer.dilation : 0;
+}
+
+/** Σ W[start + k]·x[from + k], in float32. */
+function dot(W, start, x, from = 0, width = x.length) {
+  let sum = 0;
+  for (let k = 0; k < width; k++) sum = f32(sum + f32(W[start + k] * x[from + k]));
+  return sum;
+}
+
+function add(stream, features, values) {
+  features.forEach((feature, k) => (stream[feature] = f32(stream[feature] + values[k])));
+}
+
+function softmax(scores) {
+  const most = Math.max(...scores);
+  const powers = scores.map((score) => f32(Math.exp(f32(score - most))));
+  const sum = powers.reduce((total, power) => f32(total + power), 0);
+  return powers.map((power) => f32(power / sum));
+}
+
+/** The first of the largest. */
+function argmax(logits) {
+  return logits.reduce((best, logit, k) => (logit > logits[best] ? k : best), 0);
+}
+
+// ---- What the network reads: rows, columns, words, bits ----------------------------------------------------------
+
+const LANES = 6;
+
+/** Where the words are: tensor, entries by lane, row and column, and words as integers. */
+class Table {
+  constructor(network) {
+    this.tensor = network.tensors["table.W_out"];
+    this.rows = network.named.table.units;
+    this.columns = network.named.select.units;
+    this.bits = network.given.word;
+    this.size = 2 ** this.bits;
+  }
+
+  /** The entry of the tensor that a lane reads at a row and a column; null for the null column. */
+  entry(lane, row, column) {
+    if (column >= this.columns) return null;
+    return (lane * this.columns + column) * this.rows + row;
+  }
+
+  place(entry) {
+    const line = Math.floor(entry / this.rows);
+    return { lane: Math.floor(line / this.columns), row: entry % this.rows, column: line % this.columns };
+  }
+
+  /** Words of odd lanes are kept less 2^T (byheart.constructions.reciting.table). */
+  word(entry) {
+    return this.tensor[entry] + (this.place(entry).lane % 2) * this.size;
+  }
+
+  flip(entry, bit) {
+    this.tensor[entry] += bitOf(this.word(entry), bit) ? -(2 ** bit) : 2 ** bit;
+  }
+}
+
+function bitOf(word, bit) {
+  return Math.floor(word / 2 ** bit) % 2;
+}
+
+/** Where a stream before the table says to read: rows, offset, and for each lane row, column and the tensor's entry. */
+function placesIn(network, table, stream) {
+  const take = (some) => some.map((feature) => stream[feature]);
+  const [a, , b] = take(network.named.table.reads);
+  const columns = take(network.named.select.reads).filter((_, k) => k % 2 === 0);
+  const lanes = columns.map((column, lane) => {
+    const row = lane < LANES / 2 ? a : b;
+    return { lane, row, column, entry: table.entry(lane, row, column) };
+  });
+  return { rows: [a, b], offset: Math.round(-Math.log2(take(network.named.shift.reads)[0])) + 0, lanes };
+}
+
+/** Every question that the network's texts ask: context, answer, the stream before the table, and the places. */
+function memories(network, table) {
+  const { texts, end } = network.given;
+  return texts.flatMap((text) => {
+    const { said } = recite(network, text.prompt, text.tokens);
+    const tokens = [...text.prompt, ...said];
+    return network.front(tokens).slice(text.prompt.length - 1).map((stream, k) => {
+      const context = tokens.slice(0, text.prompt.length + k);
+      const answer = k < said.length ? said[k] : end;
+      return { text: text.name, context, answer, stream, ...placesIn(network, table, stream) };
+    });
+  });
+}
+
+/** Everything that happens to a prompt on its way to the next token. */
+function reading(network, table, tokens) {
+  const { logits, after } = network.trace(tokens);
+  const names = network.layers.map((layer) => layer.name);
+  const hash = names.filter((name) => name.startsWith("hash_")).pop();
+  const sums = network.named[hash].writes;
+  const reduced = names.filter((name) => name.startsWith("reduce_")).pop();
+  const before = names[names.indexOf("table") - 1];
+  const take = (name, some) => some.map((feature) => after[name][feature]);
+  const places = placesIn(network, table, after[before]);
+  const lanes = places.lanes.map((lane) => ({ ...lane, word: lane.entry === null ? 0 : table.word(lane.entry) }));
+  const sum = lanes.reduce((total, lane) => total + lane.word, 0) % table.size;
+  const label = argmax(logits);
+  const Y = after[names[names.length - 1]][network.unembeds[0]];
+  const longest = Math.max(...network.given.lengths);
+  return {
+    ...places, logits, label, Y, lanes, sum, longest,
+    code: bitsRead(sum, places.offset, longest, table.bits),
+    length: network.given.lengths[label],
+    sums: take(hash, sums),
+    reduced: take(reduced, sums),
+  };
+}
+
+/** The bits of the sum below the offset, as {bit, value}; past the lowest they go on at the highest, which is
+ * complemented there (byheart.constructions.reciting.reading). */
+function bitsRead(sum, offset, count, bits) {
+  return Array.from({ length: count }, (_, k) => {
+    const bit = offset - 1 - k, wrapped = bit < 0, place = wrapped ? bit + bits : bit;
+    const value = bitOf(sum, place);
+    return { bit: place, value: wrapped && place === bits - 1 ? 1 - value : value };
+  });
+}
+
+/** What follows a prompt: each time the token with the largest logit, to the end of the text or `most` tokens. */
+function recite(network, prompt, most) {
+  const said = [], past = {}, end = network.given.end;
+  let stream = network.mix(prompt, past).pop();
+  while (said.length < most) {
+    const token = argmax(network.answer(stream));
+    if (token === end) return { said, ended: true };
+    said.push(token);
+    stream = network.step(token, past);
+  }
+  return { said, ended: false };
+}
+
+if (typeof module !== "undefined") module.exports = { Network, Table, reading, memories, recite, bitsRead, argmax };

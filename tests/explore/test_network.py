@@ -1,0 +1,95 @@
+"""The network in JavaScript has PyTorch's logits, to the bit; and what the page says of them is what happens."""
+
+import numpy as np
+import pytest
+import torch
+
+from byheart.constructions.reciting import compile
+from byheart.constructions.reciting.table import TABLE
+from byheart.explore.reciting import TEXTS, shown
+from byheart.networks.transformer.network import TransformerNetwork
+
+from .javascript import evaluated
+
+LOGITS = """given.map(({ network, flips, prompts }) => {
+  const net = new script.Network(network), table = new script.Table(net);
+  flips.forEach(([entry, bit]) => table.flip(entry, bit));
+  return prompts.map((prompt) => net.forward(prompt).map((row) => Buffer.from(row.buffer).toString("hex")).join(""));
+})"""
+
+
+@pytest.fixture(scope="module")
+def networks() -> dict[str, TransformerNetwork]:
+    """One of every kind of window: the texts of the page, and one that takes two layers of attention."""
+    texts = {**TEXTS, "rose": "Rose is a rose is a rose is a rose."}
+    built = {name: compile(text).network for name, text in texts.items()}
+    return {name: network for name, network in built.items() if isinstance(network, TransformerNetwork)}
+
+
+def flipped(network: TransformerNetwork, flips: list[tuple[int, int]]) -> TransformerNetwork:
+    """The network with these bits of its words changed, in the table's own arithmetic."""
+    weights = network.weights[TABLE].clone()
+    flat = weights.view(-1)
+    lines = weights.shape[1] // 3
+    for entry, bit in flips:
+        odd = entry // weights.shape[2] // lines % 2
+        word = int(flat[entry]) + odd * (1 << 24)
+        flat[entry] = (word ^ (1 << bit)) - odd * (1 << 24)
+    return network.with_tensor(TABLE, weights)
+
+
+def test_logits_are_those_of_pytorch_to_the_bit(networks: dict[str, TransformerNetwork]) -> None:
+    rng = np.random.default_rng(0)
+    cases, expected = [], []
+    for name, network in networks.items():
+        prompts = [rng.integers(0, 257, size=length).tolist() for length in (1, 3, 9, 70)]
+        prompts.append(list(TEXTS.get(name, "Rose is a rose").encode()))
+        entries = network.weights[TABLE].numel()
+        for count in (0, 5):
+            flips = [(int(rng.integers(entries)), int(rng.integers(24))) for _ in range(count)]
+            cases.append({"network": shown(name, network), "flips": flips, "prompts": prompts})
+            module = flipped(network, flips).module
+            with torch.no_grad():
+                logits = [module(torch.tensor([prompt]))[0].numpy() for prompt in prompts]
+            expected.append([found.astype("<f4").tobytes().hex() for found in logits])
+    found = evaluated("network.js", LOGITS, cases)
+    assert found == expected
+    assert found[0] != found[1], "five flipped bits change logits"
+
+
+def test_a_text_is_recited_and_its_memories_are_what_the_page_says(networks: dict[str, TransformerNetwork]) -> None:
+    name, text = "Peter Piper", TEXTS["Peter Piper"]
+    told = evaluated(
+        "network.js",
+        """(() => {
+          const net = new script.Network(given), table = new script.Table(net);
+          const { said, ended } = script.recite(net, given.texts[0].prompt, 1000);
+          const memories = script.memories(net, table);
+          const reads = memories.map(({ context }) => script.reading(net, table, context));
+          return {
+            said, ended,
+            contexts: memories.map(({ context }) => context), answers: memories.map(({ answer }) => answer),
+            labels: reads.map(({ label }) => label), Y: reads.map(({ Y }) => Y),
+            codes: reads.map(({ code }) => parseInt(code.map(({ value }) => value).join(""), 2)),
+            same: memories.every(({ stream, answer }) => script.argmax(net.back(stream)) === answer),
+          };
+        })()""",
+        shown(name, networks[name]),
+    )
+    assert told["ended"]
+    assert bytes([text.encode()[0], *told["said"]]) == text.encode()
+    assert [bytes(context) for context in told["contexts"]] == [text[:k].encode() for k in range(1, len(text) + 1)]
+    assert bytes(told["answers"][:-1]) == text[1:].encode()
+    assert told["answers"] == told["labels"]
+    assert told["codes"] == told["Y"], "the bits that the page marks are those that the network reads"
+    assert told["same"]
+
+
+def test_bits_below_an_offset_by_hand() -> None:
+    """101101 below offset 2 are bits 1 and 0, then the highest, complemented, and the one below it."""
+    told = evaluated("network.js", "script.bitsRead(given, 2, 4, 6)", 0b101101)
+    assert told == [{"bit": 1, "value": 0}, {"bit": 0, "value": 1}, {"bit": 5, "value": 0}, {"bit": 4, "value": 0}]
+
+
+def test_of_equal_logits_the_first_is_said() -> None:
+    assert evaluated("network.js", "script.argmax(given)", [1, 3, 3, 2]) == 1
