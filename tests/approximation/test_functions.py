@@ -47,7 +47,7 @@ def test_own_function(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("rnk", "no function is called 'rnk'; there are attention, contrast"),
+        ("rnk", "no function is called 'rnk'; did you mean 'rank'?"),
         ("missing.py:f", "missing.py: no such Python file; expected path/to/file.py:function"),
         ("mine.txt:f", "mine.txt: no such Python file"),
         ("mine.py:g", "mine.py: has no function 'g'; it has f"),

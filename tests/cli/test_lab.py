@@ -334,7 +334,13 @@ def changed(folder: Path, about: dict[str, Any], **changes: Any) -> None:
 
 def test_nothing_in_a_run_is_markup(here: Path, run: Run) -> None:
     run(*GO)
-    changed(here / "run", {"experiment": "[/e]", "scale": "[/s]"}, metrics={"[/a]": 1.0}, config={"[/c]": "[/d]"})
+    changed(
+        here / "run",
+        {"experiment": "[/e]", "scale": "[/s]"},
+        metrics={"[/a]": 1.0},
+        config={"[/c]": "[/d]"},
+        experiment="[/e]",
+    )
     for command in (("show", "run"), ("list", "."), ("compare", "run", "run", "--metric", "[/a]")):
         said = run("lab", *command)
         assert (said.code, said.err) == (0, ""), command
