@@ -5,7 +5,7 @@ TESTS := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 # Tests start Python some hundred times: without bytecode on disk, everything would be compiled as often.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test fast check lint every docs fuzz lens ray kernels bench clean
+.PHONY: help setup demo test fast check lint every docs fuzz lens ray browser kernels bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -55,6 +55,10 @@ lens: setup  ## TransformerLens into .venv (400 MB), and the tests of the export
 ray: setup  ## Ray into .venv (240 MB), and the tests of sweeps on a cluster of two nodes
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
 	$(BIN)/python -m pytest -q tests/lab/test_on_ray.py
+
+browser: setup  ## Selenium into .venv, and the tests of the explorer in Chromium (Debian: chromium, chromium-driver, nodejs)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
+	$(BIN)/python -m pytest -q tests/explore
 
 kernels: setup  ## Triton into .venv (1 GB), and the tests of the lab's GPU kernels in its interpreter
 	$(BIN)/pip install --quiet --disable-pip-version-check 'triton>=3.9'

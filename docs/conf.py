@@ -1,6 +1,9 @@
 """The site: `make docs`. Markdown by MyST, no network: fonts are the reader's, formulas are Unicode."""
 
+from pathlib import Path
+
 from byheart.cli.reference import page
+from byheart.explore import explorer
 
 project = "Byheart"
 author = "the authors of Byheart"
@@ -21,6 +24,13 @@ def add_help(app, docname, source):
         source[0] += "\n" + page()
 
 
+def add_explorer(app, failed):
+    """Write the explorer beside the pages."""
+    if failed is None:
+        Path(app.outdir, "explorer.html").write_text(explorer([]), encoding="utf-8")
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("source-read", add_help)
+    app.connect("build-finished", add_explorer)

@@ -19,6 +19,7 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     pages = [page for page in tmp_path.rglob("*.html") if page.parent.name != "_static"]
     assert {"index.html", "theory.html", "theorems.html", "cli.html"} <= {page.name for page in pages}
     assert "usage: byheart lab save" in (tmp_path / "cli.html").read_text(encoding="utf-8")
+    assert "A network that recites" in (tmp_path / "explorer.html").read_text(encoding="utf-8")
     for page in pages:
         assert loaded_from_elsewhere(page.read_text(encoding="utf-8")) == []
 
