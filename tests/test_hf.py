@@ -107,4 +107,4 @@ def test_what_it_refuses(model):
 def test_without_transformers():
     script = "import sys; sys.modules['transformers'] = None; import byheart.hf"
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert found.stderr.splitlines()[-1].endswith("install it, or in a clone of Byheart: pip install '.[hf]'")
+    assert found.stderr.splitlines()[-1].endswith("in a clone of Byheart:  pip install -e '.[hf]'")
