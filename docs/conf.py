@@ -30,7 +30,14 @@ def add_explorer(app, failed):
         Path(app.outdir, "explorer.html").write_text(explorer([]), encoding="utf-8")
 
 
+def level_captions(app, pagename, templatename, context, doctree):
+    """Captions of the menu are headings without a level, which screen readers ask for."""
+    menu = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = menu.replace('role="heading"', 'role="heading" aria-level="2"')
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("source-read", add_help)
+    app.connect("html-page-context", level_captions, priority=900)  # after the theme's own
     app.connect("build-finished", add_explorer)

@@ -21,7 +21,9 @@ def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     assert "usage: byheart lab save" in (tmp_path / "cli.html").read_text(encoding="utf-8")
     assert "A network that recites" in (tmp_path / "explorer.html").read_text(encoding="utf-8")
     for page in pages:
-        assert loaded_from_elsewhere(page.read_text(encoding="utf-8")) == []
+        html = page.read_text(encoding="utf-8")
+        assert loaded_from_elsewhere(html) == []
+        assert 'role="heading">' not in html, "a heading without a level"
 
 
 def loaded_from_elsewhere(html: str) -> list[str]:
