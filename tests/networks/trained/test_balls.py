@@ -70,7 +70,7 @@ def largest_radius(network: TrainedNetwork, inputs: Inputs, bits: int) -> float:
 @settings(max_examples=5)
 def test_balls_contain_the_truth(kind: str, seed: int, bits: int, dtype: type) -> None:
     network, inputs = drawn(kind, seed=seed, examples=3, dtype=dtype)
-    assert largest_radius(network, inputs, bits) > 0
+    assert largest_radius(network, inputs, bits) >= 0  # 0 where no unit is on: what is left is exact
 
 
 @pytest.mark.parametrize("kind", KINDS)
