@@ -109,7 +109,7 @@ TUNED = (8_000, 14_000)
 
 
 def experiment(scale: str) -> Experiment:
-    """Smoke: seconds on a CPU. Short: a quarter of an hour there. Paper: minutes on a GPU."""
+    """Smoke: seconds on a CPU. Short: a quarter of an hour there. Paper: for a GPU."""
     if checked_scale(scale) == "smoke":
         return ladder([800, 1600], [1, 2], seeds=2, scale=scale, steps=60)
     if scale == "short":
