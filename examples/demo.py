@@ -320,7 +320,8 @@ def from_the_lab(demo: Demo, title: str) -> Section:
     name, out = "dana-2025-2", demo.folder / "lab"
     found = demo.run("lab", "plot", "--shipped", name, "-o", out)
     page = shown(name)
-    finding = f"{found['rows']:,} models, trained earlier on a GPU as the paper trained its own, beside what it published and what is proved."
+    trained_before = f"{found['rows']:,} models, trained earlier on a GPU as the paper trained its own"
+    finding = f"{trained_before}, beside what it published and what is proved."
     pictures: list[Picture] = [picture_of(drawing.draw, drawing.caption) for drawing in page.drawings[:1]]
     links = [("All figures and tables of this experiment", "lab/index.html")]
     return Section(title, finding, text=[page.lead.paper, *page.lead.findings], pictures=pictures, links=links)
