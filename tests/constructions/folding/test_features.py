@@ -171,3 +171,14 @@ def test_a_digit_that_nobody_reads_has_an_empty_system() -> None:
     # BUG (features.py, Questions.coefficients): reshape(0, -1) raises ValueError; give the number of columns.
     questions = Questions(np.array([[3, -4]]), np.array([[True, False]]), np.array([0]), np.array([0]))
     assert questions.coefficients(np.array([], dtype=np.int64)).shape == (0, 6)
+
+
+def test_a_digit_that_is_read_too_often_ends_it() -> None:
+    """Sums 0 … 7 with three bits, four digits and no fold: two questions a digit, by hand."""
+    positions = Positions(0, 4, 3, 0)
+    sums = np.arange(8)
+    expected = positions.shifts(sums)
+    assert expected is not None
+    assert np.bincount(expected).tolist() == [2, 2, 2, 2]
+    assert positions.shifts(sums, 2).tolist() == expected.tolist()
+    assert positions.shifts(sums, 1) is None

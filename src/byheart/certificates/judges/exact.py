@@ -152,7 +152,7 @@ def _outputs(
 def _margin(outputs: Integers, labels: NDArray[np.int64]) -> float | None:
     """½ − the largest |output − label|."""
     pairs = zip(outputs.ravel().tolist(), labels.ravel().tolist(), strict=True)
-    worst = max(abs(Fraction(output) - label) for output, label in pairs)
+    worst = max((abs(output - label) for output, label in pairs if output != label), default=0)
     return float(Fraction(1, 2) - worst) if worst < _HUGE else None
 
 

@@ -255,9 +255,9 @@ def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> 
 
 def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
     """u = own code + WEIGHT · Σ codes for every question [K, D]; in the first ``own`` columns the own code alone."""
-    total = np.zeros((len(asked.ids), codes.shape[1]), dtype=np.int64)
-    for position in range(asked.ids.shape[1]):
-        total += codes[asked.ids[:, position]]
+    from byheart.constructions.folding.loops import code_sums
+
+    total: Ids = code_sums(asked.ids, codes)
     total[:, :own] = 0
     return codes[asked.token] + WEIGHT * total[asked.sequence]
 

@@ -24,13 +24,17 @@ class Gates:
     factor: Ids
 
     def open(self, u: Ids) -> tuple[NDArray[np.bool_], Ids]:
-        """Which gates are open for all questions [K, s], and the sums of the open gates' weighted arguments [K]."""
+        """Which gates are open for all questions [K, s], and the sums of the open gates' weighted arguments [K].
+
+        Levels have less than 53 bits, and so have all sums on the way to them: float64 makes no error.
+        """
         result, sums = np.empty((len(u), len(self.tau)), dtype=np.bool_), np.empty(len(u), dtype=np.int64)
+        gamma, tau, factor = (2.0 * self.gamma.T, self.tau.astype(np.float64), self.factor.astype(np.float64))
         for begin in range(0, len(u), _CHUNK):
             chunk = slice(begin, begin + _CHUNK)
-            arguments = 2 * (u[chunk] @ self.gamma.T) - self.tau
+            arguments = u[chunk].astype(np.float64) @ gamma - tau
             result[chunk] = arguments > 0
-            sums[chunk] = np.maximum(arguments, 0) @ self.factor
+            sums[chunk] = np.maximum(arguments, 0) @ factor
         return result, sums
 
 
@@ -53,18 +57,15 @@ class Positions:
             left, range_ = half, threshold
         return result
 
-    def shifts(self, sums: Ids) -> Ids:
-        """Digits by which the network shifts, for all questions [K]; what the layers do, on machine integers."""
-        level = sums + self.offset
-        for k in range(self.folds):
-            half = 1 << self.bits - 1 - k
-            level = np.where(level >= half, 2 * half - 1 - level, level)
-        shift = np.zeros(len(sums), dtype=np.int64)
-        for threshold, step in self.stages():
-            reached = level >= threshold
-            shift += np.where(reached, step, 0)
-            level = np.where(reached, 2 * threshold - 1 - level, level)
-        return shift
+    def shifts(self, sums: Ids, limit: int | None = None) -> Ids | None:
+        """Digits by which the network shifts, for all questions [K]; None if more than ``limit`` read one digit."""
+        from byheart.constructions.folding import loops
+
+        thresholds, steps = np.array(self.stages(), dtype=np.int64).reshape(-1, 2).T.copy()
+        shift, readers = np.empty(len(sums), dtype=np.int64), np.zeros(self.digits, dtype=np.int64)
+        most = len(sums) if limit is None else limit
+        fits = loops.shifts(sums, self.offset, self.bits, self.folds, thresholds, steps, shift, readers, most)
+        return shift if fits else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +117,7 @@ def draw_positions(
     room = (1 << sizes.level_bits) - int(sums.max())
     for _ in range(tries):
         positions = Positions(int(rng.integers(room)), sizes.digits, sizes.level_bits, sizes.first_folds)
-        shifts = positions.shifts(sums)
-        if np.bincount(shifts, minlength=sizes.digits).max() <= limit:
+        shifts = positions.shifts(sums, limit)
+        if shifts is not None:
             return positions, shifts
     return None

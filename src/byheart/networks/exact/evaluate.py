@@ -4,6 +4,7 @@ The token-wise layers in front of the first mixing layer are evaluated once for 
 functions of the token (and its position, when there are positional codes), so repeating them would change nothing.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import groupby
@@ -41,6 +42,8 @@ from byheart.networks.exact.limbs import (
     stack,
 )
 from byheart.networks.exact.network import ExactNetwork
+from byheart.networks.exact.waves import Wave, parts
+from byheart.networks.exact.words import Words, pays
 from byheart.progress import Report
 
 _BLOCK = 256
@@ -81,17 +84,18 @@ def split(network: ExactNetwork) -> tuple[tuple[Layer, ...], tuple[Layer, ...]]:
     return network.layers[:first], network.layers[first:]
 
 
-def _joined(layers: tuple[Layer, ...]) -> tuple[Layer, ...]:
+def _joined(layers: tuple[Layer, ...]) -> tuple[Layer | Wave, ...]:
     """The same layers, those with a skip connection around one ReLU layer, Z + relu(WZ + b), as chains of blocks.
 
-    W_out = 1 is written out, and layers that follow each other become one program: numbers stay in the caches.
+    W_out = 1 is written out, and layers that follow each other become one program: numbers stay in the caches. Chains
+    of folds become waves.
     """
-    result: list[Layer] = []
+    result: list[Layer | Wave] = []
     for skips, group in groupby(layers, key=_is_skip):
         if skips:
             chain = [layer.layers[0] for layer in group if isinstance(layer, FeedForward)]
             blocks = (Block(affine.W, affine.b, integers(identity(len(affine.W)))) for affine in chain)
-            result.append(Residual(tuple(blocks)))
+            result += parts(Residual(tuple(blocks)))
         else:
             result += group
     return tuple(result)
@@ -120,9 +124,9 @@ class _Runner:
 
     def __init__(self, network: ExactNetwork, pool: ThreadPoolExecutor) -> None:
         self.network, self.pool = network, pool
-        self.programs: dict[tuple[int, int], Program] = {}
+        self.programs: dict[tuple[int, int], Callable[[Limbs], Limbs]] = {}
 
-    def front(self, layers: tuple[Layer, ...], inputs: Inputs) -> tuple[Limbs, NDArray[np.int64]]:
+    def front(self, layers: tuple[Layer | Wave, ...], inputs: Inputs) -> tuple[Limbs, NDArray[np.int64]]:
         """The token-wise layers on all different tokens, and which of them stands where: [N, n]."""
         places = any(isinstance(layer, Positions) for layer in layers)
         first, index = _different(inputs, places)
@@ -138,10 +142,10 @@ class _Runner:
             batch = self.apply(layer, batch, positions)
         return batch, index
 
-    def rest(self, layers: tuple[Layer, ...], tokens: Limbs, index: NDArray[np.int64]) -> Integers:
+    def rest(self, layers: tuple[Layer | Wave, ...], tokens: Limbs, index: NDArray[np.int64]) -> Integers:
         """The other layers on the sequences whose tokens are ``index``; the outputs as integers or fractions."""
         length, last_only = self.network.length, self.network.outputs == "last"
-        mixing = [i for i, layer in enumerate(layers) if not isinstance(layer, TOKEN_WISE)]
+        mixing = [i for i, layer in enumerate(layers) if not isinstance(layer, (*TOKEN_WISE, Wave))]
         if last_only and not mixing:
             index = index[:, -1:]
         batch = tokens.columns(index.ravel())
@@ -165,8 +169,11 @@ class _Runner:
                 positions = np.full(batch.batch, length - 1)
         return _values(batch).reshape((len(index),) if last_only else (len(index), length))
 
-    def apply(self, layer: Layer, batch: Limbs, positions: NDArray[np.int64]) -> Limbs:
+    def apply(self, layer: Layer | Wave, batch: Limbs, positions: NDArray[np.int64]) -> Limbs:
         """A token-wise layer on a batch whose columns stand at ``positions``."""
+        if isinstance(layer, Wave):
+            folded = layer(batch)
+            return self.run(layer.folds, batch) if folded is None else folded
         if isinstance(layer, Positions):
             codes = from_integers(layer.W_pos).columns(positions)
             both = np.concatenate([identity(batch.width), identity(batch.width)], axis=1).astype(object)
@@ -187,9 +194,10 @@ class _Runner:
         return concatenate(list(self.pool.map(self.programs[key], blocks)))
 
 
-def _program(layer: FeedForward | Residual, divisor: int) -> Program:
+def _program(layer: FeedForward | Residual, divisor: int) -> Callable[[Limbs], Limbs]:
     if isinstance(layer, FeedForward):
-        return Program(layer.layers, divisor)
+        program = Program(layer.layers, divisor)
+        return Words(layer.layers, divisor, program) if pays(layer) else program
     steps = tuple(step for block in layer.blocks for step in residual_steps(block))
     return Program(steps, divisor, tuple(d for block in layer.blocks for d in (len(block.W_in), 0)))
 
@@ -201,11 +209,24 @@ def _different(inputs: Inputs, places: bool) -> tuple[NDArray[np.int64], NDArray
     keys = (
         rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel() if rows.shape[1] > 1 else rows[:, 0]
     )
-    _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+    first, index = _first(keys)
     if places:
-        pairs = index * n + np.tile(np.arange(n), N)
-        _, first, index = np.unique(pairs, return_index=True, return_inverse=True)
-    return first.astype(np.int64), index.reshape(N, n).astype(np.int64)
+        first, index = _first(index * n + np.tile(np.arange(n), N))
+    return first, index.reshape(N, n)
+
+
+def _first(keys: NDArray[np.generic]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where each different key stands first, in the order of the keys, and which of them every key is."""
+    low = int(keys.min(initial=0)) if keys.dtype.kind in "iu" else 0
+    if keys.dtype.kind not in "iu" or int(keys.max(initial=0)) - low > len(keys):
+        _, first, index = np.unique(keys, return_index=True, return_inverse=True)
+        return first.astype(np.int64), index.ravel().astype(np.int64)
+    # Token ids: a table of all that there may be, and no sorting.
+    numbers = keys.astype(np.int64) - low
+    table = np.full(int(numbers.max(initial=0)) + 1, -1)
+    table[numbers[::-1]] = np.arange(len(keys))[::-1]
+    present = table >= 0
+    return table[present], (np.cumsum(present) - 1)[numbers]
 
 
 def _look_up(layer: Embedding, ids: Inputs) -> Limbs:

@@ -23,8 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.networks.exact.integers import Integers, integers
-from byheart.networks.exact.kernels import LIMB, MASK, resolve, run
+from byheart.networks.exact.kernels import LIMB, MASK, resolve, run, shift_right, trailing_zeros, used_limbs
 from byheart.networks.exact.layers import Affine, Block
+
+_PLACES = np.array([1, 1 << 8, 1 << 16], dtype=np.int32)
+"""What the three octets of a limb are worth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +57,14 @@ class Limbs:
     def numerators(self) -> Integers:
         """The exact integers [B, width]; divided by ``divisor · 2^exponent`` they are the values."""
         result = np.empty((self.batch, self.width), dtype=object)
-        for unit, (start, length) in enumerate(zip(self.start, self.length, strict=True)):
-            result[:, unit] = _join(self.limbs[start : start + length])
+        for unit in range(self.width):
+            result[:, unit] = self.numbers(unit)
         return result
+
+    def numbers(self, unit: int) -> list[int]:
+        """The numerators of one unit, [B]."""
+        start, length = self.start[unit], self.length[unit]
+        return _join(self.limbs[start : start + length])
 
 
 def _join(limbs: NDArray[np.int32]) -> list[int]:
@@ -79,8 +87,7 @@ def digits(value: int) -> NDArray[np.int32]:
     """
     magnitude = abs(value)
     count = -(-magnitude.bit_length() // LIMB)
-    octets = np.frombuffer(magnitude.to_bytes(3 * count, "little"), dtype=np.uint8).reshape(count, 3)
-    result = octets.astype(np.int32) @ np.array([1, 1 << 8, 1 << 16], dtype=np.int32)
+    result = np.frombuffer(magnitude.to_bytes(3 * count, "little"), dtype=np.uint8).reshape(count, 3) @ _PLACES
     return (-result if value < 0 else result).astype(np.int32)
 
 
@@ -90,21 +97,35 @@ def from_integers(values: Integers) -> Limbs:
     >>> from_integers(integers([[1, -(2**60)], [7, 3]])).numerators().tolist()
     [[1, -1152921504606846976], [7, 3]]
     """
-    batch, width = values.shape
-    rows: list[NDArray[np.int32]] = []
-    starts: list[int] = []
-    lengths: list[int] = []
-    for unit in range(width):
-        columns = [digits(int(value)) for value in values[:, unit]]
-        length = max((len(column) for column in columns), default=0) + 1
-        block = np.zeros((length, batch), dtype=np.int64)
-        for column, entries in enumerate(columns):
-            block[: len(entries), column] = entries
-        resolve(block)
-        starts.append(sum(lengths))
-        lengths.append(length)
-        rows.append(block.astype(np.int32))
-    return Limbs(np.concatenate(rows), np.array(starts, dtype=np.int64), np.array(lengths, dtype=np.int64))
+    rows = [_split(values[:, unit].tolist()) for unit in range(values.shape[1])]
+    length = np.array([len(limbs) for limbs in rows], dtype=np.int64)
+    return Limbs(np.concatenate(rows), np.cumsum(length) - length, length)
+
+
+def from_numbers(numerators: list[int], exponent: int, divisor: int) -> Limbs:
+    """A batch of vectors of one unit, given by their numerators over ``divisor · 2^exponent``."""
+    limbs = _split(numerators)
+    return Limbs(limbs, np.zeros(1, dtype=np.int64), np.array([len(limbs)], dtype=np.int64), exponent, divisor)
+
+
+def _split(values: list[int]) -> NDArray[np.int32]:
+    """Python ints as columns of limbs [L, B]."""
+    length = max((value.bit_length() for value in values), default=0) // LIMB + 1
+    octets = b"".join(value.to_bytes(3 * length, "little", signed=True) for value in values)
+    limbs = np.frombuffer(octets, dtype=np.uint8).reshape(len(values), length, 3) @ _PLACES
+    limbs[:, -1] -= (limbs[:, -1] >> (LIMB - 1)) << LIMB
+    return np.ascontiguousarray(limbs.T)
+
+
+def from_blocks(blocks: list[NDArray[np.int64]], exponent: int, divisor: int) -> Limbs:
+    """A batch from the carried limbs of its units, [·, B] each, trimmed; divided by 2 as often as all are even."""
+    used = [block[: used_limbs(block)].astype(np.int32) for block in blocks]
+    length = np.array([len(limbs) for limbs in used], dtype=np.int64)
+    limbs, start = np.concatenate(used), np.cumsum(length) - length
+    zeros = trailing_zeros(limbs, start, length, exponent)
+    if zeros > 0:
+        shift_right(limbs, start, length, zeros)
+    return Limbs(limbs, start, length, exponent - zeros, divisor)
 
 
 def from_int64(values: NDArray[np.int64]) -> Limbs:
