@@ -5,8 +5,8 @@ of bits. Written in 24-bit limbs, W has far more of them than u: limb by limb, x
 
 1. **Which units are on** is decided by the leading bits. Let w_kj = ⌊W_kj / 2^s⌋; then x_k / 2^s − Σ_j w_kj u_j is
    Σ_j ε_j u_j with 0 ≤ ε_j < 1, less than E = Σ_j |u_j| in absolute value. s is so large that Σ_j |w_kj u_j| ≤ 2⁵²:
-   float64 makes no error. A sum of E or more is a unit that is on (x_k ≥ 0), one of −E or less is a unit that is off; if any is
-   between, the layers are evaluated in the ordinary way.
+   float64 makes no error. A sum of E or more is a unit that is on (x_k ≥ 0), one of −E or less is a unit that is off;
+   if any is between, the layers are evaluated in the ordinary way.
 2. **The sums** are Σ_kj (a_k·[k is on]·u_j)·W_kj: for each limb of W one product with small integers. As long as
    Σ_k |a_k|·E ≤ 2²⁹, every partial sum is below 2²⁹·2²⁴ = 2⁵³, so float64 is exact in any order.
 
