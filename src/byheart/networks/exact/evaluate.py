@@ -4,7 +4,6 @@ The token-wise layers in front of the first mixing layer are evaluated once for 
 functions of the token (and its position, when there are positional codes), so repeating them would change nothing.
 """
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from itertools import groupby
@@ -46,7 +45,6 @@ from byheart.networks.exact.waves import Wave, parts
 from byheart.networks.exact.words import Words, pays
 from byheart.progress import Report
 
-_BLOCK = 256
 _CHUNK = 1 << 14
 
 
@@ -124,7 +122,7 @@ class _Runner:
 
     def __init__(self, network: ExactNetwork, pool: ThreadPoolExecutor) -> None:
         self.network, self.pool = network, pool
-        self.programs: dict[tuple[int, int], Callable[[Limbs], Limbs]] = {}
+        self.programs: dict[tuple[int, int], Program | Words] = {}
 
     def front(self, layers: tuple[Layer | Wave, ...], inputs: Inputs) -> tuple[Limbs, NDArray[np.int64]]:
         """The token-wise layers on all different tokens, and which of them stands where: [N, n]."""
@@ -190,11 +188,12 @@ class _Runner:
         key = (id(layer), batch.divisor)
         if key not in self.programs:
             self.programs[key] = _program(layer, batch.divisor)
-        blocks = [batch.columns(slice(b, b + _BLOCK)) for b in range(0, batch.batch, _BLOCK)]
-        return concatenate(list(self.pool.map(self.programs[key], blocks)))
+        program = self.programs[key]
+        blocks = [batch.columns(slice(b, b + program.block)) for b in range(0, batch.batch, program.block)]
+        return concatenate(list(self.pool.map(program, blocks)))
 
 
-def _program(layer: FeedForward | Residual, divisor: int) -> Callable[[Limbs], Limbs]:
+def _program(layer: FeedForward | Residual, divisor: int) -> Program | Words:
     if isinstance(layer, FeedForward):
         program = Program(layer.layers, divisor)
         return Words(layer.layers, divisor, program) if pays(layer) else program

@@ -17,7 +17,7 @@ The inner loops run along the batch and are compiled by numba (vectorised by LLV
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,6 +259,8 @@ class Program:
     layers: tuple[Affine, ...]
     divisor: int = 1
     rectified: tuple[int, ...] | None = None
+    block: ClassVar = 256
+    """Vectors that it is run on at a time: what fits into the processor's caches."""
 
     @cached_property
     def arrays(self) -> tuple[NDArray[Any], ...]:

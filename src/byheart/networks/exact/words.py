@@ -15,6 +15,7 @@ The bias is a weight of the input 2^exponent, which all numerators of a batch ar
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +47,8 @@ class Words:
     layers: tuple[Affine, ...]
     divisor: int
     program: Program
+    block: ClassVar = 1024
+    """Vectors that it is run on at a time: products of matrices want more than limbs do."""
     _leading: dict[int, NDArray[np.float64]] = field(default_factory=dict)
 
     def __call__(self, batch: Limbs) -> Limbs:
