@@ -7,7 +7,7 @@ import pytest
 
 from byheart.bounds import BOUNDS, STATEMENTS, Letters, counting
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 
 BY_NAME = {bound.name: bound for bound in BOUNDS}
 

@@ -15,7 +15,7 @@ from byheart.bounds import BOUNDS, Letters, vc
 from byheart.constructions import CONSTRUCTIONS
 from byheart.networks import count
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, load, random_distribution, random_queries, save
 
 from ..exact import EXACT, SOFTMAX

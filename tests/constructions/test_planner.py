@@ -7,7 +7,7 @@ import pytest
 from byheart.constructions import CONSTRUCTIONS
 from byheart.constructions.planner import Crossover, Planner, Range, check_size, planned, smaller_in_words
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 
 from ..exact import EXACT
 

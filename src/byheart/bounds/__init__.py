@@ -1,6 +1,6 @@
 """How many parameters suffice, how many are needed: one module per paper or argument; theorems have hypotheses.
 
->>> from byheart.size import Size
+>>> from byheart.sizes import Size
 >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
 >>> for bound in bounds_for("next-token"):
 ...     answer = bound.answer(size, Letters(bits=32))

@@ -15,7 +15,7 @@ from byheart.constructions.theorem import Theorem
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import Task
 from byheart.tasks.theorems import Hypothesis
 

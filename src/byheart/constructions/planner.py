@@ -12,7 +12,7 @@ from byheart.constructions.gadgets.demand import Setting
 from byheart.constructions.registry import known
 from byheart.errors import BadInput
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 
 LARGEST = 10**7
 """Up to this N the planner looks for the smallest construction."""
