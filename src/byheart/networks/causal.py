@@ -16,7 +16,7 @@ from typing import Any
 from byheart.errors import BadInput
 from byheart.files.reading import read_json
 from byheart.networks.folders import CONFIG
-from byheart.networks.rules import SIZE
+from byheart.networks.rules import SIZE, whole
 
 Config = Mapping[str, Any]
 
@@ -66,7 +66,9 @@ def model_of(config: Config) -> Model:
     family = config.get("model_type")
     if not isinstance(family, str) or family not in FAMILIES:
         known = ", ".join(sorted(FAMILIES))
-        raise BadInput(f"model_type is {shortened(family)}; expected a causal language model: {known}; or --parameters P")
+        raise BadInput(
+            f"model_type is {shortened(family)}; expected a causal language model: {known}; or --parameters P"
+        )
     named = config.get("architectures")
     if named is not None and not any(isinstance(name, str) and name.endswith(HEADS) for name in _list(named)):
         raise BadInput(f"architectures is {shortened(named)}; expected one that ends in {' or '.join(HEADS)}")
@@ -89,11 +91,10 @@ def _size(config: Config, name: str, default: int | None = None, *, most: int | 
     value = config.get(name)
     if value is None and default is not None:
         return default
-    allowed, expected = SIZE
-    if not allowed(value) or (most is not None and value > most):
-        limit = "" if most is None else f" to {most:,}"
-        raise BadInput(f"{name} is {shortened(value)}; expected {expected}{limit}")
-    return int(value)
+    allowed, expected = SIZE if most is None else whole(1, most)
+    if not allowed(value):
+        raise BadInput(f"{name} is {shortened(value)}; expected {expected}{'' if most is None else f', to {most:,}'}")
+    return int(value or 0)
 
 
 def _flag(config: Config, name: str, default: bool) -> bool:
