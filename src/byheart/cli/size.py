@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from byheart.report.sizing.room import Room
 
 _TITLES = {
-    "proved": "Proved: no shape with fewer parameters holds all such data; some construction holds any",
+    "proved": "Proved: with fewer, no one shape holds all such data (needed); with so many, some network does (enough)",
     "fitted": "Fitted: planned as it will be built, at what could be solved so far; enough unless solving needs more",
     "measured": "Measured: what trained networks held; from the best compressor's bits up to those of order 0",
 }
@@ -67,8 +67,9 @@ class SizeCommand:
     def _print(self, found: "Sizing") -> None:
         out = console()
         out.print(_about(found.data))
+        estimated = "" if found.data.looked_at is None else ", for an estimated number of questions"
         for kind, title in _TITLES.items():
-            out.print(_needs(title, [need for need in found.needs if need.kind == kind]))
+            out.print(_needs(title + estimated, [need for need in found.needs if need.kind == kind]))
         size = found.data.size
         flags = f"--examples {size.examples} --length {size.length} --vocab {size.vocab} --labels {size.labels}"
         out.print(f"Orders without constants are no sizes; they are in:  byheart bounds {flags}", style="dim")
@@ -113,7 +114,7 @@ def _room(room: "Room") -> Any:
     from byheart.report.sizing.room import percent
 
     title = f"{room.name}, {room.bits} bits each: how much of it the data take"
-    rows = table(title, "", ">proved, at least", ">fitted", ">measured", ">from", ">to", "source")
+    rows = table(title, "", ">proved", ">fitted", ">measured", ">from", ">to", "source")
     for held in room.held:
         cells = dict.fromkeys(_TITLES, "") | {held.kind: percent(held.share)}
         ends = ("" if share is None else percent(share) for share in (held.low, held.high))

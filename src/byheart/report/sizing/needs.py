@@ -18,7 +18,7 @@ from typing import Literal
 from byheart.bounds import Kind, allen_zhu_li_2024, morris_2025
 from byheart.bounds.counting import bits_needed
 from byheart.constructions.planner import Planned, check_size, planned
-from byheart.constructions.reciting.rectangular import Settings, planned_spec
+from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, Settings, planned_spec
 from byheart.constructions.registry import find
 from byheart.errors import BadInput
 from byheart.report.sizing.data import Data
@@ -27,6 +27,8 @@ from byheart.tasks.entropies import arrangements
 
 STORED = 32
 """Bits of a parameter of a compiled network, and of a trained one if nobody says anything else."""
+TRIED = 10**6
+"""Questions of a compiled network up to which plans were held against what was built."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,11 @@ def _rectangular(data: Data) -> Need:
     if not found:
         return Need(what, "fitted", "enough", None, "byheart compile", reason=reason)
     words = min(found, key=lambda words: found[words])
-    return Need(what, "fitted", "enough", found[words], f"plan of byheart compile --words {words}", STORED)
+    source = f"plan of byheart compile --words {words}"
+    if data.size.examples > TRIED:
+        memory = data.size.examples * BYTES_A_QUESTION / 2**30
+        source += f"; never tried with so many questions, compiling would take about {memory:,.0f} GiB"
+    return Need(what, "fitted", "enough", found[words], source, STORED)
 
 
 def _uniform(data: Data) -> Need:

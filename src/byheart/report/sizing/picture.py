@@ -1,5 +1,6 @@
 """The picture: parameters on one logarithmic axis, a row for every number, a mark for every kind."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,11 @@ def _draw(axes: Any, place: int, need: Need) -> None:
 
 
 def _line(axes: Any, room: Room, rows: int) -> None:
-    """The model at hand."""
+    """The model at hand: a line, with its name above all rows, on the side that has room for it."""
     low, high = axes.get_xlim()
-    axes.set_xlim(min(low, room.parameters / 2), max(high, 2 * room.parameters))
+    low, high = min(low, room.parameters / 3), max(high, 3 * room.parameters)
+    axes.set(xlim=(low, high), ylim=(-0.7, rows + 0.6))
     axes.axvline(room.parameters, color=FAINT, linestyle="--", linewidth=1.3, zorder=0)
-    name = {"rotation": 90, "va": "top", "ha": "right", "fontsize": 8, "color": QUIET}
-    axes.text(room.parameters, rows - 0.4, f"{Path(room.name).name} ", **name)
+    left = room.parameters > math.sqrt(low * high)
+    name = {"va": "center", "ha": "right" if left else "left", "fontsize": 8.5, "color": QUIET}
+    axes.text(room.parameters, rows, f"{Path(room.name).name}  " if left else f"  {Path(room.name).name}", **name)
