@@ -4,7 +4,8 @@
   or all orders of these very answers. Of one dataset alone nothing is proved: lzma's output is shorter. And enough are
   those of the smallest construction whose plan is proved for every task of the size.
 - *Fitted*: compiled networks. Their shape is planned as ``byheart compile`` plans it, at the load that could be solved
-  so far; solving may need a larger table, by half a percent at a time. The same of constructions that are expected.
+  so far. Solving may need a larger table: ``high`` is the most that it grew to. A stock Llama's may grow too. The same
+  kind are constructions whose plan is expected, not proved.
 - *Measured*: what trained networks held of random labels or of facts. A text is not random: it is held between as few
   bits as the best compressor needs, and those of order 0. So is the interval, with the interval of the rate.
 - *Order only*: no sizes. ``byheart bounds`` has them.
@@ -27,6 +28,9 @@ from byheart.tasks.entropies import arrangements
 
 STORED = 32
 """Bits of a parameter of a compiled network, and of a trained one if nobody says anything else."""
+GROWN = 1.14
+"""Of 60 networks that were compiled (10 to 20,000 questions, random labels and text, two seeds) 53 had as many
+parameters as planned, and none more than so many times as many."""
 TRIED = 10**6
 """Questions of a compiled network up to which plans were held against what was built."""
 
@@ -110,8 +114,8 @@ def _exact(data: Data) -> Iterator[Need]:
 def _construction(row: Planned, kind: Kind) -> Need:
     flags = " --positions" if find(row.construction).leaves_open("positions") else ""
     flags += " --fewest in-all" if row.fewest == "in-all" else ""
-    source = f"plan of byheart build {row.construction}{flags}; its weights are integers of any length"
-    return Need(f"exact, {row.construction}", kind, "enough", row.parameters, source)
+    source = f"plan of byheart build {row.construction}{flags}"
+    return Need(f"exact, weights of any length, {row.construction}", kind, "enough", row.parameters, source)
 
 
 def _rectangular(data: Data) -> Need:
@@ -131,7 +135,8 @@ def _rectangular(data: Data) -> Need:
     if data.size.examples > TRIED:
         memory = data.size.examples * BYTES_A_QUESTION / 2**30
         source += f"; never tried with so many questions, compiling would take about {memory:,.0f} GiB"
-    return Need(what, "fitted", "enough", found[words], source, STORED)
+    most = math.ceil(GROWN * found[words])
+    return Need(what, "fitted", "enough", found[words], source, STORED, found[words], most)
 
 
 def _uniform(data: Data) -> Need:
