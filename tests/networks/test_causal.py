@@ -43,6 +43,7 @@ def test_every_family_is_tested() -> None:
     assert set(SHAPES) == set(FAMILIES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", SHAPES)
 def test_as_many_as_the_library_makes(family: str) -> None:
     torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")

@@ -110,10 +110,11 @@ def test_room_by_hand() -> None:
     assert large is not None
     assert small is not None
     assert (large.bits, large.held[0].share) == (8, 6000 / 64_000)
+    assert large.held[0].source == "it holds every labelling of at most 10,666 questions"
     assert large.verdict.startswith("It has room: the data take ")
     assert small.verdict.startswith("It is too small at trained rates, by a factor of 16 to 3")
     between = Room("m", 1, 1, (Held("x", "measured", 1.0, "", 0.5, 2.0),))
-    assert between.verdict == "It may be too small: at trained rates the data take 50 % to 200 % of its capacity."
+    assert between.verdict == "It may be too small: the data take 50 % to 200 % of its capacity at trained rates."
 
 
 def test_large_texts_are_sampled(tmp_path: Path) -> None:

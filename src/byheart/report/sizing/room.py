@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from byheart.bounds import Kind
-from byheart.bounds.counting import bits_needed
+from byheart.bounds.counting import bits_needed, most
 from byheart.report.sizing.data import Data
 from byheart.report.sizing.needs import RATES, Need
 
@@ -45,20 +45,20 @@ class Room:
         >>> Room("m", 1000, 32, (row,)).verdict
         'It has room: the data take 10 % to 50 % of its capacity at trained rates.'
         """
-        least, most = self.trained
-        if most <= 1:
-            return f"It has room: the data take {percent(least)} to {percent(most)} of its capacity at trained rates."
+        least, largest = self.trained
+        taken = f"{percent(least)} to {percent(largest)} of its capacity"
+        if largest <= 1:
+            return f"It has room: the data take {taken} at trained rates."
         if least > 1:
-            return f"It is too small at trained rates, by a factor of {_factor(least)} to {_factor(most)}."
-        return (
-            f"It may be too small: at trained rates the data take {percent(least)} to {percent(most)} of its capacity."
-        )
+            return f"It is too small at trained rates, by a factor of {_factor(least)} to {_factor(largest)}."
+        return f"It may be too small: the data take {taken} at trained rates."
 
 
 def room(data: Data, found: Sequence[Need], name: str, parameters: int, bits: int) -> Room:
     """The model ``name`` of so many parameters, of ``bits`` bits each."""
     N, C = data.size.examples, data.size.labels
-    every = "every labelling of N questions with C labels, of N·log₂C bits"
+    holds = f"at most {most(parameters, C, bits):,}" if C > 1 else "any number"
+    every = f"it holds every labelling of {holds} questions"
     rows = [Held(f"counting, {bits} bits a parameter", "proved", bits_needed(N, C) / (parameters * bits), every)]
     rows += [
         Held(need.what, need.kind, need.parameters / parameters, need.source)
