@@ -10,6 +10,8 @@ import pytest
 
 import byheart
 from byheart.bounds.counting import needed
+from byheart.constructions.reciting.rectangular import Settings, planned_spec
+from byheart.constructions.reciting.table import TABLE
 from byheart.errors import BadInput
 from byheart.report.sizing import Sizing
 from byheart.report.sizing.data import PIECE, read
@@ -130,6 +132,17 @@ def test_large_texts_are_sampled(tmp_path: Path) -> None:
     assert sum(data.occurrences) == pytest.approx(data.size.examples, rel=1e-5)
     exact = read(files[:1], most=4 * PIECE)
     assert (exact.looked_at, exact.times, exact.places) == (None, 1.0, 100)
+
+
+def test_a_plan_for_a_hundred_million_questions() -> None:
+    """Columns by the thousand: what reduces their sums must still be exact, and the count grows with the questions."""
+    repeated = np.random.default_rng(0).integers(0, 256, 3000, dtype=np.uint8).tobytes()
+    data = read(repeated + b"a" + repeated + b"b", most=1 << 20)
+    assert data.size.length == 4096
+    times = 10**8 / len(data.contexts)
+    small, large = (planned_spec(data.contexts, Settings(), times=t).shapes()[TABLE] for t in (times / 10, times))
+    assert math.prod(large) == pytest.approx(10 * math.prod(small), rel=0.01)
+    assert 24 * math.prod(large) > 8 * 10**8, "24 bits a word for 8 a question"
 
 
 def test_folders_of_texts(tmp_path: Path) -> None:

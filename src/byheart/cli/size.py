@@ -34,7 +34,7 @@ class SizeCommand:
     """A model's folder; of it only config.json is read."""
     parameters: int | None = None
     """A model of so many parameters, instead of a folder."""
-    bits: tuple[int, ...] | None = None
+    bits: tuple[int, ...] = ()
     """b: bits that store one parameter (default: 16 and 32, and what config.json says)."""
     sample: int = 4
     """MiB of text to look at; of more, so much is sampled, and the numbers are estimates."""
@@ -52,7 +52,7 @@ class SizeCommand:
         if self.plot is not None:
             check_picture(self.plot)
             check_apart(self.plot, *self.data, self.model)
-        chosen: dict[str, Any] = {"model": self.model, "parameters": self.parameters, "bits": self.bits}
+        chosen: dict[str, Any] = {"model": self.model, "parameters": self.parameters, "bits": self.bits or None}
         found = size(self.data, **chosen, sample=self.sample)
         if self.plot is not None:
             from byheart.report.sizing.picture import draw_sizes
