@@ -143,7 +143,7 @@ def test_a_plan_for_a_hundred_million_questions(words: int) -> None:
     times, settings = 10**8 / len(data.contexts), Settings(words=words)
     small, large = (planned_spec(data.contexts, settings, times=t).shapes()[TABLE] for t in (times / 10, times))
     assert math.prod(large) == pytest.approx(10 * math.prod(small), rel=0.01)
-    assert words * math.prod(large) > 7.5 * 10**8, "about 8 bits a question"
+    assert words * math.prod(large) > times * data.bits
 
 
 def test_folders_of_texts(tmp_path: Path) -> None:
