@@ -53,6 +53,9 @@ def test_a_picture(book: Path, work: Path, run: Run) -> None:
     pytest.importorskip("matplotlib")
     assert "drew" in run("size", book, "--plot", work / "size.png").out
     assert (work / "size.png").stat().st_size > 10_000
+    odd = work / "$^{$ [red].txt"
+    odd.write_text(TEXT)
+    assert "$^{$ [red].txt: 77 bytes" in run("size", odd, "--plot", work / "odd.png").out
     assert "book.txt: expected a picture's name" in run("size", book, "--plot", book).complaint
     assert book.read_text() == TEXT
 

@@ -32,7 +32,7 @@ def draw_sizes(found: Sizing, path: Path) -> None:
     data, size = found.data, found.data.size
     about = "about " if data.looked_at is not None else ""
     asked = f"{about}{size.examples:,} questions, window {size.length:,}"
-    axes.set_title(f"{Path(data.name).name}: {asked}", loc="left", fontsize=10, color=INK)
+    axes.set_title(f"{_called(data.name)}: {asked}", loc="left", fontsize=10, color=INK)
     axes.set_xlabel("parameters", color=INK)
     axes.grid(visible=False, axis="y")
     kinds = [kind for kind in MARKS if any(need.kind == kind for need in rows)]
@@ -62,4 +62,10 @@ def _line(axes: Any, room: Room, rows: int) -> None:
     axes.axvline(room.parameters, color=FAINT, linestyle="--", linewidth=1.3, zorder=0)
     left = room.parameters > math.sqrt(low * high)
     name = {"va": "center", "ha": "right" if left else "left", "fontsize": 8.5, "color": QUIET}
-    axes.text(room.parameters, rows, f"{Path(room.name).name}  " if left else f"  {Path(room.name).name}", **name)
+    called = _called(room.name)
+    axes.text(room.parameters, rows, f"{called}  " if left else f"  {called}", **name)
+
+
+def _called(name: str) -> str:
+    """A file's or folder's name as it is: matplotlib takes what stands between dollars for a formula."""
+    return Path(name).name.replace("$", r"\$")
