@@ -20,7 +20,7 @@ from byheart.constructions import CONSTRUCTIONS, build, vardi_2022
 from byheart.constructions import folding as folding_room
 from byheart.networks.exact import ExactNetwork, reference
 from byheart.networks.exact.evaluate import evaluate
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, random_next_token, random_seq_to_seq
 
 FOLDING = CONSTRUCTIONS["folding"]

@@ -30,7 +30,7 @@ from byheart.report.figures import Panel, Point, draw_parameters, parameter_tabl
 from byheart.report.lab.shipped import shown
 from byheart.report.page import Checked, Lead, Page, Picture, Section, Table, html_of, picture_of, write_page
 from byheart.report.parts import draw_parts, parts_of
-from byheart.size import Size
+from byheart.sizes import Size
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 

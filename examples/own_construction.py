@@ -26,7 +26,7 @@ from byheart.constructions.plan import Shape, plan_of
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, FeedForward, Flatten, integers
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, Task
 from byheart.tasks.theorems import Hypothesis, one_answer
 

@@ -14,7 +14,7 @@ ROOMS = {
     *("approximation", "bounds", "certificates", "cli", "constructions"),
     *("explore", "files", "lab", "networks", "report", "tasks"),
 }
-SHARED = {"errors", "files", "progress", "size"}
+SHARED = {"errors", "files", "progress", "sizes"}
 """What all may import."""
 ALLOWED = {
     "cli": ROOMS,

@@ -18,6 +18,7 @@ True
 :func:`compile`    a float Transformer that recites texts or answers a task
 :func:`load`       a network from its folder; what is built or compiled has ``.save(folder)``
 :func:`certify`    every answer of a network, checked
+:func:`size`       how large a model must be to memorize data, and whether one at hand has room
 =================  ==================================================================================
 """
 
@@ -30,6 +31,7 @@ if _CHECKING:
     from byheart.constructions import build
     from byheart.constructions.reciting import compile
     from byheart.networks import load
+    from byheart.report.sizing import size
 
 _ROOMS = ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "tasks")
 _FUNCTIONS = {
@@ -37,12 +39,14 @@ _FUNCTIONS = {
     "certify": "byheart.certificates",
     "compile": "byheart.constructions.reciting",
     "load": "byheart.networks",
+    "size": "byheart.report.sizing",
 }
 __all__ = [  # noqa: RUF022 (the menu: verbs first)
     "build",
     "certify",
     "compile",
     "load",
+    "size",
     "approximation",
     "bounds",
     "certificates",

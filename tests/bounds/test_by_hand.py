@@ -7,7 +7,7 @@ import pytest
 
 from byheart.bounds import BOUNDS, STATEMENTS, Letters, counting
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 
 BY_NAME = {bound.name: bound for bound in BOUNDS}
 
@@ -177,6 +177,7 @@ def test_facts() -> None:
     names = ("nichani-2024-facts", "dugan-2025-facts", "yu-gao-zhang-2025-upper", "yu-gao-zhang-2025-lower")
     assert [value(name, size, Letters()) for name in names] == [100] * 4
     assert value("morris-2025-trained", size, Letters()) == pytest.approx(300 / 3.6)
+    assert value("allen-zhu-li-2024-trained", size, Letters()) == 150
     assert value("ravfogel-2026-facts", size, Letters(relations=4)) == pytest.approx(100 * math.log(25))
     for side in ("upper", "lower"):
         assert value(f"giorlandino-2026-{side}", size, Letters()) == pytest.approx(200 * math.log(100))
@@ -231,5 +232,6 @@ def test_every_bound_has_been_worked_out_by_hand() -> None:
         "ravfogel-2026-facts",
         "giorlandino-2026-upper",
         "giorlandino-2026-lower",
+        "allen-zhu-li-2024-trained",
         "morris-2025-trained",
     }

@@ -8,7 +8,7 @@ import pytest
 
 from byheart.bounds import BOUNDS, STATEMENTS, Bound, Kind, Letters, Setting, Side, Statement, bounds_for
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 
 SIZE = Size(examples=50, length=4, labels=3, vocab=20, dim=6)
 ALL_LETTERS = Letters(

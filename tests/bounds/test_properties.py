@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.bounds import BOUNDS, Bound, Letters, counting, dana_2025, mahdavi_2024
-from byheart.size import Size
+from byheart.sizes import Size
 
 each_bound = pytest.mark.parametrize("bound", BOUNDS, ids=lambda bound: bound.name)
 each_geometric_upper_bound = pytest.mark.parametrize(

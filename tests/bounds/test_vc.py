@@ -13,7 +13,7 @@ from byheart.bounds import vc
 from byheart.bounds.vc import Stage, WeightLayer, capacity, fewest, pattern_bits
 from byheart.constructions.planner import planned
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 
 ONE_UNIT = (Stage((WeightLayer(2, units=1), WeightLayer(2))),)
 TWO_UNITS = (Stage((WeightLayer(4, units=2), WeightLayer(3))),)

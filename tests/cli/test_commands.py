@@ -15,7 +15,7 @@ from byheart.bounds import BOUNDS, Letters, vc
 from byheart.constructions import CONSTRUCTIONS
 from byheart.networks import count
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, load, random_distribution, random_queries, save
 
 from ..exact import EXACT, SOFTMAX
@@ -337,7 +337,7 @@ def test_bounds(run: Run) -> None:
     assert printed == {*EXACT, "dana-2025", "madden-2024"}, "mahdavi-2024 has no plan for a size alone"
     assert "Smallest" in said.out
     marked = [line.split()[0] for line in said.out.splitlines() if "expected: not proved for every task" in line]
-    assert marked == ["folding"]
+    assert marked == ["folding", "folding"], "with the fewest parameters in all, and without its embedding"
     (proved,) = [line for line in said.out.splitlines() if line.startswith("Proved: ")]
     needed = vc.fewest(1000, 2, tokens=50)
     assert f"has fewer than {needed} parameters and memorizes every labelling of 1,000 inputs with 2 labels" in proved
@@ -374,7 +374,8 @@ def test_bounds_json(run: Run, setting: str) -> None:
     said = run("bounds", "--examples", 1000, "--length", 4, "--setting", setting, "--json")
     assert (said.code, said.err) == (0, "")
     found = said.json
-    assert set(found) == {"size", "bounds", "statements", "constructions", "crossovers", "smaller_than_interpolate"}
+    told = {"constructions", "constructions_in_all", "crossovers", "crossovers_in_all", "smaller_than_interpolate"}
+    assert set(found) == {"size", "bounds", "statements", *told}
     names = [statement["name"] for statement in found["statements"]]
     assert ("egosi-2025-width" in names) == (setting == "next-token")
     assert ("park-2026-floats" in names) == (setting == "seq-to-seq")
@@ -392,6 +393,20 @@ def test_bounds_json(run: Run, setting: str) -> None:
     assert names == {c.name for c in CONSTRUCTIONS.values() if setting in c.covers}
     assert all(plan["parameters"] > 0 for plan in found["constructions"])
     assert all(set(crossover) == {"examples", "construction"} for crossover in found["crossovers"])
+
+
+@pytest.mark.slow
+def test_bounds_rank_by_all_parameters(run: Run) -> None:
+    """Large vocabulary: the first row is the smallest in all, and who is smallest without its embedding is marked."""
+    said = run("bounds", "--examples", 100_000, "--length", 512, "--vocab", 32_000, "--labels", 32_000).out
+    table = said[said.index("Our constructions") :].splitlines()[4:]
+    assert table[0].split()[:4] == ["folding", "--fewest", "in-all", "36,643"]
+    assert "fewest in all" in table[0]
+    assert table[1].split()[:2] == ["vardi-2022", "40,772"]
+    (marked,) = [line.split() for line in table if "fewest without embedding" in line]
+    assert marked[:3] == ["folding", "228,179", "4,179"]
+    assert "the smallest above, folding, has 36,643" in said
+    assert "Smallest in all, other sizes fixed: from N = 1 on vardi-2022" in said
 
 
 # compare

@@ -12,7 +12,7 @@ import pytest
 from byheart.bounds import Letters
 from byheart.constructions.planner import Planner
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 
 from .conftest import Run
 

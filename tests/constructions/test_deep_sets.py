@@ -14,7 +14,7 @@ from byheart.certificates.second_opinion import second_opinion
 from byheart.constructions import Built, find
 from byheart.errors import BadInput
 from byheart.networks.exact import ExactNetwork, TokenSum, UniformAttention, evaluate, integers, reference
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq, save, shuffled
 
 NAME = "kajitsuka-sato-2025"

@@ -27,7 +27,7 @@ from byheart.networks.exact import (
     integers,
 )
 from byheart.networks.exact.evaluate import evaluate
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import (
     NextToken,
     NextTokenDistribution,

@@ -9,7 +9,7 @@ from byheart.certificates import certify
 from byheart.constructions import build, find
 from byheart.constructions.gadgets.nearby import parameters
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq, separation
 
 RNG = np.random.default_rng(0)

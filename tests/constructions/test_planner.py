@@ -5,9 +5,19 @@ from dataclasses import replace
 import pytest
 
 from byheart.constructions import CONSTRUCTIONS
-from byheart.constructions.planner import Crossover, Planner, Range, check_size, planned, smaller_in_words
+from byheart.constructions.planner import (
+    Crossover,
+    Fewest,
+    Planner,
+    Range,
+    check_size,
+    crossovers_in_words,
+    planned,
+    plans,
+    smaller_in_words,
+)
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 
 from ..exact import EXACT
 
@@ -37,6 +47,36 @@ def test_smallest_first_and_only_what_covers_the_setting(setting: str) -> None:
     compared = [row.parameters - row.embedding for row in rows]
     assert compared == sorted(compared)
     assert {row.construction for row in rows} == {c.name for c in CONSTRUCTIONS.values() if setting in c.covers}
+
+
+LARGE_VOCABULARY = Size(examples=10**5, length=512, labels=32_000, vocab=32_000)
+
+
+def test_a_large_vocabulary_is_ranked_in_all_too() -> None:
+    """Without embedding folding wins; in all it would lose to vardi-2022, had it not a table of one column to offer."""
+    rows = {(row.construction, row.fewest): row for row in plans(LARGE_VOCABULARY, "next-token")}
+    large, small = rows["folding", "without-embedding"], rows["folding", "in-all"]
+    assert large.parameters > 5 * rows["vardi-2022", None].parameters == 5 * 40_772
+    assert small.parameters < 40_772 < large.parameters
+    assert large.without_embedding < small.without_embedding
+    assert small.embedding == 32_000, "one number a token"
+    assert planned(LARGE_VOCABULARY, "next-token")[0] == large
+    assert planned(LARGE_VOCABULARY, "next-token", fewest="in-all")[:2] == [small, rows["vardi-2022", None]]
+
+
+@pytest.mark.parametrize("fewest", ["without-embedding", "in-all"])
+def test_each_construction_stands_once_in_a_ranking(fewest: Fewest) -> None:
+    rows = planned(SIZES["plain"], "next-token", fewest=fewest)
+    assert len({row.construction for row in rows}) == len(rows)
+    assert [row.counted(fewest) for row in rows] == sorted(row.counted(fewest) for row in rows)
+
+
+def test_who_is_smallest_in_all() -> None:
+    planner = Planner(Size(examples=1, length=8, labels=2, vocab=500), "next-token", largest=300)
+    found = planner.crossovers(fewest="in-all")
+    assert found != planner.crossovers()
+    assert [planner.at(c.examples, "in-all")[0].construction for c in found] == [c.construction for c in found]
+    assert crossovers_in_words(found, "in-all").startswith("Smallest in all, other sizes fixed: from N = 1 on ")
 
 
 def test_what_does_not_read_vectors_is_left_out() -> None:

@@ -13,7 +13,7 @@ from byheart.constructions.gadgets.demand import demand_of, worst_demand
 from byheart.constructions.plan import Shape, plan_of
 from byheart.errors import BadInput
 from byheart.networks import count
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq
 
 from ..exact import EXACT

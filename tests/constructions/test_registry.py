@@ -22,7 +22,7 @@ from byheart.constructions.registry import BUILT_IN, from_file
 from byheart.errors import BadInput
 from byheart.report.compare import compare
 from byheart.report.figures import Panel, draw_parameters, parameter_table
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, Task, random_next_token, save
 from byheart.tasks.theorems import Hypothesis
 

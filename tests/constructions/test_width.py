@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from byheart.certificates import controls, judge
 from byheart.constructions import CONSTRUCTIONS, build
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq
 
 NARROW = ("vardi-2022", "kajitsuka-sato-2025", "kim-2023")

@@ -13,7 +13,7 @@ from byheart.constructions.gadgets.selecting import Chain, Squares
 from byheart.constructions.yang_2026 import Settings, plan, worst_demand
 from byheart.errors import BadInput
 from byheart.networks.exact import FeedForward
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, random_next_token
 
 POINTS = random_next_token(examples=300, length=1, vocab=90_000, labels=3, rng=np.random.default_rng(0))

@@ -10,7 +10,7 @@ from byheart.bounds import Letters, bounds_for
 from byheart.bounds.bound import may_differ
 from byheart.explore.bounds import shown
 from byheart.explore.counts import BITS, GRID, SETTINGS, Setting, counts, counts_at, named, sizes
-from byheart.size import Size
+from byheart.sizes import Size
 
 from .javascript import evaluated
 

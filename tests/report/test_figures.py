@@ -12,7 +12,7 @@ from byheart.bounds import vc
 from byheart.constructions.planner import planned
 from byheart.errors import BadInput
 from byheart.report.figures import Panel, Point, draw_constants, draw_parameters, parameter_table, spread
-from byheart.size import Size
+from byheart.sizes import Size
 
 SIZE = Size(examples=100, length=4, labels=10, vocab=50)
 TABLE = [Point("interpolate", 10, 31), Point("interpolate", 100, 301), Point("vardi-2022", 100, 250)]

@@ -22,7 +22,7 @@ from byheart.networks.exact import (
 )
 from byheart.report.compare import Compared, proved_in_words
 from byheart.report.lower import lower_bound, planned_in_words
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, Task, random_next_token, random_seq_to_seq
 
 from ..exact import EXACT

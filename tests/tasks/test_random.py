@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import (
     conflict,
     permuted_twins,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, shuffled
 from byheart.tasks.distinct import distinct
 

@@ -1,6 +1,6 @@
 """How many parameters suffice, how many are needed: one module per paper or argument; theorems have hypotheses.
 
->>> from byheart.size import Size
+>>> from byheart.sizes import Size
 >>> size = Size(examples=1000, length=32, labels=10, vocab=200)
 >>> for bound in bounds_for("next-token"):
 ...     answer = bound.answer(size, Letters(bits=32))
@@ -16,10 +16,12 @@ Yu, Gao & Zhang 2025                    lower  order     1000
 Ravfogel, Yehudai, Bruna & Bietti 2026  upper  order     needs: relations
 counting                                lower  proved    104
 VC dimension                            lower  proved    68
+Allen-Zhu & Li 2024                     upper  measured  1660.964047443681
 Morris et al. 2025                      upper  measured  922.7578041353784
 """
 
 from byheart.bounds import (
+    allen_zhu_li_2024,
     counting,
     dana_2025,
     dugan_2025,
@@ -51,7 +53,7 @@ _ON_FACTS = (nichani_2024, yu_gao_zhang_2025, ravfogel_2026)
 _ON_POINTS = (vardi_2022, yang_2026, kim_moon_yun_2025, dugan_2025, giorlandino_2026)
 BOUNDS: tuple[Bound, ...] = tuple(
     bound
-    for module in (*_ON_TRANSFORMERS, *_ON_FACTS, *_ON_POINTS, counting, vc, morris_2025)
+    for module in (*_ON_TRANSFORMERS, *_ON_FACTS, *_ON_POINTS, counting, vc, allen_zhu_li_2024, morris_2025)
     for bound in module.BOUNDS
 )
 """Every bound: on Transformers by year, on facts, on points, by counting, by VC dimension, and what was measured."""

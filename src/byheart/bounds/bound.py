@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 
 Setting = Literal["next-token", "seq-to-seq", "next-token-distribution", "points", "any"]
 Side = Literal["upper", "lower"]
@@ -95,7 +95,7 @@ class Answer:
 class Bound:
     """One side of one theorem.
 
-    The names of the formula's arguments are the fields of :class:`~byheart.size.Size` and :class:`Letters` that it
+    The names of the formula's arguments are the fields of :class:`~byheart.sizes.Size` and :class:`Letters` that it
     needs; an argument with a default is a choice that the theorem leaves open. The formula raises
     :class:`~byheart.errors.BadInput` for sizes outside the theorem's hypotheses, as far as it needs them. What sizes
     say about each hypothesis :meth:`verdicts` answers; the data (ranks, separation, distinctness) are not seen here.

@@ -1,7 +1,7 @@
 """``byheart bounds``: what is known, and what our constructions take, at given sizes."""
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tyro.conf import OmitArgPrefixes
 
@@ -9,6 +9,9 @@ from byheart.bounds import STATEMENTS, Answer, Bound, Letters, Statement, bounds
 from byheart.cli.options import Json, OwnConstructions
 from byheart.cli.output import DONE, console, number, print_json, steps, table
 from byheart.cli.sizes import LetterFlags, SizeFlags
+
+if TYPE_CHECKING:
+    from byheart.constructions.planner import Planned
 
 _TITLES = {
     "proved": "Proved, with constants: parameters",
@@ -37,9 +40,9 @@ class BoundsCommand:
         size, setting, answers = self.sizes.size, self.sizes.setting, self._answers()
         planner = Planner(size, setting, self.sizes.positions)
         with steps(f"planning for {size.examples:,} examples", quiet=self.json):
-            plans = planner.at(size.examples)
+            plans, in_all = planner.at(size.examples), planner.at(size.examples, "in-all")
         with steps("where each is smallest", quiet=self.json) as report:
-            winners = planner.crossovers(report)
+            winners, winners_in_all = planner.crossovers(report), planner.crossovers(fewest="in-all")
         with steps("where each is smaller than interpolate", quiet=self.json) as report:
             beaten = planner.smaller(report=report)
         if self.json:
@@ -49,22 +52,19 @@ class BoundsCommand:
                     "bounds": [self._as_json(bound, answer) for bound, answer in answers],
                     "statements": [self._statement_as_json(statement) for statement in self._statements()],
                     "constructions": [asdict(plan) for plan in plans],
+                    "constructions_in_all": [asdict(plan) for plan in in_all],
                     "crossovers": [asdict(winner) for winner in winners],
+                    "crossovers_in_all": [asdict(winner) for winner in winners_in_all],
                     "smaller_than_interpolate": {name: r and asdict(r) for name, r in beaten.items()},
                 }
             )
             return DONE
         out = console()
         self._print_bounds(out, answers)
-        title = "Our constructions: true counts, zeros included, for the hardest task of this size"
-        rows = table(title, "construction", ">parameters", ">without embedding", ">depth", ">width", "")
-        for plan in plans:
-            numbers = (plan.parameters, plan.without_embedding, plan.depth, plan.width)
-            mark = "expected: not proved for every task" if plan.expected else ""
-            rows.add_row(plan.construction, *(number(value) for value in numbers), mark)
-        out.print(rows)
-        if (proved := planned_in_words(size, setting, plans, positions=self.sizes.positions)) is not None:
+        out.print(_constructions(in_all, plans))
+        if (proved := planned_in_words(size, setting, in_all, positions=self.sizes.positions)) is not None:
             out.print(proved)
+        out.print(crossovers_in_words(winners_in_all, "in-all"))
         out.print(crossovers_in_words(winners))
         out.print(smaller_in_words(beaten))
         return DONE
@@ -128,3 +128,20 @@ class BoundsCommand:
     def _as_json(self, bound: Bound, answer: Answer) -> dict[str, object]:
         names = ("name", "paper", "source", "setting", "model", "side", "kind", "expression", "paper_letters")
         return {name: getattr(bound, name) for name in names} | {"hypotheses": self._verdicts(bound), **asdict(answer)}
+
+
+def _constructions(in_all: "list[Planned]", plans: "list[Planned]") -> Any:
+    """The fewest parameters in all first; what can be built with fewer without its embedding stands there twice."""
+    title = "Our constructions: true counts, zeros included, for the hardest task of this size; fewest in all first"
+    rows = table(title, "construction", ">parameters", ">without embedding", ">depth", ">width", "")
+    least = min(plan.without_embedding for plan in plans)
+    for plan in sorted({*in_all, *plans}, key=lambda plan: plan.parameters):
+        numbers = (plan.parameters, plan.without_embedding, plan.depth, plan.width)
+        name = f"{plan.construction} --fewest in-all" if plan.fewest == "in-all" else plan.construction
+        marks = [
+            "fewest in all" if plan == in_all[0] else "",
+            "fewest without embedding" if plan.without_embedding == least else "",
+            "expected: not proved for every task" if plan.expected else "",
+        ]
+        rows.add_row(name, *map(number, numbers), "; ".join(filter(None, marks)))
+    return rows

@@ -55,6 +55,17 @@ COMMANDS: Menu = {
             "byheart edit book --set 'Call me Ishmael=!'",
         ),
     ),
+    "size": _entry(
+        TEXTS,
+        "size:SizeCommand",
+        about(
+            "How large a model must be to memorize texts or a task, and whether a model at hand has room: proved, "
+            "fitted and measured, each apart.",
+            "byheart size book.txt --plot size.png",
+            "byheart size texts --model llama # a folder of texts, and the config.json of a model",
+            "byheart size t.npz --parameters 124000000",
+        ),
+    ),
     "theorems": _entry(
         THEOREMS,
         "theorems:TheoremsCommand",

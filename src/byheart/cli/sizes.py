@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from byheart.bounds import Letters
-from byheart.size import Size
+from byheart.sizes import Size
 
 
 @dataclass(frozen=True)

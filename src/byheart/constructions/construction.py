@@ -15,7 +15,7 @@ from byheart.constructions.theorem import Theorem
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import Task
 from byheart.tasks.theorems import Hypothesis
 
@@ -107,10 +107,13 @@ class Construction:
                 f"{self.name}: a setting is called {taken[0]}, as a flag of every build; choose another name"
             )
 
-    def settings_with(self, *, positions: bool) -> Any:
-        """Default settings, with or without positions where the construction leaves that open."""
-        chosen = {"positions": positions} if "positions" in self.settings.__dataclass_fields__ else {}
-        return self.settings(**chosen)
+    def settings_with(self, **wanted: object) -> Any:
+        """Default settings but for those ``wanted``, where the construction leaves them open (``positions``, say)."""
+        return self.settings(**{name: value for name, value in wanted.items() if self.leaves_open(name)})
+
+    def leaves_open(self, setting: str) -> bool:
+        """Whether it has a setting of that name."""
+        return setting in self.settings.__dataclass_fields__
 
     def check(self, task: Task, **given: object) -> list[Hypothesis]:
         """The hypotheses of its theorem on ``task``, in the form that the settings name.

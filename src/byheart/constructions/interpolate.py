@@ -3,7 +3,7 @@
 The front is that of :mod:`.gadgets.contextual`; the label stage is a zigzag through all keys, the token
 stage (where tokens are vectors or have positions) a sum of spikes; see :mod:`.gadgets.interpolation`.
 
->>> from byheart.size import Size
+>>> from byheart.sizes import Size
 >>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", SequenceReading())
 >>> plan.dense - plan.embedding
 3003

@@ -22,7 +22,7 @@ the bits of any weight, Õ(N/b) parameters.
 The attention only averages, so the same holds for Deep Sets, as the paper remarks: ``mixing="sum"`` puts a sum over all
 tokens in its place. It is the same network, number by number, less the attention's two parameters.
 
->>> from byheart.size import Size
+>>> from byheart.sizes import Size
 >>> plan = CONSTRUCTION.plan(Size(examples=1000, length=32, labels=10, vocab=200), "next-token", Settings())
 >>> plan.dense - plan.embedding
 2641

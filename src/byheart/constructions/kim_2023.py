@@ -74,7 +74,7 @@ from byheart.networks.exact import (
     integers,
 )
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, Task, prefixes
 from byheart.tasks.checks import Ids
 from byheart.tasks.counts import counted

@@ -33,7 +33,7 @@ from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.network import attention, embedded
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, Task
 from byheart.tasks.checks import Floats, Ids
 from byheart.tasks.distinct import distinct

@@ -4,15 +4,17 @@ The counts are *true*: each is the plan of a network that ``byheart build`` woul
 size. Where that is not proved for every task, the count is marked as expected.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
+from typing import Literal, get_args
 
+from byheart.constructions.construction import Construction
 from byheart.constructions.gadgets.demand import Setting
 from byheart.constructions.registry import known
 from byheart.errors import BadInput
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 
 LARGEST = 10**7
 """Up to this N the planner looks for the smallest construction."""
@@ -20,13 +22,17 @@ MOST = 10**12
 """No size is larger: the layers that a plan lists are as many as √N."""
 MOST_TOKENS = 10**14
 """Nor are there more different tokens, those of every example counted: each may ask for a label."""
+Fewest = Literal["without-embedding", "in-all"]
+"""What is to be small: the parameters without the embedding table, which is a cost of the vocabulary and not of what is
+memorized; or all of them. A construction that can be built for either (``--fewest``) is planned for both."""
 
 
 @dataclass(frozen=True)
 class Planned:
     """One construction at one size: parameters, zeros included; the embedding table among them; depth and width.
 
-    ``expected`` means that a task may turn up that takes more.
+    ``expected`` means that a task may turn up that takes more. ``fewest`` is what it was built to have few of, where
+    the construction leaves that open; None where it does not.
     """
 
     construction: str
@@ -35,11 +41,16 @@ class Planned:
     depth: int
     width: int
     expected: bool = False
+    fewest: Fewest | None = None
 
     @property
     def without_embedding(self) -> int:
         """Parameters except those of the embedding table."""
         return self.parameters - self.embedding
+
+    def counted(self, fewest: Fewest) -> int:
+        """The parameters that are to be few."""
+        return self.parameters if fewest == "in-all" else self.without_embedding
 
 
 @dataclass(frozen=True)
@@ -58,25 +69,47 @@ class Range:
     last: int | None
 
 
-def planned(size: Size, setting: Setting, *, positions: bool = False) -> list[Planned]:
-    """All constructions that cover ``setting``, at their default settings, smallest first.
-
-    Smallest without the embedding table, which is a cost of the vocabulary and not of what is memorized.
+def planned(
+    size: Size, setting: Setting, *, positions: bool = False, fewest: Fewest = "without-embedding"
+) -> list[Planned]:
+    """All constructions that cover ``setting``, smallest first; settings are the defaults, but for ``fewest``.
 
     >>> size = Size(examples=10_000, length=32, labels=2, vocab=1000)
     >>> [p.construction for p in planned(size, "next-token")][:5]
     ['folding', 'kajitsuka-sato-2025', 'vardi-2022', 'kim-2023', 'interpolate']
+    >>> [(p.construction, p.parameters) for p in planned(size, "next-token", fewest="in-all")][:2]
+    [('folding', 1629), ('vardi-2022', 9192)]
     """
+    return ranked(plans(size, setting, positions=positions), fewest)
+
+
+def plans(size: Size, setting: Setting, *, positions: bool = False) -> list[Planned]:
+    """All constructions that cover ``setting``; those that can be built for either kind of fewness twice."""
     rows = []
     for construction in known().values():
         if setting in construction.covers:
-            try:
-                plan = construction.plan(size, setting, construction.settings_with(positions=positions))
-            except BadInput:  # the construction is for other sizes
-                continue
-            numbers = (plan.dense, plan.embedding, plan.depth, plan.width)
-            rows.append(Planned(construction.name, *numbers, expected=plan.expected))
-    return sorted(rows, key=lambda row: row.without_embedding)
+            for fewest in _choices(construction):
+                wanted = {"positions": positions} if fewest is None else {"positions": positions, "fewest": fewest}
+                try:
+                    plan = construction.plan(size, setting, construction.settings_with(**wanted))
+                except BadInput:  # the construction is for other sizes
+                    continue
+                numbers = (plan.dense, plan.embedding, plan.depth, plan.width)
+                rows.append(Planned(construction.name, *numbers, expected=plan.expected, fewest=fewest))
+    return rows
+
+
+def _choices(construction: Construction) -> tuple[Fewest | None, ...]:
+    """What it can be told to have few of; nothing, where it has no such setting."""
+    return get_args(Fewest) if getattr(construction.settings, "fewest", None) in get_args(Fewest) else (None,)
+
+
+def ranked(rows: Iterable[Planned], fewest: Fewest) -> list[Planned]:
+    """Of each construction the smallest, and the smallest of them first."""
+    best: dict[str, Planned] = {}
+    for row in sorted(rows, key=lambda row: row.counted(fewest)):
+        best.setdefault(row.construction, row)
+    return list(best.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +123,12 @@ class Planner:
     rows: dict[int, list[Planned]] = field(default_factory=dict, repr=False)
     """What was planned so far, by N."""
 
-    def at(self, examples: int) -> list[Planned]:
+    def at(self, examples: int, fewest: Fewest = "without-embedding") -> list[Planned]:
         """Smallest first."""
         if examples not in self.rows:
             size = replace(self.size, examples=examples)
-            self.rows[examples] = planned(size, self.setting, positions=self.positions)
-        return self.rows[examples]
+            self.rows[examples] = plans(size, self.setting, positions=self.positions)
+        return ranked(self.rows[examples], fewest)
 
     @property
     def grid(self) -> list[int]:
@@ -103,20 +136,24 @@ class Planner:
         powers = (round(10 ** (k / 12)) for k in range(12 * len(str(self.largest))))
         return sorted({N for N in powers if self.largest >= N} | {self.largest})
 
-    def crossovers(self, report: Report | None = None) -> list[Crossover]:
+    def crossovers(self, report: Report | None = None, fewest: Fewest = "without-embedding") -> list[Crossover]:
         """Which construction is smallest from which N on.
 
         Found on the grid and then by bisection, so a construction that is smallest only between two neighbours of the
         grid is not seen.
         """
+
+        def smallest(examples: int) -> str:
+            return self.at(examples, fewest)[0].construction
+
         grid = self.grid
-        winners = [Crossover(grid[0], self.at(grid[0])[0].construction)]
+        winners = [Crossover(grid[0], smallest(grid[0]))]
         for done, (before, after) in enumerate(pairwise(grid), start=1):
             if report is not None:
                 report(done, len(grid))
-            winner = self.at(after)[0].construction
+            winner = smallest(after)
             if winner != winners[-1].construction:
-                first = _first(lambda N: self.at(N)[0].construction != winners[-1].construction, before, after)
+                first = _first(lambda N: smallest(N) != winners[-1].construction, before, after)
                 winners.append(Crossover(first, winner))
         return winners
 
@@ -162,14 +199,15 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
     return high
 
 
-def crossovers_in_words(winners: list[Crossover]) -> str:
+def crossovers_in_words(winners: list[Crossover], fewest: Fewest = "without-embedding") -> str:
     """The crossovers as one sentence.
 
     >>> crossovers_in_words([Crossover(1, "interpolate"), Crossover(700, "vardi-2022")])
     'Smallest without embedding table, other sizes fixed: from N = 1 on interpolate, from N = 700 on vardi-2022.'
     """
     says = ", ".join(f"from N = {winner.examples:,} on {winner.construction}" for winner in winners)
-    return f"Smallest without embedding table, other sizes fixed: {says}."
+    counted = "in all" if fewest == "in-all" else "without embedding table"
+    return f"Smallest {counted}, other sizes fixed: {says}."
 
 
 def smaller_in_words(where: dict[str, Range | None], than: str = "interpolate") -> str:

@@ -24,7 +24,7 @@ from byheart.constructions.plan import Plan
 from byheart.constructions.theorem import POINTS, Theorem, limited
 from byheart.errors import BadInput
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import Task
 
 NAME = "vardi-2022"
@@ -86,7 +86,7 @@ def _direct(front: Front, limits: lookup.Limits) -> bool:
 def plan(demand: Demand) -> Plan:
     """The network's tensors, before it is built.
 
-    >>> from byheart.size import Size
+    >>> from byheart.sizes import Size
     >>> size = Size(examples=10_000, length=1, labels=2, vocab=10**8)
     >>> for width in ("free", "constant"):
     ...     network = plan(worst_demand(size, Settings(width=width)))

@@ -35,7 +35,7 @@ from byheart.constructions.plan import Plan
 from byheart.constructions.theorem import POINTS, Theorem
 from byheart.errors import BadInput
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import Task
 
 NAME = "yang-2026"

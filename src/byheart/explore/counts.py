@@ -19,7 +19,7 @@ from typing import Any, Literal
 from byheart.constructions.planner import planned
 from byheart.constructions.registry import find
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 
 Setting = Literal["next-token", "seq-to-seq"]
 Counts = dict[str, list[int | None]]

@@ -12,7 +12,7 @@ from byheart.constructions.gadgets.demand import Setting, most_questions
 from byheart.constructions.planner import planned
 from byheart.constructions.registry import known
 from byheart.report.style import FAINT, INK, NARROW, QUIET, canvas, colours, save_picture
-from byheart.size import Size
+from byheart.sizes import Size
 
 _GAP = 0.048
 """Height of a name, as a part of the axes."""

@@ -31,7 +31,7 @@ from byheart.networks.exact import (
     TokenSum,
     UniformAttention,
 )
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
 from byheart.tasks.counts import counted
 

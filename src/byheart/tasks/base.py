@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks.checks import Floats, Ids, below, count, floats, integers
 from byheart.tasks.distinct import distinct
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks.base import Questions
 from byheart.tasks.checks import Ids, count
 from byheart.tasks.distinct import distinct

@@ -16,7 +16,7 @@ from byheart.constructions.gadgets.asking import asking
 from byheart.errors import BadInput
 from byheart.networks import count
 from byheart.networks.exact import integers
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
 
 from ...lies import perturbed_weight, shuffled_answers

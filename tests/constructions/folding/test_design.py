@@ -11,7 +11,7 @@ from byheart.constructions.folding import Demand, plan
 from byheart.constructions.folding.design import Sizes, balanced, closed_form, design, load_limit, slack
 from byheart.constructions.folding.fronts import Front
 from byheart.constructions.folding.radix import bits_of, factors, radix_for
-from byheart.size import Size
+from byheart.sizes import Size
 
 FRONT = ("embedding", "positions", "token_code", "projection", "hash", "copy", "tail")
 

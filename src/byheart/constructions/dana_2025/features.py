@@ -7,7 +7,7 @@ import numpy as np
 from byheart.constructions.dana_2025.sizes import Shape
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.network import attention, embedded
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks.checks import Floats, Ids
 
 DRAWN = ("W_E", "W_pos", "W_Q", "W_K", "W_V")

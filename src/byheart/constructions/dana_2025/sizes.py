@@ -7,7 +7,7 @@ import numpy as np
 
 from byheart.constructions.plan import Part, Plan
 from byheart.errors import BadInput
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextTokenDistribution, Task
 from byheart.tasks.checks import Ids
 

@@ -29,7 +29,7 @@ from byheart.constructions.theorem import SEQUENCES, TOKENS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.exact import ExactNetwork, Layer, UniformAttention, integers
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
 from byheart.tasks.checks import Ids
 from byheart.tasks.counts import counted

@@ -26,7 +26,7 @@ from byheart.constructions.gadgets import grid, hashing
 from byheart.constructions.gadgets.tokens import check_table
 from byheart.constructions.plan import Blocks, Part, Shape, plan_of
 from byheart.networks.exact import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import Task
 from byheart.tasks.checks import Floats, Ids
 

@@ -36,7 +36,7 @@ from byheart.constructions.gadgets.vectors import Reader
 from byheart.constructions.plan import Part, Plan, Shape, plan_of
 from byheart.networks.exact import FeedForward, TokenSum, UniformAttention, integers
 from byheart.progress import Report
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
 
 

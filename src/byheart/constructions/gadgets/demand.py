@@ -8,7 +8,7 @@ import numpy as np
 from byheart.constructions.gadgets import grid
 from byheart.constructions.gadgets.distinguish import distinguishing_tokens
 from byheart.constructions.gadgets.vectors import Front
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import SeqToSeq, Task, token_ids
 from byheart.tasks.checks import Ids
 from byheart.tasks.counts import counted

@@ -22,7 +22,7 @@ from byheart.constructions.gadgets.tokens import TRIES
 from byheart.constructions.plan import Part, Plan, Shape, plan_of
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, FeedForward, Flatten, Layer, integers
-from byheart.size import Size
+from byheart.sizes import Size
 from byheart.tasks import NextToken, Task
 from byheart.tasks.checks import Ids
 

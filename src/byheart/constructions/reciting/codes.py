@@ -10,7 +10,7 @@ With too many labels for that, code words have a fixed length and two digits, Y 
 
 import heapq
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,14 @@ class Code:
     def questions(self) -> int:
         """How many questions there are."""
         return sum(self.histogram)
+
+    def repeated(self, times: float) -> "Code":
+        """The same code words, each asked for so many times as often.
+
+        >>> make_code(np.array([0, 0, 1, 2]), 3).repeated(2.5).histogram
+        (0, 5, 5)
+        """
+        return replace(self, histogram=tuple(round(times * count) for count in self.histogram))
 
     def exponent_share(self, exponent: int, word: int) -> float:
         """The share ρ of questions that read the exponent's bits first, so that no bit plane is fuller than another.

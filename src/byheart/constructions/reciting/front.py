@@ -123,7 +123,7 @@ def _reduce(wiring: Wiring, name: str, features: Features, bounds: Integers, mod
         radix += 1
     multiples = np.arange(1, radix)
     for j in reversed(range(count)):
-        unit = moduli * radix**j
+        unit = np.minimum(moduli * radix**j, LIMIT)  # what no sum reaches is never taken off, and need not be exact
         thresholds = np.minimum(unit[:, None] * multiples, LIMIT) - 0.5
         wiring.steps(f"{name}_{j}", features, features, thresholds, np.repeat(-unit[:, None], radix - 1, axis=1))
 

@@ -102,21 +102,35 @@ def compile_rectangular(
     ``files`` are a tokenizer's; ``report`` hears of bit planes.
     """
     began = time.perf_counter()
+    recipe = first_recipe(contexts, settings, seed=seed)
+    for attempt in range(ATTEMPTS):
+        try:
+            return compile_with(recipe, contexts, files=files or {}, report=report, began=began)
+        except Unsolvable:
+            recipe = replace(recipe, sizes=_next(recipe.sizes, attempt), draw=(seed, attempt + 1))
+    raise BadInput(f"no table was found in {ATTEMPTS} attempts; another --seed may do")
+
+
+def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times: float = 1.0) -> Recipe:
+    """What is tried first, for so many ``times`` as many questions as there are: of a sample, say."""
     _check(contexts)
     plain = WORDS[settings.precision][0]
     word = plain if settings.words is None else settings.words
-    code = make_code(contexts.labels, contexts.label_count, plain)
+    code = make_code(contexts.labels, contexts.label_count, plain).repeated(times)
     if code.low and word != plain:
         expected = f"expected --words {plain}, or fewer labels"
         raise BadInput(f"words of {word} bits do not go with {contexts.label_count} labels; {expected}")
     sizes = plan(code, precision=settings.precision, word=word)
-    for attempt in range(ATTEMPTS):
-        recipe = Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, attempt))
-        try:
-            return compile_with(recipe, contexts, files=files or {}, report=report, began=began)
-        except Unsolvable:
-            sizes = _next(sizes, attempt)
-    raise BadInput(f"no table was found in {ATTEMPTS} attempts; another --seed may do")
+    return Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, 0))
+
+
+def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) -> Spec:
+    """The shape of the network that :func:`compile_rectangular` tries first, without its table: nothing is solved.
+
+    It is the network's own unless three draws of hashes or more are needed: the table grows after every second one
+    that leaves a question without an answer.
+    """
+    return _Draft(first_recipe(contexts, settings, times=times), contexts).spec
 
 
 def compile_with(

@@ -43,6 +43,7 @@ const FORMULAS = {
   "counting-seq-to-seq": ({ N, n, C, b }) => Math.ceil(bitsNeeded(n * N, C) / b),
   "vc-next-token": ({ N, C }) => fewest(N, C),
   "vc-seq-to-seq": ({ N, n, C }) => fewest(N * n, C),
+  "allen-zhu-li-2024-trained": ({ N, C }) => (N * Math.log2(C)) / 2,
   "morris-2025-trained": ({ N, C }) => (N * Math.log2(C)) / 3.6,
 };
 

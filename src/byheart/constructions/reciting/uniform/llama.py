@@ -24,6 +24,8 @@ from byheart.tasks.contexts import Contexts
 DRAWS = 12
 """Hashes that are tried for one size, cheaply: only loads are looked at."""
 ATTEMPTS = 12
+DEVIATIONS = 2.2
+"""Standard deviations above the mean that a bit plane has room for, at first."""
 THREADS = 2
 
 
@@ -39,18 +41,10 @@ def compile_uniform(
     began = time.perf_counter()
     if settings.precision != "float32" or settings.words not in (None, WORD):
         raise BadInput(f"the layout uniform is for float32 and {WORD}-bit words; omit precision and words")
-    code = make_code(contexts.labels, contexts.label_count)
-    if contexts.window > 2 * REACH:
-        raise BadInput(f"the window is {contexts.window}; expected at most {2 * REACH} in a uniform network")
-    if code.low or code.longest > WORD - 6:
-        raise BadInput(f"{contexts.label_count} labels are too many for a uniform network; expected at most 2048")
-    if np.diff(contexts.starts).max() >= POSITIONS:
-        raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
-    tokens = _Tokens(contexts)
-    looks = distances(contexts.window)
+    code, tokens, looks = _code(contexts), _Tokens(contexts), distances(contexts.window)
     attempts = 0
     for round_ in range(ATTEMPTS):
-        sizes = plan(code.total, len(contexts), tokens.count, len(looks), deviations=2.2 + 0.3 * round_)
+        sizes = plan(code.total, len(contexts), tokens.count, len(looks), DEVIATIONS + 0.3 * round_)
         for number in range(DRAWS):
             attempts += 1
             rng = np.random.default_rng([seed, round_, number])
@@ -69,6 +63,29 @@ def compile_uniform(
             chosen = {"window": contexts.window, "load": load, "layers": sizes.layers, "attempts": attempts}
             return Built(NAME, settings, made, time.perf_counter() - began, seed, contexts, chosen)
     raise BadInput(f"no table was found in {attempts} attempts; another --seed may do")
+
+
+def _code(contexts: Contexts) -> Code:
+    """That of the labels; BadInput if a uniform network cannot have the contexts."""
+    code = make_code(contexts.labels, contexts.label_count)
+    if contexts.window > 2 * REACH:
+        raise BadInput(f"the window is {contexts.window}; expected at most {2 * REACH} in a uniform network")
+    if code.low or code.longest > WORD - 6:
+        raise BadInput(f"{contexts.label_count} labels are too many for a uniform network; expected at most 2048")
+    if np.diff(contexts.starts).max() >= POSITIONS:
+        raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
+    return code
+
+
+def planned_parameters(contexts: Contexts, *, times: float = 1.0) -> int:
+    """Parameters of the network that :func:`compile_uniform` tries first; nothing is solved.
+
+    For so many ``times`` as many questions as there are: of a sample, say. They are the network's own if one of the
+    first ``DRAWS`` hashes leaves every question with an answer.
+    """
+    code, tokens = _code(contexts).repeated(times), _Tokens(contexts)
+    questions, looks = round(times * len(contexts)), len(distances(contexts.window))
+    return plan(code.total, questions, tokens.count, looks, DEVIATIONS).parameters(tokens.count)
 
 
 class _Tokens:

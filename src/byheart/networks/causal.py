@@ -1,0 +1,181 @@
+"""Causal language models of other people's: how many parameters they have, from config.json alone.
+
+Nothing is loaded and nothing is built: the counts are arithmetic on sizes that are checked first, so that a file may
+say anything. Every parameter is counted once, embeddings included; tied ones are one. The families are those of
+Hugging Face's library; a test holds the arithmetic against its models.
+
+- Not covered: adapters, and weights that a folder has beside its config.json. What is quantized has no bits here.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any
+
+from byheart.errors import BadInput
+from byheart.files.reading import read_json
+from byheart.networks.folders import CONFIG
+from byheart.networks.rules import SIZE, whole
+
+Config = Mapping[str, Any]
+
+BITS = {"float64": 64, "float32": 32, "float16": 16, "bfloat16": 16, "float8_e4m3fn": 8, "float8_e5m2": 8}
+"""By what config.json calls the format."""
+MOST_LAYERS = 1 << 16
+MOST_JSON = 1 << 22
+HEADS = ("ForCausalLM", "LMHeadModel")
+"""What the names of architectures end in that predict the next token."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as its config.json describes it."""
+
+    family: str
+    parameters: int
+    bits: int | None
+    """Of a parameter as it is stored; None: config.json does not say."""
+
+
+def read_model(folder: Path) -> Model:
+    """The model that ``folder/config.json`` describes; BadInput if there is none, or no causal language model."""
+    path = folder / CONFIG
+    try:
+        config = read_json(path, most=MOST_JSON)
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadInput(f"{path}: no such file; expected a model's folder, or --parameters P") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
+    try:
+        return model_of(config)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+
+
+def model_of(config: Config) -> Model:
+    """The model that a configuration describes.
+
+    >>> sizes = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
+    >>> model_of({"model_type": "gpt2", **sizes})
+    Model(family='gpt2', parameters=124439808, bits=None)
+    >>> model_of({"model_type": "bert"})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    byheart.errors.BadInput: model_type is 'bert'; expected a causal language model: gemma, gpt2, ... or --parameters P
+    """
+    family = config.get("model_type")
+    if not isinstance(family, str) or family not in FAMILIES:
+        known = ", ".join(sorted(FAMILIES))
+        raise BadInput(
+            f"model_type is {shortened(family)}; expected a causal language model: {known}; or --parameters P"
+        )
+    named = config.get("architectures")
+    if named is not None and not any(isinstance(name, str) and name.endswith(HEADS) for name in _list(named)):
+        raise BadInput(f"architectures is {shortened(named)}; expected one that ends in {' or '.join(HEADS)}")
+    return Model(family, FAMILIES[family](config), _bits(config))
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _bits(config: Config) -> int | None:
+    """None where it is not said, and where weights are quantized: formats of that kind are many."""
+    said = config.get("dtype", config.get("torch_dtype"))
+    quantized = config.get("quantization_config") is not None
+    return None if quantized or not isinstance(said, str) else BITS.get(said.removeprefix("torch."))
+
+
+def _size(config: Config, name: str, default: int | None = None, *, most: int | None = None) -> int:
+    """A size; the ``default`` where there is none, or null."""
+    value = config.get(name)
+    if value is None and default is not None:
+        return default
+    allowed, expected = SIZE if most is None else whole(1, most)
+    if not allowed(value):
+        raise BadInput(f"{name} is {shortened(value)}; expected {expected}{'' if most is None else f', to {most:,}'}")
+    return int(value or 0)
+
+
+def _flag(config: Config, name: str, default: bool) -> bool:
+    value = config.get(name, default)
+    if type(value) is not bool:
+        raise BadInput(f"{name} is {shortened(value)}; expected true or false")
+    return value
+
+
+def _head_dim(config: Config, width: int, heads: int, family: int | None) -> int:
+    """The dimension of a head; where it is not said, that of the ``family``, or what makes the heads as wide as all."""
+    if config.get("head_dim") is None and family is None and width % heads:
+        raise BadInput(f"hidden_size is {width}; expected a multiple of the {heads} heads, or head_dim")
+    return _size(config, "head_dim", family or width // heads)
+
+
+def _gpt2(config: Config) -> int:
+    """LayerNorm and biases everywhere, learnt positions, two matrices a feed-forward layer."""
+    vocab, positions, d = (_size(config, name) for name in ("vocab_size", "n_positions", "n_embd"))
+    units = _size(config, "n_inner", 4 * d)
+    attention = 4 * d * d + 4 * d
+    layer = attention + 2 * d * units + units + d + 4 * d
+    head = 0 if _flag(config, "tie_word_embeddings", True) else vocab * d
+    return (vocab + positions) * d + _size(config, "n_layer", most=MOST_LAYERS) * layer + 2 * d + head
+
+
+def _gpt_neox(config: Config) -> int:
+    """As GPT-2, with rotary positions, and an unembedding of its own."""
+    vocab, d, units = (_size(config, name) for name in ("vocab_size", "hidden_size", "intermediate_size"))
+    attention = 4 * d * d + (4 * d if _flag(config, "attention_bias", True) else 0)
+    layer = attention + 2 * d * units + units + d + 4 * d
+    head = 0 if _flag(config, "tie_word_embeddings", False) else vocab * d
+    return vocab * d + _size(config, "num_hidden_layers", most=MOST_LAYERS) * layer + 2 * d + head
+
+
+def _llama(
+    config: Config,
+    *,
+    query_bias: bool = False,
+    output_bias: bool = False,
+    head_norms: bool = False,
+    tied: bool = False,
+    head_dim: int | None = None,
+) -> int:
+    """RMSNorm, grouped heads, gated feed-forward layers: Llama, and what others made of it."""
+    vocab, d = _size(config, "vocab_size"), _size(config, "hidden_size")
+    heads = _size(config, "num_attention_heads")
+    pairs = _size(config, "num_key_value_heads", heads)
+    dim = _head_dim(config, d, heads, head_dim)
+    rows = (heads + 2 * pairs) * dim
+    attention = d * rows + heads * dim * d + query_bias * rows + output_bias * d + head_norms * 2 * dim
+    layer = attention + _feed_forward(config, d) + 2 * d
+    head = 0 if _flag(config, "tie_word_embeddings", tied) else vocab * d
+    return vocab * d + _size(config, "num_hidden_layers", most=MOST_LAYERS) * layer + d + head
+
+
+def _feed_forward(config: Config, d: int) -> int:
+    """Three matrices; of several experts, so many times, and a router."""
+    units = _size(config, "intermediate_size")
+    bias = 2 * units + d if _flag(config, "mlp_bias", False) else 0
+    if config.get("model_type") != "mixtral":
+        return 3 * d * units + bias
+    experts = _size(config, "num_local_experts", most=MOST_LAYERS)
+    return experts * 3 * d * units + experts * d
+
+
+def _biased(config: Config, **others: Any) -> int:
+    """With biases of all four matrices of attention, or none."""
+    bias = _flag(config, "attention_bias", False)
+    return _llama(config, query_bias=bias, output_bias=bias, **others)
+
+
+FAMILIES: dict[str, Callable[[Config], int]] = {
+    "gpt2": _gpt2,
+    "gpt_neox": _gpt_neox,
+    "llama": _biased,
+    "mistral": _llama,
+    "mixtral": _llama,
+    "phi3": _llama,
+    "qwen2": lambda config: _llama(config, query_bias=True),
+    "qwen3": lambda config: _biased(config, head_norms=True, head_dim=128),
+    "gemma": lambda config: _biased(config, tied=True, head_dim=256),
+}
+"""Parameters by what config.json calls the model, ``model_type``."""
