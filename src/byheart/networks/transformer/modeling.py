@@ -22,7 +22,7 @@ AUTO_MAP = {
 _FROM = "byheart.networks.transformer.pretrained"
 _HEAD = '''"""A Transformer that recites, as Byheart compiles it: the code to run the weights beside this file.
 
-Put together by Byheart {version} from its own modules, word for word; what is changed here is changed nowhere else.
+Put together by Byheart from its own modules, word for word; what is changed here is changed nowhere else.
 Needs PyTorch and transformers only. SPDX-License-Identifier: Apache-2.0
 """'''
 
@@ -42,8 +42,6 @@ class _Source:
 @cache
 def modeling() -> str:
     """The file."""
-    from byheart import __version__
-
     imports: set[str] = set()
     texts: dict[str, None] = {}
     for module, names in _needed().items():
@@ -51,7 +49,7 @@ def modeling() -> str:
         for name in names:
             imports |= {source.theirs[used] for used in source.uses[name] if used in source.theirs}
             texts[source.text[name]] = None
-    return "\n\n\n".join([_HEAD.format(version=__version__), "\n".join(sorted(imports)), *texts]) + "\n"
+    return "\n\n\n".join([_HEAD, "\n".join(sorted(imports)), *texts]) + "\n"
 
 
 def _needed() -> dict[str, list[str]]:
