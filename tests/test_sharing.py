@@ -278,7 +278,7 @@ def test_the_card(folder):
     for said in (
         "Recites 3 texts",
         f"| parameters | {network.account.dense:,} |",
-        "`é.txt`: 11 tokens, of which the first 1 must be given",
+        "`é.txt`: 11 tokens; give at least the first\n",
         "does not generalise",
         "answers everything",
         "None was made when this was written",

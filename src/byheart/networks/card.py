@@ -52,7 +52,7 @@ is said to know: `byheart certify FOLDER FILE… --recheck`."""
 _NOT = """\
 - **It does not generalise.** It recites what it was compiled from, and has learned nothing else from it.
 - **It answers everything**, at full confidence: after a prompt that is not from its texts, what it says means nothing.
-- It is no way to compress: its files are larger than what it knows.
+- It is no way to compress texts, and not meant as one.
 - It keeps no secrets: whoever has the folder can have all of it said."""
 
 
@@ -102,12 +102,16 @@ def _made(network: Network) -> str:
 
 def _known(texts: list[dict[str, Any]]) -> str:
     lines = [
-        f"- {_code(text['name'])}: {text['tokens']:,} tokens, of which the first {len(text['prompt']):,} must be given"
+        f"- {_code(text['name'])}: {text['tokens']:,} tokens; give at least {_first(len(text['prompt']))}"
         for text in texts[:MOST_TEXTS]
     ]
     if len(texts) > MOST_TEXTS:
         lines.append(f"- and {len(texts) - MOST_TEXTS:,} more, which `about` in `config.json` names")
     return "\n".join(lines)
+
+
+def _first(tokens: int) -> str:
+    return "the first" if tokens == 1 else f"the first {tokens:,}"
 
 
 def _load(network: Network, texts: bool) -> str:
