@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -24,6 +25,7 @@ from byheart.constructions.reciting import compile
 from byheart.constructions.reciting.codes import LOUDNESS
 from byheart.errors import BadInput
 from byheart.networks import parts
+from byheart.networks.card import card as describing
 from byheart.networks.transformer import modeling as bundling
 from byheart.networks.transformer.modeling import modeling
 from byheart.tasks import random_next_token
@@ -303,6 +305,10 @@ def test_the_card_of_a_task(tmp_path):
     card = ModelCard.load(tmp_path / "net" / "README.md")
     assert "Answers questions" in card.text
     assert "tokenizer" not in card.text
+    assert "model(torch.tensor([[3, 1, 4]]))" in card.text
+    compile("To be, or not.", layout="uniform").save(tmp_path / "llama")
+    llama = networks.load(tmp_path / "llama")
+    assert "model(torch.tensor([[256, 3, 1, 4]]))" in describing(replace(llama, about={}))
 
 
 def test_names_cannot_break_out_of_the_card(tmp_path):

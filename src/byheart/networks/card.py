@@ -33,7 +33,7 @@ from transformers import AutoModelForCausalLM
 
 folder = "."  # this one
 {load}
-logits = model(torch.tensor([[3, 1, 4]])).logits[:, -1]  # what follows these tokens"""
+logits = model(torch.tensor([[{first}3, 1, 4]])).logits[:, -1]  # what follows the tokens 3, 1, 4"""
 _STOCK = """\
 `transformers` runs it as it is, with no code of Byheart's. `config.json` asks for float32 and eager attention, and that
 is what a certificate is about: **load it without `dtype`.** In bfloat16, float16 or float64, quantised, or with another
@@ -120,7 +120,8 @@ def _load(network: Network, texts: bool) -> str:
     lines = [f"model = AutoModelForCausalLM.from_pretrained(folder{trust})"]
     if texts:
         lines.append(f"tokenizer = AutoTokenizer.from_pretrained(folder{trust})")
-    code = (_LOAD if texts else _LOAD_IDS).format(load="\n".join(lines))
+    first = getattr(network, "first", None)  # stands before whatever a stock model is asked
+    code = (_LOAD if texts else _LOAD_IDS).format(load="\n".join(lines), first="" if first is None else f"{first}, ")
     return f"```python\n{code}\n```\n\n{_STOCK if stock else _OURS}"
 
 

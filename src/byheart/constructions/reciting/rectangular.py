@@ -48,7 +48,7 @@ class Recipe:
     """Of each label's code word; −1 for labels without one."""
     draw: tuple[int, int]
     """Seed and attempt."""
-    loudness: int = 0
+    loudness: int
     """Logits are integers times 2^loudness; recipes of Byheart 0.1.0 do not say that it is 0."""
 
     def as_json(self) -> dict[str, Any]:
