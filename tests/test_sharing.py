@@ -26,6 +26,7 @@ from byheart.constructions.reciting.codes import LOUDNESS
 from byheart.errors import BadInput
 from byheart.networks import parts
 from byheart.networks.card import card as describing
+from byheart.networks.folders import MARK, MOST_CARD
 from byheart.networks.transformer import modeling as bundling
 from byheart.networks.transformer.modeling import modeling
 from byheart.tasks import random_next_token
@@ -325,6 +326,9 @@ def test_a_card_of_ones_own_is_kept(tmp_path):
     with pytest.raises(BadInput, match=r"no network that Byheart wrote \(it holds 'README.md'\)"):
         compile("To be, or not.").save(tmp_path / "net")
     assert (tmp_path / "net" / "README.md").read_text() == "# Mine\n"
+    (tmp_path / "net" / "README.md").write_text(MARK + " " * MOST_CARD)
+    with pytest.raises(BadInput, match=r"it holds 'README.md'"):
+        compile("To be, or not.").save(tmp_path / "net")
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])

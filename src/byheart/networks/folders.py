@@ -33,6 +33,7 @@ OURS = {CONFIG, WEIGHTS, INDEX, TASK, *TOKENIZER, GENERATION, MODELING, "certifi
 """What Byheart itself writes into a network's folder; and parts of large weights, and a card that it has marked."""
 MARK = "<!-- written by Byheart -->"
 """Stands in every card that Byheart wrote: without it, a card is somebody's own."""
+MOST_CARD = 1 << 20
 EXACT = "byheart-exact-1"
 """The ``format`` of an exact network."""
 SOFTMAX = "byheart-softmax-1"
@@ -134,7 +135,10 @@ def _strange(folder: Path) -> str | None:
 
 def _is_ours(path: Path) -> bool:
     if path.name == CARD:
-        return MARK.encode() in read_bytes(path)
+        try:
+            return MARK.encode() in read_bytes(path, most=MOST_CARD)
+        except (BadInput, OSError):
+            return False
     return path.name in OURS or PART.fullmatch(path.name) is not None
 
 

@@ -77,13 +77,13 @@ def read_parts(folder: Path, formats: tuple[str, ...], *, takes: int) -> dict[st
     """All tensors that the index in ``folder`` names; BadInput if anything is missing, doubled or not named."""
     if (folder / WHOLE).exists():
         raise BadInput(f"there is {WHOLE} and {INDEX}; expected one of them")
-    places = _places(folder)
-    names = sorted(set(places.values()))
-    check_memory(takes * sum((folder / name).stat().st_size for name in names), str(folder))
+    held: dict[str, set[str]] = {}
+    for tensor, name in _places(folder).items():
+        held.setdefault(name, set()).add(tensor)
+    check_memory(takes * sum((folder / name).stat().st_size for name in held), str(folder))
     weights: dict[str, NDArray[Any]] = {}
-    for name in names:
+    for name, said in held.items():
         found = read_tensors(folder / name, formats, takes=takes)
-        said = {tensor for tensor, place in places.items() if place == name}
         if odd := sorted(said ^ set(found)):
             raise BadInput(f"{name} has or lacks {odd[:3]}; expected the tensors that {INDEX} says")
         weights |= found
