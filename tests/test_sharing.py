@@ -129,6 +129,7 @@ def test_quiet_networks_are_greedy_only(folder, tokenizer, tmp_path):
     assert any(said_by(quiet, tokenizer, seed=seed, do_sample=True, top_k=0) != list(TEXTS.values()) for seed in (0, 1))
 
 
+@pytest.mark.slow
 def test_a_pipeline(model, tokenizer):
     speak = pipeline("text-generation", model=model, tokenizer=tokenizer)
     found = speak([text[:9] for text in TEXTS.values()], max_new_tokens=60, batch_size=3)
