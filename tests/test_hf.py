@@ -72,12 +72,47 @@ def test_logits(folder, model):
 
 
 def test_tensors_keep_their_format(folder, model):
-    stored = networks.load(folder).module.state_dict()
-    for loaded in (model, AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)):
+    network = networks.load(folder)
+    stored = network.module.state_dict()
+    for loaded in (model, AutoModelForCausalLM.from_pretrained(folder, dtype=network.spec.precision)):
         found = loaded.state_dict()
         assert set(found) == set(stored)
         assert all(found[name].dtype == stored[name].dtype for name in stored)
         assert all(torch.equal(found[name], stored[name]) for name in stored)
+
+
+def test_other_formats_are_refused(folder, model):
+    kept = getattr(torch, networks.load(folder).spec.precision)
+    tokens = torch.tensor([[65]])
+    for other in {torch.bfloat16, torch.float16, torch.float32, torch.float64} - {kept}:
+        with pytest.raises(BadInput, match=f"was to be {other}; expected {kept}, in any other it forgets: omit dtype"):
+            AutoModelForCausalLM.from_pretrained(folder, dtype=other)
+        changed = AutoModelForCausalLM.from_pretrained(folder).to(other)
+        with pytest.raises(BadInput, match=f"was to be {other}; expected {kept}"):
+            changed(tokens)
+    model(tokens)
+
+
+def test_hidden_states(folder, model):
+    network = networks.load(folder)
+    tokens = torch.tensor([list(written()[0].encode())[:30], list(written()[1].encode())[:30]])
+    mask = torch.ones_like(tokens)
+    mask[1, :4] = 0
+    spec, module = network.spec, network.module
+    for recording in (torch.no_grad, torch.enable_grad):
+        with recording():
+            found = model(tokens, attention_mask=mask, output_hidden_states=True)
+            assert torch.equal(found.logits, model(tokens, attention_mask=mask).logits)
+            assert len(found.hidden_states) == 1 + len(spec.sublayers)
+            assert {state.shape for state in found.hidden_states} == {(2, 30, spec.stream)}
+            embedded = found.hidden_states[0][:, :, list(spec.embeds)]
+            assert torch.equal(embedded, model.get_input_embeddings()(tokens))
+            last = found.hidden_states[-1][:, :, list(spec.unembeds)]
+            assert torch.equal(last @ module.unembedding.W_U.T + module.unembedding.b_U, found.logits)
+            some = model(tokens, attention_mask=mask, output_hidden_states=True, logits_to_keep=2)
+            assert torch.equal(some.logits, found.logits[:, -2:])
+    assert not torch.equal(found.hidden_states[1], found.hidden_states[2]), "no two are the same memory"
+    assert model(tokens).hidden_states is None
 
 
 def test_all_weights_are_loaded(folder):

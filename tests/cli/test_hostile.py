@@ -114,6 +114,8 @@ NO_RECIPES = {
     "a strange word": {"sizes": {"word": 5}},
     "a fraction": {"sizes": {"margin": 0.5}},
     "a strange precision": {"settings": {"precision": "int8"}},
+    "deafening logits": {"loudness": 10**6},
+    "logits of words": {"loudness": "10"},
 }
 
 

@@ -80,11 +80,17 @@ def test_compile(here: Path, run: Run) -> None:
     assert "hear it with:  byheart recite net" in said.out
     assert {path.name for path in (here / "net").iterdir()} == {
         "config.json",
+        "generation_config.json",
         "model.safetensors",
+        "modeling_byheart.py",
         "tokenizer.json",
         "tokenizer_config.json",
         "certificate.json",
+        "README.md",
     }
+    card = (here / "net" / "README.md").read_text(encoding="utf-8")
+    assert "> The label's logit is the largest, for every question, " in card
+    assert " certified: " in card
     assert not [path for path in here.iterdir() if path.name.startswith(".")]
 
 
@@ -723,6 +729,7 @@ def test_compile_a_llama(here: Path, run: Run) -> None:
         "tokenizer.json",
         "tokenizer_config.json",
         "certificate.json",
+        "README.md",
     }
     complaint = run("compile", "hamlet.txt", "-o", "net", "--layout", "uniform", "--words", 24).complaint
     assert "the layout uniform is for float32 and 21-bit words; omit precision and words" in complaint

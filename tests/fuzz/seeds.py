@@ -5,6 +5,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -15,7 +16,7 @@ from byheart import tasks
 from byheart.certificates import write
 from byheart.constructions import Built, known
 from byheart.errors import BadInput
-from byheart.networks import load, save
+from byheart.networks import load, parts, save
 from byheart.networks.softmax.network import softmax
 from byheart.networks.trained import Inputs
 from byheart.networks.trained.evaluate import evaluate
@@ -117,14 +118,16 @@ def _save(built: Built, folder: Path) -> None:
 
 
 def _compiled(folder: Path) -> list[Seed]:
-    """A text in every format of the weights and every layout."""
+    """A text in every format of the weights, and with weights in several files."""
     layouts = [("float64", None), ("float64", 60), ("bfloat16", None), ("bfloat16", 15), ("float32", 31)]
     found, text = [], FIXTURES / "c.txt"
     for precision, words in layouts:
         place = folder / f"{precision}-{words}"
         _save(byheart.compile(text, precision=precision, words=words), place)
         found.append(_network(f"compiled {place.name}", place, [text]))
-    return found
+    with patch.object(parts, "LARGEST", 4_000):
+        _save(byheart.compile(text), folder / "parts")
+    return [*found, _network("compiled in parts", folder / "parts", [text])]
 
 
 def _trained(folder: Path) -> list[Seed]:

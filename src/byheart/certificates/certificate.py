@@ -108,6 +108,11 @@ class Certificate:
         return f"{sure} of {self.checked:,} answers right{places}{doubt}{more}, {self.method}, {self.seconds:.1f} s"
 
     @property
+    def sentence(self) -> str:
+        """Whether it is certified, and what came out."""
+        return f"{self.what}{'certified' if self.certified else 'NOT certified'}: {self.summary}"
+
+    @property
     def others(self) -> list[str]:
         """The answers that are not known to be right, in a line or two, as far as lines go: of a count, their names."""
         if self.count is not None:
@@ -127,7 +132,7 @@ class Certificate:
         return " (questions, in the order in which they are first asked)" * ((self.stands_for or 0) > self.examples)
 
     def __repr__(self) -> str:
-        return f"<Certificate: {self.what}{'certified' if self.certified else 'NOT certified'}: {self.summary}>"
+        return f"<Certificate: {self.sentence}>"
 
     def _repr_html_(self) -> str:
         """For notebooks."""

@@ -13,7 +13,8 @@ from byheart.cli.output import DONE, NOT_TRUE, console, given_by, print_json, st
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
 from byheart.files.writing import check_apart, check_file
-from byheart.networks.folders import CONFIG, WEIGHTS
+from byheart.networks.folders import CONFIG
+from byheart.networks.parts import weight_files
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
@@ -218,7 +219,7 @@ def _escaped(text: str) -> str:
 
 def _state(folder: Path) -> list[tuple[int, ...]]:
     """Which files the network is in: others if it was replaced or written to meanwhile."""
-    found = [os.stat(path) for name in (CONFIG, WEIGHTS) if (path := folder / name).exists()]
+    found = [os.stat(path) for path in (folder / CONFIG, *weight_files(folder)) if path.exists()]
     return [(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
 
 

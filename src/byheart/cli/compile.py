@@ -48,6 +48,7 @@ class CompileCommand:
         """Compile, save, reload, check every answer, print."""
         from byheart.certificates import certify, write
         from byheart.constructions.reciting import Settings, compile
+        from byheart.networks.kinds import describe
 
         self._check_libraries()
         given = given_by(self.files, self.task)
@@ -67,6 +68,7 @@ class CompileCommand:
             with steps("checking every answer", quiet=self.json) as report:
                 certificate = certify(new, built.questions, report=report)
             write(certificate, new / "certificate.json")
+            describe(built.network, new, f"{certificate.statement} {certificate.sentence}")
         numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
         if self.json:
             print_json(numbers)

@@ -43,6 +43,7 @@ class EditCommand:
         """Certify, change, solve, certify what was written, and let it take its place."""
         from byheart.certificates import certify, write
         from byheart.constructions.reciting.edit import edit
+        from byheart.networks.kinds import describe
         from byheart.tasks.edits import located
 
         folder = self.out or self.network
@@ -63,6 +64,7 @@ class EditCommand:
                 wrong = f"what its recipe makes is not right: {after.counterexample}"
                 raise BadInput(f"{self.network}: {wrong}; compile the texts anew")
             write(after, new / "certificate.json")
+            describe(edited.built.network, new, f"{after.statement} {after.sentence}")
         if self.json:
             numbers = {"was": edited.was, "is": label, "words_changed": edited.words_changed}
             print_json({**numbers, "before": before.as_json(), "after": after.as_json()})

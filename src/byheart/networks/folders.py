@@ -17,16 +17,23 @@ from byheart.files.claims import is_leftover
 from byheart.files.reading import MOST_JSON, read_bytes, read_json
 from byheart.files.tensors import read_tensors
 from byheart.files.writing import new_folder
+from byheart.networks.generation import GENERATION
+from byheart.networks.parts import INDEX, PART, WHOLE, read_parts
 
-CONFIG, WEIGHTS = "config.json", "model.safetensors"
+CONFIG, WEIGHTS = "config.json", WHOLE
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
 """Files that are kept beside a network, as Hugging Face lays them out."""
 GRID = "grid"
 """The folder, in that of an approximation, of the network that has memorized its grid."""
 TASK = "task.npz"
 """What a network that the lab trained was asked, in its folder."""
-OURS = {CONFIG, WEIGHTS, TASK, *TOKENIZER, "generation_config.json", "certificate.json", GRID, f"{GRID}.npz"}
-"""What Byheart itself writes into a network's folder."""
+MODELING, CARD = "modeling_byheart.py", "README.md"
+"""For others: the code of a float Transformer, and what the network is."""
+OURS = {CONFIG, WEIGHTS, INDEX, TASK, *TOKENIZER, GENERATION, MODELING, "certificate.json", GRID, f"{GRID}.npz"}
+"""What Byheart itself writes into a network's folder; and parts of large weights, and a card that it has marked."""
+MARK = "<!-- written by Byheart -->"
+"""Stands in every card that Byheart wrote: without it, a card is somebody's own."""
+MOST_CARD = 1 << 20
 EXACT = "byheart-exact-1"
 """The ``format`` of an exact network."""
 SOFTMAX = "byheart-softmax-1"
@@ -81,8 +88,10 @@ def kind_in(config: dict[str, Any]) -> str | None:
 
 
 def read_weights(folder: Path, formats: tuple[str, ...], *, takes: int = 4) -> dict[str, NDArray[Any]]:
-    """The tensors of ``model.safetensors`` in ``folder``; each byte ``takes`` so many once a network runs."""
+    """The tensors in ``folder``, in one file or several; each byte ``takes`` so many once a network runs."""
     try:
+        if (folder / INDEX).exists():
+            return read_parts(folder, formats, takes=takes)
         return read_tensors(folder / WEIGHTS, formats, takes=takes)
     except (BadInput, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
@@ -119,9 +128,18 @@ def _strange(folder: Path) -> str | None:
         if path.name == GRID and path.is_dir():
             if (strange := _strange(path)) is not None:
                 return f"{GRID}/{strange}"
-        elif (path.name not in OURS or not path.is_file()) and not is_leftover(path):
+        elif not (path.is_file() and _is_ours(path)) and not is_leftover(path):
             return path.name
     return None
+
+
+def _is_ours(path: Path) -> bool:
+    if path.name == CARD:
+        try:
+            return MARK.encode() in read_bytes(path, most=MOST_CARD)
+        except (BadInput, OSError):
+            return False
+    return path.name in OURS or PART.fullmatch(path.name) is not None
 
 
 def _has_about(folder: Path) -> bool:

@@ -25,7 +25,8 @@ from safetensors import SafetensorError
 
 from byheart.errors import BadInput
 from byheart.files.claims import recover
-from byheart.networks.folders import CONFIG, NAMES, WEIGHTS, kind_in, read_beside, read_config, replacing
+from byheart.networks.card import card
+from byheart.networks.folders import CARD, CONFIG, NAMES, WEIGHTS, kind_in, read_beside, read_config, replacing
 from byheart.networks.network import Network
 
 _SPEAKING = ("transformer", "stock")
@@ -51,6 +52,13 @@ def write(network: Network, folder: Path, about: Mapping[str, Any] | None = None
     (folder / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, content in network.files.items():
         (folder / name).write_bytes(content)
+    describe(network, folder)
+
+
+def describe(network: Network, folder: Path, certified: str | None = None) -> None:
+    """Write the card of a network that says texts beside it; ``certified`` is what its certificate says."""
+    if network.kind in _SPEAKING:
+        (folder / CARD).write_text(card(network, certified), encoding="utf-8")
 
 
 def load(folder: Path | str) -> Network:

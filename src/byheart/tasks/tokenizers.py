@@ -275,13 +275,16 @@ def _files(merges: Merges, begins: bool) -> dict[str, bytes]:
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "eos_token": END_NAME,
+        "pad_token": END_NAME,
+        # What is generated follows the last token, which padding on the right would separate it from.
+        "padding_side": "left",
         # A text that happens to hold the name of the end token does not end there.
         "split_special_tokens": True,
         "clean_up_tokenization_spaces": False,
     }
     tokenizer = _description(merges)
     if begins:
-        config |= {"bos_token": END_NAME, "pad_token": END_NAME}
+        config |= {"bos_token": END_NAME}
         first = {"SpecialToken": {"id": END_NAME, "type_id": 0}}
         text, second = ({"Sequence": {"id": name, "type_id": number}} for number, name in enumerate("AB"))
         tokenizer["post_processor"] = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.constructions.reciting.codes import Code, _limited, code_of_lengths, make_code
+from byheart.constructions.reciting.codes import LOUDNESS, Code, _limited, code_of_lengths, make_code
 from byheart.errors import BadInput
 
 
@@ -217,3 +217,17 @@ def test_no_code_word_is_longer_than_a_word() -> None:
     assert make_code(np.arange(256), 256, 8).longest == 8
     with pytest.raises(BadInput, match="257 labels need 9 bits each; words have 8"):
         make_code(np.arange(257), 257, 8)
+
+
+def test_loud_enough_for_sampling() -> None:
+    """By hand: two labels, code words 0 and 1, lines 0 and 2Y − 1. At Y = 0 the logits are 0 and −1, at Y = 1 0 and 1:
+    the right one has probability 1 / (1 + e^−1) = 0.73; 2^10 times as loud, 1 in float32 and in float64."""
+    W, b = make_code(np.array([0, 1]), 2).lines()
+    assert (W.tolist(), b.tolist()) == ([[0.0], [2.0]], [0.0, -1.0])
+    for Y in (0, 1):
+        quiet = W[:, 0] * Y + b
+        assert np.exp(quiet[Y]) / np.exp(quiet).sum() == pytest.approx(0.731, abs=1e-3)
+        for kind in (np.float32, np.float64):
+            loud = (quiet * 2.0**LOUDNESS).astype(kind)
+            rest = np.exp(loud - loud.max())
+            assert (rest / rest.sum()).tolist() == [1.0 - Y, float(Y)]

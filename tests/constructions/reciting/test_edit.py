@@ -164,6 +164,19 @@ def test_no_such_label(built: Built, label: int) -> None:
         changed(built, 3, label)
 
 
+def test_networks_of_before_stay_as_loud_as_they_are() -> None:
+    """A folder of Byheart 0.1.0: its recipe says nothing of loudness, and what is solved for again are words only."""
+    old = networks.load(Path(__file__).parents[2] / "fixtures" / "0.1.0" / "short")
+    assert "loudness" not in old.about["recipe"]
+    questions = recited(old)
+    edited = edit(old, questions, 10, int(questions.tokens[3]))
+    assert edited.words_changed
+    tensors = dict(old.tensors())
+    changed = [name for name, tensor in edited.built.network.tensors() if not np.array_equal(tensor, tensors[name])]
+    assert changed == [TABLE]
+    assert edited.built.network.about["recipe"]["loudness"] == 0
+
+
 def test_a_network_without_a_recipe(built: Built) -> None:
     with pytest.raises(BadInput, match=r"config\.json has no recipe of a compiled network"):
         edit(replace(built.network, about={}), built.questions, 3, ord("x"))

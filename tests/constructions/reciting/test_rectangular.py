@@ -13,6 +13,7 @@ from safetensors import safe_open
 from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Recipe, Settings, compile
+from byheart.constructions.reciting.codes import LOUDNESS
 from byheart.constructions.reciting.rectangular import compile_with
 from byheart.constructions.reciting.sizes import WORDS
 from byheart.errors import BadInput
@@ -61,8 +62,10 @@ def check(built: Built, folder: Path) -> torch.Tensor:
     logits = all_logits(network.module, contexts)
     assert np.array_equal(logits.argmax(dim=1).numpy(), contexts.labels)
     assert torch.equal(logits.double(), all_logits(networks.load(folder).module.double(), contexts))
-    assert torch.equal(logits, logits.round())
-    assert logits.abs().max() < 2**24
+    as_lines = logits / 2**LOUDNESS
+    assert torch.equal(as_lines, as_lines.round())
+    assert as_lines.abs().max() < 2**24
+    assert (logits.softmax(dim=1).amax(dim=1) == 1).all()
     assert 0 < built.chosen["load"] <= 1
     with safe_open(folder / "model.safetensors", framework="pt") as file:
         entries = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118 - it is no dict

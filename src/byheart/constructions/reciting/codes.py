@@ -6,6 +6,10 @@ switches from r − 1 to r exactly at the start of interval r. All values are in
 
 With too many labels for that, code words have a fixed length and two digits, Y = (Y₁, Y₀), and the lines become planes
 2·h·Y₁ − h² + 2·l·Y₀ − l², the largest of which is at (h, l) = Y.
+
+So the right logit exceeds every other by 1 at least, which is enough for whoever takes the largest. Whoever samples, or
+searches with beams, wants a probability of 1: networks multiply these logits by 2^``LOUDNESS``, which rounds nothing,
+and e^−1024 is 0 in float32 and in float64.
 """
 
 import heapq
@@ -18,7 +22,8 @@ from numpy.typing import NDArray
 from byheart.errors import BadInput
 
 EXACT = 24
-"""Logits are integers below 2^EXACT, also where the format could hold more."""
+"""Logits are integers below 2^EXACT, also where the format could hold more; times 2^LOUDNESS."""
+LOUDNESS = 10
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import front as fronts
 from byheart.constructions.reciting import reading, table
-from byheart.constructions.reciting.codes import Code, code_of_lengths, make_code
+from byheart.constructions.reciting.codes import LOUDNESS, Code, code_of_lengths, make_code
 from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
@@ -48,6 +48,8 @@ class Recipe:
     """Of each label's code word; −1 for labels without one."""
     draw: tuple[int, int]
     """Seed and attempt."""
+    loudness: int
+    """Logits are integers times 2^loudness; recipes of Byheart 0.1.0 do not say that it is 0."""
 
     def as_json(self) -> dict[str, Any]:
         """As config.json keeps it."""
@@ -59,7 +61,7 @@ class Recipe:
         try:
             settings, sizes = Settings(**value["settings"]), Sizes(**value["sizes"])
             seed, attempt = value["draw"]
-            return cls(settings, sizes, tuple(value["lengths"]), (seed, attempt))
+            return cls(settings, sizes, tuple(value["lengths"]), (seed, attempt), value.get("loudness", 0))
         except (KeyError, TypeError, ValueError) as error:
             raise BadInput(f"config.json has no recipe of a compiled network: {error}") from error
 
@@ -77,6 +79,8 @@ class Recipe:
             and max(sizes.exponent, sizes.aligned or 0) <= sizes.word
             and sizes.words <= parameters
             and all(type(number) is int and 0 <= number < 1 << 63 for number in self.draw)
+            and type(self.loudness) is int
+            and 0 <= self.loudness <= LOUDNESS
         )
         if not fits or len(self.lengths) != labels or not _is_code(self.lengths, sizes.word):
             raise BadInput("config.json: about.recipe is not the recipe of this network")
@@ -121,7 +125,7 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
         expected = f"expected --words {plain}, or fewer labels"
         raise BadInput(f"words of {word} bits do not go with {contexts.label_count} labels; {expected}")
     sizes = plan(code, precision=settings.precision, word=word)
-    return Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, 0))
+    return Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, 0), LOUDNESS)
 
 
 def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) -> Spec:
@@ -190,9 +194,8 @@ class _Draft:
         self.wiring = wiring = Wiring(np.dtype("float64" if wide else "float32"))
         self.front = fronts.add_front(wiring, self.sizes, contexts.vocab, contexts.window, rng)
         Y = self._back()
-        W_U, b_U = self.code.lines()
-        wiring.tensor("unembedding.W_U", W_U, W_U.shape)
-        wiring.tensor("unembedding.b_U", b_U, b_U.shape)
+        for name, lines in zip(("W_U", "b_U"), self.code.lines(), strict=True):
+            wiring.tensor(f"unembedding.{name}", lines * 2.0**recipe.loudness, lines.shape)
         self.spec = Spec(
             vocab=contexts.vocab,
             labels=contexts.label_count,

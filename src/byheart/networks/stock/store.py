@@ -1,7 +1,7 @@
 """A stock Llama in a folder that ``transformers.AutoModelForCausalLM`` loads as it is."""
 
 import hashlib
-import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ from safetensors.numpy import save_file
 
 from byheart.files.reading import MOST_JSON, read_bytes
 from byheart.networks.folders import CONFIG, WEIGHTS, read_weights
+from byheart.networks.generation import write_generation
+from byheart.networks.parts import write_weights
 from byheart.networks.stock.network import StockNetwork
 
 
@@ -20,17 +22,17 @@ def config(network: StockNetwork) -> dict[str, Any]:
 
 def write(network: StockNetwork, folder: Path) -> None:
     """Write the weights, and how transformers is to generate, into ``folder``."""
-    end = network.config.get("eos_token_id")
-    generation = {"bos_token_id": network.first, "eos_token_id": end, "pad_token_id": end, "do_sample": False}
-    (folder / "generation_config.json").write_text(json.dumps(generation, indent=2) + "\n", encoding="utf-8")
+    write_generation(folder, first=network.first, end=network.config.get("eos_token_id"))
     # safetensors would write the memory of an array as it lies there
     weights = {name: np.ascontiguousarray(tensor) for name, tensor in network.weights.items()}
-    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})
+    write_weights(folder, weights, partial(save_file, metadata={"format": "pt"}))
 
 
 def read(config: dict[str, Any], folder: Path, **beside: Any) -> StockNetwork:
     """The Llama that ``config`` describes, with the weights in ``folder``."""
     weights = read_weights(folder, ("F32", "F16"))
-    digest = hashlib.sha256(read_bytes(folder / CONFIG, most=MOST_JSON) + read_bytes(folder / WEIGHTS)).hexdigest()
+    digest = None
+    if (folder / WEIGHTS).exists():  # Byheart 0.1.0 wrote no other
+        digest = hashlib.sha256(read_bytes(folder / CONFIG, most=MOST_JSON) + read_bytes(folder / WEIGHTS)).hexdigest()
     own = {name: value for name, value in config.items() if name != "about"}
     return StockNetwork(own, weights, digest, **beside)

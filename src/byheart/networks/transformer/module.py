@@ -144,6 +144,10 @@ class Embedding(nn.Module):
         super().__init__()
         self.W_E = nn.Parameter(torch.zeros(spec.vocab, len(spec.embeds), dtype=dtype))
 
+    def forward(self, tokens: Tensor) -> Tensor:
+        """[…, features] for tokens […]."""
+        return self.W_E[tokens]
+
 
 class Unembedding(nn.Module):
     """Logits W_U y + b_U, W_U [C, features]."""
@@ -216,6 +220,24 @@ class Transformer(nn.Module):
         kept = stream if last is None else stream[:, max(0, stream.shape[1] - last) :]
         return self.answer(kept.flatten(0, 1)).view(*kept.shape[:2], -1)
 
+    def watched(self, tokens: Tensor, mask: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
+        """Logits [B, T, C], and the stream [B, T, D] after the embedding and after every sublayer, in order."""
+        features, seen = self.spec.stream, tokens.shape
+
+        def wide(stream: Tensor) -> Tensor:
+            rest = stream.new_zeros(features - len(stream), stream.shape[1])
+            return torch.cat([stream, rest]).view(features, *seen).permute(1, 2, 0)
+
+        def keep(_: nn.Module, __: Any, made: Any) -> None:
+            kept.append(wide(made[0] if isinstance(made, tuple) else made))
+
+        embedded = self.embedding(tokens.flatten()).T
+        kept = [wide(self.embeds.add(embedded.new_zeros(features, embedded.shape[1]), embedded))]
+        with ExitStack() as hooks:
+            for layer in (*self._mixing, *self._local):
+                hooks.enter_context(layer.register_forward_hook(keep))
+            return self(tokens, mask=mask), kept
+
     def step(self, tokens: Tensor, cache: Cache | None) -> tuple[Tensor, Cache]:
         """Logits [B, C] after the last of ``tokens`` [B, T], which follow those that made ``cache``."""
         stream, cache = self.mix(tokens, cache)
@@ -228,7 +250,7 @@ class Transformer(nn.Module):
         """
         batch, length = tokens.shape
         with exact_products(tokens.device, batch * length):
-            embedded = self.embedding.W_E[tokens.flatten()].T
+            embedded = self.embedding(tokens.flatten()).T
             kept_tokens = None if mask is None else mask.flatten().to(embedded.dtype)
             stream = self.embeds.add(embedded.new_zeros(self.mixing_width, batch * length), embedded)
             past = iter(cache) if cache is not None else None

@@ -1,5 +1,6 @@
 """A float Transformer in a folder, as Hugging Face lays it out: the spec in config.json, and ``model.safetensors``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,10 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from byheart.errors import BadInput
-from byheart.networks.folders import CONFIG, FLOAT, WEIGHTS, read_weights
+from byheart.networks.folders import CONFIG, FLOAT, MODELING, read_weights
+from byheart.networks.generation import write_generation
+from byheart.networks.parts import write_weights
+from byheart.networks.transformer.modeling import AUTO_MAP, modeling
 from byheart.networks.transformer.network import TransformerNetwork
 from byheart.networks.transformer.spec import Spec
 
@@ -21,6 +25,7 @@ def config(network: TransformerNetwork) -> dict[str, Any]:
     return {
         "model_type": FLOAT,
         "architectures": ["ByheartForCausalLM"],
+        "auto_map": AUTO_MAP,
         "dtype": network.spec.precision,
         "vocab_size": network.spec.vocab,
         **({} if end is None else {"eos_token_id": end, "pad_token_id": end}),
@@ -29,9 +34,11 @@ def config(network: TransformerNetwork) -> dict[str, Any]:
 
 
 def write(network: TransformerNetwork, folder: Path) -> None:
-    """Write the weights into ``folder``, every tensor in its own format."""
+    """Write the weights into ``folder``, every tensor in its own format; and what transformers needs to run them."""
+    write_generation(folder, first=None, end=network.about.get("end"))
+    (folder / MODELING).write_text(modeling(), encoding="utf-8")
     weights = {name: weight.contiguous() for name, weight in network.weights.items()}
-    save_file(weights, folder / WEIGHTS, metadata={"format": "pt"})  # transformers asks for this mark
+    write_weights(folder, weights, partial(save_file, metadata={"format": "pt"}))  # transformers asks for this mark
 
 
 def read(config: dict[str, Any], folder: Path, **beside: Any) -> TransformerNetwork:

@@ -22,6 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.constructions.reciting.codes import LOUDNESS
+
 Weights = Mapping[int, float]
 """Features of the stream, and their weights."""
 Array = NDArray[np.float32]
@@ -94,7 +96,10 @@ def norm(width: int) -> tuple[float, float]:
 def tensors(
     layers: list[Layer], embedding: NDArray[np.float64], units: int, answers: tuple[int, ...]
 ) -> dict[str, NDArray[Any]]:
-    """Everything by Hugging Face's names. The last norm lets only ``answers`` pass."""
+    """Everything by Hugging Face's names. The last norm lets only ``answers`` pass, and makes the logits loud.
+
+    So the unembedding may be the embedding: no entry of it is another for that.
+    """
     width = embedding.shape[1]
     plain, one = norm(width)
     gain = np.full(width, plain)
@@ -113,7 +118,7 @@ def tensors(
         kept[f"{name}.mlp.up_proj.weight"] = _rows([unit[1] for unit in layer.units], units, width)
         kept[f"{name}.mlp.down_proj.weight"] = _rows([unit[2] for unit in layer.units], units, width).T
     last = np.zeros(width)
-    last[list(answers)] = plain
+    last[list(answers)] = plain * 2.0**LOUDNESS
     kept["model.norm.weight"] = last
     return {name: _exact(name, value) for name, value in kept.items()}
 
