@@ -15,9 +15,10 @@ True
 
 =================  ==================================================================================
 :func:`build`      a construction's network for a task
-:func:`compile`    a float Transformer that recites texts or answers a task
+:func:`compile`    a float Transformer that recites texts, knows facts or answers a task
 :func:`load`       a network from its folder; what is built or compiled has ``.save(folder)``
 :func:`certify`    every answer of a network, checked
+:class:`Facts`     prompts and completions, from pairs or with ``Facts.read`` from files, to compile and certify
 =================  ==================================================================================
 """
 
@@ -30,12 +31,14 @@ if _CHECKING:
     from byheart.constructions import build
     from byheart.constructions.reciting import compile
     from byheart.networks import load
+    from byheart.tasks import Facts
 
 _ROOMS = ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "tasks")
 _FUNCTIONS = {
     "build": "byheart.constructions",
     "certify": "byheart.certificates",
     "compile": "byheart.constructions.reciting",
+    "Facts": "byheart.tasks",
     "load": "byheart.networks",
 }
 __all__ = [  # noqa: RUF022 (the menu: verbs first)
@@ -43,6 +46,7 @@ __all__ = [  # noqa: RUF022 (the menu: verbs first)
     "certify",
     "compile",
     "load",
+    "Facts",
     "approximation",
     "bounds",
     "certificates",
