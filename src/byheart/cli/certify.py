@@ -1,4 +1,4 @@
-"""``byheart certify NETWORK --task FILE``, ``byheart certify NETWORK FILE…``: is it true?"""
+"""``byheart certify NETWORK --task FILE``, ``… FILE…`` or ``… --facts FILE``: is it true?"""
 
 import os
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
-from byheart.cli.options import Json
+from byheart.cli.options import Columns, FactFiles, Json
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, print_json, steps
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
@@ -34,6 +34,8 @@ class CertifyCommand:
     """The texts that a reciting network was compiled from."""
     task: Path | None = None
     """Task file (.npz or .jsonl)."""
+    facts: FactFiles = ()
+    columns: Columns = None
     set: Annotated[tuple[str, ...], UseAppendAction] = ()
     """CONTEXT=TOKEN: an answer that is to be another than the text's or the task's, because the network was edited;
     may be given several times."""
@@ -83,18 +85,20 @@ class CertifyCommand:
         check_seed(self.seed)
         if self.sample is not None and not self.second_opinion:
             raise BadInput("--sample is for a second opinion; expected --second-opinion too")
+        if self.second_opinion and self.facts:
+            raise BadInput("--second-opinion asks verify.py, which reads texts and tasks; expected no --facts")
         self._check_named(path)
         if not self.recheck and self.network.is_dir():
             if self.out is None and path.is_symlink():
                 raise BadInput(f"{path}: is a link, which somebody else may have laid; remove it, or give -o")
             check_place(path)
-            check_apart(path, self.task, *self.files)
+            check_apart(path, self.task, *self.files, *self.facts)
         with steps("reading", quiet=self.json):
             seen = _state(self.network)
             network = load(self.network)
             tokenizer = from_files(network.files) if self.set else None
             edits = dict(edit_in(text, tokenizer) for text in self.set)
-            questions = asked(network, given_by(self.files, self.task), edits)
+            questions = asked(network, given_by(self.files, self.task, self.facts, self.columns), edits)
         with steps("checking", quiet=self.json) as report:
             if self.recheck:
                 certificate = recheck(path, network, questions, **options, named=self.named, report=report)
@@ -124,7 +128,7 @@ class CertifyCommand:
         if not self.named.parent.is_dir():
             raise BadInput(f"{self.named}: cannot be written: its folder does not exist")
         check_file(self.named)
-        check_apart(self.named, self.network, path, self.task, *self.files)
+        check_apart(self.named, self.network, path, self.task, *self.files, *self.facts)
 
     def _second_opinion(self, certificate: "Certificate", questions: "Questions") -> "SecondOpinion":
         from byheart.certificates.second_opinion import second_opinion
@@ -172,6 +176,8 @@ class CertifyCommand:
         if self.recheck:
             return f"{path} was checked again: the same weights, the same task"
         what = f"--task {_quoted(self.task)}" if self.task is not None else " ".join(map(_quoted, self.files))
+        what = " ".join(f"--facts {_quoted(path)}" for path in self.facts) or what
+        what += f" --columns {' '.join(map(quote, self.columns))}" if self.columns else ""
         options = f" -o {_quoted(self.out)}" * (self.out is not None)
         options += f" --tolerance {self.tolerance}" * bool(self.tolerance)
         options += " --count" * self.count

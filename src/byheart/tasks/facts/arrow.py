@@ -49,8 +49,8 @@ def dataset_rows(folder: Path) -> Rows:
         raise BadInput(f"{folder}: is a dataset in splits; expected one of them: {names}")
     pa = _pyarrow(folder)
     files = read_json(folder / STATE).get("_data_files")
-    parts = [file.get("filename") if isinstance(file, dict) else None for file in files] if files else []
-    if not parts or not all(isinstance(name, str) and name == Path(name).name for name in parts):
+    parts = [str(file.get("filename")) for file in files if isinstance(file, dict)] if isinstance(files, list) else []
+    if not parts or any(name != Path(name).name for name in parts):
         raise BadInput(f"{folder / STATE}: names no files in its folder; expected those that datasets wrote")
     before = 0
     for name in parts:
