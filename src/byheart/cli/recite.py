@@ -1,7 +1,7 @@
 """``byheart recite DIR``: the network says what it knows, one token after the other.
 
 Of texts it says the beginning too; of facts, the completion alone. A prompt that was never memorized is answered like
-any other. With the facts at hand (``--facts``) that is told; and so it is where the answer does not end when the longest
+any other. With the facts at hand (``--facts``) that is told; and so it is where an answer does not end when the longest
 completion would, which is proof enough.
 """
 
