@@ -50,7 +50,7 @@ def test_facts_that_agree_may_overlap():
 CONTRADICTIONS = {
     "two completions": (
         [("q", "yes"), ("q", "no")],
-        "to the prompt 'q' they say 'yes' and 'no'; expected one completion",
+        "to the prompt 'q' they say 'yes' and 'no'; expected one",
     ),
     "one goes on": ([("q", "y"), ("q", "yes")], "to the prompt 'q' they say 'y' and 'yes'"),
     "within a completion": ([("q", "yes"), ("qy", "a")], "'q' → 'yes' and 'qy' → 'a' agree on 2 tokens, and go on"),
