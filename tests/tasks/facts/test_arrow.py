@@ -105,9 +105,7 @@ def test_a_dataset_that_is_broken(saved):
 
 def test_splits_are_named(tmp_path):
     (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
-    with pytest.raises(
-        BadInput, match=f"in splits; expected one of them: {tmp_path}/train, {tmp_path}/test"
-    ):
+    with pytest.raises(BadInput, match=f"in splits; expected one of them: {tmp_path}/train, {tmp_path}/test"):
         Facts.read(tmp_path)
 
 

@@ -197,7 +197,7 @@ def test_places_that_hold_no_facts(tmp_path):
     for path, message in ((tmp_path / "f", "there are no facts"), (tmp_path / "none.csv", "No such file")):
         with pytest.raises(BadInput, match=f"^{path}: {message}"):
             Facts.read(path)
-    with pytest.raises(BadInput, match="there is no 'town'; found prompt, completion$"):
+    with pytest.raises(BadInput, match=r"there is no 'town'; found prompt, completion$"):
         Facts.read(table(tmp_path), columns=("prompt", "town"))
     with pytest.raises(BadInput, match="columns are a, a; expected two different names"):
         Facts.read(table(tmp_path), columns=("a", "a"))
