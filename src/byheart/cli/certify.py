@@ -77,6 +77,7 @@ class CertifyCommand:
         from byheart.certificates.certificate import check_place
         from byheart.certificates.judges import asked
         from byheart.networks import load
+        from byheart.tasks.loaded import Loaded
         from byheart.tasks.tokenizers import from_files
 
         names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius")
@@ -96,7 +97,9 @@ class CertifyCommand:
         with steps("reading", quiet=self.json):
             seen = _state(self.network)
             network = load(self.network)
-            tokenizer = from_files(network.files) if self.set else None
+            tokenizer = from_files(network.files) if self.set or self.second_opinion else None
+            if self.second_opinion and isinstance(tokenizer, Loaded):
+                raise BadInput("--second-opinion asks verify.py, which knows no tokenizer that was loaded")
             edits = dict(edit_in(text, tokenizer) for text in self.set)
             questions = asked(network, given_by(self.files, self.task, self.facts, self.columns), edits)
         with steps("checking", quiet=self.json) as report:

@@ -39,8 +39,9 @@ class CompileCommand:
     """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
     words: int | None = None
     """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16); default: the smaller."""
-    tokenizer: Literal["bytes", "bpe"] | None = None
-    """Of texts: bytes (the default), or a byte-level BPE trained on them (needs the extra hf)."""
+    tokenizer: Annotated[str | None, arg(metavar="{bytes,bpe}|PATH")] = None
+    """Of texts: bytes (the default), a byte-level BPE trained on them, or a tokenizer.json with its
+    tokenizer_config.json, or the folder of both (the last two need the extra hf)."""
     vocab: int | None = None
     """Tokens of the BPE (default: 1024)."""
     window: str = "auto"
@@ -64,7 +65,7 @@ class CompileCommand:
                 built = compile(
                     given,
                     settings=Settings(self.precision, self.words, self.layout),
-                    tokenizer=self.tokenizer,
+                    tokenizer=_tokenizer(self.tokenizer),
                     vocab=self.vocab,
                     window=_window(self.window),
                     seed=self.seed,
@@ -97,8 +98,8 @@ class CompileCommand:
         """BadInput if a library is not there that will be needed in the end."""
         if self.layout == "uniform":
             check_installed("transformers", "a stock Llama", "hf")
-        if self.tokenizer == "bpe":
-            check_installed("tokenizers", "byte-pair encoding", "hf")
+        if self.tokenizer not in (None, "bytes"):
+            check_installed("tokenizers", "byte-pair encoding" if self.tokenizer == "bpe" else "a tokenizer", "hf")
 
     def _print(self, built: "Built", numbers: dict[str, Any]) -> None:
         texts = [text["name"] for text in built.network.about["texts"]]
@@ -163,6 +164,10 @@ def _numbers(built: "Built") -> dict[str, Any]:
         "load": built.chosen["load"],
         "seconds": built.seconds,
     }
+
+
+def _tokenizer(given: str | None) -> Literal["bytes", "bpe"] | Path | None:
+    return given if given in (None, "bytes", "bpe") else Path(given)  # type: ignore[return-value]  # one of the two
 
 
 def _window(given: str) -> int | None:

@@ -211,6 +211,13 @@ def _as_json(data: bytes) -> dict[str, Any]:
 
 def _say(beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", sink: BinaryIO) -> tuple[int, bool]:
     """Write a beginning and what follows, as it comes; how many tokens followed, and whether their line ended."""
+    from byheart.tasks.loaded import Loaded
+
+    if isinstance(tokenizer, Loaded):  # whose tokens may be parts of letters, and mean something only together
+        tokens = list(speech)
+        sink.write(whole := tokenizer.decode([*beginning, *tokens]))
+        sink.flush()
+        return len(tokens), whole.endswith(b"\n")
     said, last = 0, tokenizer.decode(beginning)
     try:
         sink.write(last)

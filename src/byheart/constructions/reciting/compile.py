@@ -12,6 +12,7 @@ from byheart.files import memory
 from byheart.progress import Report
 from byheart.tasks import Questions
 from byheart.tasks.facts import Facts
+from byheart.tasks.loaded import Loaded, load_tokenizer
 from byheart.tasks.questions import Given, Texts, contexts_of, read_given
 from byheart.tasks.tokenizers import BytePairs, Bytes
 
@@ -26,7 +27,7 @@ def compile(
     questions: Given,
     *,
     settings: Settings | None = None,
-    tokenizer: TokenizerName | None = None,
+    tokenizer: TokenizerName | Path | None = None,
     vocab: int | None = None,
     window: int | None = None,
     seed: int = 0,
@@ -36,8 +37,8 @@ def compile(
     """A float Transformer that recites texts, each from its first tokens on, knows facts, or answers a next-token task.
 
     ``questions``: a task; facts, or pairs (prompt, completion); a text, or several by name; paths. ``tokenizer``
-    ("bytes" or "bpe"; None: bytes) is for texts, and ``vocab`` (None: 1024), how many tokens there are to be at most,
-    for "bpe".
+    ("bytes" or "bpe"; None: bytes; a path: the ``tokenizer.json`` there) is for texts, and ``vocab`` (None: 1024), how
+    many tokens there are to be at most, for "bpe".
     Settings are given one by one (``layout="uniform"``) or all together.
     ``window`` None: the smallest power of two at which no context asks for two answers. Files that would not fit into
     the machine's memory are refused before they are read.
@@ -48,8 +49,8 @@ def compile(
     """
     settings = settings_from(Settings, NAME, settings, given)
     check_seed(seed)
-    if tokenizer not in (None, "bytes", "bpe"):
-        raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe")
+    if tokenizer not in (None, "bytes", "bpe") and not isinstance(tokenizer, Path):
+        raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe, or the Path of a tokenizer.json")
     if vocab is not None and tokenizer != "bpe":
         raise BadInput(f"vocab is {vocab}, which is for the tokenizer bpe; expected none, or tokenizer bpe")
     _check_memory(_size_of_files([questions] if isinstance(questions, Path) else questions), tokenizer)
@@ -70,13 +71,17 @@ def compile(
     return compile_rectangular(contexts, settings, seed=seed, files=files, report=report)
 
 
-def _tokenizer(read: Questions | Facts | Texts, name: TokenizerName | None, vocab: int) -> Bytes | BytePairs | None:
+def _tokenizer(
+    read: Questions | Facts | Texts, name: TokenizerName | Path | None, vocab: int
+) -> Bytes | BytePairs | Loaded | None:
     """Of texts, the tokenizer that was asked for; what has its tokens already needs none."""
     if isinstance(read, Questions) or (isinstance(read, Facts) and read.are_ids):
         if name is not None:
             what = "these facts are token ids already" if isinstance(read, Facts) else "a task has its tokens already"
             raise BadInput(f"tokenizer is {name}, which is for texts; {what}")
         return None
+    if isinstance(name, Path):
+        return load_tokenizer(name)
     return BytePairs.train(tuple(_texts(read)), vocab) if name == "bpe" else Bytes()
 
 
@@ -93,9 +98,9 @@ def _size_of_files(questions: Given) -> int:
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
-def _check_memory(size: int, tokenizer: TokenizerName | None) -> None:
-    """Refuse what cannot fit; with byte pairs there are about a third as many tokens."""
-    needed = size * BYTES_A_QUESTION // (3 if tokenizer == "bpe" else 1)
+def _check_memory(size: int, tokenizer: TokenizerName | Path | None) -> None:
+    """Refuse what cannot fit; with byte pairs, or others' tokens, there are about a third as many."""
+    needed = size * BYTES_A_QUESTION // (1 if tokenizer in (None, "bytes") else 3)
     there = int(memory.SHARE * memory.available())
     if needed > there:
         gib = 2**30
