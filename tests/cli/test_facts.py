@@ -293,3 +293,14 @@ def test_in_python() -> None:
     ):
         byheart.compile(PAIRS, tokenizer="words")
     assert "Facts" in dir(byheart)
+
+
+def test_facts_as_a_task_for_a_construction(here: Path, run: Run) -> None:
+    found = run("task", "facts", "facts.csv", "-o", "f.npz", "--json").json
+    assert found["completions"] == [completion for _, completion in PAIRS]
+    assert found["size"] == {"examples": 5, "length": 42, "labels": 5, "vocab": 257, "dim": None}
+    said = run("task", "facts", "facts.csv", "-o", "f.npz")
+    assert (said.code, said.err) == (0, "")
+    assert "label 0 stands for 'Paris'; --json lists them all" in said.out
+    assert run("build", "interpolate", "--task", "f.npz", "-o", "net").code == 0
+    assert run("certify", "net", "--task", "f.npz").code == 0
