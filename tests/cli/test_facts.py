@@ -171,7 +171,9 @@ def test_a_folder_of_texts_is_recited(here: Path, run: Run) -> None:
 def test_a_sixth_prompt(net: Path, run: Run) -> None:
     said = run("recite", "net", "--prompt", "capital of Spain", "--facts", "facts.csv", "-o", "said")
     assert said.code == 1
-    assert "this prompt is none of the 5 memorized ones" in said.err
+    assert "this prompt is none of the 5 memorized ones; did you mean 'capital of France'" in said.err
+    said = run("recite", "net", "--prompt", "12345", "--facts", "facts.csv", "-o", "said")
+    assert "this prompt is none of the 5 memorized ones; the answer means nothing" in said.err
     told = run("recite", "net", "--prompt", "capital of Spain", "--facts", "facts.csv", "--json")
     assert (told.code, told.json["memorized"]) == (1, False)
     said = run("recite", "net", "--prompt", "capital of Peru")
@@ -202,6 +204,7 @@ def test_other_facts_are_not_certified(net: Path, here: Path, run: Run) -> None:
     said = run("certify", "net", "--facts", "other.csv", "-o", "c.json")
     assert said.code == 1
     assert "not certified" in said.out
+    assert "every completion" not in said.out
     assert "about task" in run("certify", "net", "--facts", "other.csv", "--recheck").complaint
 
 
@@ -209,6 +212,7 @@ def test_controls_are_found(net: Path, run: Run) -> None:
     said = run("certify", "net", "--facts", "facts.csv", "--controls")
     assert said.code == 0
     assert said.out.count(": found (") == 2
+    assert "so every completion is said, greedily, after its own prompt, to its end" in said.out
     assert "byheart certify net --facts facts.csv --recheck" in said.out
     assert "expected no --facts" in run("certify", "net", "--facts", "facts.csv", "--second-opinion").complaint
 

@@ -160,6 +160,8 @@ class CertifyCommand:
             print_json({**certificate.as_json(), "written": written, **more})
             return
         print_verdict(certificate)
+        if self.facts and not (self.set or self.count or self.at_least):
+            print_facts(certificate)
         if other is not None:
             console().print(f"second opinion: {other}", markup=False)
         for lie in lies:
@@ -200,6 +202,12 @@ def print_verdict(certificate: "Certificate", before: str = "") -> None:
     console().print(f"{before}{certificate.what}{verdict}: {_escaped(certificate.summary)}")
     for line in certificate.others:
         console().print(line, markup=False)
+
+
+def print_facts(certificate: "Certificate") -> None:
+    """What it means for facts that all of their questions are answered right: each token follows from those before."""
+    if certificate.certified:
+        console().print("so every completion is said, greedily, after its own prompt, to its end", style="dim")
 
 
 def edit_in(text: str, tokenizer: "Tokenizer | None") -> "tuple[Piece, Piece]":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.certify import print_verdict
+from byheart.cli.certify import print_facts, print_verdict
 from byheart.cli.options import Columns, FactFiles, Json
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table, visible
 from byheart.cli.recite import tokenizer_of
@@ -83,6 +83,8 @@ class CompileCommand:
         else:
             self._print(built, numbers)
             print_verdict(certificate)
+            if self.facts:
+                print_facts(certificate)
             self._print_rest(built, given)
         return DONE if certificate.certified else NOT_TRUE
 

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from byheart.networks import Network
     from byheart.tasks.tokenizers import Tokenizer
 
+MOST_COMPARED = 10_000
+"""Prompts among which the closest one to a prompt that was never memorized is looked for."""
+
 
 @dataclass(frozen=True)
 class ReciteCommand:
@@ -108,12 +111,20 @@ class ReciteCommand:
         said = self._told([], iter(completion), tokenizer)
         unknown = ""
         if known is not None and unescaped(self.prompt) not in known:
-            unknown = f"this prompt is none of the {len(known):,} memorized ones, and the answer means nothing"
+            unknown = f"this prompt is none of the {len(known):,} memorized ones; {self._closest(known)}"
         elif self.tokens is None and completion[-1:] != [end_of(network)]:
             unknown = f"no end after {longest:,} tokens, the longest completion: this prompt was never memorized"
         note = "" if known is not None else "; whether this prompt was memorized, --facts FILE tells"
         memorized = False if unknown else None if known is None else True
         return replace(said, told={**said.told, "memorized": memorized}, unknown=unknown, note=note)
+
+    def _closest(self, known: "set[bytes]") -> str:
+        """Which prompt was probably meant, among so few that looking takes no time."""
+        nothing = "the answer means nothing"
+        if len(known) > MOST_COMPARED:
+            return nothing
+        prompts = [prompt.decode(errors="replace") for prompt in known]
+        return did_you_mean(self.prompt or "", sorted(prompts), nothing)
 
     def _told(self, beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer") -> "_Said":
         """Say a beginning and what follows, wherever it is to be said."""
