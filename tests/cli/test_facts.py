@@ -190,6 +190,13 @@ def test_an_answer_that_does_not_end(net: Path, run: Run) -> None:
     assert "no end after 1 tokens, the longest completion: this prompt was never memorized" in said.err
 
 
+def test_facts_are_for_a_network_of_facts(here: Path, run: Run) -> None:
+    (here / "a.txt").write_text("to be")
+    assert run("compile", "a.txt", "-o", "text").code == 0
+    complaint = run("recite", "text", "--prompt", "t", "--facts", "facts.csv").complaint
+    assert "text: was not compiled from facts; expected no --facts" in complaint
+
+
 def test_it_needs_a_prompt(net: Path, run: Run) -> None:
     assert "net: holds facts; give it a --prompt" in run("recite", "net").complaint
     assert "expected --prompt too" in run("recite", "net", "--facts", "facts.csv").complaint

@@ -106,25 +106,18 @@ class ReciteCommand:
         tokens = 1 + longest if self.tokens is None else self.tokens
         speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
         if facts is None or self.prompt is None:
+            if known is not None:
+                raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
             return self._told(beginning, speech, tokenizer)
-        completion = list(speech)
-        said = self._told([], iter(completion), tokenizer)
-        unknown = ""
-        if known is not None and unescaped(self.prompt) not in known:
-            unknown = f"this prompt is none of the {len(known):,} memorized ones; {self._closest(known)}"
-        elif self.tokens is None and completion[-1:] != [end_of(network)]:
+        heard = _Heard(speech)
+        said = self._told([], iter(heard), tokenizer)
+        unknown = "" if known is None else _unknown(self.prompt, known)
+        endless = self.tokens is None and heard.last != end_of(network) and not network.about.get("edits")
+        if endless and not unknown:
             unknown = f"no end after {longest:,} tokens, the longest completion: this prompt was never memorized"
         note = "" if known is not None else "; whether this prompt was memorized, --facts FILE tells"
         memorized = False if unknown else None if known is None else True
         return replace(said, told={**said.told, "memorized": memorized}, unknown=unknown, note=note)
-
-    def _closest(self, known: "set[bytes]") -> str:
-        """Which prompt was probably meant, among so few that looking takes no time."""
-        nothing = "the answer means nothing"
-        if len(known) > MOST_COMPARED:
-            return nothing
-        prompts = [prompt.decode(errors="replace") for prompt in known]
-        return did_you_mean(self.prompt or "", sorted(prompts), nothing)
 
     def _told(self, beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer") -> "_Said":
         """Say a beginning and what follows, wherever it is to be said."""
@@ -206,6 +199,29 @@ class _Said:
     """Why the prompt is none that was memorized, if that is known."""
     note: str = ""
     """What else is to be said."""
+
+
+class _Heard:
+    """What is said, as it comes, and the last token of it."""
+
+    def __init__(self, speech: Iterator[int]) -> None:
+        self.last: int | None = None
+        self._speech = speech
+
+    def __iter__(self) -> Iterator[int]:
+        for token in self._speech:
+            self.last = token
+            yield token
+
+
+def _unknown(prompt: str, known: "set[bytes]") -> str:
+    """Why the prompt is none of those, with the one that was probably meant; empty if it is one of them."""
+    if unescaped(prompt) in known:
+        return ""
+    meant = nothing = "the answer means nothing"
+    if len(known) <= MOST_COMPARED:
+        meant = did_you_mean(prompt, sorted(one.decode(errors="replace") for one in known), nothing)
+    return f"this prompt is none of the {len(known):,} memorized ones; {meant}"
 
 
 def _as_json(data: bytes) -> dict[str, Any]:
