@@ -112,6 +112,7 @@ def test_splits_are_named(tmp_path):
 def test_without_pyarrow(tmp_path, monkeypatch):
     (tmp_path / "facts.parquet").write_bytes(b"PAR1")
     (tmp_path / "state.json").write_text("{}")
+    (tmp_path / "dataset_info.json").write_text("{}")
     found = builtins.__import__
 
     def without(name, *others):

@@ -13,7 +13,7 @@ from byheart.files.memory import check_memory
 from byheart.files.reading import read_bytes, read_json
 
 Rows = Iterator[tuple[str, Any]]
-STATE, SPLITS = "state.json", "dataset_dict.json"
+STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 TAKES = 8
 """Bytes of memory for every byte of a column, as it becomes Python's texts and lists."""
 ROW_TAKES = 600
@@ -22,7 +22,7 @@ ROW_TAKES = 600
 
 def is_dataset(folder: Path) -> bool:
     """Whether the folder looks like one that ``datasets`` saved."""
-    return (folder / STATE).is_file() or (folder / SPLITS).is_file()
+    return all((folder / name).is_file() for name in (STATE, INFO)) or (folder / SPLITS).is_file()
 
 
 def parquet_rows(path: Path) -> Rows:
