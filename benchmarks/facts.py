@@ -1,4 +1,4 @@
-"""A knowledge base of words, compiled and certified: parameters a fact. About ten minutes.
+"""A knowledge base of words, compiled and certified: parameters a fact. A few minutes.
 
     python benchmarks/facts.py --facts 100000
 
