@@ -48,6 +48,7 @@ COLUMNS = {
         ["c, drawn", "divergence", "Theorem 2", "ours", "uniform"],
         ["held", "largest logit", "excess", "÷ ε log(1/ε)", "right-hand side", "certified"],
     ],
+    "facts": [["tokens", "questions", "window", "parameters", "a fact", "bits/parameter", "certified", "checked in"]],
     "held": [["H", "parameters", "trained, measured", "trained, proved", "promised: H·d_h + d", "built, proved"]],
     "lab": [["way", "models at once", "model-steps/s", "seconds per model", "ratio"]],
     "lab_mahdavi": [["context", "way", "at once", "model-steps/s"]],

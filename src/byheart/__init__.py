@@ -15,10 +15,11 @@ True
 
 =================  ==================================================================================
 :func:`build`      a construction's network for a task
-:func:`compile`    a float Transformer that recites texts or answers a task
+:func:`compile`    a float Transformer that recites texts, knows facts or answers a task
 :func:`load`       a network from its folder; what is built or compiled has ``.save(folder)``
 :func:`certify`    every answer of a network, checked
 :func:`size`       how large a model must be to memorize data, and whether one at hand has room
+:class:`Facts`     prompts and completions, from pairs or with ``Facts.read`` from files, to compile and certify
 =================  ==================================================================================
 """
 
@@ -32,12 +33,14 @@ if _CHECKING:
     from byheart.constructions.reciting import compile
     from byheart.networks import load
     from byheart.report.sizing import size
+    from byheart.tasks import Facts
 
 _ROOMS = ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "tasks")
 _FUNCTIONS = {
     "build": "byheart.constructions",
     "certify": "byheart.certificates",
     "compile": "byheart.constructions.reciting",
+    "Facts": "byheart.tasks",
     "load": "byheart.networks",
     "size": "byheart.report.sizing",
 }
@@ -47,6 +50,7 @@ __all__ = [  # noqa: RUF022 (the menu: verbs first)
     "compile",
     "load",
     "size",
+    "Facts",
     "approximation",
     "bounds",
     "certificates",

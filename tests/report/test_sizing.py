@@ -182,3 +182,11 @@ def test_the_picture(tmp_path: Path) -> None:
     one = byheart.size(NextToken(tokens=[[0], [1]], labels=[0, 0]))
     assert one.data.bits == 0
     draw_sizes(one, tmp_path / "nothing.png")
+
+
+def test_facts_are_measured_by_their_completions():
+    """ab → xy and cd → z: x, y, end, z and end are asked for; five questions, as of the same facts in ids."""
+    found = byheart.size(byheart.Facts([("ab", "xy"), ("cd", "z")])).data
+    assert (found.facts, found.bytes, found.size.examples, found.places) == (2, None, 5, 5)
+    ids = byheart.size(byheart.Facts([([1, 2], [8, 9]), ([3, 4], [7])])).data
+    assert (ids.facts, ids.size.examples, ids.bits) == (2, 5, found.bits)

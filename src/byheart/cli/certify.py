@@ -1,4 +1,4 @@
-"""``byheart certify NETWORK --task FILE``, ``byheart certify NETWORK FILE…``: is it true?"""
+"""``byheart certify NETWORK --task FILE``, ``… FILE…`` or ``… --facts FILE``: is it true?"""
 
 import os
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
-from byheart.cli.options import Json
+from byheart.cli.options import Columns, FactFiles, Json
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, print_json, steps
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
@@ -35,6 +35,8 @@ class CertifyCommand:
     """The texts that a reciting network was compiled from."""
     task: Path | None = None
     """Task file (.npz or .jsonl)."""
+    facts: FactFiles = ()
+    columns: Columns = None
     set: Annotated[tuple[str, ...], UseAppendAction] = ()
     """CONTEXT=TOKEN: an answer that is to be another than the text's or the task's, because the network was edited;
     may be given several times."""
@@ -76,6 +78,7 @@ class CertifyCommand:
         from byheart.certificates.certificate import check_place
         from byheart.certificates.judges import asked
         from byheart.networks import load
+        from byheart.tasks.loaded import Loaded
         from byheart.tasks.tokenizers import from_files
 
         names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius")
@@ -84,18 +87,22 @@ class CertifyCommand:
         check_seed(self.seed)
         if self.sample is not None and not self.second_opinion:
             raise BadInput("--sample is for a second opinion; expected --second-opinion too")
+        if self.second_opinion and self.facts:
+            raise BadInput("--second-opinion asks verify.py, which reads texts and tasks; expected no --facts")
         self._check_named(path)
         if not self.recheck and self.network.is_dir():
             if self.out is None and path.is_symlink():
                 raise BadInput(f"{path}: is a link, which somebody else may have laid; remove it, or give -o")
             check_place(path)
-            check_apart(path, self.task, *self.files)
+            check_apart(path, self.task, *self.files, *self.facts)
         with steps("reading", quiet=self.json):
             seen = _state(self.network)
             network = load(self.network)
-            tokenizer = from_files(network.files) if self.set else None
+            tokenizer = from_files(network.files) if self.set or self.second_opinion else None
+            if self.second_opinion and isinstance(tokenizer, Loaded):
+                raise BadInput("--second-opinion asks verify.py, which knows no tokenizer that was loaded")
             edits = dict(edit_in(text, tokenizer) for text in self.set)
-            questions = asked(network, given_by(self.files, self.task), edits)
+            questions = asked(network, given_by(self.files, self.task, self.facts, self.columns), edits)
         with steps("checking", quiet=self.json) as report:
             if self.recheck:
                 certificate = recheck(path, network, questions, **options, named=self.named, report=report)
@@ -125,7 +132,7 @@ class CertifyCommand:
         if not self.named.parent.is_dir():
             raise BadInput(f"{self.named}: cannot be written: its folder does not exist")
         check_file(self.named)
-        check_apart(self.named, self.network, path, self.task, *self.files)
+        check_apart(self.named, self.network, path, self.task, *self.files, *self.facts)
 
     def _second_opinion(self, certificate: "Certificate", questions: "Questions") -> "SecondOpinion":
         from byheart.certificates.second_opinion import second_opinion
@@ -154,6 +161,8 @@ class CertifyCommand:
             print_json({**certificate.as_json(), "written": written, **more})
             return
         print_verdict(certificate)
+        if self.facts and not (self.set or self.count or self.at_least):
+            print_facts(certificate)
         if other is not None:
             console().print(f"second opinion: {other}", markup=False)
         for lie in lies:
@@ -173,6 +182,8 @@ class CertifyCommand:
         if self.recheck:
             return f"{path} was checked again: the same weights, the same task"
         what = f"--task {_quoted(self.task)}" if self.task is not None else " ".join(map(_quoted, self.files))
+        what = " ".join(f"--facts {_quoted(path)}" for path in self.facts) or what
+        what += f" --columns {' '.join(map(quote, self.columns))}" if self.columns else ""
         options = f" -o {_quoted(self.out)}" * (self.out is not None)
         options += f" --tolerance {self.tolerance}" * bool(self.tolerance)
         options += " --count" * self.count
@@ -192,6 +203,12 @@ def print_verdict(certificate: "Certificate", before: str = "") -> None:
     console().print(f"{before}{certificate.what}{verdict}: {_escaped(certificate.summary)}")
     for line in certificate.others:
         console().print(line, markup=False)
+
+
+def print_facts(certificate: "Certificate") -> None:
+    """What it means for facts that all of their questions are answered right: each token follows from those before."""
+    if certificate.certified:
+        console().print("so every completion is said, greedily, after its own prompt, to its end", style="dim")
 
 
 def edit_in(text: str, tokenizer: "Tokenizer | None") -> "tuple[Piece, Piece]":

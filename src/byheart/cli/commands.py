@@ -38,14 +38,20 @@ COMMANDS: Menu = {
         TEXTS,
         "compile:CompileCommand",
         about(
-            "Compile texts, or a next-token task, into a float Transformer that says them word for word. No training.",
+            "Compile texts, facts or a next-token task into a float Transformer that says them word for word. No "
+            "training.",
             "byheart compile book.txt -o book",
+            "byheart compile --facts facts.csv -o net # prompts and completions",
         ),
     ),
     "recite": _entry(
         TEXTS,
         "recite:ReciteCommand",
-        about("Recite from a compiled network.", "byheart recite book --tokens 500"),
+        about(
+            "Recite from a compiled network.",
+            "byheart recite book --tokens 500",
+            "byheart recite net --prompt 'capital of France' # a fact",
+        ),
     ),
     "edit": _entry(
         TEXTS,
@@ -126,6 +132,7 @@ COMMANDS: Menu = {
             "Check every answer of a saved network, exactly, and write the certificate.",
             "byheart certify net --task t.npz --controls",
             "byheart certify book book.txt # for texts",
+            "byheart certify net --facts facts.csv # for facts",
         ),
     ),
     "show": _entry(

@@ -1,14 +1,16 @@
-"""``byheart compile FILE… -o DIR``: texts, or a task, into a float Transformer that recites them."""
+"""``byheart compile FILE… -o DIR``: texts, facts, or a task, into a float Transformer that knows them."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.certify import print_verdict
-from byheart.cli.options import Json
-from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table
+from byheart.cli.certify import print_facts, print_verdict
+from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table, visible
 from byheart.cli.recite import tokenizer_of
 from byheart.errors import BadInput, check_installed
 from byheart.files.writing import check_apart
@@ -16,11 +18,12 @@ from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
     from byheart.constructions.built import Built
+    from byheart.tasks import Facts, Task
 
 
 @dataclass(frozen=True)
 class CompileCommand:
-    """Compile texts, or a next-token task, into a float Transformer that says them word for word. No training."""
+    """Compile texts, facts or a next-token task into a float Transformer that says them word for word. No training."""
 
     out: Annotated[Path, arg(aliases=["-o"])]
     """Network folder to write."""
@@ -28,14 +31,17 @@ class CompileCommand:
     """Texts: any files."""
     task: Path | None = None
     """A next-token task (.npz or .jsonl) instead of texts."""
+    facts: FactFiles = ()
+    columns: Columns = None
     layout: Literal["rectangular", "uniform"] = "rectangular"
     """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words)."""
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
     """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
     words: int | None = None
     """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16); default: the smaller."""
-    tokenizer: Literal["bytes", "bpe"] | None = None
-    """Of texts: bytes (the default), or a byte-level BPE trained on them (needs the extra hf)."""
+    tokenizer: Annotated[str | None, arg(metavar="{bytes,bpe}|PATH")] = None
+    """Of texts: bytes (the default), a byte-level BPE trained on them, or a tokenizer.json with its
+    tokenizer_config.json, or the folder of both (the last two need the extra hf)."""
     vocab: int | None = None
     """Tokens of the BPE (default: 1024)."""
     window: str = "auto"
@@ -49,16 +55,18 @@ class CompileCommand:
         from byheart.certificates import certify, write
         from byheart.constructions.reciting import Settings, compile
         from byheart.networks.kinds import describe
+        from byheart.tasks import Facts
 
         self._check_libraries()
-        given = given_by(self.files, self.task)
+        given = given_by(self.files, self.task, self.facts, self.columns)
+        self._hint()
         with replacing(self.out) as new:
-            check_apart(self.out, self.task, *self.files)
+            check_apart(self.out, self.task, *self.files, *self.facts)
             with steps("compiling", quiet=self.json) as report:
                 built = compile(
                     given,
                     settings=Settings(self.precision, self.words, self.layout),
-                    tokenizer=self.tokenizer,
+                    tokenizer=_tokenizer(self.tokenizer),
                     vocab=self.vocab,
                     window=_window(self.window),
                     seed=self.seed,
@@ -70,24 +78,38 @@ class CompileCommand:
             write(certificate, new / "certificate.json")
             describe(built.network, new, f"{certificate.statement} {certificate.sentence}")
         numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
+        if isinstance(given, Facts):
+            numbers |= {"facts": len(given), "parameters_per_fact": numbers["parameters"] / len(given)}
         if self.json:
             print_json(numbers)
         else:
             self._print(built, numbers)
             print_verdict(certificate)
-            self._print_rest(built)
+            if self.facts:
+                print_facts(certificate)
+            self._print_rest(built, given)
         return DONE if certificate.certified else NOT_TRUE
+
+    def _hint(self) -> None:
+        """Say that a table was read as a text, where facts were probably meant."""
+        from byheart.tasks.facts.rows import READERS
+
+        for path in [path for path in self.files if path.suffix.lower() in READERS][:1]:
+            facts = f"if its rows are facts:  byheart compile --facts {quote(str(path))} -o {quote(str(self.out))}"
+            sys.stderr.write(visible(f"{path} is compiled as one text; {facts}\n"))
 
     def _check_libraries(self) -> None:
         """BadInput if a library is not there that will be needed in the end."""
         if self.layout == "uniform":
             check_installed("transformers", "a stock Llama", "hf")
-        if self.tokenizer == "bpe":
-            check_installed("tokenizers", "byte-pair encoding", "hf")
+        if self.tokenizer not in (None, "bytes"):
+            check_installed("tokenizers", "byte-pair encoding" if self.tokenizer == "bpe" else "a tokenizer", "hf")
 
     def _print(self, built: "Built", numbers: dict[str, Any]) -> None:
-        what = some([text["name"] for text in built.network.about["texts"]]) or str(self.task)
-        title = f"{what}: {number(numbers['examples'])} questions, compiled in {built.seconds:.1f} s"
+        texts = [text["name"] for text in built.network.about["texts"]]
+        what = some([str(path) for path in self.facts]) or some(texts) or str(self.task)
+        facts = f"{number(numbers['facts'])} facts, " if self.facts else ""
+        title = f"{what}: {facts}{number(numbers['examples'])} questions, compiled in {built.seconds:.1f} s"
         rows = table(title, "", ">")
         rows.show_header = False
         rows.add_row("window", f"{numbers['window']} tokens")
@@ -96,6 +118,8 @@ class CompileCommand:
         if numbers["bits_lzma"] is not None:
             rows.add_row("bits of the files after lzma", number(numbers["bits_lzma"]))
         rows.add_row("parameters", number(numbers["parameters"]))
+        if self.facts:
+            rows.add_row("parameters per fact", number(numbers["parameters_per_fact"]))
         rows.add_row("bits per parameter", f"{numbers['bits_per_parameter']:.2f}")
         if numbers["parameters_padded"] != numbers["parameters"]:
             rows.add_row("parameters, padded to one width", number(numbers["parameters_padded"]))
@@ -103,9 +127,11 @@ class CompileCommand:
         rows.add_row("load of the table", f"{numbers['load']:.3f}")
         console().print(rows)
 
-    def _print_rest(self, built: "Built") -> None:
+    def _print_rest(self, built: "Built", given: "list[Path] | Task | Facts") -> None:
         then = f"hear it with:  byheart recite {self.out}"
-        if self.task is not None:
+        if prompt := _first_prompt(given):
+            then = f"ask it with:  byheart recite {self.out} --prompt {prompt}"
+        elif self.task is not None:
             then = f"check it again with:  byheart certify {self.out} --task {self.task}"
         console().print(f"saved in {self.out}; {then}", style="dim", markup=False)
         shares = [text for text in built.network.about["texts"] if len(text["prompt"]) > 1]
@@ -114,6 +140,16 @@ class CompileCommand:
             one = f"{text['name']} shares its beginning with another text: begin with at least {begins!r}"
             many = f"{len(shares):,} texts share their beginnings: begin {text['name']} with at least {begins!r}, say"
             console().print(one if len(shares) == 1 else f"{many}; recite --text NAME knows them all", markup=False)
+
+
+def _first_prompt(given: "list[Path] | Task | Facts") -> str | None:
+    """The first prompt of facts, for a shell; None if there is none that can be typed."""
+    from byheart.tasks import Facts
+
+    prompts = (fact.prompt for fact in given) if isinstance(given, Facts) else iter(())
+    first = next((prompt for prompt in prompts if isinstance(prompt, bytes)), None)
+    text = None if first is None else first.decode(errors="replace").replace("\\", "\\\\").replace("\n", "\\n")
+    return quote(text) if text is not None and text.isprintable() else None
 
 
 def _numbers(built: "Built") -> dict[str, Any]:
@@ -132,6 +168,10 @@ def _numbers(built: "Built") -> dict[str, Any]:
         "load": built.chosen["load"],
         "seconds": built.seconds,
     }
+
+
+def _tokenizer(given: str | None) -> Literal["bytes", "bpe"] | Path | None:
+    return given if given in (None, "bytes", "bpe") else Path(given)  # type: ignore[return-value]  # one of the two
 
 
 def _window(given: str) -> int | None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.certify import edit_in, print_verdict
-from byheart.cli.options import Json
+from byheart.cli.options import Columns, FactFiles, Json
 from byheart.cli.output import DONE, console, given_by, number, print_json, steps
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
-from byheart.networks.about import texts_of
+from byheart.networks.about import facts_of, texts_of
 from byheart.networks.folders import NAMES, replacing
 from byheart.tasks.tokenizers import from_files
 
@@ -35,6 +35,8 @@ class EditCommand:
     """The texts (default: the network recites them itself, which takes longer)."""
     task: Path | None = None
     """The task, if the network was compiled from one."""
+    facts: FactFiles = ()
+    columns: Columns = None
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Where to write the network (default: in its place)."""
     json: Json = False
@@ -48,7 +50,7 @@ class EditCommand:
 
         folder = self.out or self.network
         with replacing(folder) as new:
-            check_apart(folder, self.task, *self.files)
+            check_apart(folder, self.task, *self.files, *self.facts)
             network = self._network()
             contexts, tokenizer = self._contexts(network), from_files(network.files)
             place, label = located(contexts, *edit_in(self.set, tokenizer), tokenizer)
@@ -93,9 +95,9 @@ class EditCommand:
         from byheart.constructions.reciting.edit import recited
 
         with steps("reading", quiet=self.json):
-            if not self.files and self.task is None and texts_of(network):
+            if not self.files and not self.facts and self.task is None and texts_of(network) and not facts_of(network):
                 return asked(network, recited(network))
-            return asked(network, given_by(self.files, self.task))
+            return asked(network, given_by(self.files, self.task, self.facts, self.columns))
 
 
 def _word(token: int, tokenizer: "Tokenizer | None") -> str:

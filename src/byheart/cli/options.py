@@ -24,6 +24,24 @@ from byheart.cli.own import FLAG
 from byheart.errors import BadInput, did_you_mean
 
 Json: TypeAlias = Annotated[bool, arg(help="Print one JSON object instead of tables.")]
+FactFiles: TypeAlias = Annotated[
+    UseAppendAction[tuple[Path, ...]],
+    arg(
+        name="facts",
+        metavar="PATH",
+        help="Facts, prompts with their completions: .jsonl, .csv, .tsv, .parquet, or a folder. May be given several "
+        "times.",
+    ),
+]
+Columns: TypeAlias = Annotated[
+    tuple[str, str] | None,
+    arg(
+        name="columns",
+        metavar="PROMPT COMPLETION",
+        help="Which columns or keys of the facts to take (default: prompt and completion, or question and answer, or "
+        "text, or messages).",
+    ),
+]
 OwnConstructions: TypeAlias = Annotated[
     UseAppendAction[tuple[Path, ...]],
     arg(

@@ -16,7 +16,7 @@ from byheart.errors import BadInput
 from byheart.progress import Report
 
 if TYPE_CHECKING:
-    from byheart.tasks import Task
+    from byheart.tasks import Facts, Task
 
 DONE, NOT_TRUE, BAD_INPUT, OUR_MISTAKE = 0, 1, 2, 70
 
@@ -90,16 +90,38 @@ def table(title: str, *columns: str) -> Any:
     return result
 
 
-def given_by(files: tuple[Path, ...], task: Path | None) -> "list[Path] | Task":
-    """What a command was given: texts, or a task; BadInput unless it is one of the two."""
-    if bool(files) == (task is not None):
-        got = "both are given" if files else "neither is given"
-        raise BadInput(f"{got}; expected either text files or --task FILE")
+def given_by(
+    files: tuple[Path, ...],
+    task: Path | None,
+    facts: tuple[Path, ...] = (),
+    columns: tuple[str, ...] | None = None,
+) -> "list[Path] | Task | Facts":
+    """What a command was given: texts, a task or facts; BadInput unless it is one of the three."""
+    ways = bool(files) + bool(facts) + (task is not None)
+    if ways != 1:
+        got = {0: "neither is given", 2: "both are given" if task is not None and files else "two are given"}
+        raise BadInput(f"{got.get(ways, 'all are given')}; expected either text files or --task FILE, or --facts FILE")
+    if columns is not None and not facts:
+        raise BadInput(f"--columns {' '.join(columns)} are for facts; expected --facts FILE too")
+    if facts:
+        return facts_in(facts, columns)
     if task is None:
         return list(files)
     from byheart.tasks import load
 
     return load(task)
+
+
+def facts_in(paths: tuple[Path, ...], columns: tuple[str, ...] | None) -> "Facts":
+    """The facts in files; what is given more than once is said on stderr, in one line."""
+    from byheart.tasks import Facts
+
+    found = Facts.read(*paths, columns=columns or ())
+    if repeated := found.repeated:
+        again, first = repeated[0]
+        what = "1 fact is" if len(repeated) == 1 else f"{len(repeated):,} facts are"
+        sys.stderr.write(visible(f"{what} given again, and taken once: {again} is {first}\n"))
+    return found
 
 
 def some(names: Sequence[str], most: int = 3) -> str:

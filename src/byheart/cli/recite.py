@@ -1,26 +1,34 @@
-"""``byheart recite DIR``: the network says what it knows, one token after the other."""
+"""``byheart recite DIR``: the network says what it knows, one token after the other.
+
+Of texts it says the beginning too; of facts, the completion alone. A prompt that was never memorized is answered like
+any other. With the facts at hand (``--facts``) that is told; and so it is where an answer does not end when the longest
+completion would, which is proof enough.
+"""
 
 import io
 import sys
 import time
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 from tyro.conf import Positional, arg
 
-from byheart.cli.options import Json
-from byheart.cli.output import DONE, hush, print_json
+from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.output import DONE, NOT_TRUE, facts_in, hush, print_json, visible
 from byheart.errors import BadInput, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
-from byheart.networks.about import end_of, texts_of
+from byheart.networks.about import end_of, facts_of, texts_of
 
 if TYPE_CHECKING:
     from byheart.networks import Network
     from byheart.tasks.tokenizers import Tokenizer
+
+MOST_COMPARED = 10_000
+"""Prompts among which the closest one to a prompt that was never memorized is looked for."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,10 @@ class ReciteCommand:
     text: str | None = None
     """Which of its texts (default: the first)."""
     prompt: str | None = None
-    """What to begin with instead: the first line of a text, say (\\\\n, \\\\t and \\\\xNN are understood)."""
+    """What to begin with instead: the first line of a text, say, or the prompt of a fact, of which the completion alone
+    is said (\\\\n, \\\\t and \\\\xNN are understood)."""
+    facts: FactFiles = ()
+    columns: Columns = None
     tokens: int | None = None
     """How many tokens to say (default: to the end)."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
@@ -58,9 +69,10 @@ class ReciteCommand:
         if self.tokens is None and end_of(network) is None:
             expected = "expected a network that was compiled from texts"
             raise BadInput(f"{self.network}: knows answers to a task, not texts; {expected}")
+        known = self._known()
         start = time.perf_counter()
         try:
-            said = self._all(network) if self.all_to is not None else self._one(network)
+            said = self._all(network) if self.all_to is not None else self._one(network, known)
             sys.stdout.flush()
         except BrokenPipeError:  # whoever listened has heard enough
             hush()
@@ -68,29 +80,57 @@ class ReciteCommand:
         seconds = time.perf_counter() - start
         if self.json:
             print_json({**said.told, "tokens": said.tokens, "seconds": seconds})
-            return DONE
+            return NOT_TRUE if said.unknown else DONE
         rate = f"{said.tokens:,} tokens in {seconds:.1f} s, {said.tokens / max(seconds, 1e-9):,.0f} per second"
-        sys.stderr.write(f"{rate}\n" if said.ended else f"\n{rate}\n")  # stdout holds the text, and no byte more
-        return DONE
+        note = f"; {said.unknown}" if said.unknown else said.note
+        sys.stderr.write(visible(f"{rate}{note}\n" if said.ended else f"\n{rate}{note}\n"))  # stdout: no byte more
+        return NOT_TRUE if said.unknown else DONE
 
-    def _one(self, network: "Network") -> "_Said":
+    def _known(self) -> "set[bytes] | None":
+        """The prompts of the facts that were given; None if none were."""
+        if not self.facts:
+            if self.columns is not None:
+                raise BadInput(f"--columns {' '.join(self.columns)} are for facts; expected --facts FILE too")
+            return None
+        if self.prompt is None:
+            raise BadInput("--facts tells whether a prompt is memorized; expected --prompt too")
+        return {fact.prompt for fact in facts_in(self.facts, self.columns) if isinstance(fact.prompt, bytes)}
+
+    def _one(self, network: "Network", known: "set[bytes] | None") -> "_Said":
         from byheart.networks import generate
 
-        texts, tokenizer = texts_of(network), tokenizer_of(network)
-        beginning = self._beginning(texts, tokenizer)
+        texts, tokenizer, facts = texts_of(network), tokenizer_of(network), facts_of(network)
+        beginning = self._beginning(texts, tokenizer, facts is not None)
         # An edited network, or one with a beginning of nobody's, may never come to an end: no text is longer than this.
-        tokens = 1 + max((text["tokens"] for text in texts), default=0) if self.tokens is None else self.tokens
+        longest = max((*(text["tokens"] for text in texts), facts[1] if facts else 0), default=0)
+        tokens = 1 + longest if self.tokens is None else self.tokens
         speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
+        if facts is None or self.prompt is None:
+            if known is not None:
+                raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
+            return self._told(beginning, speech, tokenizer)
+        heard = _Heard(speech)
+        said = self._told([], iter(heard), tokenizer)
+        unknown = "" if known is None else _unknown(self.prompt, known)
+        endless = self.tokens is None and heard.last != end_of(network) and not network.about.get("edits")
+        if endless and not unknown:
+            unknown = f"no end after {longest:,} tokens, the longest completion: this prompt was never memorized"
+        note = "" if known is not None else "; whether this prompt was memorized, --facts FILE tells"
+        memorized = False if unknown else None if known is None else True
+        return replace(said, told={**said.told, "memorized": memorized}, unknown=unknown, note=note)
+
+    def _told(self, beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer") -> "_Said":
+        """Say a beginning and what follows, wherever it is to be said."""
         if self.out is not None:
             with new_file(self.out) as draft, draft.open("wb") as file:
-                tokens, _ = _say(beginning, speech, tokenizer, file)
-            return _Said(tokens, {"file": str(self.out)})
+                said, _ = _say(beginning, speech, tokenizer, file)
+            return _Said(said, {"file": str(self.out)})
         if not self.json:
-            tokens, ended = _say(beginning, speech, tokenizer, sys.stdout.buffer)
-            return _Said(tokens, {}, ended)
+            said, ended = _say(beginning, speech, tokenizer, sys.stdout.buffer)
+            return _Said(said, {}, ended)
         heard = io.BytesIO()
-        tokens, _ = _say(beginning, speech, tokenizer, heard)
-        return _Said(tokens, _as_json(heard.getvalue()))
+        said, _ = _say(beginning, speech, tokenizer, heard)
+        return _Said(said, _as_json(heard.getvalue()))
 
     def _all(self, network: "Network") -> "_Said":
         from byheart.networks import generate_all
@@ -98,7 +138,7 @@ class ReciteCommand:
         assert self.all_to is not None
         texts, tokenizer = texts_of(network), tokenizer_of(network)
         if not texts:
-            raise BadInput(f"{self.network}: holds no texts; it was compiled from a task")
+            raise BadInput(f"{self.network}: holds no texts; it was compiled from facts or a task")
         end = end_of(network)
         if end is None:
             raise BadInput(f"{self.network}: says nothing of how a text ends; expected about.end in config.json")
@@ -130,7 +170,7 @@ class ReciteCommand:
         check_apart(place, self.network)
         return place
 
-    def _beginning(self, texts: list[dict[str, Any]], tokenizer: "Tokenizer") -> list[int]:
+    def _beginning(self, texts: list[dict[str, Any]], tokenizer: "Tokenizer", facts: bool) -> list[int]:
         if self.prompt is not None:
             tokens = [int(token) for token in tokenizer.encode(unescaped(self.prompt))]
             if not tokens:
@@ -138,7 +178,8 @@ class ReciteCommand:
             return tokens
         prompts: dict[str, list[int]] = {text["name"]: text["prompt"] for text in texts}
         if not prompts:
-            raise BadInput(f"{self.network}: holds no texts; give it a --prompt")
+            what = "holds facts" if facts else "holds no texts"
+            raise BadInput(f"{self.network}: {what}; give it a --prompt")
         wanted = self.text or next(iter(prompts))
         if wanted not in prompts:
             raise BadInput(f"{self.network}: no text is called {wanted!r}; {did_you_mean(wanted, prompts)}")
@@ -154,6 +195,33 @@ class _Said:
     """For ``--json``."""
     ended: bool = True
     """Whether the terminal's line is at its end."""
+    unknown: str = ""
+    """Why the prompt is none that was memorized, if that is known."""
+    note: str = ""
+    """What else is to be said."""
+
+
+class _Heard:
+    """What is said, as it comes, and the last token of it."""
+
+    def __init__(self, speech: Iterator[int]) -> None:
+        self.last: int | None = None
+        self._speech = speech
+
+    def __iter__(self) -> Iterator[int]:
+        for token in self._speech:
+            self.last = token
+            yield token
+
+
+def _unknown(prompt: str, known: "set[bytes]") -> str:
+    """Why the prompt is none of those, with the one that was probably meant; empty if it is one of them."""
+    if unescaped(prompt) in known:
+        return ""
+    meant = nothing = "the answer means nothing"
+    if len(known) <= MOST_COMPARED:
+        meant = did_you_mean(prompt, sorted(one.decode(errors="replace") for one in known), nothing)
+    return f"this prompt is none of the {len(known):,} memorized ones; {meant}"
 
 
 def _as_json(data: bytes) -> dict[str, Any]:
@@ -170,6 +238,13 @@ def _as_json(data: bytes) -> dict[str, Any]:
 
 def _say(beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", sink: BinaryIO) -> tuple[int, bool]:
     """Write a beginning and what follows, as it comes; how many tokens followed, and whether their line ended."""
+    from byheart.tasks.loaded import Loaded
+
+    if isinstance(tokenizer, Loaded):  # whose tokens may be parts of letters, and mean something only together
+        tokens = list(speech)
+        sink.write(whole := tokenizer.decode([*beginning, *tokens]))
+        sink.flush()
+        return len(tokens), whole.endswith(b"\n")
     said, last = 0, tokenizer.decode(beginning)
     try:
         sink.write(last)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tyro.conf import Positional
 
-from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, number, print_json, table
+from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.output import DONE, console, facts_in, number, print_json, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from byheart.report.sizing.data import Data
     from byheart.report.sizing.needs import Need
     from byheart.report.sizing.room import Room
+    from byheart.tasks.questions import Given
 
 _TITLES = {
     "proved": "Proved: with fewer, no one shape holds all such data (needed); with so many, some network does (enough)",
@@ -30,6 +31,8 @@ class SizeCommand:
 
     data: Positional[tuple[Path, ...]] = ()
     """Texts: files, or folders of them; or one next-token task (.npz or .jsonl)."""
+    facts: FactFiles = ()
+    columns: Columns = None
     model: Path | None = None
     """A model's folder; of it only config.json is read."""
     parameters: int | None = None
@@ -47,13 +50,12 @@ class SizeCommand:
         from byheart.report.sizing import size
         from byheart.report.style import check_picture
 
-        if not self.data:
-            raise BadInput("no data given; expected texts, a folder of texts or a task")
+        given = self._given()
         if self.plot is not None:
             check_picture(self.plot)
-            check_apart(self.plot, *self.data, self.model)
+            check_apart(self.plot, *self.data, *self.facts, self.model)
         chosen: dict[str, Any] = {"model": self.model, "parameters": self.parameters, "bits": self.bits or None}
-        found = size(self.data, **chosen, sample=self.sample)
+        found = size(given, **chosen, sample=self.sample)
         if self.plot is not None:
             from byheart.report.sizing.picture import draw_sizes
 
@@ -63,6 +65,18 @@ class SizeCommand:
         else:
             self._print(found)
         return DONE
+
+    def _given(self) -> "Given":
+        """Paths, or the facts in files."""
+        if self.facts and self.data:
+            raise BadInput(f"--facts and {self.data[0]} given; expected one of them")
+        if self.facts:
+            return facts_in(self.facts, self.columns)
+        if self.columns is not None:
+            raise BadInput(f"--columns {' '.join(self.columns)} are for facts; expected --facts FILE too")
+        if not self.data:
+            raise BadInput("no data given; expected texts, a folder of texts, a task, or --facts FILE")
+        return self.data
 
     def _print(self, found: "Sizing") -> None:
         out = console()
@@ -84,6 +98,7 @@ def _about(data: "Data") -> Any:
     """Questions, window, entropies."""
     estimate = "" if data.looked_at is None else f"; estimates, from {number(data.looked_at)} bytes of it"
     what = "a next-token task" if data.bytes is None else f"{number(data.bytes)} bytes"
+    what = what if data.facts is None else f"{number(data.facts)} of them"
     rows = table(f"{data.name}: {what}{estimate}", "", ">", ">a question")
     size, about = data.size, "" if data.looked_at is None else "about "
     rows.add_row("places that ask a question", number(data.places), "")
@@ -91,7 +106,7 @@ def _about(data: "Data") -> Any:
     least = "at least " if data.looked_at is not None else ""
     rows.add_row("window: tokens that tell every context apart", least + number(size.length), "")
     rows.add_row("different tokens; answers", f"{number(size.vocab)}; {number(size.labels)}", "")
-    of = "the answers" if data.bytes is None else "the texts"
+    of = "the texts" if data.bytes is not None else "the answers" if data.facts is None else "the completions"
     for entropy in data.entropies:
         name = f"bits of {of} after {entropy.name}" if entropy.compressor else f"bits of the answers, {entropy.name}"
         rows.add_row(name, number(round(entropy.bits)), f"{entropy.bits / size.examples:.2f}")

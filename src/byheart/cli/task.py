@@ -1,4 +1,4 @@
-"""``byheart task random | text | embed | confused | show | check``."""
+"""``byheart task random | text | facts | embed | confused | show | check``."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from tyro.conf import OmitArgPrefixes, Positional, arg
 
 from byheart.cli.menu import Entry, Menu, about
-from byheart.cli.options import Json, OwnConstructions
-from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, steps, table
+from byheart.cli.options import Columns, Json, OwnConstructions
+from byheart.cli.output import DONE, NOT_TRUE, console, facts_in, number, print_json, steps, table
 from byheart.errors import BadInput, check_seed
 from byheart.files.reading import read_text
 from byheart.files.writing import check_apart
@@ -63,6 +63,33 @@ class Text:
             return _keep(language_modelling(_texts(self.files), **sizes), self.out, self.json)  # type: ignore[arg-type]
         corpus = corpus_distribution(_texts(self.files), length=self.length, vocab=self.vocab, examples=self.examples)
         return _keep(corpus.task(), self.out, self.json)
+
+
+@dataclass(frozen=True)
+class FromFacts:
+    """Facts as a next-token task: prompts filled up to one length, and every completion one label."""
+
+    files: Positional[tuple[Path, ...]]
+    """Facts: .jsonl, .csv, .tsv or .parquet."""
+    out: Annotated[Path, arg(aliases=["-o"])]
+    """File to write: .npz or .jsonl."""
+    columns: Columns = None
+    json: Json = False
+
+    def run(self) -> int:
+        """Read, number completions and save."""
+        from byheart.tasks import save
+        from byheart.tasks.facts.task import fact_task
+
+        check_apart(self.out, *self.files)
+        found = fact_task(facts_in(self.files, self.columns))
+        save(found.task, self.out)
+        shown = [piece.decode(errors="replace") if isinstance(piece, bytes) else piece for piece in found.completions]
+        _describe(found.task, self.out, self.json, {"completions": shown})
+        if not self.json:
+            more = "; --json lists them all" if len(shown) > 1 else ""
+            console().print(f"label 0 stands for {shown[0]!r}{more}", markup=False)
+        return DONE
 
 
 @dataclass(frozen=True)
@@ -253,9 +280,10 @@ def _keep(task: "Task", path: Path, as_json: bool) -> int:
     return DONE
 
 
-def _describe(task: "Task", path: Path, as_json: bool) -> None:
+def _describe(task: "Task", path: Path, as_json: bool, more: dict[str, object] | None = None) -> None:
     if as_json:
-        print_json({"file": str(path), "task": task.kind, "size": asdict(task.size), "fingerprint": task.fingerprint})
+        said = {"file": str(path), "task": task.kind, "size": asdict(task.size), "fingerprint": task.fingerprint}
+        print_json({**said, **(more or {})})
         return
     size = task.size
     rows = table(f"{path}: a {task.kind} task", "size", "letter", ">value")
@@ -282,6 +310,13 @@ def menu() -> Menu:
                 "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o t.npz",
             ),
             lambda: Text,
+        ),
+        "facts": Entry(
+            about(
+                "Facts as a next-token task: prompts filled up to one length, and every completion one label.",
+                "byheart task facts facts.csv -o t.npz",
+            ),
+            lambda: FromFacts,
         ),
         "embed": Entry(
             about(

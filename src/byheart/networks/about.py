@@ -1,4 +1,4 @@
-"""What a network that says texts notes about them, checked: it comes with the folder, and the folder from anywhere."""
+"""What a network that says texts or facts notes about them, checked: its folder may come from anywhere."""
 
 from typing import Any
 
@@ -15,6 +15,17 @@ def texts_of(network: Network) -> list[dict[str, Any]]:
     if not isinstance(texts, list) or not all(map(_is_text, texts)):
         raise BadInput("config.json: about.texts is no list of texts; expected name, tokens and prompt of each")
     return texts
+
+
+def facts_of(network: Network) -> tuple[int, int] | None:
+    """How many facts a network was compiled from, and the most tokens of a completion; None if it was from others."""
+    facts = network.about.get("facts")
+    if facts is None:
+        return None
+    found: list[Any] = [facts.get(key) if isinstance(facts, dict) else None for key in ("count", "longest")]
+    if not all(type(number) is int and 0 < number <= MOST_TOKENS for number in found):
+        raise BadInput("config.json: about.facts says nothing of facts; expected their count and the longest")
+    return found[0], found[1]
 
 
 def _is_text(text: object) -> bool:

@@ -1,9 +1,7 @@
 """Contexts: the questions that a model must answer to recite, and what it must answer.
 
 A context is the last ``window`` tokens of a sequence up to some place. Where the sequence has only begun, what is
-missing counts as a symbol of its own. Contexts are compared exactly, never by a hash: as in the construction of suffix
-arrays, equal contexts get equal numbers, and the number of the last 2w tokens at a place follows from the numbers of
-the last w tokens there and w places earlier.
+missing counts as a symbol of its own. Contexts are compared exactly, never by a hash (:mod:`.alike`).
 """
 
 import hashlib
@@ -19,6 +17,7 @@ import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.sizes import Size
+from byheart.tasks.alike import MISSING, Alike
 from byheart.tasks.base import Questions
 from byheart.tasks.checks import Ids, count
 from byheart.tasks.distinct import distinct
@@ -28,7 +27,6 @@ from byheart.tasks.tokenizers import Tokens
 
 LARGEST_WINDOW = 2**16
 LARGEST_ID = 2**31 - 1
-MISSING = -1
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +56,8 @@ class Contexts(Questions):
     end: int | None
     """The label that says that a text is over; ``None`` if there is none."""
     names: tuple[str, ...] = ()
-    """What the sequences are called, if they are texts. The fingerprint does not cover it."""
+    """What the sequences are called, if they are texts; "" for a fact, which has a prompt instead. The fingerprint
+    does not cover it."""
     edited: int = 0
     """How many answers are not those of the texts or the task, but were changed afterwards."""
     edited_places: int = 0
@@ -106,12 +105,21 @@ class Contexts(Questions):
         return [
             {"name": name, "tokens": stop - start, "prompt": self.tokens[start : start + prompt].tolist()}
             for name, (start, stop), prompt in texts
+            if name
         ]
+
+    @property
+    def completions(self) -> list[int]:
+        """How many tokens the completion of every fact has."""
+        facts = zip(self.names, np.diff(self.starts).tolist(), self.prompts, strict=False)
+        return [length - prompt for name, length, prompt in facts if not name]
 
     @property
     def notes(self) -> dict[str, Any]:
         """What is worth noting beside a network that answers the questions: how to talk to it."""
-        notes = {"window": self.window, "end": self.end, "bits": self.order0_bits}
+        notes: dict[str, Any] = {"window": self.window, "end": self.end, "bits": self.order0_bits}
+        if completions := self.completions:
+            notes["facts"] = {"count": len(completions), "longest": max(completions)}
         return {**notes, "texts": self.beginnings, "edits": []}
 
     @property
@@ -155,30 +163,79 @@ def text_contexts(
     >>> contexts.prompts
     (2, 2)
     """
-    limit = count("largest", largest) if window is None else count("window", window)
     vocab = count("vocab", vocab)
-    tokens, starts = _joined(texts, vocab, end)
-    answers = np.append(tokens[1:], np.int32(end))
-    answers[starts[1:] - 1] = end
-    kept = np.ones(len(tokens), np.bool_)
+    sequences = joined(texts, vocab, end)
+    kept = np.ones(len(sequences.tokens), np.bool_)
     prompts = [1] * len(texts)
-    for number, length in _partings(texts, tokens, starts):
-        kept[starts[number] + length - 1] = False
+    for number, length in _partings(texts, sequences.tokens, sequences.starts):
+        kept[sequences.starts[number] + length - 1] = False
         prompts[number] = max(prompts[number], length + 1)
+    return contexts_asked(sequences, kept, prompts, window=window, largest=largest)
 
-    alike = _Alike(tokens, starts)
-    longest = int(np.diff(starts).max())
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """Sequences one after the other, and what follows each of their tokens."""
+
+    names: tuple[str, ...]
+    tokens: Tokens
+    starts: Ids
+    answers: Tokens
+    """int32 [T]: the next token, or ``end`` after the last one of a sequence."""
+    vocab: int
+    end: int
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sequence."""
+        return int(np.diff(self.starts).max())
+
+    def place(self, place: int) -> str:
+        """A place of ``tokens`` in words."""
+        number = int(np.searchsorted(self.starts, place, side="right")) - 1
+        return f"{self.names[number]}, token {place - self.starts[number]}"
+
+
+class Undetermined(BadInput):
+    """Two places that no window as large as allowed tells apart, and that are followed by different tokens."""
+
+    def __init__(self, message: str, places: tuple[int, int], width: int) -> None:
+        super().__init__(message)
+        self.places = places
+        self.width = width
+
+
+def contexts_asked(
+    sequences: Joined,
+    kept: npt.NDArray[np.bool_],
+    prompts: Sequence[int],
+    *,
+    window: int | None = None,
+    largest: int = LARGEST_WINDOW,
+    names: Sequence[str] | None = None,
+) -> Contexts:
+    """What is asked at the places ``kept`` [T], in the smallest window, or the one given, that leaves no conflict.
+
+    ``prompts`` and ``names`` are for :class:`Contexts`; names of errors are those of the sequences.
+    """
+    limit = count("largest", largest) if window is None else count("window", window)
+    tokens, starts, answers = sequences.tokens, sequences.starts, sequences.answers
+    alike = Alike(tokens, starts)
     # A given window is gone to directly. Beyond the longest text, nothing is left to be told apart.
-    while alike.width < limit and (alike.conflict(kept, answers) if window is None else alike.width <= longest):
+    while alike.width < limit and (
+        alike.conflict(kept, answers) if window is None else alike.width <= sequences.longest
+    ):
         alike.widen(min(alike.width, limit - alike.width))
     if conflict := alike.conflict(kept, answers):
-        first, second = (_place(texts, starts, place) for place in conflict)
-        follows = " and ".join("the end" if answers[place] == end else f"token {answers[place]}" for place in conflict)
+        first, second = map(sequences.place, conflict)
+        ends = sequences.end
+        follows = " and ".join("the end" if answers[place] == ends else f"token {answers[place]}" for place in conflict)
         advice = f"give a window larger than {limit}, or none" if window else f"allow a window larger than {limit}"
-        raise BadInput(
+        message = (
             f"{first} and {second} agree on the last {limit} tokens, but are followed by {follows}; "
             f"expected contexts with one answer: {advice}"
         )
+        raise Undetermined(message, conflict, alike.width)
     kept_places = np.flatnonzero(kept)
     representatives = alike.first_among(kept_places)
     places = kept_places[representatives == kept_places]
@@ -191,11 +248,11 @@ def text_contexts(
         labels=answers[places].astype(np.int64),
         asked=asked,
         window=alike.width if window is None else limit,
-        vocab=vocab,
-        label_count=vocab,
+        vocab=sequences.vocab,
+        label_count=sequences.vocab,
         prompts=tuple(prompts),
-        end=int(end),
-        names=tuple(text.name for text in texts),
+        end=sequences.end,
+        names=sequences.names if names is None else tuple(names),
     )
 
 
@@ -246,62 +303,8 @@ def task_contexts(task: NextToken, window: int | None = None) -> Contexts:
     )
 
 
-class _Alike:
-    """Which places of sequences have equal contexts, while the window grows.
-
-    The number of a context is one of the places that have it. Contexts that have become unlike all others stay so, and
-    are not looked at again.
-    """
-
-    def __init__(self, tokens: Tokens, starts: Ids) -> None:
-        self.width = 1
-        self._numbers = np.arange(len(tokens), dtype=np.int32)
-        self._offsets = self._numbers - np.repeat(starts[:-1], np.diff(starts)).astype(np.int32)
-        self._shared = np.arange(len(tokens))
-        """int64: the places whose contexts others have too, increasing."""
-        self._regroup(tokens.astype(np.int64))
-
-    def widen(self, by: int) -> None:
-        """Go on to contexts that are ``by`` tokens longer, ``by`` at most ``width``."""
-        missing = self._offsets[self._shared] < by
-        earlier = self._numbers[np.maximum(self._shared - by, 0)]
-        earlier[missing] = MISSING
-        # Numbers are below T < 2^31, so that pairs differ where their parts do, and fit into 63 bits.
-        self._regroup(self._numbers[self._shared] * np.int64(len(self._numbers) + 1) + earlier)
-        self.width += by
-
-    def first_among(self, asked: Ids) -> Ids:
-        """For each of the places ``asked``, increasing, the first of them that has its context: int64 [k]."""
-        numbers = self._numbers[asked]
-        first = np.empty_like(self._numbers)
-        first[numbers[::-1]] = asked[::-1]  # of several that go to one entry, the last one stays
-        return first[numbers].astype(np.int64)
-
-    def conflict(self, kept: npt.NDArray[np.bool_], answers: Tokens) -> tuple[int, int] | None:
-        """The first kept place with another answer than the first one that has its context, after that one."""
-        asked = self._shared[kept[self._shared]]
-        first = self.first_among(asked)
-        wrong = answers[asked] != answers[first]
-        if not wrong.any():
-            return None
-        second = int(wrong.argmax())
-        return int(first[second]), int(asked[second])
-
-    def _regroup(self, keys: Ids) -> None:
-        """Number the shared places by ``keys``, one for each of them, equal where contexts are."""
-        order = np.argsort(keys)
-        keys = keys[order]
-        new = np.ones(len(keys) + 1, np.bool_)
-        new[1:-1] = keys[1:] != keys[:-1]
-        arranged = self._shared[order]
-        self._numbers[arranged] = arranged[new[:-1]][np.cumsum(new[:-1]) - 1]
-        is_shared = np.zeros(len(self._numbers), np.bool_)
-        is_shared[arranged[~(new[:-1] & new[1:])]] = True
-        self._shared = np.flatnonzero(is_shared)
-
-
-def _joined(texts: Sequence[Text], vocab: int, end: int) -> tuple[Tokens, Ids]:
-    """``tokens`` and ``starts`` of the texts, checked."""
+def joined(texts: Sequence[Text], vocab: int, end: int) -> Joined:
+    """The texts one after the other, checked."""
     if not texts:
         raise BadInput("no texts given; expected at least one")
     for text in texts:
@@ -313,23 +316,22 @@ def _joined(texts: Sequence[Text], vocab: int, end: int) -> tuple[Tokens, Ids]:
     _fits("vocab", vocab)
     _fits("the number of tokens", int(starts[-1]))
     tokens = np.concatenate([text.tokens for text in texts])
+    names = tuple(text.name for text in texts)
+    answers = np.append(tokens[1:], np.int32(end)).astype(np.int32, copy=False)
+    answers[starts[1:] - 1] = end
+    found = Joined(names, tokens.astype(np.int32, copy=False), starts, answers, vocab, int(end))
     wrong = (tokens < 0) | (tokens >= vocab) | (tokens == end)
     if wrong.any():
         place = int(wrong.argmax())
-        found = f"{tokens[place]}, the end token" if tokens[place] == end else f"{tokens[place]}"
+        token = f"{tokens[place]}, the end token" if tokens[place] == end else f"{tokens[place]}"
         expected = f"expected 0 to {vocab - 1} (vocab = {vocab}) other than {end}"
-        raise BadInput(f"{_place(texts, starts, place)} is {found}; {expected}")
-    return tokens.astype(np.int32, copy=False), starts
+        raise BadInput(f"{found.place(place)} is {token}; {expected}")
+    return found
 
 
 def _fits(name: str, number: int) -> None:
     if number > LARGEST_ID:
         raise BadInput(f"{name} is {number}; expected at most {LARGEST_ID}, so that ids fit into 32 bits")
-
-
-def _place(texts: Sequence[Text], starts: Ids, place: int) -> str:
-    number = int(np.searchsorted(starts, place, side="right")) - 1
-    return f"{texts[number].name}, token {place - starts[number]}"
 
 
 def _partings(texts: Sequence[Text], tokens: Tokens, starts: Ids) -> Iterator[tuple[int, int]]:

@@ -1,26 +1,29 @@
-"""What users give, as questions: tasks, texts, files."""
+"""What users give, as questions: tasks, texts, facts, files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from byheart.errors import BadInput
 from byheart.tasks import files
 from byheart.tasks.base import Questions, Task
 from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
+from byheart.tasks.facts import Facts, fact_contexts
 from byheart.tasks.task import NextToken
 from byheart.tasks.texts import encoded, read_files
 from byheart.tasks.tokenizers import Tokenizer
 
 Texts: TypeAlias = dict[str, bytes]
 """Texts by name."""
-Given: TypeAlias = Questions | str | bytes | Path | Sequence[Path] | Mapping[str, str | bytes]
-"""A task, or the contexts of texts; a text, or several by name; a file with a task (.npz, .jsonl) or a text, or files
-with texts."""
+Pairs: TypeAlias = Sequence[tuple[Any, Any]] | Sequence[Mapping[str, Any]]
+"""Facts: pairs of a prompt and a completion, or records with usual keys."""
+Given: TypeAlias = Questions | Facts | str | bytes | Path | Sequence[Path] | Mapping[str, str | bytes] | Pairs
+"""A task, or the contexts of texts; facts, or pairs; a text, or several by name; a file with a task (.npz, .jsonl) or a
+text, or files with texts."""
 
 
-def read_given(given: Given) -> Questions | Texts:
-    """The questions themselves, or the texts that they are to be made of.
+def read_given(given: Given) -> Questions | Facts | Texts:
+    """The questions themselves, or the texts or facts that they are to be made of.
 
     >>> read_given("It was"), read_given({"one": "It", "two": b"was"})
     ({'text': b'It was'}, {'one': b'It', 'two': b'was'})
@@ -28,8 +31,10 @@ def read_given(given: Given) -> Questions | Texts:
     Traceback (most recent call last):
     byheart.errors.BadInput: got int; expected a task such as byheart.tasks.NextToken(tokens, labels), a text, or paths
     """
-    if isinstance(given, Questions):
+    if isinstance(given, Questions | Facts):
         return given
+    if _are_pairs(given):
+        return Facts(given)  # type: ignore[arg-type]  # whatever is no pair is refused by name
     if isinstance(given, Path) and given.suffix in files.READERS:
         return files.load(given)
     if isinstance(given, str | bytes):
@@ -43,6 +48,14 @@ def read_given(given: Given) -> Questions | Texts:
     return read_files(paths)
 
 
+def _are_pairs(given: object) -> bool:
+    """Whether these are meant to be facts, going by the first of them."""
+    first = given[0] if isinstance(given, list | tuple) and given else None
+    if isinstance(first, list | tuple):
+        return len(first) == 2 and all(isinstance(part, str | bytes | list | tuple) for part in first)
+    return isinstance(first, Mapping)
+
+
 def _bytes(name: str, text: str | bytes) -> bytes:
     if not isinstance(text, str | bytes):
         raise BadInput(f"{name} is {type(text).__name__}; expected a text: str or bytes")
@@ -53,12 +66,13 @@ def task_of(given: Given) -> Task:
     """The task that was given; BadInput if it is something else."""
     questions = read_given(given)
     if not isinstance(questions, Task):
-        raise BadInput("got texts; expected a task: --task FILE, or byheart.tasks.NextToken(tokens, labels)")
+        what = "facts" if isinstance(questions, Facts) else "texts"
+        raise BadInput(f"got {what}; expected a task: --task FILE, or byheart.tasks.NextToken(tokens, labels)")
     return questions
 
 
 def contexts_of(given: Given, *, tokenizer: Tokenizer | None = None, window: int | None = None) -> Contexts:
-    """What must be answered to recite texts, or to solve a next-token task, as contexts of at most ``window`` tokens.
+    """What must be answered to recite texts, know facts, or solve a task, as contexts of at most ``window`` tokens.
 
     >>> contexts_of(NextToken([[0, 1], [1, 1]], [1, 0])).windows(slice(None)).tolist()
     [[0, 1], [1, 1]]
@@ -68,6 +82,8 @@ def contexts_of(given: Given, *, tokenizer: Tokenizer | None = None, window: int
         return questions
     if isinstance(questions, NextToken):
         return task_contexts(questions, window)
+    if isinstance(questions, Facts):
+        return fact_contexts(questions, tokenizer, window=window)
     if isinstance(questions, Questions):
         raise BadInput(f"the task is {questions.kind}; expected next-token")
     if tokenizer is None:

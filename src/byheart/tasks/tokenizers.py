@@ -1,7 +1,8 @@
 """Tokenizers: texts as token ids and back, byte for byte.
 
 Ids 0 to 255 are the bytes and 256 is the end of a text, in every tokenizer here. :class:`BytePairs` adds ids for byte
-strings that are frequent in the texts it was trained on. Both are saved as Hugging Face's files for a byte-level BPE,
+strings that are frequent in the texts it was trained on. (:class:`~byheart.tasks.loaded.Loaded` is another's, with its
+own ids.) Both are saved as Hugging Face's files for a byte-level BPE,
 so that transformers reads them as they are.
 """
 
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from byheart.errors import BadInput, missing
 from byheart.files.reading import parsed
 from byheart.tasks.checks import count
+from byheart.tasks.loaded import CONFIG, TOKENIZER, Loaded, begun_with, loaded_from
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Library
@@ -28,7 +30,6 @@ Merges = tuple[tuple[bytes, bytes], ...]
 
 END = 256
 END_NAME = "<|end|>"
-TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 PORTION = 2**16
 _PARTS = ("normalizer", "pre_tokenizer", "model", "added_tokens", "decoder")
 """Of a ``tokenizer.json``: what turns texts into ids, and ids into texts."""
@@ -167,8 +168,10 @@ class BytePairs:
         return _library(self.merges)
 
 
-def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | None:
+def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | Loaded | None:
     """The tokenizer whose files these are, or None if there is none; one without merges is :class:`Bytes`.
+
+    Files that say that they were loaded from elsewhere are taken as they are; all others have to be as ours are.
 
     >>> from_files(Bytes().files())
     Bytes()
@@ -177,8 +180,11 @@ def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | None:
         return None
     try:
         found = parsed(files[TOKENIZER])
+        loaded = loaded_from(files)
     except BadInput as error:
         raise BadInput(f"{TOKENIZER}: {error}") from error
+    if loaded is not None:
+        return loaded
     try:
         merges = tuple((_bytes(first), _bytes(second)) for first, second in found["model"]["merges"])
         # What else the file says does not change ids or texts, and transformers rewrites some of it.
@@ -285,14 +291,7 @@ def _files(merges: Merges, begins: bool) -> dict[str, bytes]:
     tokenizer = _description(merges)
     if begins:
         config |= {"bos_token": END_NAME}
-        first = {"SpecialToken": {"id": END_NAME, "type_id": 0}}
-        text, second = ({"Sequence": {"id": name, "type_id": number}} for number, name in enumerate("AB"))
-        tokenizer["post_processor"] = {
-            "type": "TemplateProcessing",
-            "single": [first, text],
-            "pair": [first, text, second],
-            "special_tokens": {END_NAME: {"id": END_NAME, "ids": [END], "tokens": [END_NAME]}},
-        }
+        tokenizer["post_processor"] = begun_with(END_NAME, END)
     contents = {TOKENIZER: tokenizer, CONFIG: config}
     return {
         name: (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode() for name, content in contents.items()

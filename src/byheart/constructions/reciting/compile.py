@@ -1,5 +1,6 @@
-"""The way in: a task, texts or files; read, made into contexts, compiled in one of the layouts."""
+"""The way in: a task, texts, facts or files; read, made into contexts, compiled in one of the layouts."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +11,9 @@ from byheart.errors import BadInput, check_seed
 from byheart.files import memory
 from byheart.progress import Report
 from byheart.tasks import Questions
-from byheart.tasks.questions import Given, contexts_of, read_given
+from byheart.tasks.facts import Facts
+from byheart.tasks.loaded import Loaded, load_tokenizer
+from byheart.tasks.questions import Given, Texts, contexts_of, read_given
 from byheart.tasks.tokenizers import BytePairs, Bytes
 
 TokenizerName = Literal["bytes", "bpe"]
@@ -24,17 +27,18 @@ def compile(
     questions: Given,
     *,
     settings: Settings | None = None,
-    tokenizer: TokenizerName | None = None,
+    tokenizer: TokenizerName | Path | None = None,
     vocab: int | None = None,
     window: int | None = None,
     seed: int = 0,
     report: Report | None = None,
     **given: Any,
 ) -> Built:
-    """A float Transformer that recites texts, each from its first tokens on, or answers a next-token task.
+    """A float Transformer that recites texts, each from its first tokens on, knows facts, or answers a next-token task.
 
-    ``questions``: a task; a text, or several by name; paths. ``tokenizer`` ("bytes" or "bpe"; None: bytes) is for
-    texts, and ``vocab`` (None: 1024), how many tokens there are to be at most, for "bpe".
+    ``questions``: a task; facts, or pairs (prompt, completion); a text, or several by name; paths. ``tokenizer``
+    ("bytes" or "bpe"; None: bytes; a path: the ``tokenizer.json`` there) is for texts, and ``vocab`` (None: 1024), how
+    many tokens there are to be at most, for "bpe".
     Settings are given one by one (``layout="uniform"``) or all together.
     ``window`` None: the smallest power of two at which no context asks for two answers. Files that would not fit into
     the machine's memory are refused before they are read.
@@ -45,18 +49,15 @@ def compile(
     """
     settings = settings_from(Settings, NAME, settings, given)
     check_seed(seed)
-    if tokenizer not in (None, "bytes", "bpe"):
-        raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe")
+    if tokenizer not in (None, "bytes", "bpe") and not isinstance(tokenizer, Path):
+        raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe, or the Path of a tokenizer.json")
     if vocab is not None and tokenizer != "bpe":
         raise BadInput(f"vocab is {vocab}, which is for the tokenizer bpe; expected none, or tokenizer bpe")
-    _check_memory([questions] if isinstance(questions, Path) else questions, tokenizer)
+    _check_memory(_size_of_files([questions] if isinstance(questions, Path) else questions), tokenizer)
     read = read_given(questions)
-    chosen = None
-    if not isinstance(read, Questions):
-        pairs = tokenizer == "bpe"
-        chosen = BytePairs.train(tuple(read.values()), VOCAB if vocab is None else vocab) if pairs else Bytes()
-    elif tokenizer is not None:
-        raise BadInput(f"tokenizer is {tokenizer}, which is for texts; a task has its tokens already")
+    if isinstance(read, Facts):
+        _check_memory(sum(len(fact.completion) for fact in read), tokenizer)
+    chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
     contexts = contexts_of(read, tokenizer=chosen, window=window)
     if max(contexts.vocab, contexts.label_count) > MOST_IDS:
         sizes = f"{contexts.vocab:,} tokens and {contexts.label_count:,} labels"
@@ -70,11 +71,36 @@ def compile(
     return compile_rectangular(contexts, settings, seed=seed, files=files, report=report)
 
 
-def _check_memory(questions: Given, tokenizer: TokenizerName | None) -> None:
-    """Refuse files that cannot fit; with byte pairs there are about a third as many tokens."""
+def _tokenizer(
+    read: Questions | Facts | Texts, name: TokenizerName | Path | None, vocab: int
+) -> Bytes | BytePairs | Loaded | None:
+    """Of texts, the tokenizer that was asked for; what has its tokens already needs none."""
+    if isinstance(read, Questions) or (isinstance(read, Facts) and read.are_ids):
+        if name is not None:
+            what = "these facts are token ids already" if isinstance(read, Facts) else "a task has its tokens already"
+            raise BadInput(f"tokenizer is {name}, which is for texts; {what}")
+        return None
+    if isinstance(name, Path):
+        return load_tokenizer(name)
+    return BytePairs.train(tuple(_texts(read)), vocab) if name == "bpe" else Bytes()
+
+
+def _texts(read: Facts | Texts) -> Iterator[bytes]:
+    if not isinstance(read, Facts):
+        yield from read.values()
+        return
+    for fact in read:
+        yield from (piece for piece in (fact.prompt, fact.completion) if isinstance(piece, bytes))
+
+
+def _size_of_files(questions: Given) -> int:
     paths = [path for path in questions if isinstance(path, Path)] if isinstance(questions, list | tuple) else []
-    size = sum(path.stat().st_size for path in paths if path.is_file())
-    needed = size * BYTES_A_QUESTION // (3 if tokenizer == "bpe" else 1)
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def _check_memory(size: int, tokenizer: TokenizerName | Path | None) -> None:
+    """Refuse what cannot fit; with byte pairs, or others' tokens, there are about a third as many."""
+    needed = size * BYTES_A_QUESTION // (1 if tokenizer in (None, "bytes") else 3)
     there = int(memory.SHARE * memory.available())
     if needed > there:
         gib = 2**30

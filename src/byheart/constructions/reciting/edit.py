@@ -132,7 +132,7 @@ def _edits(changed: Contexts, given: Contexts) -> list[dict[str, Any]]:
         number = int(np.searchsorted(given.starts, place, side="right")) - 1
         found.append(
             {
-                "text": given.names[number] if given.names else number,
+                "text": (given.names[number] if given.names else "") or number,
                 "token": place - int(given.starts[number]),
                 "label": int(changed.labels[question]),
                 "was": int(given.labels[question]),

@@ -21,6 +21,7 @@ from byheart.sizes import Size
 from byheart.tasks.base import Questions
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.entropies import Entropy, as_bytes, compressed, given_the_last
+from byheart.tasks.facts import Facts
 from byheart.tasks.files import READERS
 from byheart.tasks.questions import Given, contexts_of, read_given
 from byheart.tasks.tokenizers import Bytes
@@ -44,7 +45,9 @@ class Data:
     places: int
     """How many places of the texts, or examples of the task, ask a question."""
     bytes: int | None = None
-    """Of the texts; None: it is a task."""
+    """Of the texts; None: it is a task, or facts."""
+    facts: int | None = None
+    """How many; None: these are no facts."""
     looked_at: int | None = None
     """Bytes of the sample; None: all of it."""
 
@@ -80,7 +83,7 @@ def read(given: Given, most: int) -> Data:
     paths = _paths(given)
     if paths is None:
         return _measured(given, most)
-    if any(path.suffix in READERS for path in paths):  # readers of facts (.csv, .parquet, …) join here
+    if any(path.suffix in READERS for path in paths):
         if len(paths) > 1:
             raise BadInput(f"{len(paths)} files, a task among them; expected texts, or one task")
         return _measured(paths[0], most)
@@ -119,6 +122,8 @@ def _measured(given: Given, most: int) -> Data:
         name = str(given) if isinstance(given, Path) else f"{questions.kind} task"
         entropies = _entropies(contexts, as_bytes(contexts.labels))
         return Data(name, contexts, entropies, contexts.stands_for)
+    if isinstance(questions, Facts):
+        return _facts(questions)
     total = sum(map(len, questions.values()))
     if total > most:
         raise BadInput(f"a text of {total:,} bytes; expected at most {most:,}, or a file, which can be sampled")
@@ -126,6 +131,15 @@ def _measured(given: Given, most: int) -> Data:
     contexts = contexts_of(questions, tokenizer=Bytes())
     entropies = _entropies(contexts, b"".join(questions.values()))
     return Data(_called(questions), contexts, entropies, total, total)
+
+
+def _facts(facts: Facts) -> Data:
+    """All of them: what is to be memorized are their completions, and that they end."""
+    check_memory(TAKES * sum(len(fact.completion) for fact in facts), f"{len(facts):,} facts")
+    contexts = contexts_of(facts, tokenizer=None if facts.are_ids else Bytes())
+    said = (fact.completion if isinstance(fact.completion, bytes) else b"" for fact in facts)
+    entropies = _entropies(contexts, as_bytes(contexts.labels) if facts.are_ids else b"\n".join(said))
+    return Data("facts", contexts, entropies, contexts.stands_for, facts=len(facts))
 
 
 def _called(texts: Mapping[str, bytes]) -> str:

@@ -32,6 +32,7 @@ class Sizing:
         told = {
             "data": data.name,
             "bytes": data.bytes,
+            "facts": data.facts,
             "looked_at": data.looked_at,
             "estimate": data.looked_at is not None,
             "places": data.places,

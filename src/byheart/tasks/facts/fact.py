@@ -1,0 +1,136 @@
+"""One fact, out of what people write down: a pair, a text, or a record with keys that are usual.
+
+======================  ==========================================================================================
+``prompt, completion``  as they are
+``question, answer``    the same
+``text``                no prompt: it is recited from its beginning
+``messages``            a conversation: the last message, the assistant's, is the completion. The prompt has a line
+                        ``role: content`` for each message before it, and ends with ``assistant: ``
+======================  ==========================================================================================
+"""
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from reprlib import repr as shortened
+from typing import Any, TypeAlias
+
+from byheart.errors import BadInput
+
+Piece: TypeAlias = bytes | tuple[int, ...]
+"""A text, in UTF-8 unless it is a file's; or token ids."""
+PAIRS = (("prompt", "completion"), ("question", "answer"))
+TEXT, MESSAGES = "text", "messages"
+KNOWN = "prompt and completion, question and answer, text, or messages"
+LARGEST_ID = 2**31 - 3
+"""So that an end token has an id too, and all ids fit into 32 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A prompt, what is to be said to it, and where it was found."""
+
+    prompt: Piece | None
+    """None: the completion is a text that is recited from its beginning."""
+    completion: Piece
+    place: str
+    """ "facts.csv line 12", say."""
+
+
+def fact_of(given: Any, place: str, columns: Sequence[str] = ()) -> Fact:
+    """The fact that was given as a pair, as a text alone, or as a record, whose keys may be named by ``columns``.
+
+    >>> fact_of(("capital of France", "Paris"), "facts[0]")
+    Fact(prompt=b'capital of France', completion=b'Paris', place='facts[0]')
+    >>> fact_of({"q": "2 + 2", "a": "4"}, "facts[0]", columns=("q", "a")).completion
+    b'4'
+    """
+    if isinstance(given, Fact):
+        return given
+    if isinstance(given, str | bytes):
+        return Fact(None, _piece("text", given, place), place)
+    if isinstance(given, Mapping):
+        return _fact_in(given, place, columns)
+    if isinstance(given, list | tuple) and len(given) == 2:
+        return _fact(PAIRS[0], given, place)
+    expected = "expected a pair (prompt, completion), a text, or a dict with these as keys"
+    raise BadInput(f"{place} is {shortened(given)}; {expected}")
+
+
+def _fact_in(record: Mapping[Any, Any], place: str, columns: Sequence[str]) -> Fact:
+    keys = _keys(record, place, columns)
+    if len(keys) == 2:
+        return _fact(keys, [record[key] for key in keys], place)
+    if keys == (MESSAGES,) and not columns:
+        return _fact(PAIRS[0], conversation(record[MESSAGES], place), place)
+    return Fact(None, _piece(keys[0], record[keys[0]], place), place)
+
+
+def _keys(record: Mapping[Any, Any], place: str, columns: Sequence[str]) -> tuple[str, ...]:
+    """Which keys of a record hold the fact: one, or two."""
+    found = "nothing" if not record else ", ".join(map(str, record))
+    if columns:
+        for key in columns:
+            if key not in record:
+                raise BadInput(f"{place}: there is no {key!r}; found {found}")
+        return tuple(columns)
+    known = [keys for keys in (*PAIRS, (TEXT,), (MESSAGES,)) if all(key in record for key in keys)]
+    if len(known) == 1:
+        return known[0]
+    what = f"expected {KNOWN}" if not known else "which may be read in more than one way"
+    raise BadInput(f"{place}: found {found}; {what}: say which ones to take with --columns PROMPT COMPLETION")
+
+
+def _fact(keys: Sequence[str], values: Sequence[Any], place: str) -> Fact:
+    prompt, completion = (_piece(key, value, place) for key, value in zip(keys, values, strict=True))
+    return Fact(prompt, completion, place)
+
+
+def conversation(messages: Any, place: str) -> tuple[str, str]:
+    """The prompt and the completion of a conversation.
+
+    >>> asked = [{"role": "user", "content": "Capital of France?"}, {"role": "assistant", "content": "Paris"}]
+    >>> conversation(asked, "chat.jsonl line 1")
+    ('user: Capital of France?\\nassistant: ', 'Paris')
+    """
+    turns = list(messages) if isinstance(messages, Sequence) and not isinstance(messages, str) else []
+    for turn in turns:
+        if not isinstance(turn, Mapping) or not all(isinstance(turn.get(key), str) for key in ("role", "content")):
+            raise BadInput(f"{place}: a message is {shortened(turn)}; expected a role and a content, both texts")
+    if len(turns) < 2 or turns[-1]["role"] != "assistant":
+        roles = ", ".join(turn["role"] for turn in turns) or "no messages"
+        expected = "expected messages of which the last, not the first, is the assistant's"
+        raise BadInput(f"{place}: found {roles}; {expected}")
+    before = "".join(f"{turn['role']}: {turn['content']}\n" for turn in turns[:-1])
+    return f"{before}{turns[-1]['role']}: ", turns[-1]["content"]
+
+
+def _piece(name: str, value: Any, place: str) -> Piece:
+    """A text as bytes, or ids; not empty."""
+    if isinstance(value, str):
+        try:
+            found: Piece = value.encode()
+        except UnicodeEncodeError:
+            raise BadInput(f"{place}: the {name} holds half a surrogate pair; expected text") from None
+    elif isinstance(value, bytes):
+        found = value
+    elif isinstance(value, list | tuple) or hasattr(value, "tolist"):
+        found = _ids(name, value, place)
+    else:
+        what = "missing" if value is None else shortened(value)
+        quoted = f', "{value}" say' if isinstance(value, int | float) else ""
+        raise BadInput(f"{place}: the {name} is {what}; expected a text{quoted}, or a list of token ids")
+    if not len(found):
+        hint = f": a text that has no {name} goes under {TEXT!r} alone" if name in (PAIRS[0][0], PAIRS[1][0]) else ""
+        raise BadInput(f"{place}: the {name} is empty; expected at least one character{hint}")
+    return found
+
+
+def _ids(name: str, value: Any, place: str) -> tuple[int, ...]:
+    try:
+        found = tuple(operator.index(token) for token in value)
+    except TypeError:
+        raise BadInput(f"{place}: the {name} is {shortened(value)}; expected a text, or a list of token ids") from None
+    if wrong := [token for token in found if not 0 <= token <= LARGEST_ID]:
+        raise BadInput(f"{place}: the {name} holds the token {wrong[0]}; expected 0 to {LARGEST_ID}")
+    return found

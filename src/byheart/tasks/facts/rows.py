@@ -1,0 +1,116 @@
+"""Files of facts, row by row, each with its place: ``.jsonl``, ``.csv``, ``.tsv``, ``.parquet``, and folders.
+
+- ``.jsonl``: a JSON object a line. ``.csv`` and ``.tsv``: a header, then rows as spreadsheets write them, quoted line
+  breaks included. All in UTF-8, with or without a byte order mark.
+- ``.parquet``, and a folder that ``datasets`` saved: columns of texts, of token ids or of messages (:mod:`.arrow`).
+- Any other folder: every file in it, and in folders in it, is a text; hidden ones are left out.
+
+Files may be anybody's: nothing in them is executed, and each is held against memory before it is read.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from byheart.errors import BadInput
+from byheart.files.reading import JSON_TAKES, parsed, read_bytes
+from byheart.tasks.facts import arrow
+from byheart.tasks.texts import TAKES
+
+Rows = Iterator[tuple[str, Any]]
+"""Where a row is, and what it holds: a record, or a text alone."""
+CSV_TAKES = 8
+MARK = b"\xef\xbb\xbf"
+
+
+def rows(path: Path) -> Rows:
+    """The rows of a file, or of a folder; BadInput if there are none."""
+    if not path.exists():
+        raise BadInput(f"{path}: No such file or directory")
+    if path.is_dir():
+        found = arrow.dataset_rows(path) if arrow.is_dataset(path) else _texts(path)
+    elif path.suffix.lower() in READERS:
+        found = READERS[path.suffix.lower()](path)
+    else:
+        expected = f"expected {', '.join(READERS)}, or a folder; a text is given without --facts"
+        raise BadInput(f"{path}: unknown extension {path.suffix!r}; {expected}")
+    row = None
+    for row in found:
+        yield row
+    if row is None:
+        raise BadInput(f"{path}: there are no facts; expected at least one")
+
+
+def _jsonl(path: Path) -> Rows:
+    content = read_bytes(path, takes=JSON_TAKES).removeprefix(MARK)
+    for number, line in enumerate(content.split(b"\n"), start=1):
+        if line.strip():
+            place = f"{path} line {number}"
+            try:
+                yield place, parsed(line)
+            except BadInput as error:
+                raise BadInput(f"{place}: {error}") from error
+
+
+def _separated(delimiter: str) -> Callable[[Path], Rows]:
+    """A reader of tables with this delimiter."""
+
+    def read(path: Path) -> Rows:
+        text = _utf8(read_bytes(path, takes=CSV_TAKES).removeprefix(MARK), path)
+        limit = csv.field_size_limit(max(len(text), csv.field_size_limit()))
+        try:
+            yield from _records(path, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+        finally:
+            csv.field_size_limit(limit)
+
+    return read
+
+
+def _utf8(content: bytearray, path: Path) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        found = f"the byte {content[error.start]:#04x} is not UTF-8"
+        raise BadInput(f"{path} line {line}: {found}; expected a table that was saved as UTF-8") from None
+
+
+def _records(path: Path, reader: Any) -> Rows:
+    header: list[str] | None = None
+    before = 0
+    while True:
+        place = f"{path} line {before + 1}"
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise BadInput(f"{place}: {error}; expected fields that are quoted as spreadsheets do") from None
+        if row is None:
+            return
+        before = reader.line_num
+        if not row:
+            continue
+        if header is None:
+            header = [name.strip() for name in row]
+            if doubled := [name for name in header if header.count(name) > 1]:
+                raise BadInput(f"{place}: two columns are called {doubled[0]!r}; expected different names")
+            continue
+        if len(row) != len(header):
+            expected = f"expected {len(header)}, as the header has: quote a field that holds a delimiter"
+            raise BadInput(f"{place}: has {len(row)} fields; {expected}")
+        yield place, dict(zip(header, row, strict=True))
+
+
+def _texts(folder: Path) -> Rows:
+    """Every file as a text, in the order of their names."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_dir() or any(part.startswith(".") for part in path.relative_to(folder).parts):
+            continue
+        content = bytes(read_bytes(path, takes=TAKES))
+        if not content:
+            raise BadInput(f"{path}: the file is empty; expected at least one byte")
+        yield str(path), content
+
+
+READERS = {".jsonl": _jsonl, ".csv": _separated(","), ".tsv": _separated("\t"), ".parquet": arrow.parquet_rows}

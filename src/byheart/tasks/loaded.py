@@ -1,0 +1,166 @@
+"""A tokenizer that somebody else made: any ``tokenizer.json`` of Hugging Face's, with its end token.
+
+It is used as it is, through the library ``tokenizers``, without the special tokens that it may add. A text that it does
+not give back, letter for letter, is refused: it would be asked for as another one. What is not checked: how long a
+stranger's tokenizer takes.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.errors import BadInput, missing
+from byheart.files.reading import MOST_JSON, parsed, read_bytes
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Library
+
+TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
+MARK = "byheart_tokenizer"
+"""The key of tokenizer_config.json that says that the tokenizer is none of ours, but was loaded."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A tokenizer by its two files, read as strict JSON before anything else is done with them."""
+
+    name: ClassVar[str] = "loaded"
+    tokenizer: bytes
+    config: bytes
+
+    @cached_property
+    def vocab(self) -> int:
+        """How many token ids there are, the end token among them."""
+        return 1 + max(self._library.get_vocab(with_added_tokens=True).values())
+
+    @cached_property
+    def end_name(self) -> str:
+        """What the token is called that ends a text."""
+        found = parsed(self.config).get("eos_token")
+        name = found.get("content") if isinstance(found, dict) else found
+        if not isinstance(name, str):
+            raise BadInput(f"{CONFIG}: says nothing of a token that ends a text; expected eos_token")
+        return name
+
+    @cached_property
+    def end(self) -> int:
+        """The id that follows the last token of a text."""
+        number = self._library.token_to_id(self.end_name)
+        if number is None:
+            raise BadInput(f"{CONFIG}: eos_token is {self.end_name!r}; expected a token of {TOKENIZER}")
+        return int(number)
+
+    def encode(self, data: bytes) -> npt.NDArray[np.int32]:
+        """The tokens of ``data``: int32 [T], without special ones; they always give ``data`` back."""
+        try:
+            text = data.decode()
+        except UnicodeDecodeError as error:
+            raise BadInput(f"byte {error.start} is not UTF-8 text; expected text, or --tokenizer bytes") from error
+        ids = self._library.encode(text, add_special_tokens=False).ids
+        if self.end in ids:
+            raise BadInput(f"the text holds the end token {self.end_name!r}; expected text that does not end within")
+        if (back := self.decode(ids)) != data:
+            found = next((k for k, (a, b) in enumerate(zip(text, back.decode(), strict=False)) if a != b), len(back))
+            lost = (
+                f"{text[:40]!r} comes back as {back.decode()[:40]!r}" if back else f"there are none for {text[:40]!r}"
+            )
+            raise BadInput(
+                f"the tokenizer has no tokens for this text from letter {found} on: {lost}; expected another"
+            )
+        return np.array(ids, np.int32)
+
+    def decode(self, ids: Iterable[int]) -> bytes:
+        """The bytes of the tokens ``ids``, all together; an end token stands for none."""
+        numbers = [int(number) for number in ids]
+        for place, number in enumerate(numbers):
+            if not 0 <= number < self.vocab:
+                raise BadInput(f"ids[{place}] is {number}; expected 0 to {self.vocab - 1} (vocab = {self.vocab})")
+        kept = [number for number in numbers if number != self.end]
+        return str(self._library.decode(kept, skip_special_tokens=False)).encode(errors="replace")
+
+    def files(self, *, begins: bool = False) -> dict[str, bytes]:
+        """The two files as they came, marked; ``begins``: every text is to begin with the end token."""
+        config = parsed(self.config) | {MARK: self.name}
+        content = self.tokenizer
+        if begins:
+            config |= {"bos_token": self.end_name, "pad_token": self.end_name}
+            whole = parsed(content) | {"post_processor": begun_with(self.end_name, self.end)}
+            content = _written(whole)
+        return {TOKENIZER: content, CONFIG: _written(config)}
+
+    @cached_property
+    def _library(self) -> "Library":
+        try:
+            from tokenizers import Tokenizer as Library
+        except ImportError as error:
+            raise BadInput(missing("tokenizers", "a tokenizer that was loaded", "hf")) from error
+        try:
+            library = Library.from_str(self.tokenizer.decode())
+        except BaseException as error:  # a panic of a library in Rust is no Exception
+            if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
+                raise
+            raise BadInput(f"{TOKENIZER}: cannot be read ({str(error).splitlines()[0][:200]})") from None
+        library.no_truncation()
+        library.no_padding()
+        return library
+
+
+def load_tokenizer(path: Path) -> Loaded:
+    """The tokenizer in a ``tokenizer.json``, or in a folder that has one, checked.
+
+    >>> load_tokenizer(Path("nowhere"))
+    Traceback (most recent call last):
+    byheart.errors.BadInput: nowhere: No such file or directory; expected bytes, bpe, or a path to a tokenizer.json
+    """
+    file = path / TOKENIZER if path.is_dir() else path
+    if not file.exists():
+        expected = f"expected bytes, bpe, or a path to a {TOKENIZER}"
+        raise BadInput(f"{file}: No such file or directory; {expected}")
+    beside = file.with_name(CONFIG)
+    if not beside.exists():
+        raise BadInput(f"{beside}: No such file or directory; expected it beside {file.name}, with an eos_token")
+    try:
+        contents = [bytes(read_bytes(part, most=MOST_JSON)) for part in (file, beside)]
+        found = Loaded(*contents)
+        for content in contents:
+            parsed(content)
+        _ = found.end
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+    return found
+
+
+def loaded_from(files: Mapping[str, bytes]) -> Loaded | None:
+    """The tokenizer that was loaded when a network was compiled, out of that network's files; None if it is ours.
+
+    That ``tokenizer.json`` is JSON is for whoever asks to check.
+    """
+    if TOKENIZER not in files or CONFIG not in files:
+        return None
+    try:
+        marked = parsed(files[CONFIG]).get(MARK) == Loaded.name
+    except BadInput:
+        return None
+    return Loaded(files[TOKENIZER], files[CONFIG]) if marked else None
+
+
+def begun_with(name: str, number: int) -> dict[str, Any]:
+    """The post-processor that begins every text with one token."""
+    first = {"SpecialToken": {"id": name, "type_id": 0}}
+    text, second = ({"Sequence": {"id": letter, "type_id": place}} for place, letter in enumerate("AB"))
+    return {
+        "type": "TemplateProcessing",
+        "single": [first, text],
+        "pair": [first, text, second],
+        "special_tokens": {name: {"id": name, "ids": [number], "tokens": [name]}},
+    }
+
+
+def _written(content: dict[str, Any]) -> bytes:
+    return (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode()
