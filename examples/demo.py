@@ -152,7 +152,7 @@ def compiled(demo: Demo, title: str) -> Section:
         finding,
         text=[more],
         pictures=[draw],
-        tables=[Table("The network", [{"of the network": name, "": value} for name, value in facts.items()])],
+        tables=[Table("The network", [{"of the network": name, "how many": value} for name, value in facts.items()])],
     )
 
 
