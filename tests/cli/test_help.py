@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from ast import literal_eval
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from byheart.cli.commands import every_command
 from byheart.constructions import CONSTRUCTIONS
+from byheart.constructions.registry import BUILT_IN
 
 from ..exact import EXACT, SOFTMAX
 
@@ -173,6 +175,25 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "all of them"
+
+
+@pytest.mark.parametrize(
+    ("command", "loaded"),
+    [(["build", "folding", "--help"], {"folding"}), (["build", "foldng"], set()), (["build", "--help"], set(BUILT_IN))],
+    ids=["one", "none", "all"],
+)
+def test_the_help_of_a_construction_loads_no_other(command: list[str], loaded: set[str]) -> None:
+    script = (
+        "import sys\n"
+        "from byheart.cli.main import main\n"
+        "try:\n"
+        f"    main({command!r})\n"
+        "except SystemExit:\n"
+        "    print([name for name in sys.modules if name.startswith('byheart.constructions.')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = literal_eval(done.stdout.splitlines()[-1])
+    assert {name for name in BUILT_IN if f"byheart.constructions.{name}" in modules} == loaded
 
 
 def test_the_first_help_loads_nothing_at_all() -> None:
