@@ -93,6 +93,30 @@ def test_options_that_were_probably_meant(run: Run, work: Path) -> None:
     assert run("build", "folding", "--task", "t.npz").err.count("--out") == 1, "one that is missing is no unknown one"
 
 
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("build folding", "build folding: expected --task PATH and --out PATH, got none; as in: byheart build folding"),
+        ("certify --count", "certify: expected PATH (network folder), got none; as in: byheart certify net --task"),
+        ("certify net --task", "certify: --task: expected a value, got none; as in: "),
+        ("compare --task t.npz --plot a b", "compare: expected no more words, got b; as in: "),
+        ("bounds --examples many", "bounds: --examples: expected INT, got 'many'; as in: "),
+        ("certify net --radius wide", "certify: --radius: expected FLOAT, got 'wide'; as in: "),
+        (
+            "compile a -o b --precision float3",
+            "compile: --precision: expected one of float32, float64, bfloat16; got 'float3'; as in: byheart compile",
+        ),
+    ],
+)
+@pytest.mark.parametrize("columns", ["20", "80"])
+def test_what_is_missing_or_wrong_is_said_in_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, columns: str, words: str, complaint: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert run(*words.split()).complaint.startswith(f"byheart: {complaint}")
+    assert run(*words.split(), "--json").json["error"].startswith(complaint)
+
+
 @pytest.mark.parametrize("words", [["help"], ["help", "recite"], ["help", "lab", "run"]], ids=" ".join)
 def test_help_in_a_word(run: Run, words: list[str]) -> None:
     assert run(*words) == run(*words[1:], "--help")
