@@ -113,7 +113,7 @@ class Demo:
             lies.append(f"Second opinion, verify.py: agrees ({found['second_opinion']['found']}).")
         return Checked(
             says=f"{certificate.what}certified: {certificate.summary}",
-            command=shlex.join(["byheart", "certify", str(network), *map(str, asked), "--recheck"]),
+            command=found["recheck"],
             link=(network / "certificate.json").relative_to(self.folder).as_posix(),
             tried=[certificate.statement, *lies],
         )

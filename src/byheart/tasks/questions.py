@@ -33,6 +33,7 @@ def read_given(given: Given) -> Questions | Texts:
     if isinstance(given, Path) and given.suffix in files.READERS:
         return files.load(given)
     if isinstance(given, str | bytes):
+        _check_no_name(given)
         given = {"text": given}
     if isinstance(given, Mapping):
         return {name: _bytes(name, text) for name, text in given.items()}
@@ -41,6 +42,14 @@ def read_given(given: Given) -> Questions | Texts:
         expected = "a task such as byheart.tasks.NextToken(tokens, labels), a text, or paths"
         raise BadInput(f"got {type(given).__name__}; expected {expected}")
     return read_files(paths)
+
+
+def _check_no_name(text: str | bytes) -> None:
+    """BadInput for a text that is the name of a file, which is surely meant to be read: a text may be anything else."""
+    if isinstance(text, str) and text.isprintable() and len(text) < 256:
+        path = Path(text)
+        if path.suffix in (*files.READERS, ".txt") and path.is_file():
+            raise BadInput(f"got {text!r} as a text, and there is a file of that name; expected Path({text!r})")
 
 
 def _bytes(name: str, text: str | bytes) -> bytes:
