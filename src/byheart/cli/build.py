@@ -90,7 +90,8 @@ def _build_of(entry: Construction) -> Any:
 
 def _about(entry: Construction) -> About:
     summary = f"{entry.summary} ({entry.paper})." if entry.paper else f"{entry.summary}."
-    return about(summary, f"byheart build {entry.name} --task t.npz -o net {entry.flags}".rstrip())
+    task = "t.npz" if entry.covers else "q.npz"  # contexts with queries are no task of the theory's settings
+    return about(summary, f"byheart build {entry.name} --task {task} -o net {entry.flags}".rstrip())
 
 
 def _print(built: Built, lower: "Lower | None", folder: Path, task: Path) -> None:
