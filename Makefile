@@ -56,9 +56,9 @@ ray: setup  ## Ray into .venv (240 MB), and the tests of sweeps on a cluster of 
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
 	$(BIN)/python -m pytest -q tests/lab/test_on_ray.py
 
-browser: setup  ## Selenium into .venv, and the tests of the explorer in Chromium (Debian: chromium, chromium-driver, nodejs)
+browser: setup  ## Selenium and axe into .venv, and the tests of all pages in Chromium (Debian: chromium, chromium-driver, nodejs)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
-	$(BIN)/python -m pytest -q tests/explore
+	$(BIN)/python -m pytest -q tests/explore tests/browser
 
 kernels: setup  ## Triton into .venv (1 GB), and the tests of the lab's GPU kernels in its interpreter
 	$(BIN)/pip install --quiet --disable-pip-version-check 'triton>=3.9'

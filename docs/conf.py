@@ -1,5 +1,6 @@
 """The site: `make docs`. Markdown by MyST, no network: fonts are the reader's, formulas are Unicode."""
 
+import re
 from pathlib import Path
 
 from byheart.cli.reference import page
@@ -11,7 +12,9 @@ copyright = author
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 html_theme = "furo"
 html_title = "Byheart"
-exclude_patterns = ["_build"]
+html_static_path = ["look"]
+html_css_files = ["pictures.css"]
+exclude_patterns = ["_build", "look"]
 highlight_language = "none"
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
@@ -30,14 +33,16 @@ def add_explorer(app, failed):
         Path(app.outdir, "explorer.html").write_text(explorer([]), encoding="utf-8")
 
 
-def level_captions(app, pagename, templatename, context, doctree):
-    """Captions of the menu are headings without a level, which screen readers ask for."""
+def open_to_all(app, pagename, templatename, context, doctree):
+    """Captions of the menu get the level that screen readers ask for; what scrolls sideways, the keyboard's focus."""
     menu = context.get("furo_navigation_tree", "")
     context["furo_navigation_tree"] = menu.replace('role="heading"', 'role="heading" aria-level="2"')
+    body = context.get("body", "").replace("<p><img ", '<p class="picture"><img ')
+    context["body"] = re.sub(r'<(pre\b|p(?= class="picture")|div(?= class="table-wrapper))', r'<\1 tabindex="0"', body)
 
 
 def setup(app):
     """Called by Sphinx."""
     app.connect("source-read", add_help)
-    app.connect("html-page-context", level_captions, priority=900)  # after the theme's own
+    app.connect("html-page-context", open_to_all, priority=900)  # after the theme's own
     app.connect("build-finished", add_explorer)

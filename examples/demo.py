@@ -113,7 +113,7 @@ class Demo:
             lies.append(f"Second opinion, verify.py: agrees ({found['second_opinion']['found']}).")
         return Checked(
             says=f"{certificate.what}certified: {certificate.summary}",
-            command=shlex.join(["byheart", "certify", str(network), *map(str, asked), "--recheck"]),
+            command=found["recheck"],
             link=(network / "certificate.json").relative_to(self.folder).as_posix(),
             tried=[certificate.statement, *lies],
         )
@@ -152,7 +152,7 @@ def compiled(demo: Demo, title: str) -> Section:
         finding,
         text=[more],
         pictures=[draw],
-        tables=[Table("The network", [{"of the network": name, "": value} for name, value in facts.items()])],
+        tables=[Table("The network", [{"of the network": name, "how many": value} for name, value in facts.items()])],
     )
 
 

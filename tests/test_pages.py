@@ -139,6 +139,20 @@ def test_links_that_lead_nowhere_are_found() -> None:
     assert list(broken("README.md", text)) == ["docs/none.md", "docs/trust.md#lies"]
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_formula_is_broken_into_a_list(page: str) -> None:
+    assert made_lists((ROOT / page).read_text(encoding="utf-8")) == []
+
+
+def made_lists(text: str) -> list[str]:
+    """Lines of paragraphs that begin with a plus or a times and so become items of a list; ours begin with a hyphen."""
+    return re.findall(r"^[+*] .*$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE)
+
+
+def test_a_formula_that_is_broken_into_a_list_is_found() -> None:
+    assert made_lists("It takes N\n+ 1 weights.\n\n- an item\n\n```\n+ 2\n```\n    + 3\n") == ["+ 1 weights."]
+
+
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_bytes()) <= 9_000
 

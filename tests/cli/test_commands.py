@@ -248,6 +248,10 @@ def test_certify_json(network: Path, run: Run) -> None:
     assert "controls" not in found
     assert (found["certified"], found["checked"], found["examples"], found["counterexample"]) == (True, 20, 20, None)
     assert found.pop("written") == "net/certificate.json"
+    again = found.pop("recheck")
+    assert again == "byheart certify net --task t.npz --recheck"
+    assert run(*again.split()[1:]).code == 0
+    assert run(*again.split()[1:], "--json").json["recheck"] == again
     assert found == json.loads((network / "certificate.json").read_text())
 
 

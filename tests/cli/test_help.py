@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from ast import literal_eval
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from byheart.cli.commands import every_command
 from byheart.constructions import CONSTRUCTIONS
+from byheart.constructions.registry import BUILT_IN
 
 from ..exact import EXACT, SOFTMAX
 
@@ -89,6 +91,30 @@ def test_options_that_were_probably_meant(run: Run, work: Path) -> None:
     )
     assert "there are --" in run("task", "show", "t.npz", "--layout", "uniform").complaint
     assert run("build", "folding", "--task", "t.npz").err.count("--out") == 1, "one that is missing is no unknown one"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("build folding", "build folding: expected --task PATH and --out PATH, got none; as in: byheart build folding"),
+        ("certify --count", "certify: expected PATH (network folder), got none; as in: byheart certify net --task"),
+        ("certify net --task", "certify: --task: expected a value, got none; as in: "),
+        ("compare --task t.npz --plot a b", "compare: expected no more words, got b; as in: "),
+        ("bounds --examples many", "bounds: --examples: expected INT, got 'many'; as in: "),
+        ("certify net --radius wide", "certify: --radius: expected FLOAT, got 'wide'; as in: "),
+        (
+            "compile a -o b --precision float3",
+            "compile: --precision: expected one of float32, float64, bfloat16; got 'float3'; as in: byheart compile",
+        ),
+    ],
+)
+@pytest.mark.parametrize("columns", ["20", "80"])
+def test_what_is_missing_or_wrong_is_said_in_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, columns: str, words: str, complaint: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert run(*words.split()).complaint.startswith(f"byheart: {complaint}")
+    assert run(*words.split(), "--json").json["error"].startswith(complaint)
 
 
 @pytest.mark.parametrize("words", [["help"], ["help", "recite"], ["help", "lab", "run"]], ids=" ".join)
@@ -173,6 +199,25 @@ def test_help_loads_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "all of them"
+
+
+@pytest.mark.parametrize(
+    ("command", "loaded"),
+    [(["build", "folding", "--help"], {"folding"}), (["build", "foldng"], set()), (["build", "--help"], set(BUILT_IN))],
+    ids=["one", "none", "all"],
+)
+def test_the_help_of_a_construction_loads_no_other(command: list[str], loaded: set[str]) -> None:
+    script = (
+        "import sys\n"
+        "from byheart.cli.main import main\n"
+        "try:\n"
+        f"    main({command!r})\n"
+        "except SystemExit:\n"
+        "    print([name for name in sys.modules if name.startswith('byheart.constructions.')])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    modules = literal_eval(done.stdout.splitlines()[-1])
+    assert {name for name in BUILT_IN if f"byheart.constructions.{name}" in modules} == loaded
 
 
 def test_the_first_help_loads_nothing_at_all() -> None:

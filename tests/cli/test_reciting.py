@@ -383,6 +383,7 @@ def test_certify(two: Path, run: Run) -> None:
     assert found["certified"]
     assert (found["checked"], found["errors"], found["counterexample"]) == (125, 0, None)
     assert found.pop("written") == "net/certificate.json"
+    assert found.pop("recheck") == "byheart certify net hamlet.txt macbeth.txt --recheck"
     assert json.loads((two / "certificate.json").read_bytes()) == found | {"seconds": pytest.approx(0, abs=60)}
     assert run("certify", "net", "hamlet.txt", "macbeth.txt", "--recheck").code == 0
 
@@ -512,7 +513,9 @@ def test_edit(one: Path, run: Run) -> None:
     said = run("certify", "net", "hamlet.txt", "--set", "nobler=s", "--json")
     assert said.code == 0
     assert said.json["found"] == "1 answer differs from the file"
-    assert said.json == found["after"] | {"seconds": pytest.approx(0, abs=60), "written": "net/certificate.json"}
+    again = "byheart certify net hamlet.txt --set nobler=s --recheck"
+    where = {"written": "net/certificate.json", "recheck": again}
+    assert said.json == found["after"] | {"seconds": pytest.approx(0, abs=60), **where}
     assert run("certify", "net", "hamlet.txt", "--set", "nobler=s", "--recheck").code == 0
     assert "is about task" in run("certify", "net", "hamlet.txt", "--recheck").complaint
     again = run("certify", "net", "hamlet.txt", "--set", "nobler=s").out
@@ -789,6 +792,6 @@ def test_a_certificate_of_before_is_not_overwritten(here: Path, run: Run) -> Non
     assert said.code == 1
     assert "is about another task, was not checked, and was left as it is" in said.out
     found = run("certify", "net", "hamlet.txt", "--json").json
-    assert found["written"] is None
+    assert (found["written"], found["recheck"]) == (None, None)
     assert "is about another task, was not checked, and was left as it is" in found["note"]
     assert (here / "net" / "certificate.json").read_bytes() == before

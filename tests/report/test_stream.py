@@ -11,6 +11,7 @@ import byheart
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, TokenSum, integers
 from byheart.networks.exact.reference import evaluate, trace
+from byheart.networks.transformer.trace import trace as floats
 from byheart.report.stream import draw_stream, picture
 
 TASK = byheart.tasks.NextToken([[0, 1, 2], [1, 1, 0], [2, 0, 0], [2, 2, 1], [0, 0, 1]], [1, 0, 2, 2, 1])
@@ -47,6 +48,21 @@ def test_the_last_stage_is_the_answer(name: str) -> None:
         assert [value for [value] in last] == list(answer) if network.outputs == "every" else last[-1] == [answer]
 
 
+def test_a_compiled_network() -> None:
+    """By hand, after a: the words' sum modulo 2²⁴, of which the lowest 3 bits are the code of b."""
+    built = byheart.compile("abracadabra")
+    stages = dict(floats(built.network, b"abr"))
+    words = [784_754, -1_085_761, 2_385_547]
+    assert stages["input"] == [[97], [98], [114]]
+    assert stages["select"][0] == words
+    assert stages["centre"][0] == [sum(words)]
+    assert stages["scales"][0] == [1, Fraction(1, 8)]
+    assert stages["bits_0"][0][1] == sum(words) % 8 == 4
+    assert stages["answer"] == [[98], [114], [97]]
+    assert stages["reduce_0_4"] != stages["reduce_0_0"], "what was written later is not shown before"
+    assert not built.network.module.hash_0._forward_hooks
+
+
 def test_every_number_is_in_the_picture(tmp_path: Path) -> None:
     network = byheart.build("kajitsuka-sato-2025", TASK, seed=0).network
     draw_stream(network, TASK.inputs[0], tmp_path / "s.svg")
@@ -65,8 +81,8 @@ def test_every_answer_is_green() -> None:
 
 
 def test_what_cannot_be_drawn(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="expected an exact one"):
-        draw_stream(byheart.compile("to be or not to be").network, [0], tmp_path / "s.svg")
+    with pytest.raises(BadInput, match="is softmax; expected an exact or a compiled one"):
+        draw_stream(byheart.build("madden-2024", TASK).network, [0], tmp_path / "s.svg")
     long = ExactNetwork(layers=(TokenSum("sum"),), inputs="tokens", outputs="every", length=300)
     with pytest.raises(BadInput, match="expected at most 200 boxes"):
         draw_stream(long, [0] * 300, tmp_path / "s.svg")

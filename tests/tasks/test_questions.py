@@ -56,6 +56,18 @@ def test_texts(given, texts):
     assert list(read) == list(texts)
 
 
+@pytest.mark.parametrize("name", ["t.npz", "t.jsonl", "a.txt"])
+def test_a_text_that_is_the_name_of_a_file_is_refused(folder, name, monkeypatch):
+    """And nothing else is: not a name without a file, not one within a text, not bytes."""
+    monkeypatch.chdir(folder)
+    for given in (name, str(folder / name)):
+        expected = f"got {given!r} as a text, and there is a file of that name; expected Path({given!r})"
+        with pytest.raises(BadInput, match=f"^{re.escape(expected)}$"):
+            read_given(given)
+    for text in (f"none-{name}", f"read {name}", f"{name}\n", name.encode(), f"\0{name}", 300 * "a" + name):
+        assert list(read_given(text)) == ["text"]
+
+
 def test_files_with_texts(folder):
     assert read_given(folder / "a.txt") == {"a.txt": b"To be\xff"}
     both = {"b.txt": b"or not", "a.txt": b"To be\xff"}

@@ -1,6 +1,7 @@
 """``byheart build CONSTRUCTION``: a task in, a network folder out."""
 
 import types
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -63,9 +64,23 @@ class Build(Generic[Settings]):
         return DONE
 
 
+class _Commands(Mapping[str, Entry]):
+    """A command for every construction that is registered; only those that are looked at are imported."""
+
+    def __getitem__(self, name: str) -> Entry:
+        construction = known()[name]
+        return Entry(_about(construction), partial(_build_of, construction))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(known())
+
+    def __len__(self) -> int:
+        return len(known())
+
+
 def menu() -> Menu:
-    """A command for every construction that is registered."""
-    return {name: Entry(_about(entry), partial(_build_of, entry)) for name, entry in known().items()}
+    """A command for every construction."""
+    return _Commands()
 
 
 def _build_of(entry: Construction) -> Any:
@@ -75,7 +90,8 @@ def _build_of(entry: Construction) -> Any:
 
 def _about(entry: Construction) -> About:
     summary = f"{entry.summary} ({entry.paper})." if entry.paper else f"{entry.summary}."
-    return about(summary, f"byheart build {entry.name} --task t.npz -o net {entry.flags}".rstrip())
+    task = "t.npz" if entry.covers else "q.npz"  # contexts with queries are no task of the theory's settings
+    return about(summary, f"byheart build {entry.name} --task {task} -o net {entry.flags}".rstrip())
 
 
 def _print(built: Built, lower: "Lower | None", folder: Path, task: Path) -> None:

@@ -158,7 +158,8 @@ class CertifyCommand:
             more: dict[str, object] = {"note": self._last_line(path, kept)} if kept else {}
             more |= {"controls": told} if self.controls else {}
             more |= {"second_opinion": other.as_json()} if other is not None else {}
-            print_json({**certificate.as_json(), "written": written, **more})
+            again = None if kept else self._again()
+            print_json({**certificate.as_json(), "written": written, "recheck": again, **more})
             return
         print_verdict(certificate)
         if self.facts and not (self.set or self.count or self.at_least):
@@ -181,6 +182,10 @@ class CertifyCommand:
             return f"{path} is about another task, was not checked, and was left as it is; -o writes elsewhere"
         if self.recheck:
             return f"{path} was checked again: the same weights, the same task"
+        return f"wrote {path}; check it again with:  {self._again()}"
+
+    def _again(self) -> str:
+        """The command that checks the certificate again."""
         what = f"--task {_quoted(self.task)}" if self.task is not None else " ".join(map(_quoted, self.files))
         what = " ".join(f"--facts {_quoted(path)}" for path in self.facts) or what
         what += f" --columns {' '.join(map(quote, self.columns))}" if self.columns else ""
@@ -190,7 +195,7 @@ class CertifyCommand:
         options += f" --at-least {self.at_least}" * bool(self.at_least)
         options += f" --radius {self.radius!r}" * (self.radius is not None)
         options += "".join(f" --set {quote(text)}" for text in self.set)
-        return f"wrote {path}; check it again with:  byheart certify {_quoted(self.network)} {what}{options} --recheck"
+        return f"byheart certify {_quoted(self.network)} {what}{options} --recheck"
 
 
 def _quoted(path: Path | None) -> str:

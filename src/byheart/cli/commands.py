@@ -58,7 +58,7 @@ COMMANDS: Menu = {
         "edit:EditCommand",
         about(
             "Change what a compiled network answers to one context, and nothing else.",
-            "byheart edit book --set 'Call me Ishmael=!'",
+            "byheart edit book --set 'Call me Ishmael=!' -o edited",
         ),
     ),
     "size": _entry(
@@ -161,7 +161,7 @@ COMMANDS: Menu = {
             "Write and open the explorer: a page on which networks recite, bounds have sliders, and bits can be "
             "flipped.",
             "byheart explore",
-            "byheart explore poem # with a compiled network of your own",
+            "byheart explore book # with a compiled network of your own",
         ),
     ),
     "lab": _entry(

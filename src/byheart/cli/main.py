@@ -49,7 +49,7 @@ def _run(given: list[str]) -> int:
         code = _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error), given)
     except KeyboardInterrupt:
         code = 130
-    except SystemExit as stop:  # after help, or a command line that is not understood
+    except SystemExit as stop:  # after help
         code = DONE if stop.code is None else stop.code if isinstance(stop.code, int) else BAD_INPUT
     except BaseException:  # a panic of a library in Rust is no Exception
         # Not 1, which says that something is not true: here nothing is known.
@@ -61,15 +61,11 @@ def _run(given: list[str]) -> int:
 
 
 def _parse(given: list[str]) -> Any:
-    """The command; on a bad command line tyro has said why on stderr."""
+    """The command; SystemExit after help."""
     from byheart.cli.parsing import parse
 
     try:
         return parse(given)
-    except SystemExit as stop:
-        if stop.code == BAD_INPUT and "--json" in given:
-            print_json({"error": "the command line is not understood; stderr says why"})
-        raise
     except BrokenPipeError:  # in the middle of the help
         hush()
         sys.exit(DONE)

@@ -21,6 +21,7 @@ from tyro.constructors import ConstructorRegistry, StructConstructorSpec
 
 from byheart.cli.menu import NARROWEST, About, Menu, columns, prose
 from byheart.cli.own import FLAG
+from byheart.cli.refusal import in_one_line
 from byheart.errors import BadInput, did_you_mean
 
 Json: TypeAlias = Annotated[bool, arg(help="Print one JSON object instead of tables.")]
@@ -55,7 +56,7 @@ OwnConstructions: TypeAlias = Annotated[
 def filled(command: Any, prog: str, said: About, given: list[str]) -> Any:
     """The command with its options.
 
-    SystemExit after help, or where tyro has said on stderr what is wrong; BadInput for an option that there is not.
+    SystemExit after help; BadInput says in one line what is wrong.
     """
     if shutil.get_terminal_size().columns < NARROWEST:
         os.environ["COLUMNS"] = str(NARROWEST)
@@ -64,9 +65,24 @@ def filled(command: Any, prog: str, said: About, given: list[str]) -> Any:
     except _Stopped as stop:
         if stop.code:
             _check_options(command, prog, said, given)
+            raise BadInput(in_one_line(_box(command, prog, said, given), prog, said)) from None
         sys.stdout.write(_wrapped(stop.out))
-        sys.stderr.write(stop.err)
         sys.exit(stop.code)
+
+
+def _box(command: Any, prog: str, said: About, given: list[str]) -> str:
+    """What tyro says is wrong, where no line is broken, and nothing coloured."""
+    before, target = os.environ.get("COLUMNS"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    os.environ["COLUMNS"] = "10000"
+    try:
+        with redirect_stdout(target), redirect_stderr(target):
+            _tyro(command, prog, said, given)
+    except _Stopped as stop:
+        return re.sub("\x1b[^m]*m", "", stop.err)
+    finally:
+        os.environ.pop("COLUMNS")
+        os.environ |= {} if before is None else {"COLUMNS": before}
+    return ""
 
 
 def _check_options(command: Any, prog: str, said: About, given: list[str]) -> None:

@@ -14,7 +14,7 @@ COMPLETION = ("--tyro-print-completion", "--tyro-write-completion")
 
 
 def parse(given: list[str]) -> Any:
-    """The command that the words ask for, to be run; SystemExit after help, or where tyro has said what is wrong."""
+    """The command that the words ask for, to be run; SystemExit after help, BadInput if they ask for none."""
     if given[:1] == ["help"]:
         given = [*given[1:], "--help"]
     if given[:1] and given[0] in COMPLETION:

@@ -307,7 +307,7 @@ def menu() -> Menu:
         "text": Entry(
             about(
                 "Next-token distributions out of texts, or (--every) the next word at every position of a window.",
-                "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o t.npz",
+                "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o words.npz",
             ),
             lambda: Text,
         ),

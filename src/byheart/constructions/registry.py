@@ -2,11 +2,13 @@
 
 A package offers its constructions through the entry point group ``byheart.constructions``, each entry naming a
 :class:`~byheart.constructions.construction.Construction`. A file is executed when the user names it, and only then:
-nothing in a network's folder leads to code.
+nothing in a network's folder leads to code. A built-in one is imported when it is looked at: the help of one should not
+wait for all.
 """
 
 import sys
 import warnings
+from collections.abc import Iterator, MutableMapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -28,28 +30,60 @@ BUILT_IN = (
     "dana_2025",
     "madden_2024",
 )
-"""The modules beside this one; each defines ``CONSTRUCTION``."""
+"""The modules beside this one; each defines ``CONSTRUCTION``, which is called like its module, with hyphens."""
 GROUP = "byheart.constructions"
-_BUILT_IN: tuple[Construction, ...] = tuple(
-    import_module(f"byheart.constructions.{module}").CONSTRUCTION for module in BUILT_IN
-)
-CONSTRUCTIONS: dict[str, Construction] = {construction.name: construction for construction in _BUILT_IN}
+_MODULES = {module.replace("_", "-"): f"byheart.constructions.{module}" for module in BUILT_IN}
+
+
+class Constructions(MutableMapping[str, Construction]):
+    """Constructions by name; None stands for a built-in one that nobody has looked at yet."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, Construction | None] = dict.fromkeys(_MODULES)
+
+    def __getitem__(self, name: str) -> Construction:
+        if (found := self._seen[name]) is None:
+            found = self._seen[name] = _built_in(name)
+        return found
+
+    def __setitem__(self, name: str, construction: Construction) -> None:
+        self._seen[name] = construction
+
+    def __delitem__(self, name: str) -> None:
+        del self._seen[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._seen)
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._seen
+
+
+def _built_in(name: str) -> Construction:
+    construction: Construction = import_module(_MODULES[name]).CONSTRUCTION
+    return construction
+
+
+CONSTRUCTIONS: MutableMapping[str, Construction] = Constructions()
 """All that are registered so far, by name; :func:`known` first adds those of installed packages."""
 
 
 def register(construction: Construction) -> None:
     """Make a construction known everywhere under its name, in place of an earlier one; built-in names are refused."""
-    if any(built_in.name == construction.name for built_in in _BUILT_IN):
+    if construction.name in _MODULES:
         raise BadInput(f"a construction called {construction.name!r} is built in; expected another name")
     CONSTRUCTIONS[construction.name] = construction
 
 
 def is_built_in(construction: Construction) -> bool:
     """Whether a mistake in it is Byheart's own."""
-    return construction in _BUILT_IN
+    return construction.name in _MODULES and _built_in(construction.name) is construction
 
 
-def known() -> dict[str, Construction]:
+def known() -> MutableMapping[str, Construction]:
     """All constructions by name, those of installed packages among them."""
     _register_installed()
     return CONSTRUCTIONS

@@ -22,6 +22,8 @@ from byheart.report.svg import inline, palette
 
 MOST_ROWS = 400
 """That a table shows; the others are counted. All of them are in the run's own files."""
+MISSING = "–"
+"""What stands where there is no value."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,7 @@ def _templates() -> Any:
     templates.globals |= {
         "cell": _cell,
         "td": lambda cell: Markup('<td class="n">{}</td>' if cell[1] else "<td>{}</td>").format(cell[0]),
+        "th": lambda cell: Markup('<th class="n">{}</th>' if cell[1] else "<th>{}</th>").format(cell[0]),
     }
     return templates
 
@@ -166,10 +169,19 @@ def _drawn(part: Page | Section, numbers: Iterator[int], colours: set[str]) -> d
 
 
 def _shown(table: Table) -> dict[str, Any]:
-    """A table as the template takes it: names of columns, cells, and how many rows are left out."""
-    columns = list(dict.fromkeys(name for row in table.rows for name in row))
-    cells = [[_cell(row.get(name)) for name in columns] for row in table.rows[:MOST_ROWS]]
-    return {"title": table.title, "columns": columns, "cells": cells, "more": len(table.rows) - len(cells)}
+    """A table as the template takes it: columns, cells, and how many rows are left out.
+
+    A column of numbers is one from its name to where a number is missing.
+    """
+    names = list(dict.fromkeys(name for row in table.rows for name in row))
+    rows = table.rows[:MOST_ROWS]
+    columns = []
+    for name in names:
+        cells = [_cell(row.get(name)) for row in rows]
+        numbers = all(number or text == MISSING for text, number in cells) and any(number for _, number in cells)
+        columns.append([(text, number or numbers) for text, number in ((name, False), *cells)])
+    heads, *cells_of_rows = zip(*columns, strict=True) if columns else [()]
+    return {"title": table.title, "columns": heads, "cells": cells_of_rows, "more": len(table.rows) - len(rows)}
 
 
 def _cell(value: Any) -> tuple[str, bool]:
@@ -179,7 +191,7 @@ def _cell(value: Any) -> tuple[str, bool]:
     (('12,345', True), ('0.1235', True), ('–', False), ('[1, 2]', False))
     """
     if value is None:
-        return "–", False
+        return MISSING, False
     if isinstance(value, bool) or not isinstance(value, int | float):
         return (value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)), False
     large = isinstance(value, int) or (abs(value) >= 1000 and abs(value) < 1e15)

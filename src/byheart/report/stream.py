@@ -1,8 +1,9 @@
-"""The stream drawn: what an exact network has at every token, behind every map, on one sequence; every number is real.
+"""The stream drawn: what a network has at every token, behind every map, on one sequence; every number is real.
 
-A row is a map of the network, a column a token. Numbers come from the plain evaluation
-(:func:`byheart.networks.exact.reference.trace`), and nothing is rounded: what is too long
-for its box is cut, and says so.
+A row is a map of the network, a column a token. Numbers of an exact network come from the plain evaluation
+(:func:`byheart.networks.exact.reference.trace`), those of a compiled one from its own floats, behind every sublayer
+what that has written (:func:`byheart.networks.transformer.trace.trace`). Nothing is rounded: what is too long for its
+box is cut, and says so.
 """
 
 from collections.abc import Sequence
@@ -30,15 +31,27 @@ _STYLE = """text { font: 12px ui-monospace, monospace; fill: #222222 } .name { f
 
 
 def draw_stream(network: Network, sequence: Sequence[int] | np.ndarray, path: Path | str) -> None:
-    """Draw a small exact network at work on one sequence into an SVG; the answers are green."""
-    if not isinstance(network, ExactNetwork):
-        raise BadInput(f"the network is {network.kind}; expected an exact one, whose stream has numbers to be drawn")
-    stages = list(trace(network, np.asarray(sequence)))
+    """Draw a small exact or compiled network at work on one sequence into an SVG; the answers are green."""
+    stages, every = _stages(network, np.asarray(sequence))
     if sum(len(rows) for _, rows in stages) > MOST:
         raise BadInput(
-            f"{len(stages)} maps of {network.length} tokens; expected at most {MOST} boxes: draw a smaller one"
+            f"{len(stages)} maps of {len(sequence)} tokens; expected at most {MOST} boxes: draw a smaller one"
         )
-    write_text(Path(path), picture(stages, every=network.outputs == "every"))
+    write_text(Path(path), picture(stages, every=every))
+
+
+def _stages(network: Network, sequence: np.ndarray) -> tuple[list[tuple[str, list[list[int | Fraction]]]], bool]:
+    """What is to be drawn, and whether every token has an answer."""
+    from byheart.networks.transformer.network import TransformerNetwork
+    from byheart.networks.transformer.trace import trace as floats
+
+    if isinstance(network, ExactNetwork):
+        return list(trace(network, sequence)), network.outputs == "every"
+    if isinstance(network, TransformerNetwork):
+        return list(floats(network, sequence.tolist())), True
+    raise BadInput(
+        f"the network is {network.kind}; expected an exact or a compiled one, whose stream has numbers to be drawn"
+    )
 
 
 def picture(stages: Sequence[tuple[str, list[list[int | Fraction]]]], *, every: bool) -> str:

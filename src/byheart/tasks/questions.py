@@ -38,6 +38,7 @@ def read_given(given: Given) -> Questions | Facts | Texts:
     if isinstance(given, Path) and given.suffix in files.READERS:
         return files.load(given)
     if isinstance(given, str | bytes):
+        _check_no_name(given)
         given = {"text": given}
     if isinstance(given, Mapping):
         return {name: _bytes(name, text) for name, text in given.items()}
@@ -54,6 +55,14 @@ def _are_pairs(given: object) -> bool:
     if isinstance(first, list | tuple):
         return len(first) == 2 and all(isinstance(part, str | bytes | list | tuple) for part in first)
     return isinstance(first, Mapping)
+
+
+def _check_no_name(text: str | bytes) -> None:
+    """BadInput for a text that is the name of a file, which is surely meant to be read: a text may be anything else."""
+    if isinstance(text, str) and text.isprintable() and len(text) < 256:
+        path = Path(text)
+        if path.suffix in (*files.READERS, ".txt") and path.is_file():
+            raise BadInput(f"got {text!r} as a text, and there is a file of that name; expected Path({text!r})")
 
 
 def _bytes(name: str, text: str | bytes) -> bytes:

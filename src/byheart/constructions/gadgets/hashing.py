@@ -17,7 +17,6 @@ labels, and draw again: only the time is random, the result is certain.
 from collections.abc import Sequence
 
 import numpy as np
-from flint import fmpz
 
 from byheart.constructions.gadgets.waves import wave, wave_shapes
 from byheart.networks.exact import Affine, integers
@@ -39,6 +38,8 @@ def largest_key(smallest: int) -> int:
 
 def draw_modulus(smallest: int, rng: np.random.Generator) -> int:
     """A random prime Q with ``smallest`` ≤ Q ≤ ``largest_modulus(smallest)``; ``smallest`` is at least 128."""
+    from flint import fmpz
+
     while True:
         candidate = int(rng.integers(smallest, largest_modulus(smallest), endpoint=True))
         if fmpz(candidate).is_prime():

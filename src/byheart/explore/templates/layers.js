@@ -40,7 +40,7 @@
     const tables = Object.entries(weights).flatMap(([name, values]) => {
       const cells = (row) => [row].flat().map((value) => element("td", { class: "n" }, digits(value)));
       const rows = values.map((row) => element("tr", {}, ...cells(row)));
-      return [element("h4", {}, name), element("div", { class: "table" }, element("table", {}, ...rows))];
+      return [element("h4", {}, name), element("div", { class: "table", tabindex: 0 }, element("table", {}, ...rows))];
     });
     return element("details", {}, element("summary", {}, `weights: ${Object.keys(weights).join(", ")}`), ...tables);
   }

@@ -1,0 +1,120 @@
+"""The explorer in a real browser: a prompt is typed, a slider moved, a bit flipped; nothing complains.
+
+Needs Chromium and its driver (Debian: chromium, chromium-driver) and the extra ``browser``; skipped without them.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from byheart.constructions.reciting import compile
+from byheart.explore.reciting import TEXTS
+
+from .reader import Reader
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def reader(chromium: Any, explorer_page: Path) -> Iterator[Reader]:
+    reader = Reader(chromium, explorer_page.as_uri())
+    yield reader
+    assert reader.complaints() == []
+    assert reader.requests() <= {explorer_page.as_uri()}
+
+
+def typed(reader: Reader, prompt: str) -> None:
+    box = reader.find("#prompt")
+    box.clear()
+    box.send_keys(prompt)
+
+
+def test_a_prompt_is_typed_and_the_text_recited(reader: Reader) -> None:
+    typed(reader, "To be, or")
+    assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
+    assert reader.text("#letter") == "␣"
+    typed(reader, "xyz")
+    assert "No memory ends like this prompt" in reader.text("#strange")
+    assert reader.text("#said") != TEXTS["Hamlet"] + "∎"
+
+
+def test_a_bit_is_flipped_and_the_answer_changes(reader: Reader) -> None:
+    typed(reader, "To be")
+    assert reader.text("#letter") == ","
+    read = reader.run(
+        "const net = new Network(data.networks[0]); return reading(net, new Table(net), arguments[0])", [*b"To be"]
+    )
+    bit = read["code"][0]["bit"]
+    lane = next(lane for lane in read["lanes"] if lane["entry"] is not None)
+    switch = f'[data-entry="{lane["entry"]}"][data-bit="{bit}"]'
+    reader.find(switch).click()
+    assert reader.text("#letter") != ","
+    assert "One bit is flipped" in reader.text("#damage")
+    assert len(reader.driver.find_elements("css selector", "#broken li")) >= 1
+    assert reader.run("return document.activeElement.dataset.bit") == str(bit), "the focus stays on the switch"
+    reader.find("#reset").click()
+    assert reader.text("#letter") == ","
+    assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
+
+
+def test_a_word_is_chosen_and_its_memories_are_shown(reader: Reader) -> None:
+    button = reader.find("#map button.now")
+    uses = int(button.text)
+    button.click()
+    assert f"{uses} of 171 memories use it" in reader.text("#word-says")
+    assert len(reader.driver.find_elements("css selector", "#uses li")) == uses
+
+
+def test_a_prompt_of_two_lines(reader: Reader) -> None:
+    prompt = TEXTS["Hamlet"][:50]
+    box = reader.find("#prompt")
+    reader.run("arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('input'))", box, prompt)
+    assert reader.text("#strange") == ""
+    assert reader.text("#said") == TEXTS["Hamlet"] + "∎"
+    assert reader.text("#given").count("\n") == 1
+
+
+def test_a_slider_is_moved_and_the_count_follows(reader: Reader) -> None:
+    from selenium.webdriver.common.keys import Keys
+
+    count = '#counts [data-name="interpolate"] td'
+    assert reader.text(count) == "30,003"
+    slider = reader.find("#slider-N")
+    for _ in range(4):
+        slider.send_keys(Keys.ARROW_LEFT)
+    assert reader.text("#at") == "1,000"
+    assert reader.text(count) == "3,003"
+    address = reader.driver.current_url
+    assert "N=1000&" in address
+    reader.driver.get("about:blank")
+    reader.driver.get(address)
+    assert reader.text(count) == "3,003", "a link keeps the sizes"
+
+
+def test_logits_in_the_browser_are_those_of_pytorch(reader: Reader) -> None:
+    prompt = list(b"To be, or not to be?")
+    found = reader.run("return new Network(data.networks[0]).forward(arguments[0]).map((row) => [...row])", prompt)
+    with torch.no_grad():
+        network: Any = compile(TEXTS["Hamlet"]).network
+        assert found == network.module(torch.tensor([prompt]))[0].tolist()
+
+
+def test_exact_networks_are_chosen_and_answer(reader: Reader) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    for network, sequence, label in ((0, 1, 0), (1, 2, 1), (2, 4, 2)):
+        Select(reader.find("#exact-network")).select_by_index(network)
+        Select(reader.find("#exact-sequence")).select_by_index(sequence)
+        assert f"it answers {label}; the label is {label}." in reader.text("#exact-facts")
+        assert len(reader.driver.find_elements("css selector", "#exact-steps .layer")) > 4
+
+
+def test_everything_that_can_be_used_has_a_name(reader: Reader) -> None:
+    unnamed = reader.run(
+        "return [...document.querySelectorAll('button, input, select')].filter((e) => !e.textContent.trim()"
+        " && !e.labels?.length && !e.ariaLabel).map((e) => e.outerHTML)"
+    )
+    assert unnamed == []
