@@ -55,6 +55,15 @@ COMMANDS: Menu = {
             "byheart edit book --set 'Call me Ishmael=!'",
         ),
     ),
+    "export": _entry(
+        TEXTS,
+        "export:ExportCommand",
+        about(
+            "Export a compiled network to a file that other programs load: GGUF for llama.cpp, or ONNX.",
+            "byheart export book --onnx book.onnx",
+            "byheart export llama --gguf llama.gguf # compiled with --layout uniform",
+        ),
+    ),
     "theorems": _entry(
         THEOREMS,
         "theorems:TheoremsCommand",
