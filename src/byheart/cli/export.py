@@ -52,11 +52,11 @@ class ExportCommand:
     def _write(self, network: "Network") -> tuple[int, str]:
         """How many tensors were written, and what to do with the file."""
         if self.gguf is not None:
-            from byheart.gguf import CACHE, to_gguf
+            from byheart.export.gguf import CACHE, to_gguf
 
             with steps("writing GGUF", quiet=self.json):
                 return to_gguf(network, self.gguf), f"llama.cpp wants {CACHE}"
-        from byheart.onnx import to_onnx
+        from byheart.export.onnx import to_onnx
 
         assert self.onnx is not None
         with steps("tracing, writing and running ONNX", quiet=self.json):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from .test_pages import ROOT, blocks, folder, run_commands, run_python
+from ..test_pages import ROOT, blocks, folder, run_commands, run_python
 
 PAGE = "docs/elsewhere.md"
 NEEDS = {

@@ -15,7 +15,7 @@ from byheart.networks import Network, load
 from byheart.networks.transformer import Attention, FeedForward, Spec
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 
-FIXTURES = Path(__file__).parent / "fixtures" / "0.1.0"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "0.1.0"
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
 NEEDS = "the extra onnx is not installed: make onnx"
 
@@ -56,7 +56,7 @@ def test_a_trace_keeps_neither_batch_nor_length() -> None:
     ],
 )
 def test_what_has_no_graph_is_refused(name: str, message: str, tmp_path: Path) -> None:
-    from byheart.onnx import to_onnx
+    from byheart.export.onnx import to_onnx
 
     with pytest.raises(BadInput, match=message):
         to_onnx(load(FIXTURES / name), tmp_path / "x.onnx")
@@ -65,7 +65,7 @@ def test_what_has_no_graph_is_refused(name: str, message: str, tmp_path: Path) -
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_without_a_package_nothing_is_written(package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from byheart.onnx import to_onnx
+    from byheart.export.onnx import to_onnx
 
     for name in PACKAGES:
         monkeypatch.setitem(sys.modules, name, __import__("json"))
@@ -76,7 +76,7 @@ def test_without_a_package_nothing_is_written(package: str, tmp_path: Path, monk
 
 
 def test_what_is_too_large_for_one_file_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from byheart import onnx
+    from byheart.export import onnx
 
     monkeypatch.setattr(onnx, "MOST_BYTES", 80)
     with pytest.raises(BadInput, match="parameters; expected at most 10 in one ONNX file"):
@@ -100,7 +100,7 @@ def network_of(name: str) -> Network:
 def test_it_says_the_same(name: str, tmp_path: Path) -> None:
     """Greedily, whole, from the file alone: the last tokens in, the next one out, until the end."""
     runtime = needed()
-    from byheart.onnx import to_onnx
+    from byheart.export.onnx import to_onnx
 
     network = network_of(name)
     assert to_onnx(network, tmp_path / "x.onnx") == len(list(network.tensors()))
@@ -122,7 +122,7 @@ def test_it_says_the_same(name: str, tmp_path: Path) -> None:
 
 def test_the_graph_tells_nothing_of_this_machine(tmp_path: Path) -> None:
     needed()
-    from byheart.onnx import to_onnx
+    from byheart.export.onnx import to_onnx
 
     to_onnx(tiny(), tmp_path / "x.onnx")
     assert b".py" not in (tmp_path / "x.onnx").read_bytes()
@@ -134,7 +134,7 @@ def test_what_is_not_equal_is_not_left(what: str, tmp_path: Path, monkeypatch: p
     needed()
     import onnx as format_
 
-    from byheart import onnx
+    from byheart.export import onnx
 
     note = onnx._note
 

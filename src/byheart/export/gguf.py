@@ -1,6 +1,6 @@
 """Byheart's stock Llamas as GGUF files: what llama.cpp, and all that is built on it, loads.
 
-    from byheart.gguf import to_gguf
+    from byheart.export.gguf import to_gguf
 
     to_gguf(byheart.load("book"), "book.gguf")
 
@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.elsewhere import refused
 from byheart.errors import BadInput, check_installed
+from byheart.export.refusing import refused
 from byheart.files.writing import new_file
 from byheart.networks import Network
 from byheart.networks.about import texts_of

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import byheart
-from byheart import gguf
 from byheart.errors import BadInput
+from byheart.export import gguf
 from byheart.networks import load
 from byheart.networks.stock.network import StockNetwork
 from byheart.tasks.tokenizers import BytePairs
 
-FIXTURES = Path(__file__).parent / "fixtures" / "0.1.0"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "0.1.0"
 PAIRS = "\tan  apple,\r\n\n   an onion; é's \n\n\tan apple  and an onion,   an\tend\n"
 
 

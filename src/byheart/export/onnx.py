@@ -1,6 +1,6 @@
 """Byheart's compiled networks as ONNX files: one graph for batches and texts of any length.
 
-    from byheart.onnx import to_onnx
+    from byheart.export.onnx import to_onnx
 
     to_onnx(byheart.load("book"), "book.onnx")
 
@@ -30,11 +30,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from byheart.elsewhere import refused
 from byheart.errors import BadInput, check_installed
+from byheart.export.refusing import refused
 from byheart.files.writing import new_file
 from byheart.networks import Network, generate
-from byheart.networks.about import texts_of
+from byheart.networks.about import end_of, texts_of
 from byheart.networks.stock.network import StockNetwork
 from byheart.networks.transformer.network import TransformerNetwork
 
@@ -68,6 +68,8 @@ def check_onnx(network: Network) -> None:
         raise BadInput(
             f"has {network.account.dense:,} parameters; expected at most {MOST_BYTES // 8:,} in one ONNX file"
         )
+    if llama:
+        check_installed("transformers", "a stock Llama", "hf")
     for package in ("onnx", "onnxscript", "onnxruntime"):
         check_installed(package, "writing ONNX", "onnx")
 
@@ -130,12 +132,16 @@ def _note(path: Path, network: Network) -> None:
     model = onnx.load(path)
     for part in (*model.graph.node, *model.graph.value_info, *model.graph.input, *model.graph.output, model.graph):
         del part.metadata_props[:]
-    first = network.first if isinstance(network, StockNetwork) else None
     window = network.spec.sees if isinstance(network, TransformerNetwork) else network.about.get("window")
-    said = {"fingerprint": network.fingerprint, "window": window, "first": first}
+    said = {"fingerprint": network.fingerprint, "window": window, "first": _first(network)}
     said |= {"end": network.about.get("end"), "texts": texts_of(network)}
     onnx.helper.set_model_props(model, {f"byheart.{name}": json.dumps(value) for name, value in said.items()})
     onnx.save(model, path)
+
+
+def _first(network: Network) -> int | None:
+    """The token that stands before every text."""
+    return network.first if isinstance(network, StockNetwork) else None
 
 
 def _compare_tensors(path: Path, network: Network) -> int:
@@ -170,14 +176,14 @@ def _compare_logits(path: Path, network: Network) -> None:
 
 def _asked(network: Network) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Token ids and masks: what the network says, at several lengths, and twice in one batch, once behind padding."""
-    texts = texts_of(network)
+    texts, first = texts_of(network), _first(network)
     prompt = texts[0]["prompt"] if texts else [0]
-    first = [] if not isinstance(network, StockNetwork) or network.first is None else [network.first]
-    said = [*first, *prompt, *islice(generate(network, prompt), max(LENGTHS))]
+    follows = islice(generate(network, prompt, end=end_of(network)), max(LENGTHS))
+    said = [*([] if first is None else [first]), *prompt, *(token for token in follows if token != end_of(network))]
     for length in LENGTHS:
         ids = np.array([said[:length]])
         yield ids, np.ones_like(ids)
-    short, long = said[: min(LENGTHS) + 1], said[: max(LENGTHS)]
+    short, long = said[:2], said[: max(LENGTHS)]
     padding = len(long) - len(short)
     ids = np.array([[said[-1]] * padding + short, long])
     mask = np.ones_like(ids)
