@@ -8,9 +8,9 @@ Exact: every tensor, in float32. Only the rows of W_Q and W_K stand in another o
 (2, 3), …, transformers turns halves apart. The file is read back before it takes its place, and every tensor and every
 entry of the head compared. Not checked: what llama.cpp makes of it; ``make gguf`` does, on the CPU.
 
-**The cache has to be of 32 bits, and flash attention off**: neither is llama.cpp's default. Values hold x + 1.5·2²³, to
-round x with; a float of 16 bits ends at 65504, so that there they are infinite, and their difference is no number. Keys
-need more bits than 11 to tell one place from the next. Flash attention makes both into 16 bits, whatever the cache has.
+**The cache has to be of 32 bits, and flash attention off**; llama.cpp has to be asked for it. Values hold x + 1.5·2²³,
+to round x with; a float of 16 bits ends at 65504, so that there they are infinite, and their difference is no number.
+Keys need more bits than 11 to tell one place from the next. Flash attention makes both 16 bits, whatever the cache has.
 
 Needs the package ``gguf``, which is imported when a network is written, not before (extra ``gguf``).
 """
@@ -75,7 +75,7 @@ def to_gguf(network: Network, path: Path | str) -> int:
 
 def check_gguf(network: Network) -> None:
     """BadInput if a network has no GGUF, or the package is not there to write it with."""
-    if not isinstance(network, StockNetwork) or network.config["model_type"] != ARCHITECTURE:
+    if not isinstance(network, StockNetwork) or network.config.get("model_type", ARCHITECTURE) != ARCHITECTURE:
         raise refused(network, "llama.cpp")
     check_installed("gguf", "writing GGUF", "gguf")
 

@@ -62,7 +62,7 @@ def to_onnx(network: Network, path: Path | str) -> int:
 
 def check_onnx(network: Network) -> None:
     """BadInput if a network has no ONNX, or a package is not there to write and check it with."""
-    llama = isinstance(network, StockNetwork) and network.config["model_type"] == "llama"
+    llama = isinstance(network, StockNetwork) and network.config.get("model_type", "llama") == "llama"
     if not llama and not isinstance(network, TransformerNetwork):
         raise refused(network, "ONNX")
     if network.account.dense * 8 > MOST_BYTES:
