@@ -5,7 +5,7 @@ TESTS := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 # Tests start Python some hundred times: without bytecode on disk, everything would be compiled as often.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test fast check lint every docs fuzz lens ray browser kernels bench clean
+.PHONY: help setup demo test fast check lint every docs fuzz lens gguf onnx ray browser kernels bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -51,6 +51,17 @@ fuzz: setup  ## damaged files of every kind, and flipped weights; make fuzz COUN
 lens: setup  ## TransformerLens into .venv (400 MB), and the tests of the export to it
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[lens]'
 	$(BIN)/python -m pytest -q tests/test_lens.py
+	$(BIN)/python -m pytest -q tests/export/test_page.py -k lens
+
+gguf: setup  ## llama-cpp-python into .venv (built from source: minutes), and the tests of the export to llama.cpp
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[gguf]' llama-cpp-python
+	$(BIN)/python -m pytest -q tests/export/test_gguf.py
+	$(BIN)/python -m pytest -q tests/export/test_page.py -k 'gguf or llama'
+
+onnx: setup  ## ONNX and its runtime into .venv (115 MB), and the tests of the export to it
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[onnx]'
+	$(BIN)/python -m pytest -q tests/export/test_onnx.py
+	$(BIN)/python -m pytest -q tests/export/test_page.py -k onnx
 
 ray: setup  ## Ray into .venv (240 MB), and the tests of sweeps on a cluster of two nodes
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'

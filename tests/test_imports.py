@@ -12,13 +12,14 @@ import byheart
 SOURCE = Path(byheart.__file__).parent
 ROOMS = {
     *("approximation", "bounds", "certificates", "cli", "constructions"),
-    *("explore", "files", "lab", "networks", "report", "tasks"),
+    *("explore", "export", "files", "lab", "networks", "report", "tasks"),
 }
 SHARED = {"errors", "files", "progress", "sizes"}
 """What all may import."""
 ALLOWED = {
     "cli": ROOMS,
     "explore": {"report", "constructions", "bounds", "networks", "tasks"},
+    "export": {"networks", "tasks"},
     "report": {"approximation", "lab", "certificates", "constructions", "bounds", "networks", "tasks"},
     "approximation": {"certificates", "constructions", "networks", "tasks"},
     "certificates": {"networks", "tasks"},

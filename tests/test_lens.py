@@ -1,6 +1,7 @@
 """Networks as models of TransformerLens: the same logits and weights; and what is refused."""
 
 import sys
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -103,6 +104,31 @@ def test_a_head_can_be_taken_away() -> None:
     assert network.W_U is not None
     _, last = embedded(network, (tokens, None))
     np.testing.assert_allclose(logits[:, -1].numpy(), last @ network.W_U, rtol=0, atol=1e-12)
+
+
+LLAMA = Path(__file__).parent / "fixtures" / "0.1.0" / "llama"
+
+
+@pytest.mark.filterwarnings("ignore")  # of transformers and TransformerLens, while they load a model
+def test_a_stock_llama_is_a_model_of_transformer_lens() -> None:
+    """TransformerLens' own loader, on our folder: transformers' logits, bit for bit, and heads that can be read.
+
+    The first layer looks back by one token, the second by two; what is before the text is its first token.
+    """
+    pytest.importorskip("transformer_lens")
+    from transformer_lens.model_bridge import TransformerBridge
+    from transformers import AutoModelForCausalLM
+
+    tokens = torch.tensor([[256, *b"abracadabra\n"]])
+    model = TransformerBridge.boot_transformers(str(LLAMA), device="cpu", dtype=torch.float32)
+    with torch.no_grad():
+        logits, cache = model.run_with_cache(tokens)
+        assert torch.equal(logits, AutoModelForCausalLM.from_pretrained(LLAMA)(tokens).logits)
+    assert logits[0, 1:].argmax(dim=-1).tolist() == [*b"bracadabra\n", 256]
+    for layer, distance in enumerate((1, 2)):
+        weights = cache[f"blocks.{layer}.attn.hook_pattern"][0, 0]
+        looks = [max(0, place - distance) for place in range(13)]
+        assert torch.equal(weights, torch.eye(13)[looks])
 
 
 @pytest.mark.parametrize("there", [None, ModuleType("transformer_lens")], ids=["missing", "an older one"])

@@ -72,6 +72,15 @@ COMMANDS: Menu = {
             "byheart size t.npz --parameters 124000000",
         ),
     ),
+    "export": _entry(
+        TEXTS,
+        "export:ExportCommand",
+        about(
+            "Export a compiled network to a file that other programs load: GGUF for llama.cpp, or ONNX.",
+            "byheart export book --onnx book.onnx",
+            "byheart export llama --gguf llama.gguf # compiled with --layout uniform",
+        ),
+    ),
     "theorems": _entry(
         THEOREMS,
         "theorems:TheoremsCommand",

@@ -88,6 +88,8 @@ class AttentionLayer(nn.Module):
         def windows(values: Tensor) -> Tensor:
             """[H, d_head, window, B, T], the farthest offset first."""
             rows = values.view(heads, d_head, batch, -1)
+            if torch.compiler.is_exporting():  # strides that depend on the length would tie a program to it
+                return torch.stack([rows[..., k * dilation : k * dilation + length] for k in range(spec.window)], dim=2)
             return rows.unfold(3, dilation * (spec.window - 1) + 1, 1)[..., ::dilation].movedim(4, 2)
 
         q = (self.W_Q @ seen).view(heads, d_head, 1, batch, length)
@@ -268,7 +270,7 @@ class Transformer(nn.Module):
     def answer(self, stream: Tensor) -> Tensor:
         """Logits [M, C] from the stream [M, …] after the last attention sublayer."""
         read = self.unembeds.read(self.local(stream).T)
-        with exact_products(stream.device, len(stream)):
+        with exact_products(stream.device, stream.shape[0]):
             return nn.functional.linear(read.T, self.unembedding.W_U, self.unembedding.b_U)
 
     def local(self, stream: Tensor, until: str | None = None) -> Tensor:
@@ -300,7 +302,8 @@ def exact_products(device: torch.device, places: int) -> Iterator[None]:
             if (before := settings.fp32_precision) not in ("none", "ieee"):
                 stack.callback(setattr, settings, "fp32_precision", before)
                 settings.fp32_precision = "ieee"
-        if device.type == "cpu" and places < FEW and (threads := torch.get_num_threads()) > 1:
+        exported = torch.compiler.is_exporting()  # a program has no threads, and may not ask how many places there are
+        if device.type == "cpu" and not exported and places < FEW and (threads := torch.get_num_threads()) > 1:
             stack.callback(torch.set_num_threads, threads)
             torch.set_num_threads(1)
         yield

@@ -1,0 +1,227 @@
+"""Byheart's compiled networks as ONNX files: one graph for batches and texts of any length.
+
+    from byheart.export.onnx import to_onnx
+
+    to_onnx(byheart.load("book"), "book.onnx")
+
+Inputs are ``input_ids`` and ``attention_mask`` [batch, length], both int64; a mask of 0 is padding on the left. The
+output is ``logits`` [batch, length, labels]. The graph is PyTorch's own trace of the network, be it a float Transformer
+or a stock Llama. It keeps nothing between calls: the next token follows from the last ``byheart.window`` tokens alone,
+a number that the file's metadata hold, with ``byheart.first``, the token before every text, if there is one.
+
+The file is read back before it takes its place: every tensor is in it, bit for bit (some transposed or reversed), and
+ONNX Runtime gives PyTorch's logits, bit for bit, on what the network says, at ``LENGTHS``, with padding and without.
+That is a check of this runtime on this machine; no certificate speaks of it.
+
+Needs onnx, onnxscript and onnxruntime, which are imported when a network is written, not before (extra ``onnx``).
+"""
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from byheart.errors import BadInput, check_installed
+from byheart.export.refusing import refused
+from byheart.files.writing import new_file
+from byheart.networks import Network, generate
+from byheart.networks.about import end_of, texts_of
+from byheart.networks.stock.network import StockNetwork
+from byheart.networks.transformer.network import TransformerNetwork
+
+INPUTS = ("input_ids", "attention_mask")
+LENGTHS = (1, 2, 7, 60)
+"""At which logits are compared: one token, two, and more than any example that was traced."""
+MOST_BYTES = 1 << 31
+"""Of one file: a limit of its format."""
+_TRACED = (2, 3)
+"""Batch and length of the example that is traced; neither is kept."""
+
+
+def to_onnx(network: Network, path: Path | str) -> int:
+    """Write the network to ``path``, whole or not at all, and give the number of tensors; BadInput if it cannot be."""
+    check_onnx(network)
+    assert isinstance(network, StockNetwork | TransformerNetwork)
+    with new_file(Path(path)) as draft:
+        with _quiet():
+            _trace(network).save(draft)
+        _note(draft, network)
+        tensors = _compare_tensors(draft, network)
+        _compare_logits(draft, network)
+    return tensors
+
+
+def check_onnx(network: Network) -> None:
+    """BadInput if a network has no ONNX, or a package is not there to write and check it with."""
+    llama = isinstance(network, StockNetwork) and network.config.get("model_type", "llama") == "llama"
+    if not llama and not isinstance(network, TransformerNetwork):
+        raise refused(network, "ONNX")
+    if network.account.dense * 8 > MOST_BYTES:
+        raise BadInput(
+            f"has {network.account.dense:,} parameters; expected at most {MOST_BYTES // 8:,} in one ONNX file"
+        )
+    if llama:
+        check_installed("transformers", "a stock Llama", "hf")
+    for package in ("onnx", "onnxscript", "onnxruntime"):
+        check_installed(package, "writing ONNX", "onnx")
+
+
+class _Llama(nn.Module):
+    """A stock Llama without its cache, every position by its number in the row."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        place = torch.arange(input_ids.shape[1])
+        seen = (place[:, None] >= place) & (attention_mask != 0)[:, None, None, :]
+        lowest = torch.finfo(torch.float32).min
+        mask = torch.where(seen, 0.0, lowest)
+        logits: Tensor = self.model(input_ids, attention_mask=mask, position_ids=place[None], use_cache=False).logits
+        return logits
+
+
+class _Float(nn.Module):
+    """A float Transformer under the names that inputs have elsewhere."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
+        logits: Tensor = self.module(input_ids, mask=attention_mask)
+        return logits
+
+
+def _module(network: Network) -> nn.Module:
+    if isinstance(network, StockNetwork):
+        return _Llama(network.model).eval()
+    assert isinstance(network, TransformerNetwork)
+    return _Float(network.module).eval()
+
+
+@torch.no_grad()
+def _trace(network: Network) -> Any:
+    free = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
+    given = torch.zeros(_TRACED, dtype=torch.long)
+    return torch.onnx.export(
+        _module(network),
+        (given, torch.ones_like(given)),
+        dynamo=True,
+        dynamic_shapes=(free, free),
+        input_names=INPUTS,
+        output_names=["logits"],
+        external_data=False,
+        verbose=False,
+    )
+
+
+def _note(path: Path, network: Network) -> None:
+    """Say in the file what it is about, instead of where PyTorch has every node from."""
+    import onnx
+
+    model = onnx.load(path)
+    for part in (*model.graph.node, *model.graph.value_info, *model.graph.input, *model.graph.output, model.graph):
+        del part.metadata_props[:]
+    window = network.spec.sees if isinstance(network, TransformerNetwork) else network.about.get("window")
+    said = {"fingerprint": network.fingerprint, "window": window, "first": _first(network)}
+    said |= {"end": network.about.get("end"), "texts": texts_of(network)}
+    onnx.helper.set_model_props(model, {f"byheart.{name}": json.dumps(value) for name, value in said.items()})
+    onnx.save(model, path)
+
+
+def _first(network: Network) -> int | None:
+    """The token that stands before every text."""
+    return network.first if isinstance(network, StockNetwork) else None
+
+
+def _compare_tensors(path: Path, network: Network) -> int:
+    """How many tensors the network has; RuntimeError unless all are in the file."""
+    import onnx
+
+    arrays = map(onnx.numpy_helper.to_array, onnx.load(path).graph.initializer)
+    there = {array.astype(np.float32 if array.dtype.itemsize == 2 else array.dtype).tobytes() for array in arrays}
+    tensors = dict(network.tensors())
+    # What a graph does to a tensor alone, its optimizer does beforehand: to transpose it, or to turn offsets around.
+    lost = [name for name, W in tensors.items() if not {W.tobytes(), W.T.tobytes(), W[..., ::-1].tobytes()} & there]
+    if lost:
+        raise RuntimeError(f"{path}: {lost[:3]} were not read back as they were written")
+    return len(tensors)
+
+
+@torch.no_grad()
+def _compare_logits(path: Path, network: StockNetwork | TransformerNetwork) -> None:
+    """BadInput unless ONNX Runtime gives PyTorch's logits, on what the network says."""
+    from onnxruntime import InferenceSession
+
+    session = InferenceSession(path, providers=["CPUExecutionProvider"])
+    module, before = _module(network), _before(network)
+    for ids, mask in _asked(network, before):
+        wanted = module(torch.from_numpy(ids), torch.from_numpy(mask)).numpy()
+        (found,) = session.run(None, dict(zip(INPUTS, (ids, mask), strict=True)))
+        answers = mask.cumsum(axis=1) > before
+        if not np.array_equal(found[answers], wanted[answers]):
+            most = np.abs(found[answers] - wanted[answers]).max()
+            raise BadInput(f"ONNX Runtime's logits differ by {most:.3g}; expected PyTorch's: try another version of it")
+
+
+def _before(network: Network) -> int:
+    """How many tokens a network must have seen before it answers.
+
+    A Llama without a first token was never asked about less than its window; where it looks there is not exact.
+    """
+    return network.window - 1 if isinstance(network, StockNetwork) and network.first is None else 0
+
+
+def _asked(
+    network: StockNetwork | TransformerNetwork, before: int
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Token ids and masks: one text at several lengths, and twice in one batch, once behind padding."""
+    said = list(islice(_text(network), before + max(LENGTHS)))
+    for length in LENGTHS:
+        ids = np.array([said[: before + length]])
+        yield ids, np.ones_like(ids)
+    short = said[: before + 2]
+    padding = len(said) - len(short)
+    ids = np.array([[said[-1]] * padding + short, said])
+    mask = np.ones_like(ids)
+    mask[0, :padding] = 0
+    yield ids, mask
+
+
+def _text(network: StockNetwork | TransformerNetwork) -> Iterator[int]:
+    """What the network says, from its first token to the end; or, if it has no texts, all tokens in turn."""
+    texts, first, end = texts_of(network), _first(network), end_of(network)
+    if first is not None:
+        yield first
+    if texts:
+        prompt = texts[0]["prompt"]
+        yield from prompt
+        yield from (token for token in generate(network, prompt, end=end) if token != end)
+    else:
+        vocab = network.config["vocab_size"] if isinstance(network, StockNetwork) else network.spec.vocab
+        yield from cycle(token for token in range(vocab) if token != first)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """PyTorch tells of packages that it could know, and warns of its own parts."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
