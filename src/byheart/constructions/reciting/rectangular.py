@@ -206,27 +206,9 @@ class _Draft:
         return reading.add_reading(wiring, sizes, self.code, front, sums)
 
     def questions(self, contexts: Contexts) -> Any:
-        """Ask the network's own front where every question reads."""
+        """Where every question reads, and what it wants to find there."""
+        from byheart.constructions.reciting.places import find_places
         from byheart.constructions.reciting.solve import sort_questions
-        from byheart.networks.transformer.evaluate import local_work, streams
-        from byheart.networks.transformer.network import from_arrays
 
-        front = self.front
-        module = from_arrays(self.spec, self.wiring.tensors).module
-        wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind]
-        found = np.empty((len(contexts), len(wanted)))
-        portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
-        for index, values in local_work(
-            module, portions, lambda module, stream: (module.local(stream, until="table")[:, wanted].numpy(),)
-        ):
-            found[index] = values
-        whole = found.astype(np.int64)
-        return sort_questions(
-            self.sizes,
-            self.code,
-            rows=whole[:, :2],
-            columns=whole[:, 2:8],
-            offset=-np.log2(found[:, 8]).astype(np.int64),
-            kind=whole[:, 9] if front.kind else None,
-            labels=contexts.labels,
-        )
+        at = find_places(self.wiring, self.sizes, contexts.tokens, contexts.starts, contexts.places)
+        return sort_questions(self.sizes, self.code, at.rows, at.columns, at.offset, at.kind, contexts.labels)

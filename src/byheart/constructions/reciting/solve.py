@@ -45,7 +45,7 @@ def sort_questions(
 ) -> Questions:
     """From what the front says about each question: rows [N, 2], columns [N, 6], offset, kind, and the labels."""
     first = rows.min(axis=1)
-    order = np.argsort(first, kind="stable")
+    order = np.argsort(first.astype(np.min_scalar_type(sizes.rows)), kind="stable")  # short ones are sorted by counting
     lanes = np.arange(LANES)
     cells = (np.repeat(rows, LANES // 2, axis=1) * LANES + lanes) * sizes.columns + columns
     cells[columns >= sizes.columns] = -1
