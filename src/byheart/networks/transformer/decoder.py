@@ -16,11 +16,10 @@ no decoder.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from numpy.typing import NDArray
 
 from byheart.files import memory
 from byheart.networks.transformer import kernels
@@ -28,7 +27,7 @@ from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.proved import BITS, FAR, HIGH, LARGEST, SMALLEST, unit
 from byheart.networks.transformer.spec import Attention, Features, FeedForward, Spec
 
-Array = NDArray[np.float64]
+Array = npt.NDArray[np.float64]
 _UPS = {"none": kernels.NONE, "dense": kernels.DENSE, "diagonal": kernels.DIAGONAL}
 
 
@@ -46,16 +45,16 @@ class Decoder:
 
     @classmethod
     def of(cls, module: Transformer) -> "Decoder | None":
-        """None if the network has attention that is not constant, or is too large for a second copy of it."""
-        spec = module.spec
-        numbers = sum(parameter.numel() for parameter in module.parameters())
-        held = sum((layer.reach + 1) * len(layer.reads) for layer in spec.sublayers if isinstance(layer, Attention))
-        fits = 8 * (3 * numbers + held) <= memory.SHARE * memory.available()
-        if module.device.type != "cpu" or not fits:
+        """None if attention is not constant, the network is on a GPU, or too large for a second copy of it."""
+        layers = [layer for layer in module.spec.sublayers if isinstance(layer, Attention)]
+        numbers = 3 * sum(parameter.numel() for parameter in module.parameters())
+        numbers += sum((layer.reach + 1) * len(layer.reads) for layer in layers)
+        numbers += sum(8 * layer.heads * layer.d_head * layer.window for layer in layers)
+        if module.device.type != "cpu" or 8 * numbers > memory.SHARE * memory.available():
             return None
         try:
             return cls(_Program(module))
-        except _NotConstant:
+        except _Refused:
             return None
 
     def again(self) -> "Decoder":
@@ -67,33 +66,33 @@ class Decoder:
 
     def hear(self, tokens: Sequence[int]) -> bool:
         """Read a prompt; whether all of it is proved. Tokens that nothing can see any more are left out."""
-        given = np.array(tokens[-self.sees :], dtype=np.int64)
-        read = kernels.read(given[:-1], 0, np.empty((0, self.labels)), *self._state)
-        self._place, self._last = len(given) - 1, int(given[-1])
-        return bool(read == len(given) - 1)
+        *before, self._last = tokens[-self.sees :]
+        self._place = len(before)
+        return self._run(before, 0, 0, np.empty((0, self.labels)))[1] == len(before)
 
     def say(self, count: int) -> list[int]:
         """The next ``count`` tokens; fewer if the one after these is not proved, or the last is a label, no token."""
-        said, logits = np.empty(count, np.int64), np.empty(self.labels)
-        done = kernels.say(self._last, self._place, said, self.vocab, *self._state, logits)
-        if done:
-            self._place, self._last = self._place + done, int(said[done - 1])
-        return said[:done].tolist()  # type: ignore[no-any-return]
+        said, done = self._run([self._last], count, self._place, np.empty((1, self.labels)))
+        self._place += done
+        self._last = said[done - 1] if done else self._last
+        return said[:done]
 
     def logits(self, tokens: Sequence[int]) -> Array:
         """After each of ``tokens``, from the beginning [T, C]; nan from the first on that is not proved."""
-        found = np.full((len(tokens), self.labels), np.nan)
-        done = kernels.read(np.array(tokens, dtype=np.int64), 0, found, *self.again()._state)
+        found = np.empty((len(tokens), self.labels))
+        _, done = self.again()._run(tokens, 0, 0, found)
         found[done:] = np.nan
         return found
 
-    @property
-    def _state(self) -> tuple[Any, ...]:
-        return self._program, self._ring, self._stream, self._scratch
+    def _run(self, given: Sequence[int], count: int, place: int, logits: Array) -> tuple[list[int], int]:
+        said = np.empty(count, np.int64)
+        state = (self._program, self._ring, self._stream, self._scratch, logits)
+        done = kernels.run(np.array(given, dtype=np.int64), said, place, self.vocab, *state)
+        return said.tolist(), int(done)
 
 
-class _NotConstant(Exception):
-    """The network has something that is not skipped, and not worked out."""
+class _Refused(Exception):  # noqa: N818 - nobody's error: the module does it
+    """The network has something that is neither skipped nor worked out."""
 
 
 class _Program:
@@ -101,7 +100,7 @@ class _Program:
 
     def __init__(self, module: Transformer) -> None:
         self.spec: Spec = module.spec
-        self.ring, self.most = 0, max(self.spec.widest, len(self.spec.unembeds))
+        self.ring, self.most = 0, 1
         self._tensors = {name: tensor.detach().double().numpy() for name, tensor in module.named_parameters()}
         self._weights: list[Array] = []
         self._features = [0]  # that index 0 is none
@@ -129,8 +128,9 @@ class _Program:
             last + 1,
         )
 
-    def _put(self, numbers: Array) -> int:
+    def _put(self, given: npt.ArrayLike) -> int:
         """Where in ``weights`` some numbers are."""
+        numbers = np.asarray(given, dtype=np.float64)
         self._weights.append(numbers.ravel())
         self._size += numbers.size
         return self._size - numbers.size
@@ -141,7 +141,7 @@ class _Program:
         return len(self._features) - len(numbers)
 
     def _matrix(self, W: Array, b: Array | None = None) -> int:
-        """Where W [groups, outputs, inputs] is: in each group two rows of units, W transposed, and b if there is one."""
+        """Where W [groups, outputs, inputs] is: for each group two rows of units, W transposed, b if there is one."""
         units = _units(W).min(axis=2)
         bias_units = np.full(units.shape, np.inf) if b is None else _units(b)
         rows = [units[:, None], bias_units[:, None], W.transpose(0, 2, 1), *([] if b is None else [b[:, None]])]
@@ -180,20 +180,20 @@ class _Program:
         if layer.up == "none":
             return row
         row[kernels.UP_READS] = self._list(layer.up_reads)
-        row[kernels.UP_WIDTH] = len(layer.up_reads) // groups
+        row[kernels.UP_WIDTH] = len(layer.up_reads) // groups  # of a diagonal one, as many as there are units
         row[kernels.UP_BIASED] = layer.up_bias
         if layer.up == "dense":
             row[kernels.W_UP] = self._matrix(tensors["W_up"], tensors.get("b_up"))
             return row
-        if np.abs(tensors["W_up"]).max() > 1:
-            raise _NotConstant("a unit that is 0 might be multiplied with what is infinite")
-        row[kernels.W_UP] = self._put(tensors["W_up"])
+        row[kernels.W_UP], largest = self._put(tensors["W_up"]), np.abs(tensors["W_up"]).max()
+        # What a unit that is 0 is multiplied with must be finite.
+        row[kernels.MOST_UP] = self._put(LARGEST[self.spec.precision] / (2 * largest)) if largest > 1 else -1
         return row
 
     def _attention(self, layer: Attention) -> dict[int, int]:
         W_Q, W_K, W_V, W_O, bias = (self._tensors[f"{layer.name}.{name}"] for name in layer.shapes())
         if W_Q.any() and W_K.any():
-            raise _NotConstant("what attention looks at depends on what it reads")
+            raise _Refused("what attention looks at depends on what it reads")
         weights = _softmax(bias, self.spec.precision)
         lists: list[int] = []
         numbers: list[float] = []
@@ -202,6 +202,7 @@ class _Program:
             offsets, entries = np.flatnonzero(at), np.flatnonzero(values)
             lists += [len(offsets), len(entries), *(layer.dilation * offsets).tolist(), *entries.tolist()]
             numbers += [*at[offsets].tolist(), *values[entries].tolist()]
+        self.most = max(self.most, len(layer.reads))
         sizes = np.abs([W_Q, W_K, W_V]).sum(axis=2).max()
         ring, slots = self.ring, layer.reach + 1
         self.ring += slots * len(layer.reads)
@@ -211,12 +212,12 @@ class _Program:
             kernels.READS: self._list(layer.reads),
             kernels.WIDTH: len(layer.reads),
             kernels.OUT: len(layer.writes),
-            kernels.W_IN: self._put(np.array(numbers)),
+            kernels.W_IN: self._put(numbers),
             kernels.W_OUT: self._matrix(W_O[None]),
             kernels.RING: ring,
             kernels.SLOTS: slots,
             kernels.HEADS: self._list(lists),
-            kernels.MOST_SEEN: self._put(np.array([LARGEST[self.spec.precision] / max(2 * sizes, 1.0)])),
+            kernels.MOST_SEEN: self._put(LARGEST[self.spec.precision] / max(2 * sizes, 1.0)),
         }
         row_of[kernels.WRITES], _, row_of[kernels.TARGETS] = self._written(layer.writes)
         return row_of
@@ -228,8 +229,9 @@ def _softmax(bias: Array, precision: str) -> Array:
     top = gap == 0
     count = top.sum(axis=1, keepdims=True)
     if not (top | (gap >= FAR[precision])).all() or (count & (count - 1)).any():
-        raise _NotConstant("a weight of attention is rounded")
-    return top / count
+        raise _Refused("a weight of attention is rounded")
+    weights: Array = top / count
+    return weights
 
 
 def _units(numbers: Array) -> Array:

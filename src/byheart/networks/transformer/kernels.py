@@ -17,11 +17,13 @@ KIND, GROUPS, UNITS, READS, WIDTH, WRITES, OUT, TARGETS, RELU, BIASED, W_IN, W_O
 
 ``TARGETS``: an index into ``features``, 0 if all features that are written to are different; else how many there are,
 and for each its number, how often it is written to, and which outputs go there."""
-UP, UP_READS, UP_WIDTH, W_UP, UP_BIASED = range(12, 17)
-"""Of feed-forward sublayers."""
+UP, UP_READS, UP_WIDTH, W_UP, UP_BIASED, MOST_UP = range(12, 18)
+"""Of feed-forward sublayers; ``MOST_UP``: where the largest input of a diagonal W_up is, −1 if all are fine."""
 RING, SLOTS, HEADS, MOST_SEEN = range(12, 16)
 """Of attention: where its ring is, how many positions it has, an index into ``features``; the largest input."""
-COLUMNS = 17
+COLUMNS = 18
+NO, ONE, MISSING = np.int64(0), np.int64(1), np.int64(-1)
+"""Numbers whose type is that of all others: each other type that a loop is called with is compiled anew."""
 BELOW = 1 - 2.0**-53
 """Makes a bound strict, as in ``proved``."""
 BITS, FAR, HIGH, SMALLEST, LARGEST = range(5)
@@ -66,7 +68,7 @@ def closely(weights, first, stride, index, x, count, bias, limits):  # type: ign
     Term k is ``weights[first + index[k]·stride]·x[k]``, and b, if there is one, ``weights[bias]``.
     """
     above, below, least, exact = 0.0, 0.0, np.inf, True
-    terms_above = terms_below = 0
+    terms_above, terms_below = NO, NO
     for k in range(count + 1):
         if k == count and bias < 0:
             break
@@ -123,7 +125,7 @@ def affine(weights, W, outs, index, x, count, bias, out, total, limits):  # type
             its = min(weights[units + o] * least, weights[bias_units + o]) * BELOW
             if not fits(total[o], its, limits):
                 out[o], exact, _ = closely(
-                    weights, W + o, outs, index, x, count, bias + o if bias >= 0 else -1, limits
+                    weights, W + o, outs, index, x, count, bias + o if bias >= 0 else MISSING, limits
                 )
                 if not exact:
                     return False
@@ -141,14 +143,14 @@ def switched(weights, W, units, index, x, count, bias, on, value, total, limits)
         for u in range(units):
             value[u] += weights[row + u] * factor
             total[u] += abs(weights[row + u]) * size
-    part, high, far, found = 4 * (count + 1) / limits[BITS], limits[HIGH], limits[FAR], 0
+    part, high, far, found = 4 * (count + 1) / limits[BITS], limits[HIGH], limits[FAR], NO
     for u in range(units):
         error = total[u] * part
         if value[u] + error <= -far and total[u] <= limits[LARGEST]:
             continue
         if value[u] - error < high or total[u] > limits[LARGEST]:
             exactly, exact, rarer = closely(
-                weights, W + u, units, index, x, count, bias + u if bias >= 0 else -1, limits
+                weights, W + u, units, index, x, count, bias + u if bias >= 0 else MISSING, limits
             )
             # A sum may become infinite on the way, and is then beyond the mark; what has the other sign must not, too.
             sure = value[u] - error >= high or value[u] + error <= -far
@@ -166,7 +168,7 @@ def switched(weights, W, units, index, x, count, bias, on, value, total, limits)
 @jit
 def gather(stream, features, first, count, index, x):  # type: ignore[no-untyped-def]
     """The features that are not 0: which of these, and their values; how many."""
-    found = 0
+    found = NO
     for i in range(count):
         value = stream[features[first + i]]
         if value != 0:
@@ -191,7 +193,7 @@ def add(stream, features, writes, count, targets, out, limits):  # type: ignore[
     at = targets + 1
     for _ in range(features[targets]):
         feature, times = features[at], features[at + 1]
-        above, below, least, terms_above, terms_below = 0.0, 0.0, np.inf, 0, 0
+        above, below, least, terms_above, terms_below = 0.0, 0.0, np.inf, NO, NO
         for k in range(times + 1):
             value = stream[feature] if k == times else out[features[at + 2 + k]]
             least = min(least, unit(value))
@@ -207,89 +209,113 @@ def add(stream, features, writes, count, targets, out, limits):  # type: ignore[
 
 
 @jit
+def units_of(stream, layer, g, features, weights, scratch, limits):  # type: ignore[no-untyped-def]
+    """The units of a group that are not 0, and what they are: how many; −1 if that is not proved."""
+    index, on, x, hidden, _, _, total = scratch
+    units, width = layer[UNITS], layer[WIDTH]
+    count = gather(stream, features, layer[READS] + g * width, width, index, x)
+    W = layer[W_IN] + g * units * (width + 2 + layer[BIASED]) + 2 * units
+    bias = W + width * units if layer[BIASED] else MISSING
+    if not layer[RELU]:
+        found = switched(weights, W, units, index, x, count, bias, on, hidden, total, limits)
+        hidden[: max(found, 0)] = 1.0
+        return found
+    if not affine(weights, W, units, index, x, count, bias, hidden, total, limits):
+        return MISSING
+    found = NO
+    for u in range(units):
+        if hidden[u] > 0:
+            on[found], hidden[found] = u, hidden[u]
+            found += 1
+    return found
+
+
+@jit
+def gated(stream, layer, g, found, features, weights, scratch, limits):  # type: ignore[no-untyped-def]
+    """Units times what goes up; how many are not 0 then, −1 if that is not proved."""
+    index, on, x, hidden, up, _, total = scratch
+    units, width, first = layer[UNITS], layer[UP_WIDTH], layer[UP_READS] + g * layer[UP_WIDTH]
+    if layer[UP] == DENSE:
+        count = gather(stream, features, first, width, index, x)
+        W = layer[W_UP] + g * units * (width + 2 + layer[UP_BIASED]) + 2 * units
+        bias = W + width * units if layer[UP_BIASED] else MISSING
+        if not affine(weights, W, units, index, x, count, bias, up, total, limits):
+            return MISSING
+    elif layer[MOST_UP] >= 0:
+        for i in range(width):
+            if abs(stream[features[first + i]]) > weights[layer[MOST_UP]]:
+                return MISSING
+    kept = NO
+    for k in range(found):
+        u, factor = on[k], up[on[k]]
+        exact = True
+        if layer[UP] == DIAGONAL:
+            factor, exact = product(stream[features[first + u]], weights[layer[W_UP] + g * units + u], limits)
+        value, fine = product(hidden[k], factor, limits)
+        if not (exact and fine):
+            return MISSING
+        if value != 0:
+            on[kept], hidden[kept] = u, value
+            kept += 1
+    return kept
+
+
+@jit
 def feed_forward(stream, layer, features, weights, scratch, limits):  # type: ignore[no-untyped-def]
-    """One feed-forward sublayer; False if something might be rounded."""
-    index, on, x, hidden, up, out, total = scratch
-    groups, units, width, outs = layer[GROUPS], layer[UNITS], layer[WIDTH], layer[OUT]
-    for g in range(groups):
-        count = gather(stream, features, layer[READS] + g * width, width, index, x)
-        # Every matrix comes with two rows of units before it, and its bias after it.
-        W = layer[W_IN] + g * units * (width + 2 + layer[BIASED]) + 2 * units
-        bias = W + width * units if layer[BIASED] else -1
-        if layer[RELU]:
-            if not affine(weights, W, units, index, x, count, bias, hidden, total, limits):
-                return False
-            found = 0
-            for u in range(units):
-                if hidden[u] > 0:
-                    on[found], hidden[found] = u, hidden[u]
-                    found += 1
-        else:
-            found = switched(weights, W, units, index, x, count, bias, on, hidden, total, limits)
-            if found < 0:
-                return False
-            hidden[:found] = 1.0
-        if layer[UP] == DENSE:
-            reads = layer[UP_WIDTH]
-            count = gather(stream, features, layer[UP_READS] + g * reads, reads, index, x)
-            W = layer[W_UP] + g * units * (reads + 2 + layer[UP_BIASED]) + 2 * units
-            bias = W + reads * units if layer[UP_BIASED] else -1
-            if not affine(weights, W, units, index, x, count, bias, up, total, limits):
-                return False
-        elif layer[UP] == DIAGONAL:
-            first = layer[UP_READS] + g * units
-            for k in range(found):
-                up[on[k]], exact = product(stream[features[first + on[k]]], weights[layer[W_UP] + g * units + on[k]], limits)
-                if not exact:
-                    return False
-        if layer[UP] != NONE:
-            kept = 0
-            for k in range(found):
-                value, exact = product(hidden[k], up[on[k]], limits)
-                if not exact:
-                    return False
-                if value != 0:
-                    on[kept], hidden[kept] = on[k], value
-                    kept += 1
-            found = kept
-        W = layer[W_OUT] + g * outs * (units + 2) + 2 * outs
-        if not affine(weights, W, outs, on, hidden, found, -1, out[g * outs :], total, limits):
+    """One feed-forward sublayer; False if something might be rounded.
+
+    Every matrix of a group has two rows of units before it, and its bias after it.
+    """
+    _, on, _, hidden, _, out, total = scratch
+    outs = layer[OUT]
+    for g in range(layer[GROUPS]):
+        found = units_of(stream, layer, g, features, weights, scratch, limits)
+        if found >= 0 and layer[UP] != NONE:
+            found = gated(stream, layer, g, found, features, weights, scratch, limits)
+        W = layer[W_OUT] + g * outs * (layer[UNITS] + 2) + 2 * outs
+        if found < 0 or not affine(weights, W, outs, on, hidden, found, MISSING, out[g * outs :], total, limits):
             return False
-    return add(stream, features, layer[WRITES], groups * outs, layer[TARGETS], out, limits)
+    return add(stream, features, layer[WRITES], layer[GROUPS] * outs, layer[TARGETS], out, limits)
+
+
+@jit
+def value_at(at, number, k, place, ring, features, weights, scratch, limits):  # type: ignore[no-untyped-def]
+    """A row of W_V times what was read in the slot at ``place``, times the weight of the k-th offset; is it exact?"""
+    index, _, x, _, _, _, _ = scratch
+    offsets, entries = features[at], features[at + 1]
+    for j in range(entries):
+        index[j], x[j] = j, ring[place + features[at + 2 + offsets + j]]
+    value, exact = x[0], True
+    if entries != 1 or weights[number + offsets] != 1.0:
+        value, exact, _ = closely(weights, number + offsets, ONE, index, x, entries, MISSING, limits)
+    if weights[number + k] != 1.0:
+        value, fine = product(weights[number + k], value, limits)
+        exact = exact and fine
+    return value, exact
 
 
 @jit
 def attention(stream, layer, features, weights, ring, slot, scratch, limits):  # type: ignore[no-untyped-def]
     """One attention sublayer whose weights are constant; False if something might be rounded.
 
-    ``features`` has for every row of the values: how many offsets have a weight, and where W_V's row is, how many of
-    its entries are not 0; then the offsets, in slots, and the entries' inputs. ``weights`` has the same, numbers.
+    From ``HEADS`` on, ``features`` has for every row of W_V: how many offsets have a weight, and how many entries of
+    the row are not 0; the offsets, in slots; which inputs the entries belong to. From ``W_IN`` on, ``weights`` has the
+    weights and the entries.
     """
-    index, _, x, mixed, _, out, total = scratch
-    width, slots = layer[WIDTH], layer[SLOTS]
-    first = layer[RING]
+    index, _, _, mixed, _, out, total = scratch
+    width, slots, first = layer[WIDTH], layer[SLOTS], layer[RING]
     for i in range(width):
         value = stream[features[layer[READS] + i]]
         if abs(value) > weights[layer[MOST_SEEN]]:
             return False
         ring[first + slot * width + i] = value
-    at, number = layer[HEADS], layer[W_IN]
-    found = 0
+    at, number, found = layer[HEADS], layer[W_IN], NO
     for row in range(layer[UNITS]):
-        offsets, entries = features[at], features[at + 1]
-        above, below, least, terms_above, terms_below = 0.0, 0.0, np.inf, 0, 0
-        for k in range(offsets):
+        above, below, least, terms_above, terms_below = 0.0, 0.0, np.inf, NO, NO
+        for k in range(features[at]):
             place = slot - features[at + 2 + k]
             place = first + (place + slots if place < 0 else place) * width
-            for j in range(entries):
-                x[j] = ring[place + features[at + 2 + offsets + j]]
-            value, exact = x[0], True
-            if entries != 1 or weights[number + offsets] != 1.0:
-                for j in range(entries):
-                    index[j] = j
-                value, exact, _ = closely(weights, number + offsets, 1, index, x, entries, -1, limits)
-            if exact and weights[number + k] != 1.0:
-                value, exact = product(weights[number + k], value, limits)
+            value, exact = value_at(at, number, k, place, ring, features, weights, scratch, limits)
             if not exact:
                 return False
             least = min(least, unit(value))
@@ -300,13 +326,14 @@ def attention(stream, layer, features, weights, ring, slot, scratch, limits):  #
         if not fits(one_sided(above, terms_above, below, terms_below), least, limits):
             return False
         mixed[row] = above - below
-        at, number = at + 2 + offsets + entries, number + offsets + entries
+        passed = features[at] + features[at + 1]
+        at, number = at + 2 + passed, number + passed
     for row in range(layer[UNITS]):
         if mixed[row] != 0:
             index[found], mixed[found] = row, mixed[row]
             found += 1
     outs = layer[OUT]
-    if not affine(weights, layer[W_OUT] + 2 * outs, outs, index, mixed, found, -1, out, total, limits):
+    if not affine(weights, layer[W_OUT] + 2 * outs, outs, index, mixed, found, MISSING, out, total, limits):
         return False
     return add(stream, features, layer[WRITES], outs, layer[TARGETS], out, limits)
 
@@ -340,31 +367,26 @@ def step(token, place, answer, program, ring, stream, scratch, logits):  # type:
 
 
 @jit
-def read(tokens, place, all_logits, program, ring, stream, scratch):  # type: ignore[no-untyped-def]
-    """Read tokens, and work out the logits after the last ``len(all_logits)``; how many tokens were read."""
-    for number in range(len(tokens)):
-        row = number - len(tokens) + len(all_logits)
-        if not step(
-            tokens[number], place + number, row >= 0, program, ring, stream, scratch, all_logits[max(row, 0)]
-        ):
-            return number
-    return len(tokens)
+def run(given, said, place, vocab, program, ring, stream, scratch, logits):  # type: ignore[no-untyped-def]
+    """Read tokens, the first of which is the ``place``-th, then say ``len(said)`` more; how many of both are proved.
 
-
-@jit
-def say(token, place, said, vocab, program, ring, stream, scratch, logits):  # type: ignore[no-untyped-def]
-    """What follows a token, which is the ``place``-th, into ``said``; how many tokens.
-
-    Fewer than asked for if the next is not proved, or the last one is a label that is no token.
+    ``logits``: rows for those after the last tokens that are given, as many as there are; what is said goes on in the
+    last one. It ends early where the next token is not proved, and after a label that is no token.
     """
-    for number in range(len(said)):
-        if not step(token, place + number, True, program, ring, stream, scratch, logits):
+    rows, known = len(logits), len(given)
+    for number in range(known + max(len(said) - 1, 0)):
+        token = given[number] if number < known else said[number - known]
+        row = min(number - known + rows, rows - 1)
+        answer = row >= 0
+        if not step(token, place + number, answer, program, ring, stream, scratch, logits[max(row, 0)]):
             return number
-        token = 0
-        for label in range(1, len(logits)):
-            if logits[label] > logits[token]:
-                token = label
-        said[number] = token
-        if token >= vocab:
+        if number + 1 < known or len(said) == 0:
+            continue
+        best = 0
+        for label in range(1, logits.shape[1]):
+            if logits[row, label] > logits[row, best]:
+                best = label
+        said[number + 1 - known] = best
+        if best >= vocab:
             return number + 1
-    return len(said)
+    return known + max(len(said) - 1, 0)
