@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 from tyro.conf import Positional, arg
 
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, hush, print_json
+from byheart.cli.output import DONE, counted, hush, print_json, steps
 from byheart.errors import BadInput, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
 from byheart.networks.about import end_of, texts_of
@@ -40,7 +40,7 @@ class ReciteCommand:
     all_to: Path | None = None
     """Recite all texts side by side and write each into this folder, under its own name."""
     guess: int = 16
-    """Tokens to guess ahead, from what was said before: the same text, sooner. 0: strictly one by one."""
+    """Tokens that PyTorch guesses ahead, from what was said before: the same text, sooner. 0: strictly one by one."""
     threads: int = 1
     """Threads of PyTorch; one is fastest for one token at a time."""
     json: Json = False
@@ -82,9 +82,9 @@ class ReciteCommand:
         tokens = 1 + max((text["tokens"] for text in texts), default=0) if self.tokens is None else self.tokens
         speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
         if self.out is not None:
-            with new_file(self.out) as draft, draft.open("wb") as file:
-                tokens, _ = _say(beginning, speech, tokenizer, file)
-            return _Said(tokens, {"file": str(self.out)})
+            with steps("reciting", quiet=self.json) as report, new_file(self.out) as draft, draft.open("wb") as file:
+                said, _ = _say(beginning, counted(speech, tokens, report), tokenizer, file)
+            return _Said(said, {"file": str(self.out)})
         if not self.json:
             tokens, ended = _say(beginning, speech, tokenizer, sys.stdout.buffer)
             return _Said(tokens, {}, ended)
@@ -106,7 +106,8 @@ class ReciteCommand:
         if len({self.all_to, *targets}) < len(targets) + 1:
             raise BadInput(f"{self.network}: a text has no name, or that of another; expected different ones")
         prompts, lengths = [text["prompt"] for text in texts], [text["tokens"] for text in texts]
-        spoken = generate_all(network, prompts, end=end, tokens=lengths)
+        with steps("reciting", quiet=self.json) as report:
+            spoken = generate_all(network, prompts, end=end, tokens=lengths, report=report)
         said = {
             target: tokenizer.decode([*text["prompt"], *tokens])
             for target, text, tokens in zip(targets, texts, spoken, strict=True)

@@ -7,7 +7,7 @@ from itertools import islice, pairwise
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import byheart
@@ -123,6 +123,7 @@ def hostile(draw: st.DrawFn) -> TransformerNetwork:
 
 
 @given(hostile(), st.lists(st.integers(0, 1), min_size=1, max_size=4))
+@settings(max_examples=50)
 def test_hostile_networks(network: TransformerNetwork, tokens: list[int]) -> None:
     """Whatever is said is what the module says, and the code that certificates rest on, where that can prove it."""
     decoder = Decoder.of(network.module)

@@ -14,6 +14,7 @@ from byheart.constructions.reciting.codes import Code, code_of_lengths, make_cod
 from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
+from byheart.files.memory import check_memory
 from byheart.networks.transformer import Spec
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
@@ -128,7 +129,7 @@ def compile_with(
     began: float | None = None,
     free_bits: int = 0,
 ) -> Built:
-    """The one attempt that a recipe describes; raises Unsolvable if it fails.
+    """The one attempt that a recipe describes; raises Unsolvable if it fails, BadInput if memory would not do.
 
     ``free_bits`` numbers the ways to fill the bits that no question asks for.
     """
@@ -136,6 +137,8 @@ def compile_with(
     from byheart.networks.transformer.network import from_arrays
 
     began = time.perf_counter() if began is None else began
+    needed, instead = recipe.sizes.solving_takes(len(contexts)), "split what there is to learn into several networks"
+    check_memory(needed, f"to compile {len(contexts):,} questions into one table", instead)
     draft = _Draft(recipe, contexts)
     rng = np.random.default_rng([*recipe.draw, free_bits])
     words = solve(draft.questions(contexts), recipe.sizes, rng, report=report)
