@@ -1,7 +1,7 @@
 """What compiled code says is what the module says; what it cannot prove, the module says."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
 import numpy as np
@@ -164,6 +164,20 @@ def test_attention_that_is_not_constant_has_no_decoder() -> None:
     assert Decoder.of(from_arrays(spec, tensors).module) is not None
     assert Decoder.of(from_arrays(spec, tensors | {"near.W_Q": tensors["near.W_K"] + 1}).module) is None
     assert Decoder.of(from_arrays(spec, tensors | {"near.bias": 0 * tensors["near.bias"]}).module) is None, "thirds"
+
+
+@dataclass(frozen=True)
+class Louder(FeedForward):
+    """A sublayer of another kind, whatever it does."""
+
+    volume: int = 2
+
+
+def test_a_sublayer_that_is_not_known_has_no_decoder() -> None:
+    spec, tensors = hand_built()
+    louder = replace(spec, sublayers=(spec.sublayers[0], Louder("less", "relu", reads=(1,), writes=(2,), units=1)))
+    assert Decoder.of(from_arrays(spec, tensors).module) is not None
+    assert Decoder.of(from_arrays(louder, tensors).module) is None
 
 
 def turning_inexact(at: int) -> TransformerNetwork:

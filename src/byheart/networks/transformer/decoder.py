@@ -16,6 +16,7 @@ no decoder.
 """
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,11 @@ from byheart.networks.transformer.proved import BITS, FAR, HIGH, LARGEST, SMALLE
 from byheart.networks.transformer.spec import Attention, Features, FeedForward, Spec
 
 Array = npt.NDArray[np.float64]
+_KNOWN = {
+    Attention: {"name", "reads", "writes", "window", "dilation", "heads", "d_head"},
+    FeedForward: {"name", "act", "reads", "writes", "units", "groups", "bias", "up", "up_reads", "up_bias"},
+}
+"""Sublayers that ``kernels`` knows, with all that they are made of: one that has more is not said without it."""
 _UPS = {"none": kernels.NONE, "dense": kernels.DENSE, "diagonal": kernels.DIAGONAL}
 
 
@@ -107,6 +113,8 @@ class _Program:
         self._size = 0
         spec, precision = self.spec, self.spec.precision
         embedding = [self._put(self._tensors["embedding.W_E"]), *self._written(spec.embeds)]
+        if any({field.name for field in fields(layer)} != _KNOWN.get(type(layer)) for layer in spec.sublayers):
+            raise _Refused("there is a sublayer that is not known here")
         layers = [
             self._attention(layer) if isinstance(layer, Attention) else self._feed_forward(layer)
             for layer in spec.sublayers
