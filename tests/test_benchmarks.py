@@ -93,6 +93,10 @@ COLUMNS = {
     ],
     "same_bits": [["device", "threads", "wrong", "contexts/s", "digest", "one by one the same"]],
     "second_opinion": [["network", "answers", "judge", "verify.py", "what it found"]],
+    "speed_of_reciting": [
+        ["network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors"],
+        ["N", "by the network's front", "by the loop", "ratio", "same network"],
+    ],
     "stock_check": [["N", "wrong", "smallest margin", "parameters", "bits per parameter", "seconds"]],
     "tradeoff": [
         ["theorem", "questions", "width", "depth", "÷ √(K log₂K)", "most bits", "parameters", "certified"],

@@ -21,6 +21,8 @@ def test_the_share_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
         memory.check_memory(9 << 30, "a network")
     expected = "expected at most 8.0 GiB, 80 % of what is available"
     assert str(caught.value) == f"a network would take 9.0 GiB of memory; {expected}"
+    with pytest.raises(BadInput, match=r"of what is available: take half of it$"):
+        memory.check_memory(9 << 30, "a network", "take half of it")
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from byheart.errors import BadInput
 from byheart.progress import Report
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from byheart.tasks import Facts, Task
 
 DONE, NOT_TRUE, BAD_INPUT, OUR_MISTAKE = 0, 1, 2, 70
+T = TypeVar("T")
 
 
 def visible(text: str) -> str:
@@ -159,3 +160,18 @@ def steps(title: str, *, quiet: bool) -> Iterator[Report | None]:
             bar.update(task, completed=done, total=total, description=f"{title}: {note}" if note else title)
 
         yield update
+
+
+def counted(items: Iterator[T], total: int, report: Report | None) -> Iterator[T]:
+    """The same items, and whoever waits hears how many there have been, every hundredth of them.
+
+    >>> list(counted(iter("abc"), 3, lambda done, total: print(done, "of", total)))
+    1 of 3
+    2 of 3
+    3 of 3
+    ['a', 'b', 'c']
+    """
+    for done, item in enumerate(items, 1):
+        yield item
+        if report is not None and done % max(1, total // 100) == 0:
+            report(done, total)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 from tyro.conf import Positional, arg
 
 from byheart.cli.options import Columns, FactFiles, Json
-from byheart.cli.output import DONE, NOT_TRUE, facts_in, hush, print_json, visible
+from byheart.cli.output import DONE, NOT_TRUE, counted, facts_in, hush, print_json, steps, visible
 from byheart.errors import BadInput, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
 from byheart.networks.about import end_of, facts_of, texts_of
@@ -51,7 +51,7 @@ class ReciteCommand:
     all_to: Path | None = None
     """Recite all texts side by side and write each into this folder, under its own name."""
     guess: int = 16
-    """Tokens to guess ahead, from what was said before: the same text, sooner. 0: strictly one by one."""
+    """Tokens that PyTorch guesses ahead, from what was said before: the same text, sooner. 0: strictly one by one."""
     threads: int = 1
     """Threads of PyTorch; one is fastest for one token at a time."""
     json: Json = False
@@ -108,9 +108,9 @@ class ReciteCommand:
         if facts is None or self.prompt is None:
             if known is not None:
                 raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
-            return self._told(beginning, speech, tokenizer)
+            return self._told(beginning, speech, tokens, tokenizer)
         heard = _Heard(speech)
-        said = self._told([], iter(heard), tokenizer)
+        said = self._told([], iter(heard), tokens, tokenizer)
         unknown = "" if known is None else _unknown(self.prompt, known)
         endless = self.tokens is None and heard.last != end_of(network) and not network.about.get("edits")
         if endless and not unknown:
@@ -119,11 +119,11 @@ class ReciteCommand:
         memorized = False if unknown else None if known is None else True
         return replace(said, told={**said.told, "memorized": memorized}, unknown=unknown, note=note)
 
-    def _told(self, beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer") -> "_Said":
-        """Say a beginning and what follows, wherever it is to be said."""
+    def _told(self, beginning: list[int], speech: Iterator[int], tokens: int, tokenizer: "Tokenizer") -> "_Said":
+        """Say a beginning and what follows, at most so many ``tokens``, wherever it is to be said."""
         if self.out is not None:
-            with new_file(self.out) as draft, draft.open("wb") as file:
-                said, _ = _say(beginning, speech, tokenizer, file)
+            with steps("reciting", quiet=self.json) as report, new_file(self.out) as draft, draft.open("wb") as file:
+                said, _ = _say(beginning, counted(speech, tokens, report), tokenizer, file)
             return _Said(said, {"file": str(self.out)})
         if not self.json:
             said, ended = _say(beginning, speech, tokenizer, sys.stdout.buffer)
@@ -146,7 +146,8 @@ class ReciteCommand:
         if len({self.all_to, *targets}) < len(targets) + 1:
             raise BadInput(f"{self.network}: a text has no name, or that of another; expected different ones")
         prompts, lengths = [text["prompt"] for text in texts], [text["tokens"] for text in texts]
-        spoken = generate_all(network, prompts, end=end, tokens=lengths)
+        with steps("reciting", quiet=self.json) as report:
+            spoken = generate_all(network, prompts, end=end, tokens=lengths, report=report)
         said = {
             target: tokenizer.decode([*text["prompt"], *tokens])
             for target, text, tokens in zip(targets, texts, spoken, strict=True)

@@ -20,8 +20,8 @@ def available() -> int:
     return min((size for size in found if size is not None), default=_installed())
 
 
-def check_memory(needed: int, what: str) -> None:
-    """BadInput if ``what`` takes more than its share of the memory that is available.
+def check_memory(needed: int, what: str, instead: str = "") -> None:
+    """BadInput if ``what`` takes more than its share of the memory that is available; ``instead``: what to do then.
 
     >>> check_memory(10**15, "t.npz")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -30,7 +30,7 @@ def check_memory(needed: int, what: str) -> None:
     there = int(SHARE * available())
     if needed > there:
         expected = f"expected at most {_told(there)}, {round(100 * SHARE)} % of what is available"
-        raise BadInput(f"{what} would take {_told(needed)} of memory; {expected}")
+        raise BadInput(f"{what} would take {_told(needed)} of memory; {expected}" + (f": {instead}" if instead else ""))
 
 
 def _told(size: int) -> str:

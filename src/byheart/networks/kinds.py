@@ -28,6 +28,7 @@ from byheart.files.claims import recover
 from byheart.networks.card import card
 from byheart.networks.folders import CARD, CONFIG, NAMES, WEIGHTS, kind_in, read_beside, read_config, replacing
 from byheart.networks.network import Network
+from byheart.progress import Report
 
 _SPEAKING = ("transformer", "stock")
 
@@ -85,10 +86,16 @@ def generate(
 
 
 def generate_all(
-    network: Network, prompts: Sequence[Sequence[int]], *, end: int, tokens: Sequence[int]
+    network: Network,
+    prompts: Sequence[Sequence[int]],
+    *,
+    end: int,
+    tokens: Sequence[int],
+    report: Report | None = None,
 ) -> list[list[int]]:
     """What a network says after each of several prompts, up to the token ``end`` (left out), or so many ``tokens``."""
-    spoken: list[list[int]] = _speaking(network).generate_all(network, prompts, end=end, tokens=tokens)
+    speaking = _speaking(network)
+    spoken: list[list[int]] = speaking.generate_all(network, prompts, end=end, tokens=tokens, report=report)
     return spoken
 
 

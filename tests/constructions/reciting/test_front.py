@@ -1,4 +1,7 @@
-"""The front's places against a hash in plain Python integers, with the weights as they are stored."""
+"""The front's places against a hash in plain Python integers, with the weights as they are stored.
+
+Both fronts': the network's, and the compiled loop that solving uses.
+"""
 
 from dataclasses import replace
 
@@ -8,6 +11,7 @@ import torch
 
 from byheart.constructions.reciting.codes import make_code
 from byheart.constructions.reciting.front import LIMIT, STATE, Front, add_front, sees
+from byheart.constructions.reciting.places import find_places
 from byheart.constructions.reciting.sizes import WORDS, Sizes, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.networks.transformer import Attention, Spec
@@ -27,7 +31,7 @@ class Alone:
 
     def __init__(self, sizes: Sizes, vocab: int, window: int, seed: int = 0, precision: str = "float32") -> None:
         self.sizes, self.vocab, self.window = sizes, vocab, window
-        wiring = Wiring(np.dtype(precision))
+        self.wiring = wiring = Wiring(np.dtype(precision))
         self.front: Front = add_front(wiring, sizes, vocab, window, np.random.default_rng(seed))
         wiring.tensor("unembedding.W_U", np.zeros((1, 1)), (1, 1))
         wiring.tensor("unembedding.b_U", np.zeros(1), (1,))
@@ -102,6 +106,15 @@ class Alone:
         places = values[:, [*front.rows[::2], *front.columns[::2]]]
         return np.concatenate([places, -np.log2(values[:, front.scale]), values[:, front.kind]], axis=1)
 
+    def looped(self, windows: list[Window]) -> np.ndarray:
+        """The same by the compiled loop, every window a sequence without what is missing."""
+        sequences = [[token for token in window if token is not None] for window in windows]
+        starts = np.cumsum([0, *map(len, sequences)])
+        tokens = np.array([token for sequence in sequences for token in sequence], dtype=np.int32)
+        at = find_places(self.wiring, self.sizes, tokens, starts, starts[1:] - 1)
+        kinds = [] if at.kind is None else [at.kind[:, None]]
+        return np.concatenate([at.rows, at.columns, at.offset[:, None], *kinds], axis=1)
+
 
 def random_windows(rng: np.random.Generator, count: int, length: int, vocab: int) -> list[Window]:
     """Whole windows, and ones of which the first tokens are missing."""
@@ -116,8 +129,9 @@ def random_windows(rng: np.random.Generator, count: int, length: int, vocab: int
 def check(alone: Alone, count: int, seed: int = 0) -> None:
     rng = np.random.default_rng(seed)
     windows = random_windows(rng, count, alone.window, alone.vocab)
-    found = alone.found(windows)
-    assert found.tolist() == [alone.expected(window) for window in windows]
+    expected = [alone.expected(window) for window in windows]
+    assert alone.found(windows).tolist() == expected
+    assert alone.looped(windows).tolist() == expected
 
 
 @pytest.mark.parametrize("window", [1, 2, 3, 8, 16, 64])
@@ -193,6 +207,32 @@ def test_what_lies_before_the_window_does_not_matter() -> None:
     longer: list[Window] = [[*rng.integers(0, 257, 9).tolist(), *window] for _ in range(4)]
     assert len(np.unique(alone.found(longer), axis=0)) == 1
     assert np.array_equal(alone.found(longer)[0], alone.found([window])[0])
+
+
+def test_places_in_the_middle_of_sequences() -> None:
+    """The compiled loop, asked for a few places of two long sequences: what lies in the other one is not seen."""
+    alone, rng = Alone(sizes_for(), 257, 64), np.random.default_rng(0)
+    tokens, starts, ends = (
+        rng.integers(0, 257, 300, dtype=np.int32),
+        np.array([0, 110, 300]),
+        np.array([3, 109, 112, 260]),
+    )
+    at = find_places(alone.wiring, alone.sizes, tokens, starts, ends)
+    for number, (begin, end) in enumerate(zip([0, 0, 110, 110], ends.tolist(), strict=True)):
+        window: Window = tokens[max(begin, end - 63) : end + 1].tolist()
+        expected = alone.expected([None] * (64 - len(window)) + window)
+        assert [*at.rows[number], *at.columns[number], at.offset[number]] == expected
+
+
+def test_places_by_hand() -> None:
+    """One token of code 5, weights 1: every sum is 5."""
+    alone = Alone(Sizes(24, 0, columns=1, starts=9, margin=3, aligned=8, exponent_share=0), 1, 1)
+    for name, value in (("embedding.W_E", 5.0), ("hash_0.W_O", 1.0)):
+        alone.wiring.tensors[name][:] = value
+    at = find_places(alone.wiring, alone.sizes, np.zeros(1, np.int32), np.array([0, 1]), np.array([0]))
+    # Start 5 − 3 = 2; rows + 5 // 7, + 5 % 7; columns of 5 mod 4 = 1 = (0, 1) in base 2; grain 85: offset 0 is 8 bits.
+    assert (at.rows.tolist(), at.columns.tolist()) == ([[2, 7]], [[0, 1] * 3])
+    assert (at.offset.tolist(), at.kind) == ([8], None)
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from safetensors import safe_open
 from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Recipe, Settings, compile
-from byheart.constructions.reciting.codes import LOUDNESS
+from byheart.constructions.reciting.codes import LOUDNESS, make_code
 from byheart.constructions.reciting.rectangular import compile_with
-from byheart.constructions.reciting.sizes import WORDS
+from byheart.constructions.reciting.sizes import WORDS, plan
 from byheart.errors import BadInput
+from byheart.files import memory
 from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
 from byheart.tasks.texts import Text
@@ -323,3 +324,20 @@ def test_two_answers() -> None:
         compile(NextToken(tokens=[[0, 1], [2, 2], [0, 1]], labels=[0, 0, 1]))
     with pytest.raises(BadInput, match="agree on the last 1 tokens"):
         compile(task_contexts(NextToken(tokens=[[0, 1], [2, 1]], labels=[0, 1]), 1))
+
+
+def test_memory_that_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task is refused when its sizes are planned, before anything is solved; with a little more, it is not."""
+    task = task_of(3000, 4, 100, 256)
+    needed = plan(make_code(task.labels, 256), precision="float32", word=24).solving_takes(3000)
+    monkeypatch.setattr(memory, "available", lambda: int(needed / memory.SHARE) - 10)
+    with monkeypatch.context() as solving:
+        solving.setattr("byheart.constructions.reciting.solve.solve", None)
+        with pytest.raises(BadInput) as refused:
+            compile(task)
+    assert "to compile 3,000 questions into one table would take 1.3 MiB of memory; expected at most 1.3 MiB" in str(
+        refused.value
+    )
+    assert str(refused.value).endswith("of what is available: split what there is to learn into several networks")
+    monkeypatch.setattr(memory, "available", lambda: int(needed / memory.SHARE) + 10)
+    assert compile(task).chosen["attempts"] == 1

@@ -5,9 +5,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from byheart.constructions.reciting import band
 from byheart.constructions.reciting.codes import Code, make_code
 from byheart.constructions.reciting.front import LIMIT
-from byheart.constructions.reciting.sizes import KINDS, LANES, MOST_ROWS, SPREAD, WORDS, Sizes, grown, load_for, plan
+from byheart.constructions.reciting.sizes import (
+    AHEAD,
+    KINDS,
+    LANES,
+    MOST_ROWS,
+    SPREAD,
+    WORDS,
+    Sizes,
+    grown,
+    load_for,
+    plan,
+)
 from byheart.errors import BadInput
 
 FORMATS = [(precision, word) for precision, words in WORDS.items() for word in words]
@@ -118,3 +130,25 @@ def test_by_hand() -> None:
     assert sizes.moduli == (1, 49, 25, 25, 25, 240)
     assert sizes.bases == (7, 5, 5, 5, 10)
     assert sizes.counts == (7, 5, 5, 5, 24)
+
+
+def test_what_solving_takes() -> None:
+    """By hand: 4 columns, 7 rows: 168 unknowns, rows of 168 // 64 + 2 = 4 words of 8 bytes, two for an equation."""
+    sizes = Sizes(24, 0, columns=4, starts=1, margin=0, aligned=8, exponent_share=0)
+    assert (sizes.words, sizes.band) == (168, 4)
+    assert sizes.solving_takes(100) == 2 * (2 * 168 * 4 * 8) + 400 * 100
+    assert replace(sizes, aligned=None).solving_takes(0) == 2 * sizes.solving_takes(0)
+
+
+def test_a_system_takes_what_is_planned() -> None:
+    sizes = plan(make_code(np.arange(2000) % 256, 256), precision="float32", word=24)
+    system = band.reduce(np.zeros((sizes.words, 1), np.int64), np.zeros(sizes.words, np.int64), sizes.words, sizes.band)
+    assert AHEAD * (system.used.nbytes + system.rows.nbytes) == sizes.solving_takes(0)
+
+
+def test_memory_grows_with_the_square_of_the_questions_in_the_end() -> None:
+    """16 MB of text, 4.6 bits each: rows cannot be more, so that they get wider."""
+    few, many = (replace(code_for(10, 256, False), histogram=(0, 0, 0, 0, 0, n)) for n in (4_000_000, 16_000_000))
+    small, large = (plan(code, precision="float32", word=24) for code in (few, many))
+    assert large.columns > 3.9 * small.columns
+    assert 12 < large.solving_takes(0) / small.solving_takes(0) < 17

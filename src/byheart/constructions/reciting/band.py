@@ -27,6 +27,8 @@ class Reduced:
     """[m, W]: which pivots reduced equation e."""
     rows: NDArray[np.uint64]
     """[unknowns, W]: the equation that determines an unknown, from its word on; zeros for free unknowns."""
+    extent: NDArray[np.int64]
+    """How many words of ``rows`` are used for each unknown; 0 for free ones."""
 
     @property
     def dependent(self) -> int:
@@ -41,25 +43,26 @@ def reduce(cells: NDArray[np.int64], base: NDArray[np.int64], unknowns: int, wor
     >>> solve(system, np.array([1, 1], dtype=np.uint8), np.zeros(2, dtype=np.uint8)).tolist()
     [0, 1]
     """
-    pivot, used, rows = _reduce(cells, base, unknowns, words)
-    return Reduced(base, pivot, used, rows)
+    return Reduced(base, *_reduce(cells, base, unknowns, words))
 
 
 def solve(system: Reduced, right: NDArray[np.uint8], free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     """The unknowns [n] for a right-hand side [m], free ones as given; None if a dependent equation contradicts."""
-    found, consistent = _solve(system.base, system.pivot, system.used, system.rows, right, free)
+    found, consistent = _solve(system.base, system.pivot, system.used, system.rows, system.extent, right, free)
     return found if consistent else None
+
+
+_DE_BRUIJN = 0x03F79D71B4CB0A89
+"""Of its 64 windows of six bits no two are alike: so the highest six of it, shifted by k, tell k."""
+_PLACE = np.zeros(64, np.int64)
+_PLACE[[(_DE_BRUIJN << place & (1 << 64) - 1) >> 58 for place in range(64)]] = np.arange(64)
 
 
 @jit
 def _lowest(value):  # type: ignore[no-untyped-def]
     """The number of the lowest bit that is set."""
-    place = 0
-    for shift in (32, 16, 8, 4, 2, 1):
-        if value & ((np.uint64(1) << np.uint64(shift)) - np.uint64(1)) == 0:
-            value >>= np.uint64(shift)
-            place += shift
-    return place
+    lowest = value & (~value + np.uint64(1))
+    return _PLACE[(lowest * np.uint64(_DE_BRUIJN)) >> np.uint64(58)]
 
 
 @jit
@@ -99,7 +102,7 @@ def _reduce(cells, base, unknowns, words):  # type: ignore[no-untyped-def]
                 row[word + i] ^= rows[unknown, i]
             used[e, word] |= one << np.uint64(bit)
             end = max(end, word + length)
-    return pivot, used, rows
+    return pivot, used, rows, extent
 
 
 @jit
@@ -110,7 +113,7 @@ def _parity(value):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _solve(base, pivot, used, rows, right, free):  # type: ignore[no-untyped-def]
+def _solve(base, pivot, used, rows, extent, right, free):  # type: ignore[no-untyped-def]
     unknowns, words = rows.shape
     total = (unknowns >> 6) + words + 1
     one = np.uint64(1)
@@ -118,7 +121,8 @@ def _solve(base, pivot, used, rows, right, free):  # type: ignore[no-untyped-def
     consistent = True
     for e in range(len(base)):
         folded = np.uint64(0)
-        for i in range(words):
+        # No pivot beyond its own has reduced an equation.
+        for i in range((pivot[e] >> 6) - base[e] + 1 if pivot[e] >= 0 else words):
             folded ^= used[e, i] & reduced[base[e] + i]
         value = right[e] ^ _parity(folded)
         if pivot[e] >= 0:
@@ -132,9 +136,9 @@ def _solve(base, pivot, used, rows, right, free):  # type: ignore[no-untyped-def
     if consistent:
         for unknown in range(unknowns - 1, -1, -1):
             word, bit = unknown >> 6, np.uint64(unknown & 63)
-            if rows[unknown, 0] & (one << bit):
+            if extent[unknown]:
                 folded = np.uint64(0)
-                for i in range(words):
+                for i in range(extent[unknown]):
                     folded ^= rows[unknown, i] & packed[word + i]
                 value = _parity(folded) ^ np.uint8((reduced[word] >> bit) & one)
             else:

@@ -14,6 +14,7 @@ from byheart.constructions.reciting.codes import LOUDNESS, Code, code_of_lengths
 from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
+from byheart.files.memory import check_memory
 from byheart.networks.transformer import Spec
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
@@ -146,7 +147,7 @@ def compile_with(
     began: float | None = None,
     free_bits: int = 0,
 ) -> Built:
-    """The one attempt that a recipe describes; raises Unsolvable if it fails.
+    """The one attempt that a recipe describes; raises Unsolvable if it fails, BadInput if memory would not do.
 
     ``free_bits`` numbers the ways to fill the bits that no question asks for.
     """
@@ -154,6 +155,8 @@ def compile_with(
     from byheart.networks.transformer.network import from_arrays
 
     began = time.perf_counter() if began is None else began
+    needed, instead = recipe.sizes.solving_takes(len(contexts)), "split what there is to learn into several networks"
+    check_memory(needed, f"to compile {len(contexts):,} questions into one table", instead)
     draft = _Draft(recipe, contexts)
     rng = np.random.default_rng([*recipe.draw, free_bits])
     words = solve(draft.questions(contexts), recipe.sizes, rng, report=report)
@@ -223,27 +226,9 @@ class _Draft:
         return reading.add_reading(wiring, sizes, self.code, front, sums)
 
     def questions(self, contexts: Contexts) -> Any:
-        """Ask the network's own front where every question reads."""
+        """Where every question reads, and what it wants to find there."""
+        from byheart.constructions.reciting.places import find_places
         from byheart.constructions.reciting.solve import sort_questions
-        from byheart.networks.transformer.evaluate import local_work, streams
-        from byheart.networks.transformer.network import from_arrays
 
-        front = self.front
-        module = from_arrays(self.spec, self.wiring.tensors).module
-        wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind]
-        found = np.empty((len(contexts), len(wanted)))
-        portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
-        for index, values in local_work(
-            module, portions, lambda module, stream: (module.local(stream, until="table")[:, wanted].numpy(),)
-        ):
-            found[index] = values
-        whole = found.astype(np.int64)
-        return sort_questions(
-            self.sizes,
-            self.code,
-            rows=whole[:, :2],
-            columns=whole[:, 2:8],
-            offset=-np.log2(found[:, 8]).astype(np.int64),
-            kind=whole[:, 9] if front.kind else None,
-            labels=contexts.labels,
-        )
+        at = find_places(self.wiring, self.sizes, contexts.tokens, contexts.starts, contexts.places)
+        return sort_questions(self.sizes, self.code, at.rows, at.columns, at.offset, at.kind, contexts.labels)

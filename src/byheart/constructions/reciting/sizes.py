@@ -22,6 +22,10 @@ MOST_ROWS = 2000
 """(r − i)² ± ½ must be exact in float32, in any order: 2·r² < 2²³, with room for a table to grow."""
 MOST_COLUMNS = 64
 """More would save a few parameters, but widen the band, and solving would take longer than in proportion."""
+BESIDE = 400
+"""Bytes that solving takes for every question beside its systems of equations: where it reads, what it asks for."""
+AHEAD = 2
+"""Systems that are eliminated while another one is solved."""
 WORDS = {"float32": (24, 31), "float64": (53, 60), "bfloat16": (8, 15)}
 """Bits a word: integers alone, and with the exponent."""
 
@@ -54,6 +58,20 @@ class Sizes:
     def words(self) -> int:
         """Words in the table."""
         return self.rows * LANES * self.columns
+
+    @property
+    def band(self) -> int:
+        """Words of 64 bits that hold all unknowns of an equation."""
+        return SPREAD * LANES * self.columns // 64 + 2
+
+    def solving_takes(self, questions: int) -> int:
+        """Bytes of memory to solve for the words, at most.
+
+        A system has two rows of ``band`` words for every equation, of which there are as many as unknowns, nearly.
+        Aligned codes share systems, so that two are there at a time; others leave one that may be needed again.
+        """
+        systems = AHEAD if self.aligned else AHEAD + 2
+        return systems * 16 * self.band * self.words + BESIDE * questions
 
     @property
     def offsets(self) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from byheart.constructions.reciting import band
 from byheart.constructions.reciting.codes import Code
 from byheart.constructions.reciting.planes import Planes
-from byheart.constructions.reciting.sizes import LANES, SPREAD, Sizes
+from byheart.constructions.reciting.sizes import AHEAD, LANES, Sizes
 from byheart.progress import Report
 
 
@@ -45,7 +45,7 @@ def sort_questions(
 ) -> Questions:
     """From what the front says about each question: rows [N, 2], columns [N, 6], offset, kind, and the labels."""
     first = rows.min(axis=1)
-    order = np.argsort(first, kind="stable")
+    order = np.argsort(first.astype(np.min_scalar_type(sizes.rows)), kind="stable")  # short ones are sorted by counting
     lanes = np.arange(LANES)
     cells = (np.repeat(rows, LANES // 2, axis=1) * LANES + lanes) * sizes.columns + columns
     cells[columns >= sizes.columns] = -1
@@ -61,7 +61,7 @@ def sort_questions(
 
 
 def solve(
-    questions: Questions, sizes: Sizes, rng: np.random.Generator, threads: int = 2, report: Report | None = None
+    questions: Questions, sizes: Sizes, rng: np.random.Generator, threads: int = AHEAD, report: Report | None = None
 ) -> NDArray[np.int64]:
     """Words as integers [rows, 6, columns], ``word`` bits and above them ``exponent`` bits; raises Unsolvable."""
     solver = _Solver(questions, sizes, rng)
@@ -104,7 +104,6 @@ class _Solver:
     def __init__(self, questions: Questions, sizes: Sizes, rng: np.random.Generator) -> None:
         self.questions, self.sizes = questions, sizes
         self.planes = Planes(questions.cells, sizes.words, rng)
-        self.band = (SPREAD * LANES * sizes.columns) // 64 + 2
 
     def asked(self, plane: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
         """Which questions read the plane, and the bit of the sum that each wants there."""
@@ -122,7 +121,7 @@ class _Solver:
 
     def reduced(self, members: NDArray[np.int64]) -> band.Reduced:
         """The system of some questions."""
-        return self.planes.reduced(members, self.questions.base[members], self.band)
+        return self.planes.reduced(members, self.questions.base[members], self.sizes.band)
 
     def fill(self, number: int, plane: _Plane) -> None:
         """Find the plane's bits; those of the exponent are a sum of their own."""

@@ -6,6 +6,7 @@ import torch
 
 from byheart.networks.stock.network import StockNetwork
 from byheart.networks.transformer.generate import checked
+from byheart.progress import Report
 
 
 def generate(
@@ -31,8 +32,18 @@ def _generate(network: StockNetwork, given: list[int], tokens: int | None, end: 
 
 
 def generate_all(
-    network: StockNetwork, prompts: Sequence[Sequence[int]], *, end: int, tokens: Sequence[int]
+    network: StockNetwork,
+    prompts: Sequence[Sequence[int]],
+    *,
+    end: int,
+    tokens: Sequence[int],
+    report: Report | None = None,
 ) -> list[list[int]]:
-    """What follows each of the prompts, up to the token ``end`` (left out), one prompt after the other."""
-    spoken = (list(generate(network, given, tokens=most, end=end)) for given, most in zip(prompts, tokens, strict=True))
-    return [said[:-1] if said and said[-1] == end else said for said in spoken]
+    """What follows each of the prompts, up to the token ``end`` (left out), one after the other; ``report``: tokens."""
+    spoken: list[list[int]] = []
+    for prompt, most in zip(prompts, tokens, strict=True):
+        said = list(generate(network, prompt, tokens=most, end=end))
+        spoken.append(said[:-1] if said and said[-1] == end else said)
+        if report is not None:
+            report(sum(tokens[: len(spoken)]), sum(tokens))
+    return spoken

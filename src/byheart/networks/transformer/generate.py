@@ -1,7 +1,13 @@
-"""Saying one token after the other: greedy, with what the attention has read kept from step to step."""
+"""Saying one token after the other: greedy, with what the attention has read kept from step to step.
+
+By the module, or, if there is much to say, by compiled code (:mod:`.decoder`), which proves every token to be what the
+module says; from the first on that is not proved, the module goes on.
+"""
 
 import operator
 from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -9,7 +15,15 @@ from byheart.errors import BadInput
 from byheart.files.memory import check_memory
 from byheart.networks.transformer.module import Cache, Transformer
 from byheart.networks.transformer.network import TransformerNetwork
+from byheart.progress import Report
 
+if TYPE_CHECKING:
+    from byheart.networks.transformer.decoder import Decoder
+
+FEW = 1000
+"""So few tokens are said by the module: compiled code takes as long to load (and the first time, to be compiled)."""
+AT_ONCE = 256
+"""Tokens that compiled code says before anybody hears them."""
 GRAM = 5
 """So many tokens must have been said before, in this order, for a guess at what follows."""
 
@@ -40,27 +54,60 @@ def generate(
     >>> list(generate(network, [0], tokens=4)), list(generate(network, [0], end=2))
     ([1, 2, 0, 1], [1, 2])
     """
-    return _generate(network.module, checked(prompt, network.spec.vocab, tokens), tokens, end, guess)
+    given = checked(prompt, network.spec.vocab, tokens)
+    speech = _speech(network.module, given, guess, compiled=tokens is None or tokens >= FEW)
+    return _until(speech, network.spec.vocab, tokens, end)
 
 
-def _generate(module: Transformer, prompt: list[int], tokens: int | None, end: int | None, guess: int) -> Iterator[int]:
-    memory = _Memory(prompt)
+def _until(speech: Iterator[int], vocab: int, tokens: int | None, end: int | None) -> Iterator[int]:
+    """The first so many ``tokens`` of a speech, or up to ``end``."""
+    for token in islice(speech, tokens):
+        yield token
+        if token == end:
+            return
+        if token >= vocab:
+            raise BadInput(f"the answer is label {token}; expected a token below {vocab} to go on with")
+
+
+def _speech(module: Transformer, prompt: list[int], guess: int, *, compiled: bool) -> Iterator[int]:
+    """All that follows the prompt, without end; by compiled code as long as that proves what it says."""
+    said = [*prompt]
+    for token in _proved(_decoder(module), prompt) if compiled else ():
+        said.append(token)
+        yield token
     # What lies farther back than all attention reaches changes nothing.
-    given = prompt[-module.sees :]
-    cache: Cache | None = None
-    count = 0
-    while tokens is None or count < tokens:
+    given, cache = said[-module.sees :], None
+    if len(said) > len(prompt) and len(given) > 1:  # the last token alone, as if the module had said all
+        _, cache = _step(module, given[:-1], None, 1)
+        given = given[-1:]
+    yield from _by_module(module, said, given, cache, guess)
+
+
+def _decoder(module: Transformer) -> "Decoder | None":
+    from byheart.networks.transformer.decoder import Decoder  # needs numba
+
+    return Decoder.of(module)
+
+
+def _proved(decoder: "Decoder | None", prompt: list[int]) -> Iterator[int]:
+    """What follows the prompt, as far as it is proved."""
+    if decoder is not None and decoder.hear(prompt):
+        while found := decoder.say(AT_ONCE):
+            yield from found
+
+
+def _by_module(
+    module: Transformer, said: Sequence[int], given: list[int], cache: Cache | None, guess: int
+) -> Iterator[int]:
+    """All that follows what was ``said``, whose last tokens are ``given``; those before these made ``cache``."""
+    memory = _Memory(said)
+    while True:
         guessed = memory.guess(guess)
         found, cache = _step(module, [*given, *guessed], cache, 1 + len(guessed))
         right = next((k for k, token in enumerate(guessed) if token != found[k]), len(guessed))
         cache = [kept[:, :, : kept.shape[2] - len(guessed) + right] for kept in cache]
         for token in found[: right + 1]:
             yield token
-            count += 1
-            if token == end or count == tokens:
-                return
-            if token >= module.spec.vocab:
-                raise BadInput(f"the answer is label {token}; expected a token below {module.spec.vocab} to go on with")
             memory.add(token)
         given = found[right : right + 1]
 
@@ -109,15 +156,45 @@ def checked(prompt: Sequence[int], vocab: int, tokens: int | None = None) -> lis
     return numbers
 
 
-@torch.inference_mode()
 def generate_all(
-    network: TransformerNetwork, prompts: Sequence[Sequence[int]], *, end: int, tokens: Sequence[int]
+    network: TransformerNetwork,
+    prompts: Sequence[Sequence[int]],
+    *,
+    end: int,
+    tokens: Sequence[int],
+    report: Report | None = None,
 ) -> list[list[int]]:
-    """What follows each of the prompts, up to the token ``end`` (left out), said side by side in one batch.
+    """What follows each of the prompts, up to the token ``end`` (left out), but no more than its entry of ``tokens``.
 
-    A text that is over leaves the batch; so does one that has said as many as its entry of ``tokens``.
+    By compiled code one after the other, if there is much to say; what that cannot prove, by the module side by side.
+    ``report`` hears of tokens.
     """
-    module = network.module
+    module, spoken = network.module, [list[int]() for _ in prompts]
+    given = [checked(prompt, module.spec.vocab) for prompt in prompts]
+    decoder = _decoder(module) if sum(tokens) >= FEW else None
+    left = []
+    for row, prompt in enumerate(given):
+        most = max(1, tokens[row])
+        speech = _proved(None if decoder is None else decoder.again(), prompt)
+        said = list(_until(speech, module.spec.vocab, most, end))
+        ended = said[-1:] == [end]
+        spoken[row] = said[:-1] if ended else said
+        if not ended and len(said) < most:
+            left.append(row)
+        elif report is not None:
+            report(sum(tokens[: row + 1]), sum(tokens))
+    if left:
+        rest = _side_by_side(module, [given[row] for row in left], end, [tokens[row] for row in left], report)
+        for row, said in zip(left, rest, strict=True):
+            spoken[row] = said
+    return spoken
+
+
+@torch.inference_mode()
+def _side_by_side(
+    module: Transformer, prompts: Sequence[list[int]], end: int, tokens: Sequence[int], report: Report | None
+) -> list[list[int]]:
+    """The same in one batch. A text that is over leaves it; so does one that has said as many as it may."""
     spoken: list[list[int]] = [[] for _ in prompts]
     longest = max(len(prompt) for prompt in prompts)
     places = len(prompts) * (longest * module.spec.widest + module.spec.reach * module.spec.stream)
@@ -125,7 +202,7 @@ def generate_all(
     padded = torch.zeros(len(prompts), longest, dtype=torch.long)
     given = torch.zeros(len(prompts), longest)
     for row, prompt in enumerate(prompts):
-        padded[row, longest - len(prompt) :] = torch.tensor(checked(prompt, module.spec.vocab))
+        padded[row, longest - len(prompt) :] = torch.tensor(prompt)
         given[row, longest - len(prompt) :] = 1
     speaking = torch.arange(len(prompts))
     stream, cache = module.mix(padded.to(module.device), None, given.to(module.device))
@@ -135,6 +212,8 @@ def generate_all(
         for row, token in zip(speaking.tolist(), found.tolist(), strict=True):
             if token != end:
                 spoken[row].append(token)
+        if report is not None:
+            report(sum(map(len, spoken)), sum(tokens))
         full = torch.tensor([len(spoken[row]) >= tokens[row] for row in speaking.tolist()], device=found.device)
         going = (found != end) & ~full
         if not going.all():

@@ -1,0 +1,134 @@
+"""Compiled code beside PyTorch, in one run: tokens a second one by one, and where questions read while compiling.
+
+    python benchmarks/speed_of_reciting.py recite front
+
+Seconds are those of the processor, on one thread, so that other work on the machine counts little. What is said and
+what is found is compared, too.
+"""
+
+import importlib.util
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import torch
+from tables import OUT, parser, table
+
+from byheart.constructions import Built
+from byheart.constructions.reciting import Settings, compile, rectangular
+from byheart.constructions.reciting.solve import Questions, sort_questions
+from byheart.networks.transformer import generate as speaking
+from byheart.networks.transformer.decoder import Decoder
+from byheart.networks.transformer.evaluate import local_work, streams
+from byheart.networks.transformer.network import from_arrays
+from byheart.tasks import NextToken, random_next_token
+from byheart.tasks.contexts import Contexts
+
+
+def task_of(N: int) -> NextToken:
+    """Random contexts of 8 tokens out of 256, random labels."""
+    return random_next_token(examples=N, length=8, vocab=256, labels=256, rng=np.random.default_rng(0))
+
+
+@contextmanager
+def patched(owner: object, name: str, value: object) -> Iterator[None]:
+    """With another value for a name, for a while."""
+    before = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def timed(speech: Iterator[int], tokens: int) -> tuple[list[int], float]:
+    """What is said, and tokens a second of the processor."""
+    start = time.process_time()
+    said = list(islice(speech, tokens))
+    return said, len(said) / (time.process_time() - start)
+
+
+def recite(tiny: bool) -> None:
+    """By the module, one by one and guessing ahead, and by compiled code, which proves each token."""
+    N, few, many = (300, 20, 1000) if tiny else (100_000, 2000, 100_000)
+    names = ["this"] if tiny else ["argparse", "inspect"]
+    files = [Path(str(importlib.util.find_spec(name).origin)) for name in names]  # type: ignore[union-attr]
+    columns = ("network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors")
+    rows = table("Saying one token after the other, tokens a second of one thread", *columns)
+    tasks = [
+        (f"{p}, {words}-bit words, N = {N:,}", task_of(N), Settings(p, words))  # type: ignore[arg-type]
+        for p, words in (("float32", 24), ("float32", 31), ("float64", 53))
+    ]
+    for name, given, settings in [*tasks, (" and ".join(names) + ", bytes", files, Settings())]:
+        built = compile(given, settings=settings)
+        module, contexts = built.network.module, built.questions
+        assert isinstance(contexts, Contexts)
+        prompt = contexts.tokens[: contexts.prompts[0] if contexts.names else 8].tolist()
+        heard = contexts.tokens[:200].tolist()
+        decoder = Decoder.of(module)
+        assert decoder is not None
+        with torch.no_grad():
+            same = np.array_equal(decoder.logits(heard), module(torch.tensor([heard]))[0].numpy())  # compiles, too
+        speech = speaking._speech
+        plain, guessed = (timed(speech(module, prompt, guess, compiled=False), few) for guess in (0, 16))
+        with patched(speaking, "_by_module", None):
+            quick = timed(speech(module, prompt, 0, compiled=True), many)
+        wrong = sum(a != b for a, b in zip(plain[0], quick[0], strict=False)) + (plain[0] != guessed[0])
+        speeds = [f"{speed:,.0f}" for _, speed in (plain, guessed, quick)]
+        rows.add_row(name, *speeds, f"{quick[1] / plain[1]:.0f}", "yes" if same else "NO", str(wrong))
+    OUT.print(rows, "")
+
+
+def by_the_network(draft: rectangular._Draft, contexts: Contexts) -> Questions:
+    """Where every question reads, asked of the network's own front: 23 sublayers and more, in PyTorch."""
+    front = draft.front
+    module = from_arrays(draft.spec, draft.wiring.tensors).module
+    wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind]
+    found = np.empty((len(contexts), len(wanted)))
+    portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
+    for index, values in local_work(
+        module, portions, lambda module, stream: (module.local(stream, until="table")[:, wanted].numpy(),)
+    ):
+        found[index] = values
+    whole, offset = found.astype(np.int64), -np.log2(found[:, 8]).astype(np.int64)
+    kind = whole[:, 9] if front.kind else None
+    return sort_questions(draft.sizes, draft.code, whole[:, :2], whole[:, 2:8], offset, kind, contexts.labels)
+
+
+def front(tiny: bool) -> None:
+    """Compiling, where questions read being found by the network's own front, and by a compiled loop."""
+    compile(task_of(1000), window=8)
+    columns = ("N", "by the network's front", "by the loop", "ratio", "same network")
+    rows = table("Compiling random labels, seconds of the processor", *columns)
+    for N in (300, 600) if tiny else (100_000, 300_000, 1_000_000):
+        task = task_of(N)
+
+        def compiled(task: NextToken = task) -> tuple[Built, float]:
+            start = time.process_time()
+            return compile(task, window=8), time.process_time() - start
+
+        with patched(rectangular._Draft, "questions", by_the_network):
+            before, slow = compiled()
+        after, quick = compiled()
+        same = "yes" if before.network.fingerprint == after.network.fingerprint else "NO"
+        rows.add_row(f"{N:,}", f"{slow:.2f} s", f"{quick:.2f} s", f"{slow / quick:.1f}", same)
+    OUT.print(rows, "")
+
+
+SECTIONS = (recite, front)
+
+
+def main() -> None:
+    """Run the sections that were asked for, or all."""
+    chosen = parser(__doc__, SECTIONS).parse_args()
+    torch.set_num_threads(1)
+    for section in SECTIONS:
+        if not chosen.sections or section.__name__ in chosen.sections:
+            section(chosen.tiny)
+
+
+if __name__ == "__main__":
+    main()
