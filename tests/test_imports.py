@@ -12,7 +12,7 @@ import byheart
 SOURCE = Path(byheart.__file__).parent
 ROOMS = {
     *("approximation", "bounds", "certificates", "cli", "constructions"),
-    *("explore", "files", "lab", "networks", "report", "tasks"),
+    *("explore", "files", "lab", "networks", "planting", "report", "tasks"),
 }
 SHARED = {"errors", "files", "progress", "size"}
 """What all may import."""
@@ -24,6 +24,7 @@ ALLOWED = {
     "certificates": {"networks", "tasks"},
     "constructions": {"bounds", "networks", "tasks"},
     "lab": {"bounds", "networks", "tasks"},
+    "planting": {"certificates", "constructions", "lab", "networks", "tasks"},
     "bounds": set(),
     "files": set(),
     "networks": set(),

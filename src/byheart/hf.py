@@ -8,7 +8,8 @@
 
 The folder is the one that Byheart wrote; nothing is converted, and nothing is run that lies in it. The model runs the
 one implementation there is, :class:`~byheart.networks.transformer.module.Transformer`, under the names that its tensors
-have in the file, so that ``save_pretrained`` writes a folder that Byheart reads.
+have in the file, so that ``save_pretrained`` writes a folder that Byheart reads. Models with memories planted in them
+(:mod:`byheart.planting`) are loaded in the same way, by Byheart's code and not by the copy in their folder.
 
 Tensors keep the format in which they are stored: in another one, a network would forget. Generating needs no cache: the
 network sees so few tokens that each step reads just these again.
@@ -32,6 +33,8 @@ try:
         PreTrainedModel,
     )
     from transformers.modeling_outputs import CausalLMOutput
+
+    from byheart.planting.modeling_plant import PlantedConfig
 except ImportError as error:
     raise ImportError(missing("transformers", "byheart.hf", "hf")) from error
 
@@ -114,3 +117,4 @@ class ByheartForCausalLM(PreTrainedModel, GenerationMixin):
 
 AutoConfig.register(FLOAT, ByheartConfig, exist_ok=True)
 AutoModelForCausalLM.register(ByheartConfig, ByheartForCausalLM, exist_ok=True)
+AutoConfig.register(PlantedConfig.model_type, PlantedConfig, exist_ok=True)  # models register with their bases

@@ -1,9 +1,9 @@
 """What is to be planted: facts as token ids, one for every prompt, none of which contradicts another.
 
-A fact p₁…p_k → c₁…c_m has m contexts: the text ends with p·c₁…c_j (j < m), and c_{j+1} follows. Two facts contradict each
-other if they want different tokens after *equal* contexts. Say |p| ≥ |q|; then p is q and a beginning of q's completion,
-and what follows it there differs from p's own completion before either ends. So it is enough to look every such
-beginning up among the prompts.
+A fact p₁…p_k → c₁…c_m has m contexts: the text ends with p·c₁…c_j (j < m), and c_{j+1} follows. Two facts contradict
+each other if they want different tokens after *equal* contexts. Say |p| ≥ |q|; then p is q and a beginning of q's
+completion, and what follows it there differs from p's own completion before either ends. So it is enough to look every
+such beginning up among the prompts.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ def different(facts: Iterable[Fact], vocab: int) -> list[Fact]:
     [Fact(prompt=(1,), completion=(2, 3), where=''), Fact(prompt=(1, 2), completion=(3,), where='')]
     >>> different([Fact((1,), (2, 3), "a:1"), Fact((1, 2), (0,), "a:2")], 4)
     Traceback (most recent call last):
-    byheart.errors.BadInput: a:1 and a:2 contradict each other: after the same 2 tokens one says 3, the other 0; keep one
+    byheart.errors.BadInput: a:1 and a:2 contradict each other: after the same 2 tokens one says 3, one 0; keep one
     """
     found: dict[Ids, Fact] = {}
     for fact in facts:
@@ -71,7 +71,7 @@ def _check_agree(one: Fact, other: Fact, said: int) -> None:
     """BadInput if ``one``, after ``said`` tokens of its completion, goes on otherwise than ``other`` begins."""
     for j, (a, b) in enumerate(zip(one.completion[said:], other.completion, strict=False)):
         if a != b:
-            after = f"after the same {len(other.prompt) + j} tokens one says {a}, the other {b}"
+            after = f"after the same {len(other.prompt) + j} tokens one says {a}, one {b}"
             raise BadInput(f"{one.where} and {other.where} contradict each other: {after}; keep one")
 
 

@@ -1,6 +1,6 @@
 """Facts into a memory: its plan and its tensors, in either mode. The same facts and seed give the same memory.
 
-*Whole keys*: the table holds the numbers of facts, ⌈log₂N⌉ bits each; the store holds all ids, one fact after the other.
+*Whole keys*: the table holds the numbers of facts, ⌈log₂N⌉ bits each; the store has all ids, one fact after the other.
 *Fingerprints*: the table holds b bits of every prompt's hash, and a second one the completions: token and "last".
 """
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from byheart.errors import BadInput
 from byheart.planting.contexts import Fact, classes
 from byheart.planting.hashing import drawn, stream
-from byheart.planting.modeling_plant import MOST_BITS, Memory, Plan, hashes, moved, prints
+from byheart.planting.modeling_plant import MOST_BITS, Memory, Plan, WholeKeys, hashes, moved, prints, read
 from byheart.planting.table import Size, packed, size_for, solved
 
 DRAWS = 64
@@ -167,10 +167,8 @@ def _free(seed: int, draw: int, name: str, bits: int, size: Size) -> bytes:
 def listed(memory: Memory) -> list[Fact]:
     """All facts of a memory with whole keys, read from its store."""
     plan = memory.plan
-    if plan.mode != "whole":
+    if not isinstance(memory, WholeKeys):
         raise BadInput("fingerprints keep no prompts, so they cannot be listed; check the facts that you expect")
-    from byheart.planting.modeling_plant import read
-
     ids = read(memory.store, torch.arange(plan.store), plan.width).tolist()
     found, runs = [], memory.classes.T.tolist()
     for (prompt, said, first, start), last in zip(runs, [*(run[2] for run in runs[1:]), plan.facts], strict=True):

@@ -5,15 +5,15 @@ Paraphrases are not covered: a memory is a list of token ids, and it is said whe
 This file is all that runs, and it needs torch and transformers only: Byheart itself uses it, and a copy of it lies in
 every planted folder, for ``trust_remote_code=True``. It reads and says; what it reads was made by ``byheart plant``.
 
-A fact is a prompt p₁…p_k and a completion c₁…c_m. Where the text, as far as it is known, ends with p·c₁…c_j (j < m), the
-next token is c_{j+1}; the longest such context wins. There, and only there, one logit is written: it becomes the row's
-largest plus 1,024. All other rows are the base's, bit for bit: nothing is added to them, not even 0.
+A fact is a prompt p₁…p_k and a completion c₁…c_m. Where the text, as far as it is known, ends with p·c₁…c_j (j < m),
+the next token is c_{j+1}; the longest such context wins. There, and only there, one logit is written: it becomes the
+row's largest plus 1,024. All other rows are the base's, bit for bit: nothing is added to them, not even 0.
 
 How a prompt is found (all of it integers, so that every device finds the same):
 
 1. *Ends*: a bit for every token, whether some prompt ends with it.
-2. *Hash*, for each length k that prompts have: h_i = (Σ_d a_{i,d}·(id_{t−d} + 1) + s_{i,k}) mod 2³¹ − 1. The sum stays below
-   2⁶³, as the sizes of a plan are checked to make it.
+2. *Hash*, for each length k that prompts have: h_i = (Σ_d a_{i,d}·(id_{t−d} + 1) + s_{i,k}) mod 2³¹ − 1. The sum stays
+   below 2⁶³, as the sizes of a plan are checked to make it.
 3. *Table*: the exclusive or of six cells within a band, which h₀, h₁, h₂ choose; values are packed into 32-bit words.
 4. *Decide*. Whole keys: the value is the number of a fact, whose ids are in the store and are compared one by one.
    Fingerprints: the value is compared with bits of h₃ and h₄; the completion comes from a second table.
@@ -193,7 +193,13 @@ def prints(h: Tensor, bits: int) -> Tensor:
 
 
 class Memory(nn.Module):
-    """What the model says where: ids in, a token or nothing out. Its buffers are integers, which no cast to half touches."""
+    """What the model says where: ids in, a token or nothing out. Its buffers are integers, which casts leave alone."""
+
+    ends: Tensor
+    lengths: Tensor
+    factors: Tensor
+    shifts: Tensor
+    table: Tensor
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()
@@ -245,9 +251,7 @@ class Memory(nn.Module):
         bits = read(self.ends, tail.where(inside, 0), 1)
         rows, ends = (inside & (bits == 1)).nonzero(as_tuple=True)
         each = max(1, AT_ONCE // self.plan.longest)
-        parts = [
-            self._look(ids, *part) for part in zip(rows.split(each), (ends + first).split(each), strict=True)
-        ]
+        parts = [self._look(ids, *part) for part in zip(rows.split(each), (ends + first).split(each), strict=True)]
         return tuple(torch.cat(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]
 
     def _look(self, ids: Tensor, rows: Tensor, ends: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -273,6 +277,9 @@ class Memory(nn.Module):
 
 class WholeKeys(Memory):
     """Every fact's ids are kept and compared: it fires on planted contexts only, whatever the hash does."""
+
+    classes: Tensor
+    store: Tensor
 
     def check(self) -> None:
         """ValueError unless the classes fill numbers and store without gaps, in their order."""
@@ -312,7 +319,10 @@ class WholeKeys(Memory):
 
 
 class Fingerprints(Memory):
-    """Some bits are kept of every prompt: a window that is none fires with probability 2^−bits, if the hash acts randomly."""
+    """Some bits are kept of every prompt: others fire with probability 2^−bits, if the hash acts randomly."""
+
+    steps: Tensor
+    answers: Tensor
 
     def match(self, windows: Tensor, window: Tensor, length: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
         """Compared with the fingerprint that the table holds."""
@@ -345,14 +355,14 @@ class Ids(DynamicLayer):
 def ids_before(past: object, batch: int, seen: int, device: torch.device) -> Tensor:
     """The ids [B, seen] that a cache has read; −1 where somebody else has filled it."""
     layers = past.layers if isinstance(past, Cache) else []
-    kept = next((layer.keys[:, 0, :, 0] for layer in layers if isinstance(layer, Ids) and layer.is_initialized), None)
-    if kept is None or kept.shape != (batch, seen):
-        return torch.full((batch, seen), -1, dtype=torch.int64, device=device)
-    return kept.to(device)
+    for layer in layers:
+        if isinstance(layer, Ids) and layer.keys is not None and layer.keys.shape[::2] == (batch, seen):
+            return layer.keys[:, 0, :, 0].to(device)
+    return torch.full((batch, seen), -1, dtype=torch.int64, device=device)
 
 
 def padding(mask: object, seen: int, length: int) -> Tensor | None:
-    """Which of the last ``length`` tokens are padding: [B, length]; in a mask of four axes, those that see not even themselves."""
+    """Which of the last ``length`` tokens are padding [B, length]; in a mask of four axes, those that see no token."""
     if isinstance(mask, Mapping):
         mask = mask.get("full_attention", next(iter(mask.values()), None))
     if not isinstance(mask, Tensor):
@@ -373,7 +383,7 @@ class Planted:
     loss_function: Any
 
     def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
-        super().__init__(config, *args, **kwargs)
+        super().__init__(config, *args, **kwargs)  # type: ignore[call-arg]
         plan = Plan.of(getattr(config, "plan", None))
         if plan.vocab > config.get_text_config().vocab_size:
             raise ValueError(f"plan: vocab is {plan.vocab}; expected at most the model's, {config.vocab_size}")
@@ -402,7 +412,8 @@ class Planted:
         ids = torch.cat([ids_before(past, new.shape[0], seen, new.device), _known(new, mask, seen)], 1)
         said = self.plant(ids, seen)
         if self._say(output, said, given.get("logits_to_keep", 0)) and labels is not None:
-            output.loss = self.loss_function(output.logits, labels, vocab_size=output.logits.shape[-1])
+            count = {name: given[name] for name in ("num_items_in_batch",) if name in given}
+            output.loss = self.loss_function(output.logits, labels, vocab_size=output.logits.shape[-1], **count)
         kept = getattr(output, "past_key_values", None)
         if isinstance(kept, Cache):
             _layer(kept).keep(ids, kept.layers[0])
@@ -433,8 +444,9 @@ def _layer(kept: Cache) -> Ids:
     for layer in kept.layers:
         if isinstance(layer, Ids):
             return layer
-    kept.layers.append(Ids())
-    return kept.layers[-1]  # type: ignore[no-any-return]
+    new = Ids()
+    kept.layers.append(new)
+    return new
 
 
 def _forward(base: type) -> Callable[..., Any]:
@@ -461,9 +473,11 @@ def planted_classes(into: str) -> tuple[type, type]:
     """
     try:
         config_base = CONFIG_MAPPING[into]
-        model_base = MODEL_FOR_CAUSAL_LM_MAPPING[config_base]
+        model_base: Any = MODEL_FOR_CAUSAL_LM_MAPPING[config_base]
     except KeyError:
-        raise ValueError(f"{into!r} is no causal language model that transformers knows; expected gpt2, llama, …") from None
+        raise ValueError(
+            f"{into!r} is no causal language model that transformers knows; expected gpt2, llama, …"
+        ) from None
     here = {"__module__": __name__}
     config = type("PlantedConfig", (config_base,), {**here, "model_type": TYPE, "_auto_class": "AutoConfig"})
     own = {"forward": _forward(model_base), "config_class": config, "_auto_class": "AutoModelForCausalLM"}

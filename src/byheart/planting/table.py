@@ -46,9 +46,7 @@ def solved(h: Integers, values: Integers, bits: int, size: Size, free: bytes) ->
     cells = places(torch.from_numpy(h), size.cells, size.band).numpy().T
     first = h[0] * (size.cells - size.band + 1) >> 31
     order = np.argsort(first, kind="stable")
-    system = band.reduce(
-        np.ascontiguousarray(cells[order]), first[order] >> 6, size.cells, (size.band + 63) // 64 + 1
-    )
+    system = band.reduce(np.ascontiguousarray(cells[order]), first[order] >> 6, size.cells, (size.band + 63) // 64 + 1)
     drawn = np.unpackbits(np.frombuffer(free, np.uint8), count=bits * size.cells).reshape(bits, size.cells)
     found = np.zeros(size.cells, np.int64)
     for bit in range(bits):

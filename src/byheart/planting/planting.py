@@ -1,0 +1,107 @@
+"""Planting: facts and a model in, the model that says them out."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from byheart.certificates.certificate import FILE, Certificate, write
+from byheart.errors import BadInput, check_seed
+from byheart.files.writing import check_apart
+from byheart.planting import folder as folders
+from byheart.planting.checking import POSITIONS, THROUGH, check
+from byheart.planting.contexts import Fact, different, fingerprint
+from byheart.planting.folder import Base, read_base
+from byheart.planting.memory import Made, made
+from byheart.planting.reading import Given, facts_of, tokenizer_in
+from byheart.progress import Report
+
+LENGTHS = ("max_position_embeddings", "n_positions")
+"""What configurations call the most tokens that a model reads."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Planting:
+    """A memory for a model, not written yet: ``save`` writes the planted model and checks it."""
+
+    base: Base
+    facts: Sequence[Fact]
+    memory: Made
+    tokenizer: Any
+
+    def __repr__(self) -> str:
+        each = self.memory.words / len(self.facts)
+        return f"<Planting: {len(self.facts):,} facts, {self.memory.words:,} words of 32 bits, {each:.2f} a fact>"
+
+    def save(
+        self,
+        out: Path | str,
+        *,
+        positions: int = POSITIONS,
+        through: int = THROUGH,
+        report: Report | None = None,
+    ) -> Certificate:
+        """Write the planted model and its certificate; what is checked is read from the files."""
+        with folders.replacing(Path(out), self.base.folder) as new:
+            folders.write(self.memory, self.base, new, fingerprint(self.facts))
+            options: dict[str, Any] = {"positions": positions, "through": through, "report": report}
+            certificate = check(new, self.facts, corpus=corpus_for(self.tokenizer), **options)
+            write(certificate, new / FILE)
+        return certificate
+
+
+def plant(
+    facts: Given,
+    *,
+    into: Path | str,
+    bits: int | None = None,
+    ids: bool = False,
+    stop: bool = False,
+    seed: int | None = None,
+) -> Planting:
+    """Facts, planted into the causal language model in the folder ``into``; paraphrases are not covered.
+
+    ``facts`` are pairs of prompt and completion, or a JSONL or CSV file of them; with ``ids``, token ids instead of
+    texts. ``bits``: keep fingerprints of so many bits instead of whole keys. ``stop``: every completion ends with the
+    model's end-of-text token. ``seed``: drawn if it is not given.
+    """
+    base = read_base(Path(into))
+    tokenizer = None if ids else tokenizer_in(base.folder)
+    end = (_end(base),) if stop else ()
+    given = different(facts_of(facts, tokenizer, end), base.vocab)
+    _check_lengths(base, given)
+    if seed is not None:
+        check_seed(seed)
+    drawn = secrets.randbits(32) if seed is None else seed
+    return Planting(base, given, made(given, base.vocab, bits=bits, seed=drawn), tokenizer)
+
+
+def _end(base: Base) -> int:
+    found = base.config.get("eos_token_id")
+    first = found[0] if isinstance(found, list) and found else found
+    if type(first) is not int:
+        raise BadInput(f"{base.folder}: its config.json has no eos_token_id; expected one for --stop")
+    return first
+
+
+def _check_lengths(base: Base, facts: Sequence[Fact]) -> None:
+    """BadInput if a fact is longer than what the model reads."""
+    most = min((size for name in LENGTHS if type(size := base.config.get(name)) is int), default=None)
+    for fact in facts:
+        length = len(fact.prompt) + len(fact.completion)
+        if most is not None and length > most:
+            raise BadInput(f"{fact.where}: has {length:,} tokens; expected at most {most:,}, which the model reads")
+
+
+def corpus_for(tokenizer: Any) -> list[list[int]]:
+    """The documentation strings that come with Byheart, as a tokenizer's ids; nothing where there is none."""
+    from byheart.lab.texts import docstrings
+
+    return [] if tokenizer is None else [tokenizer.encode(" ".join(docstrings()), add_special_tokens=False)]
+
+
+def check_before(out: Path, into: Path, facts: Path) -> None:
+    """BadInput if ``out`` cannot be written, before any work is done."""
+    check_apart(out, into, facts)
+    folders.check_planted_place(out)
