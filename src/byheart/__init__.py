@@ -18,6 +18,7 @@ True
 :func:`compile`    a float Transformer that recites texts or answers a task
 :func:`load`       a network from its folder; what is built or compiled has ``.save(folder)``
 :func:`certify`    every answer of a network, checked
+:func:`plant`      exact memories in a trained model of somebody's; needs transformers
 =================  ==================================================================================
 """
 
@@ -25,30 +26,34 @@ from importlib import import_module as _import
 from typing import TYPE_CHECKING as _CHECKING
 
 if _CHECKING:
-    from byheart import approximation, bounds, certificates, constructions, lab, networks, tasks
+    from byheart import approximation, bounds, certificates, constructions, lab, networks, planting, tasks
     from byheart.certificates import certify
     from byheart.constructions import build
     from byheart.constructions.reciting import compile
     from byheart.networks import load
+    from byheart.planting import plant
 
-_ROOMS = ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "tasks")
+_ROOMS = ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "planting", "tasks")
 _FUNCTIONS = {
     "build": "byheart.constructions",
     "certify": "byheart.certificates",
     "compile": "byheart.constructions.reciting",
     "load": "byheart.networks",
+    "plant": "byheart.planting",
 }
 __all__ = [  # noqa: RUF022 (the menu: verbs first)
     "build",
     "certify",
     "compile",
     "load",
+    "plant",
     "approximation",
     "bounds",
     "certificates",
     "constructions",
     "lab",
     "networks",
+    "planting",
     "tasks",
 ]
 

@@ -14,6 +14,7 @@ from byheart.planting import folder as folders
 from byheart.planting.contexts import Fact
 from byheart.planting.folder import Manifest
 from byheart.planting.memory import Made, listed
+from byheart.planting.reading import tokenizer_in
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,14 @@ class Detected:
     def facts(self) -> list[Fact] | None:
         """Every fact; None of fingerprints, which keep no prompts."""
         return listed(self.memory.load()) if self.manifest.plan.mode == "whole" else None
+
+    def tokenizer(self, folder: Path) -> Any:
+        """That of the base; None if it has none that can be loaded."""
+        with folders.base_of(folder, self.manifest, weights=False) as base:
+            try:
+                return tokenizer_in(base)
+            except BadInput:
+                return None
 
     def fires(self, text: Sequence[int]) -> list[tuple[int, int]]:
         """Where it speaks in a text: how many tokens were read, and which token it says next."""

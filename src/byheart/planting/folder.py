@@ -252,9 +252,9 @@ def _check_hash(path: Path, expected: str) -> None:
         raise BadInput(f"{path}: was changed since it was planted: its SHA-256 is not that of {MANIFEST}")
 
 
-def check_base(folder: Path, manifest: Manifest) -> None:
-    """BadInput unless the base's files are, bit for bit, those that were there before."""
-    for place, expected in manifest.base.values():
+def check_base(folder: Path, base: Mapping[str, tuple[str, str]]) -> None:
+    """BadInput unless these files of the base are, bit for bit, those that were there before."""
+    for place, expected in base.values():
         _check_hash(folder / place, expected)
 
 
@@ -295,7 +295,7 @@ def unplant(folder: Path | str, out: Path | str) -> int:
     folder, out = Path(folder), Path(out)
     manifest = read_manifest(folder)
     check_apart(out, folder)
-    check_base(folder, manifest)
+    check_base(folder, manifest.base)
     with new_folder(out, check_base_place) as new:
         for name, (place, expected) in manifest.base.items():
             if copy(folder / place, new / name) != expected:
@@ -304,11 +304,12 @@ def unplant(folder: Path | str, out: Path | str) -> int:
 
 
 @contextmanager
-def base_of(folder: Path, manifest: Manifest) -> Iterator[Path]:
-    """The base for a moment: a folder of links to its files, under their old names."""
-    check_base(folder, manifest)
+def base_of(folder: Path, manifest: Manifest, *, weights: bool = True) -> Iterator[Path]:
+    """The base for a moment: a folder of links to its files, under their old names; or all of it but its weights."""
+    files = {name: one for name, one in manifest.base.items() if weights or not name.endswith(".safetensors")}
+    check_base(folder, files)
     with TemporaryDirectory() as temporary:
-        for name, (place, _) in manifest.base.items():
+        for name, (place, _) in files.items():
             link = Path(temporary, name)
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to((folder / place).resolve())

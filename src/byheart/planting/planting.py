@@ -1,14 +1,16 @@
 """Planting: facts and a model in, the model that says them out."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from byheart.certificates.certificate import FILE, Certificate, write
+from byheart.certificates.certificate import FILE, Certificate, read, write
 from byheart.errors import BadInput, check_seed
+from byheart.files.reading import read_json
 from byheart.files.writing import check_apart
+from byheart.networks.folders import CONFIG
 from byheart.planting import folder as folders
 from byheart.planting.checking import POSITIONS, THROUGH, check
 from byheart.planting.contexts import Fact, different, fingerprint
@@ -68,7 +70,7 @@ def plant(
     """
     base = read_base(Path(into))
     tokenizer = None if ids else tokenizer_in(base.folder)
-    end = (_end(base),) if stop else ()
+    end = (_end(base.config),) if stop else ()
     given = different(facts_of(facts, tokenizer, end), base.vocab)
     _check_lengths(base, given)
     if seed is not None:
@@ -77,12 +79,36 @@ def plant(
     return Planting(base, given, made(given, base.vocab, bits=bits, seed=drawn), tokenizer)
 
 
-def _end(base: Base) -> int:
-    found = base.config.get("eos_token_id")
+def _end(config: Mapping[str, Any]) -> int:
+    found = config.get("eos_token_id")
     first = found[0] if isinstance(found, list) and found else found
     if type(first) is not int:
-        raise BadInput(f"{base.folder}: its config.json has no eos_token_id; expected one for --stop")
+        raise BadInput("the model's config.json has no eos_token_id; expected one for --stop")
     return first
+
+
+def recheck(folder: Path | str, facts: Given, tokenizer: Any, *, stop: bool = False, **options: Any) -> Certificate:
+    """Check a planted folder again, against facts that are given anew; ``tokenizer`` is None where they are ids.
+
+    BadInput if a certificate lies there that is about other facts or other files. Nothing is taken from it.
+    """
+    folder = Path(folder)
+    end = (_end(read_json(folder / CONFIG)),) if stop else ()
+    certificate = check(folder, facts_of(facts, tokenizer, end), corpus=corpus_for(tokenizer), **options)
+    if certificate.certified and (folder / FILE).exists():
+        claimed = read(folder / FILE)
+        for what in ("task", "weights"):
+            if getattr(claimed, what) != getattr(certificate, what):
+                other = "facts" if what == "task" else "files"
+                raise BadInput(f"{folder / FILE}: is about other {other}; remove it, or plant the facts anew")
+    return certificate
+
+
+def check_measure(positions: object, through: object) -> None:
+    """BadInput unless these are numbers of positions, and of facts, to be measured."""
+    for name, value in (("positions", positions), ("through", through)):
+        if type(value) is not int or value < 1:
+            raise BadInput(f"{name} is {value!r}; expected a whole number, 1 or more")
 
 
 def _check_lengths(base: Base, facts: Sequence[Fact]) -> None:

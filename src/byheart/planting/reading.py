@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from byheart.errors import BadInput
 from byheart.files.reading import JSON_TAKES, parsed, read_bytes, read_text
 from byheart.planting.contexts import Fact
+from byheart.planting.loading import quiet
 
 Pair: TypeAlias = tuple[Any, Any]
 Given: TypeAlias = Path | str | Iterable[Pair]
@@ -111,7 +112,8 @@ def tokenizer_in(folder: Path) -> Any:
     if not any((folder / name).is_file() for name in TOKENIZERS):
         raise BadInput(f"{folder}: has no tokenizer; put its tokenizer.json there, or give token ids with --ids")
     try:
-        return AutoTokenizer.from_pretrained(folder)
+        with quiet():
+            return AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # transformers raises what it likes
         reason = str(error).strip().partition("\n")[0]
         raise BadInput(f"{folder}: its tokenizer cannot be loaded ({reason}); give token ids with --ids") from error
