@@ -84,23 +84,28 @@ def fingerprint(facts: Sequence[Fact]) -> str:
     return digest.hexdigest()
 
 
-def says(facts: Sequence[Fact], text: Sequence[int]) -> list[int]:
-    """What is said after each token of a text, −1 for nothing: by a dictionary of all contexts, slowly.
+class Spoken:
+    """What facts say in texts, by a dictionary of prompts: slow and plain, for memories to be held against.
 
-    The definition, which memories are held against.
-
-    >>> says([Fact((1,), (2, 3))], [1, 2, 0, 1])
+    >>> Spoken([Fact((1,), (2, 3))]).after([1, 2, 0, 1])
     [2, 3, -1, 2]
     """
-    contexts = {
-        fact.prompt + fact.completion[:said]: token for fact in facts for said, token in enumerate(fact.completion)
-    }
-    longest = max(map(len, contexts))
-    after = []
-    for end in range(1, len(text) + 1):
-        suffixes = (tuple(text[start:end]) for start in range(max(0, end - longest), end))
-        after.append(next((contexts[suffix] for suffix in suffixes if suffix in contexts), -1))
-    return after
+
+    def __init__(self, facts: Sequence[Fact]) -> None:
+        self._completions = {fact.prompt: fact.completion for fact in facts}
+        self._lengths = sorted({len(fact.prompt) for fact in facts})
+
+    def after(self, text: Sequence[int]) -> list[int]:
+        """What is said after each token of a text, −1 for nothing; the longest context wins."""
+        best = [(0, -1)] * len(text)
+        for end in range(1, len(text) + 1):
+            for length in self._lengths:
+                completion = self._completions.get(tuple(text[end - length : end])) if length <= end else None
+                for said, token in enumerate(completion or ()):
+                    best[end - 1 + said] = max(best[end - 1 + said], (length + said, token))
+                    if end + said >= len(text) or text[end + said] != token:
+                        break
+        return [token for _, token in best]
 
 
 def classes(facts: Sequence[Fact]) -> list[tuple[int, int, int]]:

@@ -231,7 +231,10 @@ class Memory(nn.Module):
         """
         length = ids.shape[1]
         best = torch.full((ids.shape[0], length - first), -1, dtype=torch.int64, device=ids.device)
-        rows, ends, known, facts = self._prompts(ids, max(0, first - self.plan.says + 1))
+        rows, ends = self._ends(ids, max(0, first - self.plan.says + 1))
+        if not len(rows):
+            return best
+        rows, ends, known, facts = self._prompts(ids, rows, ends)
         for said in range(self.plan.says):
             if not len(rows):
                 break
@@ -244,14 +247,17 @@ class Memory(nn.Module):
             rows, ends, known, facts = rows[onward], ends[onward] + 1, known[onward], facts[onward]
         return torch.where(best < 0, best, best & 0xFFFFFFFF)
 
-    def _prompts(self, ids: Tensor, first: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Prompts that end at ``first`` or later: row, end and length of each, and what its completion is read by."""
+    def _ends(self, ids: Tensor, first: int) -> tuple[Tensor, Tensor]:
+        """Places, ``first`` or later, with a token that some prompt ends with."""
         tail = ids[:, first:]
         inside = (tail >= 0) & (tail < self.plan.vocab)
-        bits = read(self.ends, tail.where(inside, 0), 1)
-        rows, ends = (inside & (bits == 1)).nonzero(as_tuple=True)
+        rows, ends = (inside & (read(self.ends, tail.where(inside, 0), 1) == 1)).nonzero(as_tuple=True)
+        return rows, ends + first
+
+    def _prompts(self, ids: Tensor, rows: Tensor, ends: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Prompts that end at these places: row, end and length of each, and what its completion is read by."""
         each = max(1, AT_ONCE // self.plan.longest)
-        parts = [self._look(ids, *part) for part in zip(rows.split(each), (ends + first).split(each), strict=True)]
+        parts = [self._look(ids, *part) for part in zip(rows.split(each), ends.split(each), strict=True)]
         return tuple(torch.cat(column) for column in zip(*parts, strict=True))  # type: ignore[return-value]
 
     def _look(self, ids: Tensor, rows: Tensor, ends: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
