@@ -12,8 +12,8 @@ What is *proved*:
   assumption, and a token has as many windows as prompts have lengths.
 
 What is *measured*, beside the base itself: the logits of texts, of random ids and of near misses (a planted prompt with
-one id changed, cut off, or with a wrong end). Where the memory is silent, they must be the base's, bit for bit; where it
-speaks, the facts must want it: with whole keys always, with fingerprints the exceptions are counted and said.
+one id changed, cut off, or with a wrong end). Where the memory is silent, they must be the base's, bit for bit; where
+it speaks, the facts must want it: with whole keys always, with fingerprints the exceptions are counted and said.
 """
 
 import time
@@ -28,8 +28,10 @@ from torch import Tensor
 
 from byheart.certificates.certificate import Certificate
 from byheart.certificates.verdict import Counterexample, Verdict
+from byheart.files.reading import read_json
+from byheart.networks.folders import CONFIG
 from byheart.planting.contexts import Fact, Spoken, different, fingerprint
-from byheart.planting.folder import MANIFEST, Manifest, base_of, digest, read_memory
+from byheart.planting.folder import MANIFEST, Manifest, base_of, digest, read_memory, reads
 from byheart.planting.loading import load_base, load_planted
 from byheart.planting.memory import Made, listed, made
 from byheart.planting.modeling_plant import Memory, Plan
@@ -89,14 +91,15 @@ def check(
     wrong, example = unsaid(runs, facts)
     certain = memory.plan.mode == "whole"
     tokens = sum(len(fact.completion) for fact in facts)
-    found = _measured(folder, manifest, facts, corpus, positions, through, report)
+    measure = not other and not wrong
+    found = _measured(folder, manifest, facts, corpus, positions, through, report) if measure else Measured()
     verdict = Verdict(
         statement=statement(memory.plan, len(facts)),
         method=f"ids compared, exhaustive; logits measured, {len(facts[:through]):,} facts through the model",
         checked=tokens,
         errors=min(tokens, wrong + bool(other) + found.differ + found.wrong + found.false * certain),
         counterexample=example or _odd(other, found, certain),
-        note=_note(other, found),
+        note=_note(found) if measure else other,
         seconds=time.perf_counter() - start,
     )
     return Certificate.of(
@@ -178,10 +181,12 @@ def _measured(
     """The planted model beside its base."""
     plan, rng = manifest.plan, np.random.default_rng(plan_seed(manifest.plan))
     some = [facts[i] for i in sorted(rng.permutation(len(facts))[:through])]
-    rows = cut([one for text in corpus for one in text][:positions])
-    rows += cut(rng.integers(0, plan.vocab, positions).tolist())
-    rows += [[*fact.prompt, *fact.completion] for fact in some] + near_misses(some, plan.vocab, rng)
     with base_of(folder, manifest) as place:
+        most = reads(read_json(place / CONFIG)) or ROW
+        rows = cut([one for text in corpus for one in text][:positions], most)
+        rows += cut(rng.integers(0, plan.vocab, positions).tolist(), most)
+        rows += [[*fact.prompt, *fact.completion][:most] for fact in some]
+        rows += [row[:most] for row in near_misses(some, plan.vocab, rng)]
         base, planted = load_base(place), load_planted(folder)
         found, spoken = Measured(), Spoken(facts)
         done = 0
@@ -200,9 +205,10 @@ def plan_seed(plan: Plan) -> int:
     return plan.seed ^ 0x5EED
 
 
-def cut(ids: list[int]) -> Rows:
-    """A text in rows."""
-    return [ids[start : start + ROW] for start in range(0, len(ids), ROW)]
+def cut(ids: list[int], most: int) -> Rows:
+    """A text in rows, none longer than what a model reads."""
+    each = min(ROW, most)
+    return [ids[start : start + each] for start in range(0, len(ids), each)]
 
 
 def near_misses(facts: Sequence[Fact], vocab: int, rng: np.random.Generator) -> Rows:
@@ -237,10 +243,9 @@ def beside(base: Any, planted: Any, rows: Sequence[Sequence[int]], facts: Spoken
     return Measured(*(int(one.sum()) for one in counts))
 
 
-def _note(other: str, found: Measured) -> str:
+def _note(found: Measured) -> str:
     same = f"measured: {found.differ:,} of {found.silent:,} silent positions differ from the base in any bit"
-    false = f"{found.false:,} false firings"
-    return "; ".join(filter(None, [other, same, false, f"{found.wrong:,} of {found.spoken:,} others wrong"]))
+    return f"{same}; {found.false:,} false firings; {found.wrong:,} of {found.spoken:,} others wrong"
 
 
 def _odd(other: str, found: Measured, certain: bool) -> Counterexample | None:

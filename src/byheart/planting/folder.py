@@ -44,6 +44,8 @@ PREFIX = "plant."
 """What the names of the memory's tensors begin with, in the model."""
 OURS = {MANIFEST, MEMORY, CODE, BASE, CERTIFICATE}
 """Names that a base must not have already, a certificate aside."""
+LENGTHS = ("max_position_embeddings", "n_positions")
+"""What configurations call the most tokens that a model reads."""
 MOST_HEADER = 1 << 27
 PORTION = 1 << 24
 
@@ -72,6 +74,11 @@ class Base:
     def into(self) -> str:
         """The ``model_type``."""
         return str(self.config["model_type"])
+
+
+def reads(config: Mapping[str, Any]) -> int | None:
+    """How many tokens a model reads at most, if its config.json says so."""
+    return min((size for name in LENGTHS if type(size := config.get(name)) is int), default=None)
 
 
 def read_base(folder: Path) -> Base:

@@ -14,13 +14,10 @@ from byheart.networks.folders import CONFIG
 from byheart.planting import folder as folders
 from byheart.planting.checking import POSITIONS, THROUGH, check
 from byheart.planting.contexts import Fact, different, fingerprint
-from byheart.planting.folder import Base, read_base
+from byheart.planting.folder import Base, read_base, reads
 from byheart.planting.memory import Made, made
 from byheart.planting.reading import Given, facts_of, tokenizer_in
 from byheart.progress import Report
-
-LENGTHS = ("max_position_embeddings", "n_positions")
-"""What configurations call the most tokens that a model reads."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -69,14 +66,15 @@ def plant(
     model's end-of-text token. ``seed``: drawn if it is not given.
     """
     base = read_base(Path(into))
+    vocab = base.vocab
     tokenizer = None if ids else tokenizer_in(base.folder)
     end = (_end(base.config),) if stop else ()
-    given = different(facts_of(facts, tokenizer, end), base.vocab)
+    given = different(facts_of(facts, tokenizer, end), vocab)
     _check_lengths(base, given)
     if seed is not None:
         check_seed(seed)
     drawn = secrets.randbits(32) if seed is None else seed
-    return Planting(base, given, made(given, base.vocab, bits=bits, seed=drawn), tokenizer)
+    return Planting(base, given, made(given, vocab, bits=bits, seed=drawn), tokenizer)
 
 
 def _end(config: Mapping[str, Any]) -> int:
@@ -113,7 +111,7 @@ def check_measure(positions: object, through: object) -> None:
 
 def _check_lengths(base: Base, facts: Sequence[Fact]) -> None:
     """BadInput if a fact is longer than what the model reads."""
-    most = min((size for name in LENGTHS if type(size := base.config.get(name)) is int), default=None)
+    most = reads(base.config)
     for fact in facts:
         length = len(fact.prompt) + len(fact.completion)
         if most is not None and length > most:
