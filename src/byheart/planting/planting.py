@@ -30,8 +30,8 @@ class Planting:
     tokenizer: Any
 
     def __repr__(self) -> str:
-        each = self.memory.words / len(self.facts)
-        return f"<Planting: {len(self.facts):,} facts, {self.memory.words:,} words of 32 bits, {each:.2f} a fact>"
+        facts = f"{len(self.facts):,} fact" + "s" * (len(self.facts) != 1)
+        return f"<Planting: {facts}, {self.memory.words:,} words of 32 bits>"
 
     def save(
         self,
