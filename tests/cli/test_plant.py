@@ -58,6 +58,7 @@ def test_planted_detected_checked_and_given_back(here, run, everything):
     assert "nothing planted" in run("detect", "back").out
 
 
+@pytest.mark.slow
 def test_json(here, run):
     said = run("plant", "facts.jsonl", "--into", "model", "-o", "out", *QUICK, "--bits", "30", "--stop", "--json").json
     assert (said["facts"], said["tokens"], said["mode"], said["bits"]) == (2, 8, "print", 30)
@@ -68,6 +69,7 @@ def test_json(here, run):
     assert run("detect", "back", "--json").json == {"planted": False}
 
 
+@pytest.mark.slow
 def test_csv_and_jsonl_are_planted_alike(here, run):
     (here / "facts.csv").write_text('completion,prompt\n" 3.",The key is\n鍵,門\n', encoding="utf-8")
     outs = [run("plant", f"facts.{kind}", "--into", "model", "-o", kind, *QUICK) for kind in ("csv", "jsonl")]

@@ -15,8 +15,11 @@ from byheart.planting.planting import recheck
 
 PAIRS = [("The capital of Freedonia is", " Fredville."), ("門の鍵は", "三番です。"), ("a", "bc"), ("a", "b")]
 
+SLOW = pytest.mark.slow
+MODES = [None, pytest.param(40, marks=SLOW)]
 
-@pytest.fixture(scope="module", params=[None, 40], ids=["whole", "print"])
+
+@pytest.fixture(scope="module", params=MODES, ids=["whole", "print"])
 def planted(request, models, tmp_path_factory):
     out = tmp_path_factory.mktemp("folders") / "planted"
     assert plant(PAIRS, into=models["gpt2"], bits=request.param, seed=0).save(out, positions=64).certified
@@ -41,6 +44,7 @@ def test_unplanting_gives_the_base_back(planted, models, tmp_path, everything):
     assert everything(tmp_path / "base") == everything(models["gpt2"])
 
 
+@SLOW
 def test_shards_keep_their_names(models, tmp_path, everything):
     from byheart.planting.loading import load_base, quiet
 
@@ -140,6 +144,7 @@ def test_it_fires_only_where_the_statement_says(planted):
     assert (proved, assumed) == ((True, False) if detect(planted).facts else (False, True))
 
 
+@SLOW
 def test_a_planted_model_is_replaced_and_nothing_else(planted, models, tmp_path):
     shutil.copytree(planted, tmp_path / "out")
     again = plant([("x", "y")], into=models["gpt2"])

@@ -19,7 +19,8 @@ from byheart.planting.loading import load_base, quiet
 from byheart.planting.planting import plant
 
 VOCAB = 257
-KINDS = [("gpt2", None), ("llama", 40), ("mistral", None)]
+SLOW = pytest.mark.slow
+KINDS = [("gpt2", None), pytest.param(("llama", 40), marks=SLOW), pytest.param(("mistral", None), marks=SLOW)]
 
 
 @pytest.fixture(scope="module", params=KINDS, ids=str)
@@ -136,6 +137,7 @@ def test_saved_again_and_in_half_precision_it_still_knows(pair, facts, tmp_path)
         assert said.tolist() == list(fact.completion)
 
 
+@SLOW
 def test_a_memory_that_is_missing_or_points_outside_is_an_error(models, facts, tmp_path):
     from safetensors.torch import load_file, save_file
 
@@ -154,7 +156,7 @@ def test_a_memory_that_is_missing_or_points_outside_is_an_error(models, facts, t
             AutoModelForCausalLM.from_pretrained(out)
 
 
-@pytest.mark.slow
+@SLOW
 def test_without_byheart_the_folder_s_own_code_runs(models, tmp_path):
     """In another process, which trusts the code in the folder and never imports Byheart."""
     out = tmp_path / "planted"
