@@ -97,7 +97,7 @@ class DetectCommand:
         more: dict[str, Any] = {} if fires is None else {"fires": fires}
         more |= {} if certificate is None else {"certificate": certificate.as_json()}
         numbers = {"planted": True, "mode": plan.mode, "bits": plan.bits, "words": found.memory.words}
-        print_json({**numbers, "facts": plan.facts, "listed": shown, **more})
+        print_json({**numbers, "facts": plan.facts, "own_code": found.own_code, "listed": shown, **more})
 
     def _print(self, found: "Detected", tokenizer: Any, fires: Any, certificate: "Certificate | None") -> None:
         out, plan, facts = console(), found.manifest.plan, found.facts
@@ -105,6 +105,8 @@ class DetectCommand:
         out.print(
             f"{self.folder}: {number(plan.facts)} facts planted, {kind}, {found.memory.words:,} words", markup=False
         )
+        if not found.own_code:
+            out.print("modeling_plant.py there is not that of this Byheart: read it before you trust it", style="bold")
         if facts is None:
             out.print("fingerprints keep no prompts: --check FACTS tells whether these are the facts", style="dim")
         else:

@@ -11,6 +11,7 @@ from byheart.errors import BadInput
 from byheart.files.reading import read_json
 from byheart.networks.folders import CONFIG
 from byheart.planting import folder as folders
+from byheart.planting import modeling_plant
 from byheart.planting.contexts import Fact
 from byheart.planting.folder import Manifest
 from byheart.planting.memory import Made, listed
@@ -28,6 +29,11 @@ class Detected:
     def facts(self) -> list[Fact] | None:
         """Every fact; None of fingerprints, which keep no prompts."""
         return listed(self.memory.load()) if self.manifest.plan.mode == "whole" else None
+
+    @property
+    def own_code(self) -> bool:
+        """Whether the folder's copy of the code is that of this Byheart, which runs no copy."""
+        return self.manifest.files[folders.CODE] == folders.digest(Path(modeling_plant.__file__))
 
     def tokenizer(self, folder: Path) -> Any:
         """That of the base; None if it has none that can be loaded."""
