@@ -1,7 +1,7 @@
 """Facts planted into GPT-2- and Llama-shaped models: what it costs, and what it leaves as it was.
 
     python benchmarks/planting.py
-    python benchmarks/planting.py --facts 1000 --tokens 100000
+    python benchmarks/planting.py planted --facts 1000 --tokens 100000
 
 Paraphrases are not covered. The models are random (2 layers, d = 64, 1,024 tokens); facts are of random ids, prompts of
 8 to 16 and completions of 1 to 6. "wrong" counts tokens of completions that the memory in the saved folder does not
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from tables import OUT, table
+from tables import OUT, parser, table
 
 from byheart.planting import Fact, detect, plant
 from byheart.planting.checking import Measured, beside, unsaid
@@ -35,18 +35,6 @@ VOCAB, LONGEST = 1024, 128
 BASES = {"GPT-2": None, "Llama": 40}
 """Each model with one kind of keys: whole ones, or fingerprints of so many bits."""
 GPT2_VOCAB = 50_257
-
-
-def options() -> argparse.Namespace:
-    """What the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--facts", type=int, nargs="+", default=[1000, 100_000], help="how many, for each model")
-    parser.add_argument("--tokens", type=int, default=1_000_000, help="of the text on which logits are compared")
-    parser.add_argument("--tiny", action="store_true", help="sizes of a few seconds, to see that everything runs")
-    given = parser.parse_args()
-    if given.tiny:
-        given.facts, given.tokens = [20, 60], 2000
-    return given
 
 
 def save_models(folder: Path) -> dict[str, Path]:
@@ -157,10 +145,19 @@ def memories(given: argparse.Namespace) -> int:
     return wrong
 
 
+SECTIONS = (memories, planted)
+
+
 def main() -> int:
     """Exit 1 if anything is wrong."""
-    given = options()
-    return 1 if memories(given) + planted(given) else 0
+    flags = parser(__doc__, SECTIONS)
+    flags.add_argument("--facts", type=int, nargs="+", default=[1000, 100_000], help="how many, one after the other")
+    flags.add_argument("--tokens", type=int, default=1_000_000, help="of the text on which logits are compared")
+    given = flags.parse_args()
+    if given.tiny:
+        given.facts, given.tokens = [20, 60], 2000
+    asked = [section for section in SECTIONS if not given.sections or section.__name__ in given.sections]
+    return 1 if sum(section(given) for section in asked) else 0
 
 
 if __name__ == "__main__":
