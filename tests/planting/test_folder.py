@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 
 from byheart.errors import BadInput
@@ -163,3 +164,25 @@ def test_a_planted_model_is_replaced_and_nothing_else(planted, models, tmp_path)
         again.save(tmp_path / "other")
     with pytest.raises(BadInput, match="exists"):
         unplant(planted, tmp_path / "other")
+
+
+@pytest.mark.parametrize("name", ["plant.json", "config.json", "plant.safetensors"])
+def test_damaged_bytes_are_refused_in_one_line(name, copy):
+    """Bytes changed at random, in a folder whose manifest agrees with them: an answer or a refusal, and no crash."""
+    rng, data, said = np.random.default_rng(0), (copy / name).read_bytes(), []
+    for _ in range(60):
+        changed = bytearray(data)
+        for place in rng.integers(0, len(data), rng.integers(1, 4)):
+            changed[place] = rng.choice(np.frombuffer(b'0123456789-"{}[],:. \x00\xff', np.uint8))
+        (copy / name).write_bytes(changed)
+        if name != "plant.json":
+            resign(copy, name)
+        try:
+            found = detect(copy)
+            if found is not None:
+                found.memory.load()
+                assert found.facts is None or len(found.facts) == found.manifest.plan.facts
+        except BadInput as error:
+            said.append(str(error))
+    assert len(said) > 10
+    assert not any("\n" in line for line in said)
