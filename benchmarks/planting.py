@@ -5,8 +5,8 @@
 
 Paraphrases are not covered. The models are random (2 layers, d = 64, 1,024 tokens); facts are of random ids, prompts of
 8 to 16 and completions of 1 to 6. "wrong" counts tokens of completions that the memory in the saved folder does not
-say, over all facts. "differ" counts positions of a text (documentation strings of Python's library) at which nothing is
-to be said and some bit of some logit is not the base's. The second table is of memories alone, for GPT-2's vocabulary,
+say, over all facts. "differ" counts positions of a text (documentation strings of Python's library, then random ids) at
+which nothing is to be said and some bit of some logit is not the base's. The second table is of memories alone, for GPT-2's vocabulary,
 prompts of 8 ids, completions of 1 and of 4. Needs the extra "hf".
 """
 
@@ -53,9 +53,10 @@ def save_models(folder: Path) -> dict[str, Path]:
 
 
 def text(tokens: int) -> list[list[int]]:
-    """Rows of documentation strings, as a BPE of 1,024 tokens reads them."""
+    """Rows of documentation strings, as a BPE of 1,024 tokens reads them; random ids where they do not suffice."""
     enough = "\n".join("\n".join(module) for module in islice(library_docstrings(), max(4, tokens // 500))).encode()
     ids = BytePairs.train([enough[:500_000]], VOCAB).encode(enough)[:tokens].tolist()
+    ids += np.random.default_rng(0).integers(0, VOCAB, tokens - len(ids)).tolist()
     return [ids[start : start + LONGEST] for start in range(0, len(ids), LONGEST)]
 
 

@@ -173,12 +173,13 @@ def _bits(words: Tensor, at: Tensor, width: int) -> Tensor:
 def places(h: Tensor, cells: int, band: int) -> Tensor:
     """The six cells [6, …] of keys with the hashes h [3, …]; all within ``band`` of the first that they may have."""
     start = h[0] * (cells - band + 1) >> 31
-    return torch.stack([start + ((h[1 + i % 2] >> (10 * (i // 2))) & (band - 1)) for i in range(PLACES)])
+    offsets = [h[1:3] >> 10 * i for i in range(PLACES // 2)]
+    return start + (torch.cat(offsets) & (band - 1))
 
 
 def found(words: Tensor, h: Tensor, cells: int, band: int, bits: int) -> Tensor:
     """What a table holds for keys with the hashes h [3, …]: the exclusive or of six cells."""
-    return reduce(torch.bitwise_xor, (read(words, place, bits) for place in places(h, cells, band)))
+    return reduce(torch.bitwise_xor, read(words, places(h, cells, band), bits).unbind())
 
 
 def hashes(windows: Tensor, factors: Tensor, shifts: Tensor, lengths: Tensor) -> Tensor:
@@ -468,6 +469,7 @@ def _forward(base: type) -> Callable[..., Any]:
         del given["self"]
         return self.run_planted(base.forward, given | wanted)  # type: ignore[attr-defined]
 
+    forward.__signature__ = signature  # type: ignore[attr-defined]
     return forward
 
 
