@@ -6,7 +6,7 @@
 Paraphrases are not covered. The models are random (2 layers, d = 64, 1,024 tokens); facts are of random ids, prompts of
 8 to 16 and completions of 1 to 6. "wrong" counts tokens of completions that the memory in the saved folder does not
 say, over all facts. "differ" counts positions of a text (documentation strings of Python's library, then random ids) at
-which nothing is to be said and some bit of some logit is not the base's. The second table is of memories alone, for GPT-2's vocabulary,
+which nothing is to be said and some bit of some logit is not the base's. Memories alone are for GPT-2's vocabulary,
 prompts of 8 ids, completions of 1 and of 4. Needs the extra "hf".
 """
 
