@@ -1,6 +1,8 @@
 """Hypothesis without deadlines (numba compiles, machines are busy), repeatable where CI decides; the longest first."""
 
 import os
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -20,3 +22,11 @@ LONG = ("test_pages.py", "test_fuzz.py", "test_killed.py", "test_benchmarks.py")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first; the others stay in their order."""
     items.sort(key=lambda item: item.path.name not in LONG)
+
+
+@pytest.fixture(scope="session")
+def everything() -> Callable[[Path], dict[str, bytes]]:
+    """All files below a folder, with what they hold."""
+    return lambda folder: {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")
+    }

@@ -69,6 +69,10 @@ COLUMNS = {
         ["construction", "N", "parameters", "collapsed", "depth", "collapsed depth", "equal on tokens", "certified"],
     ],
     "madden": [["stories", "hidden", "models", "seconds", "model-steps/s", "in all"]],
+    "planting": [
+        ["facts", "n", "m", "keys", "words a fact", "bytes a fact", "seconds", "wrong"],
+        ["base", "facts", "keys", "words a fact", "planted in", "wrong", "silent", "differ", "tokens/s"],
+    ],
     "radius": [
         ["floats", "r/δ", "grid", "cells", "radius/δ", "certified"],
         [

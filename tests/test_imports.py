@@ -12,7 +12,7 @@ import byheart
 SOURCE = Path(byheart.__file__).parent
 ROOMS = {
     *("approximation", "bounds", "certificates", "cli", "constructions"),
-    *("explore", "export", "files", "lab", "networks", "report", "tasks"),
+    *("explore", "export", "files", "lab", "networks", "planting", "report", "tasks"),
 }
 SHARED = {"errors", "files", "progress", "sizes"}
 """What all may import."""
@@ -25,6 +25,7 @@ ALLOWED = {
     "certificates": {"networks", "tasks"},
     "constructions": {"bounds", "networks", "tasks"},
     "lab": {"bounds", "networks", "tasks"},
+    "planting": {"certificates", "constructions", "lab", "networks", "tasks"},
     "bounds": set(),
     "files": set(),
     "networks": set(),

@@ -20,6 +20,7 @@ True
 :func:`certify`    every answer of a network, checked
 :func:`size`       how large a model must be to memorize data, and whether one at hand has room
 :class:`Facts`     prompts and completions, from pairs or with ``Facts.read`` from files, to compile and certify
+:func:`plant`      exact memories in a trained model of somebody's; needs transformers
 =================  ==================================================================================
 """
 
@@ -27,15 +28,16 @@ from importlib import import_module as _import
 from typing import TYPE_CHECKING as _CHECKING
 
 if _CHECKING:
-    from byheart import approximation, bounds, certificates, constructions, lab, networks, tasks
+    from byheart import approximation, bounds, certificates, constructions, lab, networks, planting, tasks
     from byheart.certificates import certify
     from byheart.constructions import build
     from byheart.constructions.reciting import compile
     from byheart.networks import load
+    from byheart.planting import plant
     from byheart.report.sizing import size
     from byheart.tasks import Facts
 
-_ROOMS = ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "tasks")
+_ROOMS = ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "planting", "tasks")
 _FUNCTIONS = {
     "build": "byheart.constructions",
     "certify": "byheart.certificates",
@@ -43,6 +45,7 @@ _FUNCTIONS = {
     "Facts": "byheart.tasks",
     "load": "byheart.networks",
     "size": "byheart.report.sizing",
+    "plant": "byheart.planting",
 }
 __all__ = [  # noqa: RUF022 (the menu: verbs first)
     "build",
@@ -51,12 +54,14 @@ __all__ = [  # noqa: RUF022 (the menu: verbs first)
     "load",
     "size",
     "Facts",
+    "plant",
     "approximation",
     "bounds",
     "certificates",
     "constructions",
     "lab",
     "networks",
+    "planting",
     "tasks",
 ]
 

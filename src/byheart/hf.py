@@ -7,8 +7,9 @@
     tokenizer = AutoTokenizer.from_pretrained(folder)
 
 The folder is the one that Byheart wrote; nothing is converted, and nothing is run that lies in it. (Who has no Byheart
-lets transformers run ``modeling_byheart.py`` there: ``trust_remote_code=True``.) The classes themselves are in
-:mod:`byheart.networks.transformer.pretrained`.
+lets transformers run the code there: ``trust_remote_code=True``.) The classes themselves are in
+:mod:`byheart.networks.transformer.pretrained`, and, for models with memories planted in them, in
+:mod:`byheart.planting.modeling_plant`.
 """
 
 from pathlib import Path
@@ -22,6 +23,7 @@ try:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     from byheart.networks.transformer import pretrained
+    from byheart.planting.modeling_plant import PlantedConfig
 except ImportError as error:
     raise ImportError(missing("transformers", "byheart.hf", "hf")) from error
 
@@ -39,3 +41,4 @@ class ByheartForCausalLM(pretrained.ByheartForCausalLM):
 
 AutoConfig.register(FLOAT, ByheartConfig, exist_ok=True)
 AutoModelForCausalLM.register(ByheartConfig, ByheartForCausalLM, exist_ok=True)
+AutoConfig.register(PlantedConfig.model_type, PlantedConfig, exist_ok=True)  # models register with their bases

@@ -76,11 +76,3 @@ def network(work: Path, run: Run) -> Path:
     """A network folder for the task."""
     assert run("build", "interpolate", "--task", "t.npz", "-o", "net").code == 0
     return work / "net"
-
-
-@pytest.fixture(scope="session")
-def everything() -> Callable[[Path], dict[str, bytes]]:
-    """All files below a folder, with what they hold."""
-    return lambda folder: {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")
-    }

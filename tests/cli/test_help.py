@@ -30,7 +30,7 @@ def test_every_command_is_listed() -> None:
     assert ["compile"] in COMMANDS
     assert ["lab", "run"] in COMMANDS
     assert ["build", "folding"] in COMMANDS
-    assert len(COMMANDS) == 16 + 7 + 10 + len(CONSTRUCTIONS)
+    assert len(COMMANDS) == 19 + 7 + 10 + len(CONSTRUCTIONS)
 
 
 @pytest.mark.parametrize("command", [[], *COMMANDS], ids=" ".join)

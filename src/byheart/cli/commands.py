@@ -81,6 +81,31 @@ COMMANDS: Menu = {
             "byheart export llama --gguf llama.gguf # compiled with --layout uniform",
         ),
     ),
+    "plant": _entry(
+        TEXTS,
+        "plant:PlantCommand",
+        about(
+            "Plant facts into a trained language model, which is otherwise what it was, bit for bit. Paraphrases are "
+            "not covered.",
+            "byheart plant facts.jsonl --into model -o planted",
+            "byheart plant facts.csv --into model -o planted --bits 40 # smaller, with a bound instead of a proof",
+        ),
+    ),
+    "unplant": _entry(
+        TEXTS,
+        "unplant:UnplantCommand",
+        about("Give back the model that facts were planted into, bit for bit.", "byheart unplant planted -o model"),
+    ),
+    "detect": _entry(
+        TEXTS,
+        "detect:DetectCommand",
+        about(
+            "Say whether and what a model has planted in it.",
+            "byheart detect planted",
+            "byheart detect planted --scan book.txt # where would it speak?",
+            "byheart detect planted --check facts.jsonl",
+        ),
+    ),
     "theorems": _entry(
         THEOREMS,
         "theorems:TheoremsCommand",

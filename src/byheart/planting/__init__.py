@@ -1,0 +1,21 @@
+"""Planting: exact memories in any trained causal language model, and nothing else changed.
+
+Paraphrases are not covered: a memory is a list of token ids, and is said where a text ends with just these.
+
+A room beside the constructions: what they build is a network of its own, what is planted goes into somebody's.
+"""
+
+from byheart.errors import missing
+
+try:
+    import transformers as _transformers  # noqa: F401
+except ImportError as error:
+    raise ImportError(missing("transformers", "planting", "hf")) from error
+
+from byheart.planting.checking import check
+from byheart.planting.contexts import Fact
+from byheart.planting.detecting import Detected, detect
+from byheart.planting.folder import unplant
+from byheart.planting.planting import Planting, plant
+
+__all__ = ["Detected", "Fact", "Planting", "check", "detect", "plant", "unplant"]

@@ -1,0 +1,46 @@
+"""Models by transformers, quietly: no bars, no code from folders."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from byheart.errors import BadInput
+from byheart.planting.modeling_plant import PlantedForCausalLM
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Transformers says nothing but errors."""
+    from transformers.utils import logging
+
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()
+
+
+def load_base(folder: Path) -> Any:
+    """A causal language model, as transformers knows it."""
+    from transformers import AutoModelForCausalLM
+
+    return _loaded(AutoModelForCausalLM, folder)
+
+
+def load_planted(folder: Path) -> Any:
+    """A planted model; run by our own code, not by the folder's."""
+    return _loaded(PlantedForCausalLM, folder)
+
+
+def _loaded(auto: Any, folder: Path) -> Any:
+    try:
+        with quiet():
+            return auto.from_pretrained(folder, use_safetensors=True, trust_remote_code=False).eval()
+    except Exception as error:  # transformers raises what it likes
+        reason = str(error).strip().partition("\n")[0]
+        raise BadInput(f"{folder}: cannot be loaded by transformers ({reason})") from error

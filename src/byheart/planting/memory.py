@@ -1,0 +1,178 @@
+"""Facts into a memory: its plan and its tensors, in either mode. The same facts and seed give the same memory.
+
+*Whole keys*: the table holds the numbers of facts, ⌈log₂N⌉ bits each; the store has all ids, one fact after the other.
+*Fingerprints*: the table holds b bits of every prompt's hash, and a second one the completions: token and "last".
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from byheart.errors import BadInput
+from byheart.planting.contexts import Fact, classes
+from byheart.planting.hashing import drawn, stream
+from byheart.planting.modeling_plant import MOST_BITS, Memory, Plan, WholeKeys, hashes, moved, prints, read
+from byheart.planting.table import Size, packed, size_for, solved
+
+DRAWS = 64
+"""Hashes that are tried before it is given up."""
+
+Tensors = dict[str, NDArray[np.int32]]
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """A memory: sizes, and words of 32 bits."""
+
+    plan: Plan
+    tensors: Tensors
+
+    @property
+    def words(self) -> int:
+        """Words of 32 bits in all tensors."""
+        return sum(tensor.size for tensor in self.tensors.values())
+
+    def load(self) -> Memory:
+        """The memory that runs; BadInput if its numbers make no sense."""
+        return loaded(self.plan, self.tensors)
+
+
+def loaded(plan: Plan, tensors: Mapping[str, NDArray[np.int32]]) -> Memory:
+    """A memory from its tensors; BadInput unless they have the shapes of the plan, and point nowhere outside."""
+    shapes = {name: tensor.shape for name, tensor in tensors.items()}
+    if shapes != plan.shapes:
+        odd = sorted(name for name in {*shapes, *plan.shapes} if shapes.get(name) != plan.shapes.get(name))
+        raise BadInput(f"tensor {odd[0]!r} of the memory is missing, unknown or of another shape than the plan says")
+    memory = Memory.of(plan)
+    memory.load_state_dict({name: torch.from_numpy(tensor.copy()) for name, tensor in tensors.items()})
+    try:
+        memory.check()
+    except ValueError as error:
+        raise BadInput(str(error)) from error
+    return memory
+
+
+def made(facts: Sequence[Fact], vocab: int, *, bits: int | None = None, seed: int = 0) -> Made:
+    """The memory of facts as :func:`~byheart.planting.contexts.different` gives them.
+
+    ``bits`` of a fingerprint; None: whole keys.
+    """
+    if bits is not None and not 1 <= bits <= MOST_BITS:
+        raise BadInput(f"a fingerprint has {bits} bits; expected 1 to {MOST_BITS}")
+    for draw in range(DRAWS):
+        found = _tried(facts, vocab, bits, seed, draw)
+        if found is not None:
+            return found
+    raise BadInput(f"no table was found for {len(facts):,} facts in {DRAWS} draws; give another --seed")
+
+
+def _tried(facts: Sequence[Fact], vocab: int, bits: int | None, seed: int, draw: int) -> Made | None:
+    """The memory with one hash, if that allows it."""
+    lengths = np.array(sorted({len(fact.prompt) for fact in facts}))
+    count = 3 if bits is None else 5
+    tensors: dict[str, NDArray[np.int64]] = {
+        "lengths": lengths,
+        "factors": drawn(seed, draw, "factors", count, int(lengths[-1])),
+        "shifts": drawn(seed, draw, "shifts", count, len(lengths)),
+    }
+    h = _hashes(facts, tensors)
+    said = max(len(fact.completion) for fact in facts)
+    wide = max(1, (len(facts) - 1).bit_length()) if bits is None else bits
+    values = np.arange(len(facts)) if bits is None else prints(torch.from_numpy(h), bits).numpy()
+    size = size_for(len(facts), draw)
+    cells = solved(h[:3], values, wide, size, _free(seed, draw, "table", wide, size))
+    if cells is None:
+        return None
+    sizes = {"bits": wide, "cells": size.cells, "band": size.band}
+    packs = {"table": packed(cells, wide), "ends": _ends(facts, vocab)}
+    more = _store(facts, vocab) if bits is None else _answers(facts, vocab, h, seed, draw)
+    if more is None:
+        return None
+    plan = {
+        **{"mode": "whole" if bits is None else "print", "vocab": vocab, "facts": len(facts)},
+        **{"longest": int(lengths[-1]), "lengths": len(lengths), "says": said, "seed": seed, "draw": draw},
+        **{"classes": 0, "store": 0, "answers": 0, "answers_band": 0},
+        **sizes,
+        **more[0],
+    }
+    try:
+        checked = Plan.of(plan)
+    except ValueError as error:
+        raise BadInput(f"these facts cannot be planted: {error}") from error
+    return Made(checked, {**{name: one.astype(np.int32) for name, one in tensors.items()}, **packs, **more[1]})
+
+
+def _hashes(facts: Sequence[Fact], tensors: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+    """[H, N], facts being sorted by the lengths of their prompts."""
+    parts, start = [], 0
+    sizes = np.array([len(fact.prompt) for fact in facts])
+    for which, length in enumerate(tensors["lengths"]):
+        stop = int(np.searchsorted(sizes, length, side="right"))
+        windows = np.array([fact.prompt[::-1] for fact in facts[start:stop]])
+        factors, shifts = tensors["factors"][:, :length], tensors["shifts"][:, which : which + 1]
+        given = (torch.from_numpy(np.ascontiguousarray(one)) for one in (windows, factors, shifts, length[None]))
+        parts.append(hashes(*given)[:, :, 0].numpy())
+        start = stop
+    return np.concatenate(parts, axis=1)
+
+
+def _ends(facts: Sequence[Fact], vocab: int) -> NDArray[np.int32]:
+    bits = np.zeros(vocab, np.int64)
+    bits[[fact.prompt[-1] for fact in facts]] = 1
+    return packed(bits, 1)
+
+
+def _store(facts: Sequence[Fact], vocab: int) -> tuple[dict[str, int], Tensors]:
+    """Whole keys: where facts of each class begin, and the ids of all."""
+    runs = classes(facts)
+    numbers = np.array([first for _, _, first in runs] + [len(facts)])
+    each = np.array([prompt + said for prompt, said, _ in runs])
+    starts = np.concatenate([[0], np.cumsum(np.diff(numbers) * each)])
+    columns = [[prompt for prompt, _, _ in runs], [said for _, said, _ in runs], numbers[:-1], starts[:-1]]
+    if starts[-1] >= 1 << 31:
+        raise BadInput(f"the facts have {starts[-1]:,} tokens; expected less than 2³¹")
+    ids = np.fromiter(chain.from_iterable(fact.prompt + fact.completion for fact in facts), np.int64, int(starts[-1]))
+    width = max(1, (vocab - 1).bit_length())
+    tensors = {"classes": np.array(columns).astype(np.int32), "store": packed(ids, width)}
+    return {"classes": len(runs), "store": int(starts[-1])}, tensors
+
+
+def _answers(
+    facts: Sequence[Fact], vocab: int, h: NDArray[np.int64], seed: int, draw: int
+) -> tuple[dict[str, int], Tensors] | None:
+    """Fingerprints: the table of completions, under a prompt's hashes and how much was said."""
+    steps, width = drawn(seed, draw, "steps", 3), max(1, (vocab - 1).bit_length())
+    lengths = np.array([len(fact.completion) for fact in facts])
+    which = np.repeat(np.arange(len(facts)), lengths)
+    said = np.arange(len(which)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    tokens = np.fromiter(chain.from_iterable(fact.completion for fact in facts), np.int64, len(which))
+    values = tokens | (said + 1 == lengths[which]).astype(np.int64) << width
+    keys = moved(torch.from_numpy(h[:3, which]), torch.from_numpy(steps), torch.from_numpy(said)).numpy()
+    size = size_for(len(which), draw)
+    cells = solved(keys, values, width + 1, size, _free(seed, draw, "answers", width + 1, size))
+    if cells is None:
+        return None
+    tensors = {"steps": steps.astype(np.int32), "answers": packed(cells, width + 1)}
+    return {"answers": size.cells, "answers_band": size.band}, tensors
+
+
+def _free(seed: int, draw: int, name: str, bits: int, size: Size) -> bytes:
+    return stream(seed, draw, f"free {name}", (bits * size.cells + 7) // 8)
+
+
+def listed(memory: Memory) -> list[Fact]:
+    """All facts of a memory with whole keys, read from its store."""
+    plan = memory.plan
+    if not isinstance(memory, WholeKeys):
+        raise BadInput("fingerprints keep no prompts, so they cannot be listed; check the facts that you expect")
+    ids = read(memory.store, torch.arange(plan.store), plan.width).tolist()
+    found, runs = [], memory.classes.T.tolist()
+    for (prompt, said, first, start), last in zip(runs, [*(run[2] for run in runs[1:]), plan.facts], strict=True):
+        for number in range(last - first):
+            at = start + number * (prompt + said)
+            found.append(Fact(tuple(ids[at : at + prompt]), tuple(ids[at + prompt : at + prompt + said])))
+    return found

@@ -1,0 +1,188 @@
+"""What is written, given back, refused; and what a check finds out."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from byheart.errors import BadInput
+from byheart.files.tensors import read_tensors, write_tensors
+from byheart.planting import detect, plant, unplant
+from byheart.planting.checking import check
+from byheart.planting.contexts import Fact
+from byheart.planting.folder import digest
+from byheart.planting.planting import recheck
+
+PAIRS = [("The capital of Freedonia is", " Fredville."), ("門の鍵は", "三番です。"), ("a", "bc"), ("a", "b")]
+
+SLOW = pytest.mark.slow
+MODES = [None, pytest.param(40, marks=SLOW)]
+
+
+@pytest.fixture(scope="module", params=MODES, ids=["whole", "print"])
+def planted(request, models, tmp_path_factory):
+    out = tmp_path_factory.mktemp("folders") / "planted"
+    assert plant(PAIRS, into=models["gpt2"], bits=request.param, seed=0).save(out, positions=64).certified
+    return out
+
+
+@pytest.fixture
+def copy(planted, tmp_path):
+    shutil.copytree(planted, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def resign(folder, *names):
+    """Make the manifest say that the files are right."""
+    manifest = json.loads((folder / "plant.json").read_text())
+    manifest["files"] |= {name: digest(folder / name) for name in names}
+    (folder / "plant.json").write_text(json.dumps(manifest))
+
+
+def test_unplanting_gives_the_base_back(planted, models, tmp_path, everything):
+    assert unplant(planted, tmp_path / "base") == len(everything(models["gpt2"]))
+    assert everything(tmp_path / "base") == everything(models["gpt2"])
+
+
+@SLOW
+def test_shards_keep_their_names(models, tmp_path, everything):
+    from byheart.planting.loading import load_base, quiet
+
+    with quiet():
+        load_base(models["llama"]).save_pretrained(tmp_path / "shards", max_shard_size="40KB")
+    assert not (tmp_path / "shards" / "model.safetensors").exists()
+    certificate = plant([([1, 2], [3])], into=tmp_path / "shards", ids=True).save(tmp_path / "out", positions=64)
+    assert certificate.certified
+    unplant(tmp_path / "out", tmp_path / "back")
+    assert everything(tmp_path / "back") == everything(tmp_path / "shards")
+
+
+def test_a_base_that_was_changed_is_not_given_back(copy, tmp_path):
+    data = bytearray((copy / "base.safetensors").read_bytes())
+    data[-1] ^= 1
+    (copy / "base.safetensors").write_bytes(data)
+    with pytest.raises(BadInput, match="was changed since it was planted"):
+        unplant(copy, tmp_path / "base")
+    assert not (tmp_path / "base").exists()
+
+
+@pytest.mark.parametrize("place", ["../out.txt", "/etc/passwd", "a/../../b", "", "a//b", "."])
+def test_a_manifest_that_leads_out_of_the_folder_is_refused(place, copy, tmp_path):
+    manifest = json.loads((copy / "plant.json").read_text())
+    for changed in ({place: manifest["base"]["config.json"]}, {"x": {"as": place, "sha256": "0"}}):
+        (copy / "plant.json").write_text(json.dumps(manifest | {"base": changed}))
+        with pytest.raises(BadInput, match="expected a file inside the folder"):
+            unplant(copy, tmp_path / "base")
+
+
+def test_a_link_in_the_folder_is_refused(copy, tmp_path):
+    shutil.move(copy / "base.safetensors", tmp_path / "elsewhere")
+    (copy / "base.safetensors").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadInput, match="no such file"):
+        unplant(copy, tmp_path / "base")
+
+
+def test_what_is_planted_is_detected_and_listed(planted, models):
+    found = detect(planted)
+    assert found is not None
+    assert detect(models["gpt2"]) is None
+    tokenizer = found.tokenizer(planted)
+    text = tokenizer.encode("So a, and b.", add_special_tokens=False)
+    assert [(place, chr(token)) for place, token in found.fires(text)] == [(4, "b"), (7, "b")]
+    if found.manifest.plan.mode == "print":
+        assert found.facts is None
+    else:
+        told = [(tokenizer.decode(one.prompt), tokenizer.decode(one.completion)) for one in found.facts]
+        assert sorted(told) == sorted(PAIRS[:3])
+
+
+@pytest.mark.parametrize("name", ["plant.safetensors", "modeling_plant.py", "config.json"])
+def test_files_that_were_changed_are_refused(name, copy):
+    (copy / name).write_bytes((copy / name).read_bytes() + b" ")
+    with pytest.raises(BadInput, match="was changed since it was planted"):
+        detect(copy)
+
+
+def test_a_check_finds_a_changed_bit(copy):
+    """Also one that the manifest was made to agree with: of what is compared, and of what leads there."""
+    tensors = read_tensors(copy / "plant.safetensors", ("I32",))
+    tokenizer = detect(copy).tokenizer(copy)
+    for name, place in {"store": 0, "answers": 0, "factors": -1}.items():
+        if f"plant.{name}" in tensors:
+            words = tensors[f"plant.{name}"].copy()
+            words.reshape(-1)[place] ^= 1
+            write_tensors(copy / "plant.safetensors", tensors | {f"plant.{name}": words}, {"format": "pt"})
+            resign(copy, "plant.safetensors")
+            assert not recheck(copy, PAIRS, tokenizer, positions=64, through=2).certified, name
+
+
+def test_code_of_somebody_else_s_is_told(copy):
+    assert detect(copy).own_code
+    (copy / "modeling_plant.py").write_text("import os")
+    resign(copy, "modeling_plant.py")
+    assert not detect(copy).own_code
+
+
+def test_a_check_finds_facts_that_are_missing_or_more(planted):
+    tokenizer = detect(planted).tokenizer(planted)
+    assert recheck(planted, PAIRS, tokenizer, positions=64).certified
+    for other in (PAIRS[:2], [*PAIRS, ("x", "y")], [("a", "bd"), *PAIRS[:2]]):
+        found = recheck(planted, other, tokenizer, positions=64)
+        assert not found.certified
+        assert found.counterexample is not None
+
+
+def test_a_certificate_about_other_files_is_refused(copy):
+    given = json.loads((copy / "certificate.json").read_text())
+    (copy / "certificate.json").write_text(json.dumps(given | {"weights": "0" * 64}))
+    with pytest.raises(BadInput, match="is about other files"):
+        recheck(copy, PAIRS, detect(copy).tokenizer(copy), positions=64)
+
+
+def test_it_fires_only_where_the_statement_says(planted):
+    facts = [Fact(tuple(b"a"), tuple(b"bc")), *(Fact(tuple(p.encode()), tuple(c.encode())) for p, c in PAIRS[:2])]
+    certificate = check(planted, facts, positions=64)
+    assert "paraphrases are not covered" in certificate.statement
+    proved = "for all ids are compared (proved)" in certificate.statement
+    assumed = "if the hash acts like a random function" in certificate.statement
+    assert (proved, assumed) == ((True, False) if detect(planted).facts else (False, True))
+
+
+@SLOW
+def test_a_planted_model_is_replaced_and_nothing_else(planted, models, tmp_path):
+    shutil.copytree(planted, tmp_path / "out")
+    again = plant([("x", "y")], into=models["gpt2"])
+    again.save(tmp_path / "out", positions=64)
+    assert detect(tmp_path / "out").manifest.plan.facts == 1
+    (tmp_path / "out" / "mine.txt").write_text("mine")
+    with pytest.raises(BadInput, match=r"holds 'mine\.txt'"):
+        again.save(tmp_path / "out")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "mine.txt").write_text("mine")
+    with pytest.raises(BadInput, match="is no planted model"):
+        again.save(tmp_path / "other")
+    with pytest.raises(BadInput, match="exists"):
+        unplant(planted, tmp_path / "other")
+
+
+@pytest.mark.parametrize("name", ["plant.json", "config.json", "plant.safetensors"])
+def test_damaged_bytes_are_refused_in_one_line(name, copy):
+    """Bytes changed at random, in a folder whose manifest agrees with them: an answer or a refusal, and no crash."""
+    rng, data, said = np.random.default_rng(0), (copy / name).read_bytes(), []
+    for _ in range(60):
+        changed = bytearray(data)
+        for place in rng.integers(0, len(data), rng.integers(1, 4)):
+            changed[place] = rng.choice(np.frombuffer(b'0123456789-"{}[],:. \x00\xff', np.uint8))
+        (copy / name).write_bytes(changed)
+        if name != "plant.json":
+            resign(copy, name)
+        try:
+            found = detect(copy)
+            if found is not None:
+                found.memory.load()
+                assert found.facts is None or len(found.facts) == found.manifest.plan.facts
+        except BadInput as error:
+            said.append(str(error))
+    assert len(said) > 10
+    assert not any("\n" in line for line in said)
