@@ -76,7 +76,7 @@ def test_bad_input(book: Path, work: Path, run: Run) -> None:
     empty, bare = work / "empty.txt", work / "bare"
     empty.write_bytes(b"")
     bare.mkdir()
-    assert "no data given; expected texts, a folder of texts or a task" in run("size").complaint
+    assert "no data given; expected texts, a folder of texts, a task, or --facts FILE" in run("size").complaint
     assert "empty.txt: the file is empty" in run("size", empty).complaint
     assert "empty.txt: the file is empty" in run("size", book, empty).complaint
     assert "bare: holds no texts" in run("size", bare).complaint

@@ -46,10 +46,10 @@ class Data:
     """How many places of the texts, or examples of the task, ask a question."""
     bytes: int | None = None
     """Of the texts; None: it is a task, or facts."""
-    facts: int | None = None
-    """How many; None: these are no facts."""
     looked_at: int | None = None
     """Bytes of the sample; None: all of it."""
+    facts: int | None = None
+    """How many; None: these are no facts."""
 
     @property
     def times(self) -> float:
