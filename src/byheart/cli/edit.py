@@ -12,7 +12,7 @@ from byheart.cli.output import DONE, console, given_by, number, print_json, step
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.about import texts_of
-from byheart.networks.folders import NAMES, replacing
+from byheart.networks.folders import replacing
 from byheart.tasks.tokenizers import from_files
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class EditCommand:
         network = load(self.network)
         if not isinstance(network, TransformerNetwork):
             expected = "expected a float Transformer, as `byheart compile` makes it in the layout rectangular"
-            raise BadInput(f"{self.network}: is {NAMES[network.kind]}; {expected}")
+            raise BadInput(f"{self.network}: is {network.title}; {expected}")
         return network
 
     def _contexts(self, network: "TransformerNetwork") -> "Contexts":

@@ -50,7 +50,7 @@ class Planes:
                 return
             if self.below is None:
                 break
-            self._shake()
+            self.shake()
         raise Unsolvable(f"bit plane {plane}: dependent equations contradict")
 
     def _random(self) -> Bits:
@@ -60,8 +60,8 @@ class Planes:
         self.words += sign * (bits.astype(np.int64) << plane)
         _add_up(self.sums, self.cells, bits, sign << place)
 
-    def _shake(self) -> None:
-        """Another solution of the plane below: other carries, nothing that is solved breaks."""
+    def shake(self) -> None:
+        """Another solution of the plane filled last: other carries into the next one, nothing that is solved breaks."""
         assert self.below is not None
         plane, place, system, right, old = self.below
         new = band.solve(system, right, self._random())
