@@ -27,6 +27,8 @@ class Reduced:
     """[m, W]: which pivots reduced equation e."""
     rows: NDArray[np.uint64]
     """[unknowns, W]: the equation that determines an unknown, from its word on; zeros for free unknowns."""
+    order: NDArray[np.int64] | None = None
+    """Which of the given equations each one is, if they are not in the order in which they were given."""
 
     @property
     def dependent(self) -> int:
@@ -47,7 +49,8 @@ def reduce(cells: NDArray[np.int64], base: NDArray[np.int64], unknowns: int, wor
 
 def solve(system: Reduced, right: NDArray[np.uint8], free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     """The unknowns [n] for a right-hand side [m], free ones as given; None if a dependent equation contradicts."""
-    found, consistent = _solve(system.base, system.pivot, system.used, system.rows, right, free)
+    ordered = right if system.order is None else right[system.order]
+    found, consistent = _solve(system.base, system.pivot, system.used, system.rows, ordered, free)
     return found if consistent else None
 
 

@@ -53,17 +53,17 @@ def addresses(codes: Integers, sizes: Sizes, stride: int) -> Addresses:
     start = sizes.first[0] * sizes.first[1]
     rows[:, 1] = np.where(rows[:, 1] + start < sizes.rows, rows[:, 1] + start, -1)
     column, there = placed(_digit(codes[:, 4 : 4 + LANES], np.array(sizes.columns)), sizes.columns)
-    kind = np.where(codes[:, -1] < BELOW, DOWN, np.where(codes[:, -1] > ABOVE, GATE, UP))
+    expert, kind, offset = shelves(codes[:, -3:], sizes, stride)
+    return Addresses(expert, kind, rows, np.where(there, column, -1), offset)
+
+
+def shelves(codes: Integers, sizes: Sizes, stride: int) -> tuple[Integers, Integers, Integers]:
+    """Expert, class and offset, from the last three codes [N, 3]."""
+    kind = np.where(codes[:, 2] < BELOW, DOWN, np.where(codes[:, 2] > ABOVE, GATE, UP))
     word = np.array(BITS)[kind]
     step = np.where(kind == GATE, stride, 1)
-    offset = (step * _nearest(codes[:, -2] * (word // step)) + word // 2) % word
-    return Addresses(
-        expert=_digit(codes[:, -3], sizes.experts),
-        kind=kind,
-        rows=rows,
-        columns=np.where(there, column, -1),
-        offset=offset,
-    )
+    offset = (step * _nearest(codes[:, 1] * (word // step)) + word // 2) % word
+    return _digit(codes[:, 0], sizes.experts), kind, offset
 
 
 def _nearest(scaled: Integers) -> Integers:

@@ -27,8 +27,8 @@ from byheart.networks.stock.network import StockNetwork
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 
-ROUNDS = 12
-DRAWS = 12
+ROUNDS = 20
+DRAWS = 2
 THREADS = 2
 LOUD = 2.0**7
 """Logits are multiples of this: the best one wins at temperature 1 too, for e^−128 is 0."""
@@ -49,7 +49,7 @@ def compile_experts(
     tokens, looks = Tokens(contexts), distances(contexts.window)
     attempts = 0
     for round_ in range(ROUNDS):
-        sizes = plan(code.total, len(contexts), tokens.count, len(looks), deviations=2.2 + 0.3 * round_)
+        sizes = plan(code.total, len(contexts), tokens.count, len(looks), deviations=0.9 + 0.2 * round_)
         for number in range(DRAWS):
             attempts += 1
             rng = np.random.default_rng([seed, round_, number])

@@ -93,12 +93,12 @@ def hashed(contexts: Contexts, hashing: Hash, distances: list[int], first: int) 
 
 def _states(tokens: NDArray[np.int32], begins: Integers, hashing: Hash, distances: list[int]) -> Integers:
     """The codes at all places of sequences; what is before a sequence is like its first token."""
-    state = hashing.codes[tokens]
-    places = np.arange(len(tokens))
+    from byheart.constructions.reciting.uniform.states import look_back
+
+    state: Integers = hashing.codes[tokens]
     earliest = np.repeat(begins, np.diff(begins, append=len(tokens)))
     for distance, mix in zip(distances, hashing.mixes, strict=True):
-        state += state[np.maximum(places - distance, earliest), :CARRIED] @ mix.T
-        state = ((state + (1 << (GRAIN - 1))) & ((1 << GRAIN) - 1)) - (1 << (GRAIN - 1))
+        look_back(state, earliest, distance, mix, GRAIN)
     return state
 
 

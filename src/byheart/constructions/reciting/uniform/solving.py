@@ -54,7 +54,7 @@ def filled(questions: Questions, unknowns: int, rng: np.random.Generator) -> Pla
     for plane in range(questions.bits):
         members, wanted = questions.asked(plane)
         if system is None or not np.array_equal(members, before):
-            system = planes.reduced(members, np.zeros(len(members), dtype=np.int64), (unknowns >> 6) + 1)
+            system = planes.reduced(members)
         planes.fill(plane, plane, members, wanted, system)
         before = members
     return planes
