@@ -30,9 +30,7 @@ def layers(
     ``marked``: there is a first token that stands for what is missing.
     """
     first = at.first if marked else None
-    chain = [
-        hash_layer(at.codes, distance, mix, first) for distance, mix in zip(distances, hashing.mixes, strict=True)
-    ]
+    chain = [hash_layer(at.codes, distance, mix, first) for distance, mix in zip(distances, hashing.mixes, strict=True)]
     before, powers = spread(sizes, at, stride_of(code))
     table = Layer()
     finish_squares(table, at)

@@ -60,7 +60,7 @@ def compile_experts(
                 continue
             weights, config = _assembled(sizes, code, hashing, looks, tokens, tables, contexts.label_count)
             made = StockNetwork(config, weights, about=contexts.notes, files=files or {})
-            chosen = _chosen(contexts, code, sizes, attempts)
+            chosen = _chosen(contexts, code, sizes, tokens.count, attempts)
             return Built(NAME, settings, made, time.perf_counter() - began, seed, contexts, chosen)
     raise BadInput(f"no table was found in {attempts} attempts; another --seed may do")
 
@@ -77,7 +77,8 @@ def _check(contexts: Contexts, settings: Settings, code: Code) -> None:
         raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
 
 
-def _chosen(contexts: Contexts, code: Code, sizes: Sizes, attempts: int) -> dict[str, object]:
+def _chosen(contexts: Contexts, code: Code, sizes: Sizes, vocab: int, attempts: int) -> dict[str, object]:
+    planned = sizes.parameters(vocab)
     return {
         "window": contexts.window,
         "load": code.total / (sum(BITS) * sizes.experts * sizes.cells),
@@ -85,6 +86,8 @@ def _chosen(contexts: Contexts, code: Code, sizes: Sizes, attempts: int) -> dict
         "units": sizes.units,
         "experts": sizes.experts,
         "expert_units": sizes.rows,
+        "parameters_planned": planned,
+        "bits_per_parameter_planned": contexts.order0_bits / planned,
         "attempts": attempts,
     }
 

@@ -64,7 +64,9 @@ class Moving:
     def __post_init__(self) -> None:
         self.order = np.argsort(self.last, kind="stable")
         self.tokens, starts = np.unique(self.last[self.order], return_index=True)
-        self.ends = dict(zip(self.tokens.tolist(), zip(starts, [*starts[1:], len(self.last)], strict=True), strict=True))
+        self.ends = dict(
+            zip(self.tokens.tolist(), zip(starts, [*starts[1:], len(self.last)], strict=True), strict=True)
+        )
 
     def members(self, token: int) -> Integers:
         """The questions that end in a token."""

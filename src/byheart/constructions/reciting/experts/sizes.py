@@ -31,7 +31,7 @@ REACH = 20
 RESERVED = 10
 """Features that are no columns, ONE aside: class, total, offset, 2^−offset, two addresses of three."""
 WIDTHS = (48, 64, 80, 96, 112, 128, 192, 256)
-MOST_ROWS = 96
+LEAST_ROWS, MOST_ROWS = 12, 96
 MOST_EXPERTS = 2047
 """64·i² is exact for all their numbers i."""
 SPARE = 10
@@ -96,15 +96,17 @@ def _grids() -> list[Grid]:
 
 @lru_cache
 def grids(rows: int) -> tuple[Grid, Grid] | None:
-    """Grids for that many rows, so that there are many pairs of them; of the second, one place to a quarter are null.
+    """Grids for that many rows, so that there are many pairs of them; some places of the second are null, but not many.
+
+    Questions with a null row ask for bits of the first group's words alone: these must be more than enough.
 
     >>> grids(96), grids(80)
-    (((7, 7), (7, 7)), ((7, 7), (7, 5)))
+    (((7, 7), (7, 7)), ((7, 5), (7, 7)))
     """
     fitting = []
     for first, second in product(_grids(), _grids()):
         null = math.prod(first) + math.prod(second) - rows
-        if math.prod(first) < rows and 0 < null <= math.prod(second) / 4:
+        if 0 < null <= min(1 / 4, math.prod(first) / rows / 2) * math.prod(second) and math.prod(first) < rows:
             fitting.append((-math.prod(first) * (rows - math.prod(first)), null, first, second))
     return min(fitting)[2:] if fitting else None
 
@@ -121,7 +123,7 @@ def plan(bits: int, questions: int, vocab: int, steps: int, deviations: float) -
     best: Sizes | None = None
     for width in WIDTHS:
         units, layers = shape(width, steps)
-        for rows in range(8, MOST_ROWS + 1, 4):
+        for rows in range(LEAST_ROWS, MOST_ROWS + 1, 4):
             pair = grids(rows)
             if pair is None:
                 continue

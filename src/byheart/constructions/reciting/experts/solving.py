@@ -15,9 +15,7 @@ LARGEST = 1 << 24
 TRIES = 40
 
 
-def solve(
-    questions: Questions, kind: int, negative: NDArray[np.bool_], rng: np.random.Generator
-) -> NDArray[np.int64]:
+def solve(questions: Questions, kind: int, negative: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
     """The words of a table of this kind, below 2^bits each; raises Unsolvable.
 
     ``negative`` [unknowns]: those that the network holds less by 2^bits. Cells come group by group, lane by lane.

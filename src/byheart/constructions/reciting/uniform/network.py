@@ -64,7 +64,10 @@ def layers(
     """The whole network. ``marked``: there is a first token that stands for what is missing."""
     at = Features(sizes)
     chain = [
-        *(hash_layer(at.codes, distance, mix, at.first if marked else None) for distance, mix in zip(distances, hashing.mixes, strict=True)),
+        *(
+            hash_layer(at.codes, distance, mix, at.first if marked else None)
+            for distance, mix in zip(distances, hashing.mixes, strict=True)
+        ),
         _digits(sizes, at),
         _spread(sizes, at),
         *(_block(sizes, at, number, tables) for number in range(sizes.blocks)),
