@@ -91,6 +91,7 @@ COLUMNS = {
     ],
     "same_bits": [["device", "threads", "wrong", "contexts/s", "digest", "one by one the same"]],
     "second_opinion": [["network", "answers", "judge", "verify.py", "what it found"]],
+    "stock": [["layout", "N", "parameters", "planned", "bits/parameter", "load", "compiled in", "CPU", "wrong"]],
     "stock_check": [["N", "wrong", "smallest margin", "parameters", "bits per parameter", "seconds"]],
     "tradeoff": [
         ["theorem", "questions", "width", "depth", "÷ √(K log₂K)", "most bits", "parameters", "certified"],

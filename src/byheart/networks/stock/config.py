@@ -151,8 +151,8 @@ def _experts(config: Mapping[str, Any], layer: int) -> Sizes:
     width, experts = config["hidden_size"], config["num_experts"]
     found: Sizes = {"mlp.gate": (experts, width), "mlp.shared_expert_gate": (1, width)}
     found |= _swiglu("mlp.shared_expert", config["shared_expert_intermediate_size"], width)
-    for number in range(experts):
-        found |= _swiglu(f"mlp.experts.{number}", config["moe_intermediate_size"], width)
+    for expert in range(experts):
+        found |= _swiglu(f"mlp.experts.{expert}", config["moe_intermediate_size"], width)
     return found
 
 

@@ -86,9 +86,8 @@ class StockNetwork(Network):
         """How many tokens back it was made to look."""
         window = self.about.get("window")
         if type(window) is not int or window < 1:
-            raise BadInput(
-                f"config.json: about.window is {window!r}; expected {architecture(self.config).name} that Byheart compiled"
-            )
+            expected = f"expected {architecture(self.config).name} that Byheart compiled"
+            raise BadInput(f"config.json: about.window is {window!r}; {expected}")
         return window
 
     def tensors(self) -> Iterator[tuple[str, NDArray[Any]]]:

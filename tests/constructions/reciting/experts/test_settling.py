@@ -77,7 +77,7 @@ def test_too_much_for_any_shift(contexts: Contexts, monkeypatch: pytest.MonkeyPa
 
 
 def test_twins_by_hand() -> None:
-    """Both read the same words of W_up. Bits 10 below 5 are planes 4 and 3; 01 below 4 are planes 3 and 2: one clash."""
+    """Both read the same words of W_up. 10 below 5 is asked of planes 4 and 3, 01 below 4 of 3 and 2: no clash."""
     sizes = Sizes(48, (3, 1), (3, 1), 4, 1, 15, 16)
 
     def pair(offsets: list[int], words: list[int], kinds: tuple[int, int] = (UP, UP)) -> list[list[int]]:

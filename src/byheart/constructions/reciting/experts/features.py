@@ -10,8 +10,8 @@ PRESET = 4
 class Features:
     """Ten features are reserved; all others, ``rest``, are columns in the end, and hold what is temporary before.
 
-    ``columns`` is their order, by lane and value; ``spread`` finds it, so that no column is written while something else
-    is there.
+    ``columns`` is their order, by lane and value; ``spread`` finds it, so that no column is written while something
+    else is there.
     """
 
     def __init__(self, width: int) -> None:

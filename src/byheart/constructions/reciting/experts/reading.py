@@ -1,15 +1,14 @@
 """From what the table leaves in the stream to the answer.
 
-**Selecting.** Of a question of W_down, columns that it has read hold their words, and all others M (``table``): one unit
-a column, with gate 1024·(−2q − 1 − 1.5·f_c/M), passes f_c where it is a word, and nothing where it is M (the gate is
-−512) or the class is another one (−1024 or less). A word is so small beside M that the gate is exactly 1024.
-Questions of W_gate take their sum out of total, and leave 0 there; those of W_down leave 0 too. What is in total then is
-the sum of a question of W_up, and attention takes it over.
+**Selecting.** Of a question of W_down, columns that it has read hold their words, and all others M (``table``): one
+unit a column, with gate 1024·(−2q − 1 − 1.5·f_c/M), passes f_c where it is a word, and nothing where it is M (the gate
+is −512) or the class is another one (−1024 or less). A word is so small beside M that the gate is exactly 1024.
+Questions of W_gate take their sum out of total, and leave 0 there; those of W_down leave 0 too. What is in total then
+is the sum of a question of W_up, and attention takes it over.
 
 **Reading.** The sum modulo 2²², centred, is c; z = (c + ½)·2^−o; the code Y is the first L bits of z − ⌊z⌋ + ⌊z⌋·2⁻²²
-(see :mod:`..uniform.network`). A question of W_gate, whose words have 16 bits, has 64·(c + ½) instead, its offset raised
-by 6, and ⌊z⌋·2⁻¹⁶: two units more. All values are multiples of 2⁻²⁴ of at most 1, or of ½ of at most 2²².
-"""
+(see :mod:`..uniform.network`). A question of W_gate, whose words have 16 bits, has 64·(c + ½) instead, its offset
+raised by 6, and ⌊z⌋·2⁻¹⁶: two units more. All values are multiples of 2⁻²⁴ of at most 1, or of ½ of at most 2²²."""
 
 from byheart.constructions.reciting.experts.features import Features
 from byheart.constructions.reciting.experts.sizes import BITS, GATE, UP

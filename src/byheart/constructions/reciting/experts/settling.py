@@ -1,9 +1,10 @@
-"""A hash that leaves every question its bits: no bit plane is asked too much, and no two questions contradict each other.
+"""A hash that leaves every question its bits: no bit plane is asked too much, and no two questions contradict each
+other.
 
-Attention looks back at the first four codes of a token only. So if one of the others is shifted, for one token, the codes
-of those questions that end in it are shifted by as much, and nothing else changes. This moves a few questions to other
-experts, classes and offsets: shifts that leave planes less crowded are kept, until none is asked for more bits than it
-has. Chance alone would leave three standard deviations of every table unused; this leaves about half of that.
+Attention looks back at the first four codes of a token only. So if one of the others is shifted, for one token, the
+codes of those questions that end in it are shifted by as much, and nothing else changes. This moves a few questions to
+other experts, classes and offsets: shifts that leave planes less crowded are kept, until none is asked for more bits
+than it has. Chance alone would leave three standard deviations of every table unused; this leaves about half of that.
 
 Two questions that read the same words (*twins*) ask for the same sum: they contradict each other where both ask for a
 bit and want different ones. The columns of all questions that end like one of them are shifted then.
@@ -34,7 +35,7 @@ def settled(
     looks, stride = distances(contexts.window), stride_of(code)
     words, lengths = code.words[contexts.labels], code.lengths[contexts.labels]
     hashing = draw(vocab, len(looks), rng, CODES)
-    moving = Moving(hashing, hashed(contexts, hashing, looks, first), contexts.tokens[contexts.places])
+    moving = Moving(hashing, hashed(contexts, hashing, looks, first), contexts.tokens[contexts.places].astype(np.int64))
     crowds = Crowds(sizes, stride, lengths)
     for _ in range(REPAIRS):
         _even_out(moving, crowds, rng)
@@ -64,13 +65,12 @@ class Moving:
     def __post_init__(self) -> None:
         self.order = np.argsort(self.last, kind="stable")
         self.tokens, starts = np.unique(self.last[self.order], return_index=True)
-        self.ends = dict(
-            zip(self.tokens.tolist(), zip(starts, [*starts[1:], len(self.last)], strict=True), strict=True)
-        )
+        spans = zip(starts, [*starts[1:], len(self.last)], strict=True)
+        self.spans = dict(zip(self.tokens.tolist(), spans, strict=True))
 
     def members(self, token: int) -> Integers:
         """The questions that end in a token."""
-        return self.order[slice(*self.ends[int(token)])]
+        return self.order[slice(*self.spans[int(token)])]
 
     def shift(self, token: int, which: slice | int, by: Integers | int) -> None:
         """Shift some of the codes that attention does not look back at; ``by`` is even, so that codes stay odd."""
@@ -86,11 +86,12 @@ class Crowds:
         self.sizes, self.stride, self.lengths = sizes, stride, lengths
         self.longest = int(lengths.max())
         offsets, places = np.arange(max(BITS))[:, None], np.arange(self.longest)
-        self.reads = np.zeros((len(BITS), max(BITS), self.longest + 1, max(BITS)))
+        reads = np.zeros((len(BITS), max(BITS), self.longest + 1, max(BITS)))
         for kind, bits in enumerate(BITS):
             for length in range(self.longest + 1):
-                self.reads[kind, offsets, length, (offsets - 1 - places[:length]) % bits] = 1.0
-        self.reads = self.reads.reshape(len(BITS), -1, max(BITS))
+                reads[kind, offsets, length, (offsets - 1 - places[:length]) % bits] = 1.0
+        self.reads = reads.reshape(len(BITS), -1, max(BITS))
+        """[tables, offset and length, planes]: 1 where a question reads a plane."""
 
     def asked(self, codes: Integers, members: Integers) -> NDArray[np.float64]:
         """[experts, tables, planes]: by the questions ``members``, whose codes are given."""
@@ -98,7 +99,8 @@ class Crowds:
         cell = ((expert * len(BITS) + kind) * max(BITS) + offset) * (self.longest + 1) + self.lengths[members]
         shape = (self.sizes.experts, len(BITS), self.reads.shape[1])
         counted = np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
-        return np.einsum("ekc,kcp->ekp", counted, self.reads, optimize=True)
+        found: NDArray[np.float64] = np.einsum("ekc,kcp->ekp", counted, self.reads, optimize=True)
+        return found
 
     def excess(self, asked: NDArray[np.float64]) -> float:
         """0 if every plane has room; else larger, the farther from it."""
@@ -134,7 +136,8 @@ def _even(rng: np.random.Generator, count: int) -> Integers:
 
 def _wrapped(codes: Integers) -> Integers:
     half = 1 << (GRAIN - 1)
-    return ((codes + half) & (2 * half - 1)) - half
+    found: Integers = ((codes + half) & (2 * half - 1)) - half
+    return found
 
 
 def contradicting(found: Addresses, words: Integers, lengths: Integers, sizes: Sizes) -> Integers:
@@ -147,7 +150,8 @@ def contradicting(found: Addresses, words: Integers, lengths: Integers, sizes: S
     pairs = np.stack([order[same], order[same + 1]], axis=1)
     wanted = [[_wanted(found, words, lengths, question) for question in pair] for pair in pairs.tolist()]
     clash = [any(there.get(plane, bit) != bit for plane, bit in here.items()) for here, there in wanted]
-    return pairs[np.array(clash, dtype=bool)]
+    found_pairs: Integers = pairs[np.array(clash, dtype=bool)]
+    return found_pairs
 
 
 def _wanted(found: Addresses, words: Integers, lengths: Integers, question: int) -> dict[int, int]:

@@ -1,13 +1,12 @@
 """How large a network of experts is, and how its words are counted.
 
-Every expert is a SwiGLU whose three matrices are tables: a unit is a row, with one word for each of ``columns`` features
-in W_gate, in W_up and in W_down. Rows fall into two groups, columns into six lanes. A question belongs to one expert and
-one of its tables, and reads two rows in the same six columns: 12 words, less those that are null.
+Every expert is a SwiGLU whose three matrices are tables: a unit is a row, with one word for each of ``columns``
+features in W_gate, in W_up and in W_down. Rows fall into two groups, columns into six lanes. A question belongs to one
+expert and one of its tables, and reads two rows in the same six columns: 12 words, less those that are null.
 
-A row's address is two digits of odd numbers of values, its group's *grid*. Every place of the first grid is a row; of the
-second, some are null: else the sums of two rows would never be odd, and one row in all would hold nothing. Columns of
-other lanes than the first have one null value each. So no question reads nothing, and no word is out of reach.
-"""
+A row's address is two digits of odd numbers of values, its group's *grid*. Every place of the first grid is a row; of
+the second, some are null: else the sums of two rows would never be odd, and one row in all would hold nothing. Columns
+of other lanes than the first have one null value each. So no question reads nothing, and no word is out of reach."""
 
 import math
 from dataclasses import dataclass, replace

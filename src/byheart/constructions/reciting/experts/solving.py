@@ -6,7 +6,7 @@ Sums are to be exact in every order. Where one is not, the highest bits that no 
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting.experts.sizes import BITS, DOWN, GATE, GROUPS, LANES, UP
+from byheart.constructions.reciting.experts.sizes import BITS, GATE, GROUPS, LANES, UP
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.constructions.reciting.uniform.solving import Questions, filled, own_negative
 

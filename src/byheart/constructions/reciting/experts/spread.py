@@ -3,8 +3,8 @@
 Two layers turn codes into digits. Then one unit a column writes f_c (see ``table``) where the column's number is the
 digit of its lane: x is at i where 2ix − x² + 1 − i² is 1, and nowhere else positive. In place of x², y = x·(x + K) is
 kept, which takes one unit. The features of columns hold other things before: codes, digits. Attention sets four of them
-back to 0 in each layer, and units set back others; a column is written where nothing is left. ``_Spread`` goes from layer
-to layer and does what can be done there; 2^−offset fills what is left.
+back to 0 in each layer, and units set back others; a column is written where nothing is left. ``_Spread`` goes from
+layer to layer and does what can be done there; 2^−offset fills what is left.
 
 **Exactness.** What is temporary is an integer n, |n| < 2¹¹, times 2⁻³⁰. In the last layer, columns are written where
 digits still are, which are set back by the same sum: −n·2⁻³⁰ + 2⁻²⁴ and −n·2⁻³⁰ ± M are exact, and 64 − n·2⁻³⁰ is 64,

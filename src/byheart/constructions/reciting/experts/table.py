@@ -16,8 +16,8 @@ A unit whose row has the digits (i, i') computes, from the question's digits (x,
     down = 2⁻¹² into total, −2⁻¹²² d_c into column c,                   α = 2²², τ = 2²⁴.
 
 **Absorption.** Where a bold value stands, what is added to it is less than half a unit in its last place: float32
-swallows it, in whatever order the terms are added, for all others are multiples of 64 (of τ). So each table is invisible
-to the questions of the other two, in the same columns of the same units.
+swallows it, in whatever order the terms are added, for all others are multiples of 64 (of τ). So each table is
+invisible to the questions of the other two, in the same columns of the same units.
 
 **Rows.** At the right row −(x − i)² − (x' − i')² is 0, elsewhere at most −1: the gate is at most −64·(BIG − 6·2¹⁶) or
 −64·BIG + 2α, both below −128, where silu is exactly 0. At the right row it is 0 or at least 64, where silu is the
@@ -27,8 +27,9 @@ identity.
 64, at most 64·(2·(i² + i'²)·BIG + 6·2¹⁶ + 2¹⁶) ≤ 64·2²⁴ as i² + i'² ≤ ``REACH`` = 20.
 
 **Exactness of W_up and W_down.** Words have 22 bits, and are positive in even lanes of the first group and odd ones of
-the second, else negative. A row's six words of W_up never leave ±3·2²² < 2²⁴; a column's two words of W_down never leave
-±2²². The sum of two rows, and sums of some of six columns, might pass 2²⁴; ``solving`` sees to it that they do not.
+the second, else negative. A row's six words of W_up never leave ±3·2²² < 2²⁴; a column's two words of W_down never
+leave ±2²². The sum of two rows, and sums of some of six columns, might pass 2²⁴; ``solving`` sees to it that they do
+not.
 
 **Poison.** A column that a question of W_down does not read holds M, and keeps it: M + 2⁻⁷⁵·(d + d') = M, since
 2²²·2⁻⁷⁵ is less than M·2⁻²⁵. So it can be told apart afterwards (``reading``), and no column's digit has to survive.
@@ -43,7 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.reciting.experts.features import Features
-from byheart.constructions.reciting.experts.sizes import BITS, GATE, LANES, Sizes
+from byheart.constructions.reciting.experts.sizes import LANES, Sizes
 from byheart.constructions.reciting.uniform.address import counts
 from byheart.constructions.reciting.uniform.stock import ONE
 
@@ -119,6 +120,3 @@ def _no_shared_expert(width: int) -> dict[str, NDArray[np.float64]]:
         "mlp.shared_expert.down_proj.weight": np.zeros((width, 0)),
         "mlp.shared_expert_gate.weight": np.zeros((1, width)),
     }
-
-
-assert ALPHA == 64 * 2.0 ** BITS[GATE]

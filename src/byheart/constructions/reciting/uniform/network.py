@@ -63,11 +63,9 @@ def layers(
 ) -> list[Layer]:
     """The whole network. ``marked``: there is a first token that stands for what is missing."""
     at = Features(sizes)
+    first, mixes = at.first if marked else None, hashing.mixes
     chain = [
-        *(
-            hash_layer(at.codes, distance, mix, at.first if marked else None)
-            for distance, mix in zip(distances, hashing.mixes, strict=True)
-        ),
+        *(hash_layer(at.codes, distance, mix, first) for distance, mix in zip(distances, mixes, strict=True)),
         _digits(sizes, at),
         _spread(sizes, at),
         *(_block(sizes, at, number, tables) for number in range(sizes.blocks)),

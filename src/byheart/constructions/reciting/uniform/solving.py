@@ -50,7 +50,7 @@ def solve(questions: Questions, unknowns: int, rng: np.random.Generator) -> NDAr
 def filled(questions: Questions, unknowns: int, rng: np.random.Generator) -> Planes:
     """All bit planes; those that the same questions read share one elimination. Raises Unsolvable."""
     planes = Planes(questions.cells, unknowns, rng, questions.before)
-    before, system = None, None
+    before, system = np.zeros(0, dtype=np.int64), None
     for plane in range(questions.bits):
         members, wanted = questions.asked(plane)
         if system is None or not np.array_equal(members, before):
@@ -62,4 +62,5 @@ def filled(questions: Questions, unknowns: int, rng: np.random.Generator) -> Pla
 
 def own_negative(sums: NDArray[np.int64], bits: int) -> NDArray[np.bool_]:
     """Where a sum is 2^(bits − 1) modulo 2^bits, its own negative: centred, it may get either sign."""
-    return (sums & ((1 << bits) - 1)) == 1 << (bits - 1)
+    found: NDArray[np.bool_] = (sums & ((1 << bits) - 1)) == 1 << (bits - 1)
+    return found

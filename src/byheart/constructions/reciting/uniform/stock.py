@@ -86,7 +86,9 @@ def ones(width: int) -> int:
     >>> [ones(width) for width in (48, 64, 80, 96, 128, 256)]
     [3, 1, 5, 6, 2, 1]
     """
-    return min(width // 4**k for k in range(math.isqrt(width)) if width % 4**k == 0)
+    while width % 4 == 0:
+        width //= 4
+    return width
 
 
 def norm(width: int, huge: float = HUGE) -> tuple[float, float]:
