@@ -29,6 +29,7 @@ def test_counted():
     assert network.account.dense == counted
     assert sum(parameter.numel() for parameter in network.model.parameters()) == counted
     assert (network.title, tiny().title) == ("a stock Qwen2-MoE", "a stock Llama")
+    assert {"experts", "gate", "gate_proj", "shared_expert_gate"} < set(network.account.parts())
     assert (network.account.depth, network.account.width) == (8, UNITS)
 
 

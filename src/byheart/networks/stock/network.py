@@ -95,7 +95,9 @@ class StockNetwork(Network):
         yield from sorted(self.weights.items())
 
     def part(self, name: str) -> str:
-        """What the tensor is called within its layer: q_proj, gate_proj, …"""
+        """What the tensor is called within its layer: q_proj, gate_proj, …; those of experts are one part."""
+        if ".experts." in name:
+            return "experts"
         return name.removesuffix(".weight").rsplit(".", maxsplit=1)[-1]
 
     def entry_bits(self, name: str) -> int:
