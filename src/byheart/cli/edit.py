@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from tyro.conf import Positional, arg
 
@@ -17,9 +17,12 @@ from byheart.tasks.tokenizers import from_files
 
 if TYPE_CHECKING:
     from byheart.constructions.reciting.edit import Edited
+    from byheart.networks.stock.network import StockNetwork
     from byheart.networks.transformer.network import TransformerNetwork
     from byheart.tasks.contexts import Contexts
     from byheart.tasks.tokenizers import Tokenizer
+
+    Editable = TransformerNetwork | StockNetwork
 
 
 @dataclass(frozen=True)
@@ -75,25 +78,28 @@ class EditCommand:
             out.print(f"saved in {folder}", style="dim", markup=False)
         return DONE
 
-    def _network(self) -> "TransformerNetwork":
+    def _network(self) -> "Editable":
         from byheart.networks import load
-        from byheart.networks.transformer.network import TransformerNetwork
 
         network = load(self.network)
-        if not isinstance(network, TransformerNetwork):
-            expected = "expected a float Transformer, as `byheart compile` makes it in the layout rectangular"
+        config = getattr(network, "config", {})
+        if network.kind != "transformer" and not (network.kind == "stock" and config.get("model_type") == "qwen2_moe"):
+            expected = (
+                "expected a float Transformer, as `byheart compile` makes it in the layout rectangular or experts"
+            )
             raise BadInput(f"{self.network}: is {network.title}; {expected}")
-        return network
+        return cast("Editable", network)
 
-    def _contexts(self, network: "TransformerNetwork") -> "Contexts":
+    def _contexts(self, network: "Editable") -> "Contexts":
         """What the user's texts or task ask and answer; or the texts as the network says them."""
-        from byheart.certificates.judges.transformer import asked
+        from byheart.certificates.judges import judge_for
         from byheart.constructions.reciting.edit import recited
 
+        asked = judge_for(network).asked
         with steps("reading", quiet=self.json):
             if not self.files and self.task is None and texts_of(network):
-                return asked(network, recited(network))
-            return asked(network, given_by(self.files, self.task))
+                return cast("Contexts", asked(network, recited(network)))
+            return cast("Contexts", asked(network, given_by(self.files, self.task)))
 
 
 def _word(token: int, tokenizer: "Tokenizer | None") -> str:

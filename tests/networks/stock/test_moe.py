@@ -119,11 +119,13 @@ def test_experts_do_not_belong_to_a_llama(tmp_path):
     networks.save(tiny(), tmp_path / "net")
     path = tmp_path / "net" / "config.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "num_experts": 3}))
-    with pytest.raises(BadInput, match="net: config.json: has 'num_experts', which a Llama of Byheart's does not"):
+    with pytest.raises(BadInput, match=r"net: config\.json: has 'num_experts', which a Llama of Byheart's does not"):
         networks.load(tmp_path / "net")
 
 
 def test_without_transformers(monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(BadInput, match=r"^a stock Qwen2-MoE needs transformers, which is not installed; install it, or"):
+    with pytest.raises(
+        BadInput, match=r"^a stock Qwen2-MoE needs transformers, which is not installed; install it, or"
+    ):
         _ = tiny_moe().model

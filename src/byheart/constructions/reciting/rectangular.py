@@ -10,7 +10,7 @@ import numpy as np
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import front as fronts
 from byheart.constructions.reciting import reading, table
-from byheart.constructions.reciting.codes import Code, code_of_lengths, make_code
+from byheart.constructions.reciting.codes import Code, code_of_lengths, is_code, make_code
 from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
@@ -79,15 +79,8 @@ class Recipe:
             and sizes.words <= parameters
             and all(type(number) is int and 0 <= number < 1 << 63 for number in self.draw)
         )
-        if not fits or len(self.lengths) != labels or not _is_code(self.lengths, sizes.word):
+        if not fits or len(self.lengths) != labels or not is_code(self.lengths, sizes.word):
             raise BadInput("config.json: about.recipe is not the recipe of this network")
-
-
-def _is_code(lengths: tuple[object, ...], longest: int) -> bool:
-    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality)."""
-    whole = [length for length in lengths if type(length) is int and -1 <= length <= longest]
-    used = [length for length in whole if length >= 0]
-    return len(whole) == len(lengths) and bool(used) and sum(1 << (longest - length) for length in used) <= 1 << longest
 
 
 def compile_rectangular(

@@ -35,10 +35,11 @@ class Addresses:
     offset: Integers
     """The code word's bits are those below it, from the highest one on; then from the top of the word on."""
 
-    def cells(self, sizes: Sizes) -> Integers:
+    def cells(self, sizes: Sizes, index: slice | Integers = slice(None)) -> Integers:
         """[N, 12]: words of the question's table, −1 for none; group by group, lane by lane."""
-        cells = self.rows[:, :, None] * sizes.words + self.columns[:, None, :]
-        cells[(self.rows < 0)[:, :, None] | (self.columns < 0)[:, None, :]] = -1
+        rows, columns = self.rows[index], self.columns[index]
+        cells = rows[:, :, None] * sizes.words + columns[:, None, :]
+        cells[(rows < 0)[:, :, None] | (columns < 0)[:, None, :]] = -1
         return cells.reshape(len(cells), -1)
 
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from byheart.errors import BadInput
 from byheart.networks.stock.network import StockNetwork
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
+
+if TYPE_CHECKING:
+    from byheart.constructions.reciting.uniform.solving import Questions
 
 ROUNDS = 20
 DRAWS = 2
@@ -58,10 +61,11 @@ def compile_experts(
                 tables = _tables(found, code, contexts.labels, sizes, rng, report)
             except Unsolvable:
                 continue
-            weights, config = _assembled(sizes, code, hashing, looks, tokens, tables, contexts.label_count)
-            made = StockNetwork(config, weights, about=contexts.notes, files=files or {})
-            chosen = _chosen(contexts, code, sizes, tokens.count, attempts)
-            return Built(NAME, settings, made, time.perf_counter() - began, seed, contexts, chosen)
+            weights, config = assembled(sizes, code, hashing, looks, tokens, tables, contexts.label_count)
+            about = {"recipe": {"lengths": code.lengths.tolist()}, **contexts.notes}
+            made = StockNetwork(config, weights, about=about, files=files or {})
+            noted = chosen(contexts, code, sizes, tokens.count, attempts)
+            return Built(NAME, settings, made, time.perf_counter() - began, seed, contexts, noted)
     raise BadInput(f"no table was found in {attempts} attempts; another --seed may do")
 
 
@@ -77,11 +81,13 @@ def _check(contexts: Contexts, settings: Settings, code: Code) -> None:
         raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
 
 
-def _chosen(contexts: Contexts, code: Code, sizes: Sizes, vocab: int, attempts: int) -> dict[str, object]:
+def chosen(contexts: Contexts, code: Code, sizes: Sizes, vocab: int, attempts: int) -> dict[str, object]:
+    """What is worth knowing of a network, and what was planned."""
     planned = sizes.parameters(vocab)
     return {
         "window": contexts.window,
         "load": code.total / (sum(BITS) * sizes.experts * sizes.cells),
+        "words": len(BITS) * sizes.experts * sizes.cells,
         "layers": sizes.layers,
         "units": sizes.units,
         "experts": sizes.experts,
@@ -92,7 +98,7 @@ def _chosen(contexts: Contexts, code: Code, sizes: Sizes, vocab: int, attempts: 
     }
 
 
-def _assembled(
+def assembled(
     sizes: Sizes,
     code: Code,
     hashing: Hash,
@@ -164,26 +170,17 @@ def _tables(
 ) -> Tables:
     """Solve every table of every expert; raises Unsolvable."""
     from byheart.constructions.reciting.experts.solving import solve
-    from byheart.constructions.reciting.uniform.solving import Questions
 
     count = len(BITS) * sizes.experts
     shelf = len(BITS) * found.expert + found.kind
     order = np.argsort(shelf, kind="stable")
     ends = np.searchsorted(shelf[order], np.arange(count + 1))
-    cells = found.cells(sizes)
     less = negative(sizes).ravel()
 
     def solved(number: int, stream: np.random.Generator) -> NDArray[np.int64]:
         index = order[ends[number] : ends[number + 1]]
         expert, kind = divmod(number, len(BITS))
-        questions = Questions(
-            cells=cells[index],
-            before=np.full(len(index), (expert - sizes.experts // 2) * (kind == UP)),
-            offset=found.offset[index],
-            word=code.words[labels[index]],
-            length=code.lengths[labels[index]],
-            bits=BITS[kind],
-        )
+        questions = questions_of(found, index, code, labels, sizes, expert, kind)
         return solve(questions, kind, less, stream)
 
     words = np.zeros((count, sizes.cells), dtype=np.int64)
@@ -198,3 +195,25 @@ def _tables(
             raise
     up, down, gate = words.reshape(sizes.experts, len(BITS), sizes.rows, sizes.words).transpose(1, 0, 2, 3)
     return Tables(up, down, gate)
+
+
+def questions_of(
+    found: Addresses,
+    index: NDArray[np.int64],
+    code: Code,
+    labels: NDArray[np.int64],
+    sizes: Sizes,
+    expert: int,
+    kind: int,
+) -> "Questions":
+    """What the questions ``index``, all those of one table, ask of it."""
+    from byheart.constructions.reciting.uniform.solving import Questions
+
+    return Questions(
+        cells=found.cells(sizes, index),
+        before=np.full(len(index), (expert - sizes.experts // 2) * (kind == UP)),
+        offset=found.offset[index],
+        word=code.words[labels[index]],
+        length=code.lengths[labels[index]],
+        bits=BITS[kind],
+    )
