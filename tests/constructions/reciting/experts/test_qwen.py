@@ -14,7 +14,7 @@ from torch.nn.functional import linear, silu
 from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile
-from byheart.constructions.reciting.experts import qwen, sizes
+from byheart.constructions.reciting.experts import planning, qwen
 from byheart.constructions.reciting.experts.network import shape
 from byheart.constructions.reciting.experts.sizes import Sizes
 from byheart.constructions.reciting.experts.table import ALPHA, TAU
@@ -183,7 +183,7 @@ def test_two_tokens_swapped(contexts: Contexts, several: StockNetwork, tokens: t
 @pytest.mark.slow
 @pytest.mark.parametrize("width", [64, 128])
 def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sizes, "WIDTHS", (width,))
+    monkeypatch.setattr(planning, "WIDTHS", (width,))
     contexts = random_contexts(1000)
     network = network_of(contexts)
     assert network.config["hidden_size"] == width

@@ -13,8 +13,9 @@ from byheart.constructions.reciting.codes import Code, make_code
 from byheart.constructions.reciting.experts import network
 from byheart.constructions.reciting.experts.address import Addresses
 from byheart.constructions.reciting.experts.features import Features
+from byheart.constructions.reciting.experts.planning import plan
 from byheart.constructions.reciting.experts.settling import settled
-from byheart.constructions.reciting.experts.sizes import BITS, GATE, UP, Sizes, plan
+from byheart.constructions.reciting.experts.sizes import BITS, GATE, UP, Sizes
 from byheart.constructions.reciting.experts.table import Tables, experts, negative
 from byheart.constructions.reciting.rectangular import NAME, Settings
 from byheart.constructions.reciting.sizes import Unsolvable

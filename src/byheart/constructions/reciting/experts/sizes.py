@@ -9,13 +9,12 @@ the second, some are null: else the sums of two rows would never be odd, and one
 of other lanes than the first have one null value each. So no question reads nothing, and no word is out of reach."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
 
 from byheart.constructions.reciting.uniform.sizes import split
 from byheart.constructions.reciting.uniform.stock import HEAD, ones
-from byheart.errors import BadInput
 
 LANES = 6
 GROUPS = 2
@@ -108,33 +107,3 @@ def grids(rows: int) -> tuple[Grid, Grid] | None:
         if 0 < null <= min(1 / 4, math.prod(first) / rows / 2) * math.prod(second) and math.prod(first) < rows:
             fitting.append((-math.prod(first) * (rows - math.prod(first)), null, first, second))
     return min(fitting)[2:] if fitting else None
-
-
-def share(bits: int, experts: int) -> float:
-    """Questions that a bit plane of one table is asked, on average: classes are as large as their tables."""
-    return bits / (experts * sum(BITS))
-
-
-def plan(bits: int, questions: int, vocab: int, steps: int, deviations: float) -> Sizes:
-    """The smallest network whose every bit plane takes its questions, up to so many standard deviations."""
-    from byheart.constructions.reciting.experts.network import shape
-
-    best: Sizes | None = None
-    for width in WIDTHS:
-        units, layers = shape(width, steps)
-        for rows in range(LEAST_ROWS, MOST_ROWS + 1, 4):
-            pair = grids(rows)
-            if pair is None:
-                continue
-            room = rows * columns_of(width) - SPARE
-            # share + deviations·√share ≤ room, solved for the number of experts
-            root = (math.sqrt(deviations**2 + 4 * room) - deviations) / 2 if room > 0 else 0
-            experts = math.ceil(bits / (sum(BITS) * root**2)) | 1 if root else MOST_EXPERTS + 1
-            sizes = Sizes(width, *pair, rows, experts, units, layers)
-            while sizes.experts <= MOST_EXPERTS and questions**2 > 64 * sizes.places * sizes.experts:
-                sizes = replace(sizes, experts=sizes.experts + 2)
-            if sizes.experts <= MOST_EXPERTS and (best is None or sizes.parameters(vocab) < best.parameters(vocab)):
-                best = sizes
-    if best is None:
-        raise BadInput(f"{questions} questions are too many for a network of experts; expected at most some millions")
-    return best
