@@ -90,10 +90,12 @@ def test_every_answer(contexts: Contexts, reference: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize(
-    ("examples", "length", "vocab", "labels"), [(9, 1, 9, 7), (300, 3, 40, 2), (1500, 5, 300, 1100)], ids=str
+    ("examples", "length", "vocab", "labels"),
+    [(1, 2, 3, 1), (9, 1, 9, 7), (300, 3, 40, 2), (1500, 5, 300, 1100)],
+    ids=str,
 )
 def test_tasks(examples: int, length: int, vocab: int, labels: int) -> None:
-    """Few labels and many, more than there are tokens; code words of every length."""
+    """Few labels and many, more than there are tokens; code words of every length; tables that nobody reads."""
     contexts = random_contexts(examples, length, vocab, labels)
     found = last_logits(network_of(contexts).model, tokens_of(contexts))
     assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)

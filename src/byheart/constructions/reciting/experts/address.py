@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.reciting.codes import Code
-from byheart.constructions.reciting.experts.sizes import BITS, DOWN, GATE, LANES, UP, Sizes
+from byheart.constructions.reciting.experts.sizes import BITS, DOWN, GATE, GROUPS, LANES, UP, Sizes
 from byheart.constructions.reciting.uniform.address import GRAIN, placed
 
 Integers = NDArray[np.int64]
@@ -40,7 +40,7 @@ class Addresses:
         rows, columns = self.rows[index], self.columns[index]
         cells = rows[:, :, None] * sizes.words + columns[:, None, :]
         cells[(rows < 0)[:, :, None] | (columns < 0)[:, None, :]] = -1
-        return cells.reshape(len(cells), -1)
+        return cells.reshape(len(cells), GROUPS * LANES)
 
 
 def stride_of(code: Code) -> int:
