@@ -70,10 +70,9 @@ def test_texts_and_new_tokens() -> None:
 def test_networks_that_are_not_as_they_were_made(facts: Built) -> None:
     network, contexts = facts.network, facts.questions
     place = int(contexts.places[0])
-    no_recipe = {name: value for name, value in network.about.items() if name != "recipe"}
-    for recipe in ({}, {"recipe": {"lengths": [1, 1, 1]}}, {"recipe": {"lengths": "1"}}, {"recipe": 3}):
-        with pytest.raises(BadInput, match=r"config\.json has no recipe of a network of experts"):
-            edit(replace(network, about={**no_recipe, **recipe}), contexts, place, 3)
+    for lengths in (None, 3, "1", [], [1, 1, 1], [99], [None]):
+        with pytest.raises(BadInput, match=r"config\.json: about\.code_lengths is no code; expected a network that"):
+            edit(replace(network, about={**network.about, "code_lengths": lengths}), contexts, place, 3)
     name = "model.layers.9.mlp.up_proj.weight"
     other = network.weights[name].copy()
     other[-1, -1] = 2.0**-90

@@ -63,7 +63,7 @@ def compile_experts(
             except Unsolvable:
                 continue
             weights, config = assembled(sizes, code, hashing, looks, tokens, tables, contexts.label_count)
-            about = {"recipe": {"lengths": code.lengths.tolist()}, **contexts.notes}
+            about = {"code_lengths": code.lengths.tolist(), **contexts.notes}
             made = StockNetwork(config, weights, about=about, files=files or {})
             noted = chosen(contexts, code, sizes, tokens.count, attempts)
             return Built(NAME, settings, made, time.perf_counter() - began, seed, contexts, noted)

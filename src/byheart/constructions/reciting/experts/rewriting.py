@@ -48,10 +48,9 @@ class Written:
 
 def lengths_of(network: StockNetwork) -> NDArray[np.int64]:
     """Of the labels' code words, as config.json has them; BadInput if there is no such code."""
-    recipe = network.about.get("recipe")
-    lengths = recipe.get("lengths") if isinstance(recipe, dict) else None
+    lengths = network.about.get("code_lengths")
     if not isinstance(lengths, list) or not is_code(tuple(lengths), min(BITS) - 1):
-        raise BadInput("config.json has no recipe of a network of experts: about.recipe.lengths")
+        raise BadInput("config.json: about.code_lengths is no code; expected a network that `byheart compile` has made")
     return np.array(lengths, dtype=np.int64)
 
 
