@@ -24,7 +24,7 @@ from byheart.constructions.reciting.uniform.looking import distances
 from byheart.tasks.contexts import MISSING, Contexts
 
 Integers = NDArray[np.int64]
-SHIFTS = 3000
+SHIFTS = 5000
 REPAIRS = 30
 
 
