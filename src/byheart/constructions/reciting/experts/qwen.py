@@ -48,6 +48,8 @@ def compile_experts(
 ) -> Built:
     """A stock Qwen2-MoE that gives every question of ``contexts`` its answer; ``files`` are a tokenizer's."""
     began = time.perf_counter()
+    if not len(contexts):
+        raise BadInput("there is no question to answer; expected at least one")
     code = make_code(contexts.labels, contexts.label_count)
     _check(contexts, settings, code)
     tokens, looks = Tokens(contexts), distances(contexts.window)
