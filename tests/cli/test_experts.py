@@ -10,7 +10,6 @@ from byheart import networks
 from .conftest import Run
 
 pytest.importorskip("transformers")
-pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors is a no-op")
 TEXTS = {
     "hamlet.txt": b"To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n",
     "macbeth.txt": b"Tomorrow, and tomorrow, and tomorrow,\nCreeps in this petty pace from day to day\n",

@@ -33,6 +33,11 @@ def test_counted():
     assert (network.account.depth, network.account.width) == (8, UNITS)
 
 
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_said_of_a_shared_expert_without_units():
+    assert tiny_moe().model is not None
+
+
 def test_the_layer_of_experts_by_hand():
     """The best expert alone, with weight 1: what the network holds under an expert's name is that expert."""
     network = tiny_moe()

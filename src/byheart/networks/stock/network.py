@@ -3,6 +3,7 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -54,7 +55,9 @@ class StockNetwork(Network):
             config = known.from_dict({**checked(self.config), "attn_implementation": "eager"})
             state = {name: torch.from_numpy(np.ascontiguousarray(tensor)) for name, tensor in self.weights.items()}
             made: Any = getattr(transformers, kind.model_class)
-            model = made.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Initializing zero-element tensors")  # a shared expert has no units
+                model = made.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
         except BadInput:
             raise
         except Exception as error:  # a configuration may hold anything, and transformers may stumble anywhere

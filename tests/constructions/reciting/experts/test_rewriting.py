@@ -17,7 +17,6 @@ from byheart.networks.stock.network import StockNetwork
 from byheart.tasks import random_next_token
 
 pytest.importorskip("transformers")
-pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors is a no-op")
 TEXT = "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n"
 EXPERTS = Settings(layout="experts")
 
