@@ -101,6 +101,7 @@ COLUMNS = {
         ["network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors"],
         ["N", "by the network's front", "by the loop", "ratio", "same network"],
     ],
+    "stock": [["layout", "N", "parameters", "planned", "bits/parameter", "load", "compiled in", "CPU", "wrong"]],
     "stock_check": [["N", "wrong", "smallest margin", "parameters", "bits per parameter", "seconds"]],
     "tradeoff": [
         ["theorem", "questions", "width", "depth", "÷ √(K log₂K)", "most bits", "parameters", "certified"],

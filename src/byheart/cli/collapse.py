@@ -11,7 +11,7 @@ from byheart.cli.options import Json
 from byheart.cli.output import DONE, console, number, print_json, steps, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
-from byheart.networks.folders import NAMES, replacing
+from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
     from byheart.certificates import Verdict
@@ -43,7 +43,7 @@ class CollapseCommand:
             network = load(self.network)
             if not isinstance(network, ExactNetwork):
                 expected = "expected an exact network, as `byheart build kajitsuka-sato-2025` makes it"
-                raise BadInput(f"{self.network}: is {NAMES[network.kind]}; {expected}")
+                raise BadInput(f"{self.network}: is {network.title}; {expected}")
             tokens = tokens_for(network, None if self.task is None else load_task(self.task))
             write(collapse(network), new)
             plain = load(new)

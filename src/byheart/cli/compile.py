@@ -33,8 +33,9 @@ class CompileCommand:
     """A next-token task (.npz or .jsonl) instead of texts."""
     facts: FactFiles = ()
     columns: Columns = None
-    layout: Literal["rectangular", "uniform"] = "rectangular"
-    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words)."""
+    layout: Literal["rectangular", "uniform", "experts"] = "rectangular"
+    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words).
+    experts: a stock Qwen2-MoE (float32, 16- and 22-bit words), which takes half as many parameters."""
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
     """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
     words: int | None = None
@@ -100,8 +101,8 @@ class CompileCommand:
 
     def _check_libraries(self) -> None:
         """BadInput if a library is not there that will be needed in the end."""
-        if self.layout == "uniform":
-            check_installed("transformers", "a stock Llama", "hf")
+        if self.layout != "rectangular":
+            check_installed("transformers", "a stock model", "hf")
         if self.tokenizer not in (None, "bytes"):
             check_installed("tokenizers", "byte-pair encoding" if self.tokenizer == "bpe" else "a tokenizer", "hf")
 

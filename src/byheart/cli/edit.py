@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from tyro.conf import Positional, arg
 
@@ -12,14 +12,17 @@ from byheart.cli.output import DONE, console, given_by, number, print_json, step
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.about import facts_of, texts_of
-from byheart.networks.folders import NAMES, replacing
+from byheart.networks.folders import replacing
 from byheart.tasks.tokenizers import from_files
 
 if TYPE_CHECKING:
     from byheart.constructions.reciting.edit import Edited
+    from byheart.networks.stock.network import StockNetwork
     from byheart.networks.transformer.network import TransformerNetwork
     from byheart.tasks.contexts import Contexts
     from byheart.tasks.tokenizers import Tokenizer
+
+    Editable = TransformerNetwork | StockNetwork
 
 
 @dataclass(frozen=True)
@@ -79,25 +82,28 @@ class EditCommand:
             out.print(f"saved in {folder}", style="dim", markup=False)
         return DONE
 
-    def _network(self) -> "TransformerNetwork":
+    def _network(self) -> "Editable":
         from byheart.networks import load
-        from byheart.networks.transformer.network import TransformerNetwork
 
         network = load(self.network)
-        if not isinstance(network, TransformerNetwork):
-            expected = "expected a float Transformer, as `byheart compile` makes it in the layout rectangular"
-            raise BadInput(f"{self.network}: is {NAMES[network.kind]}; {expected}")
-        return network
+        config = getattr(network, "config", {})
+        if network.kind != "transformer" and not (network.kind == "stock" and config.get("model_type") == "qwen2_moe"):
+            expected = (
+                "expected a float Transformer, as `byheart compile` makes it in the layout rectangular or experts"
+            )
+            raise BadInput(f"{self.network}: is {network.title}; {expected}")
+        return cast("Editable", network)
 
-    def _contexts(self, network: "TransformerNetwork") -> "Contexts":
+    def _contexts(self, network: "Editable") -> "Contexts":
         """What the user's texts or task ask and answer; or the texts as the network says them."""
-        from byheart.certificates.judges.transformer import asked
+        from byheart.certificates.judges import judge_for
         from byheart.constructions.reciting.edit import recited
 
+        asked = judge_for(network).asked
         with steps("reading", quiet=self.json):
             if not self.files and not self.facts and self.task is None and texts_of(network) and not facts_of(network):
-                return asked(network, recited(network))
-            return asked(network, given_by(self.files, self.task, self.facts, self.columns))
+                return cast("Contexts", asked(network, recited(network)))
+            return cast("Contexts", asked(network, given_by(self.files, self.task, self.facts, self.columns)))
 
 
 def _word(token: int, tokenizer: "Tokenizer | None") -> str:

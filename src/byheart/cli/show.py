@@ -63,10 +63,9 @@ class ShowCommand:
 
 def _facts(network: "Network") -> dict[str, str]:
     """What there is to say about the whole."""
-    from byheart.networks.folders import NAMES
 
     account, bits = network.account, network.about.get("bits")
-    facts = {"kind": NAMES[network.kind], "parameters": f"{account.dense:,} parameters"}
+    facts = {"kind": network.title, "parameters": f"{account.dense:,} parameters"}
     facts["entries"] = f"at most {account.max_bits} bits per entry"
     if network.padded != account.dense:
         facts["padded"] = f"{network.padded:,} padded to one width"

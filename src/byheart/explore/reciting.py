@@ -15,7 +15,6 @@ from byheart.constructions.reciting.table import TABLE
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.networks.about import end_of, texts_of
-from byheart.networks.folders import NAMES
 from byheart.networks.transformer.spec import Attention, Spec
 from byheart.tasks.tokenizers import Bytes, from_files
 
@@ -71,7 +70,7 @@ def _checked(network: Network) -> "TransformerNetwork":
     from byheart.networks.transformer.network import TransformerNetwork
 
     if not isinstance(network, TransformerNetwork):
-        what = NAMES[network.kind]
+        what = network.title
         raise BadInput(f"is {what}; the explorer takes what `byheart compile` made, in the rectangular layout")
     spec, texts = network.spec, texts_of(network)
     tokens = sum(text["tokens"] for text in texts)

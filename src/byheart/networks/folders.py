@@ -49,6 +49,7 @@ KINDS = {
     "gpt2": "trained",
     FLOAT: "transformer",
     "llama": "stock",
+    "qwen2_moe": "stock",
 }
 """Kinds of networks by what config.json calls them (``format``, or Hugging Face's ``model_type``)."""
 NAMES = {
@@ -56,7 +57,7 @@ NAMES = {
     "softmax": "a softmax network",
     "trained": "a trained network",
     "transformer": "a float Transformer",
-    "stock": "a stock Llama",
+    "stock": "a stock model",
 }
 """Kinds of networks in words."""
 

@@ -7,7 +7,7 @@ exact          layers of integers over powers of two                            
 softmax        one softmax attention layer with float64 weights                       ``networks/softmax``
 trained        networks that were trained, as blocks of steps; Hugging Face's GPT-2   ``networks/trained``
 transformer    float Transformers whose sublayers read and write parts of the stream  ``networks/transformer``
-stock          models of other people's classes: Hugging Face's Llama                 ``networks/stock``
+stock          models of other people's classes: Hugging Face's Llama and Qwen2-MoE   ``networks/stock``
 =============  =====================================================================  ======================
 
 A package has a module ``store`` with ``config``, ``write`` and ``read``, and, if its networks say texts, a module
@@ -26,7 +26,7 @@ from safetensors import SafetensorError
 from byheart.errors import BadInput
 from byheart.files.claims import recover
 from byheart.networks.card import card
-from byheart.networks.folders import CARD, CONFIG, NAMES, WEIGHTS, kind_in, read_beside, read_config, replacing
+from byheart.networks.folders import CARD, CONFIG, WEIGHTS, kind_in, read_beside, read_config, replacing
 from byheart.networks.network import Network
 from byheart.progress import Report
 
@@ -101,7 +101,7 @@ def generate_all(
 
 def _speaking(network: Network) -> Any:
     if network.kind not in _SPEAKING:
-        raise BadInput(f"{NAMES[network.kind]} answers tasks; expected a network that says texts")
+        raise BadInput(f"{network.title} answers tasks; expected a network that says texts")
     return _part(network.kind, "generate")
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from numpy.typing import NDArray
 
 from byheart.networks.account import Account, item
+from byheart.networks.folders import NAMES
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -52,6 +53,11 @@ class Network(ABC):
     @abstractmethod
     def fingerprint(self) -> str:
         """SHA-256 over all that the answers depend on: the same for a network and for its reloaded copy."""
+
+    @property
+    def title(self) -> str:
+        """What it is, in words."""
+        return NAMES[self.kind]
 
     def part(self, name: str) -> str:
         """The part of the network that a tensor belongs to: the first word of its name."""

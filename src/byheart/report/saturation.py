@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.networks import Network
-from byheart.networks.folders import NAMES
 from byheart.networks.softmax.network import CHUNK, Floats, Inputs, SoftmaxNetwork, attention, check_inputs, embedded
 from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
 from byheart.tasks.checks import Ids
@@ -92,7 +91,7 @@ def saturation_of(network: Network, inputs: Inputs, *, threshold: float = THRESH
     ([[0.75, 0.9999]], [[1, 0]], [1])
     """
     if not isinstance(network, SoftmaxNetwork):
-        raise BadInput(f"only softmax networks have heads to show, and this is {NAMES[network.kind]}; omit --task")
+        raise BadInput(f"only softmax networks have heads to show, and this is {network.title}; omit --task")
     if not 0 < threshold < 1:
         raise BadInput(f"threshold is {threshold}; expected 0 < threshold < 1, a weight (the paper's: {THRESHOLD})")
     sequences, queries = inputs

@@ -48,3 +48,34 @@ def tiny(seed=0, about=None, files=None, **changes):
 def changed(network, name, tensor):
     """The network with one tensor replaced."""
     return replace(network, weights={**network.weights, name: tensor}, digest=None)
+
+
+EXPERTS, EXPERT_UNITS = 3, 4
+MOE_CONFIG = {
+    **{name: value for name, value in CONFIG.items() if name not in ("architectures", "model_type")},
+    "architectures": ["Qwen2MoeForCausalLM"],
+    "model_type": "qwen2_moe",
+    "num_experts": EXPERTS,
+    "num_experts_per_tok": 1,
+    "norm_topk_prob": True,
+    "moe_intermediate_size": EXPERT_UNITS,
+    "shared_expert_intermediate_size": 0,
+    "mlp_only_layers": [0],
+    "decoder_sparse_step": 1,
+    "qkv_bias": False,
+    "use_sliding_window": False,
+}
+
+
+def tiny_moe(seed=0, about=None, **changes):
+    """A Qwen2-MoE: the Llama's first layer, and one of experts; changes are those of the configuration."""
+    rng = np.random.default_rng(seed)
+    dense = tiny(seed).weights
+    weights = {name: tensor for name, tensor in dense.items() if not name.startswith("model.layers.1.mlp.")}
+    shapes = {"gate": (EXPERTS, WIDTH), "shared_expert_gate": (1, WIDTH)}
+    for name, units in [(f"experts.{i}", EXPERT_UNITS) for i in range(EXPERTS)] + [("shared_expert", 0)]:
+        shapes |= {f"{name}.{part}_proj": (units, WIDTH) for part in ("gate", "up")}
+        shapes[f"{name}.down_proj"] = (WIDTH, units)
+    for name, shape in shapes.items():
+        weights[f"model.layers.1.mlp.{name}.weight"] = rng.normal(size=shape).astype(np.float32)
+    return StockNetwork({**MOE_CONFIG, **changes}, weights, about=about or {"window": 3})

@@ -45,7 +45,7 @@ def asked(network: Network, given: Given, edits: Edits | None = None) -> Questio
     if not edits:
         return questions
     if not isinstance(questions, Contexts):
-        raise BadInput(f"edits are for networks that `byheart compile` makes; this is {NAMES[network.kind]}")
+        raise BadInput(f"edits are for networks that `byheart compile` makes; this is {network.title}")
     return edited(questions, edits, from_files(network.files))
 
 
@@ -76,7 +76,7 @@ def judge(
     for name in chosen:
         if network.kind not in OPTIONS.get(name, (network.kind,)):
             kinds = " or ".join(NAMES[kind] for kind in OPTIONS[name])
-            raise BadInput(f"{name} is an option for {kinds}; this is {NAMES[network.kind]}")
+            raise BadInput(f"{name} is an option for {kinds}; this is {network.title}")
     module = judge_for(network)
     questions = module.asked(network, given)
     if count or at_least is not None:

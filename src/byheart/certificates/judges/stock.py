@@ -1,4 +1,4 @@
-"""Stock Llamas: every question, asked of the weights as transformers runs them."""
+"""Stock models: every question, asked of the weights as transformers runs them."""
 
 import time
 from dataclasses import replace
@@ -7,6 +7,7 @@ import numpy as np
 
 from byheart.certificates.judges import contexts as judging
 from byheart.certificates.verdict import Verdict
+from byheart.networks.stock.config import architecture
 from byheart.networks.stock.evaluate import answers
 from byheart.networks.stock.network import StockNetwork
 from byheart.progress import Report
@@ -19,7 +20,7 @@ LIBRARIES = ("numpy", "torch", "transformers")
 def asked(network: StockNetwork, given: Given) -> Contexts:
     """The contexts of texts or of a next-token task, as far as the network was made to look back.
 
-    They only say which questions are the same one: Llama's attention sees all that came before, so that each is asked
+    They only say which questions are the same one: their attention sees all that came before, so that each is asked
     wherever it occurs (:func:`judge`).
     """
     return judging.asked(network, given, network.config["vocab_size"], network.window)
@@ -30,7 +31,7 @@ def judge(network: StockNetwork, contexts: Contexts, *, report: Report | None = 
     began, places = time.perf_counter(), judging.places(contexts, None)
     once = answers(network, contexts.tokens, contexts.starts, places, report)
     within = "as transformers computes it in float32 on this machine"
-    method = "float32, exhaustive, by transformers' LlamaForCausalLM"
+    method = f"float32, exhaustive, by transformers' {architecture(network.config).model_class}"
     return judging.compared(network, once, places, contexts, within, method, began)
 
 

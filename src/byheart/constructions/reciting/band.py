@@ -29,6 +29,8 @@ class Reduced:
     """[unknowns, W]: the equation that determines an unknown, from its word on; zeros for free unknowns."""
     extent: NDArray[np.int64]
     """How many words of ``rows`` are used for each unknown; 0 for free ones."""
+    order: NDArray[np.int64] | None = None
+    """Which of the given equations each one is, if they are not in the order in which they were given."""
 
     @property
     def dependent(self) -> int:
@@ -48,7 +50,8 @@ def reduce(cells: NDArray[np.int64], base: NDArray[np.int64], unknowns: int, wor
 
 def solve(system: Reduced, right: NDArray[np.uint8], free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     """The unknowns [n] for a right-hand side [m], free ones as given; None if a dependent equation contradicts."""
-    found, consistent = _solve(system.base, system.pivot, system.used, system.rows, system.extent, right, free)
+    ordered = right if system.order is None else right[system.order]
+    found, consistent = _solve(system.base, system.pivot, system.used, system.rows, system.extent, ordered, free)
     return found if consistent else None
 
 

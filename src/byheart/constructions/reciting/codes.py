@@ -129,6 +129,13 @@ def code_of_lengths(lengths: NDArray[np.int64], labels: NDArray[np.int64]) -> Co
     return Code(lengths, words, longest, fixed, low, tuple(histogram.tolist()))
 
 
+def is_code(lengths: tuple[object, ...], longest: int) -> bool:
+    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality)."""
+    whole = [length for length in lengths if type(length) is int and -1 <= length <= longest]
+    used = [length for length in whole if length >= 0]
+    return len(whole) == len(lengths) and bool(used) and sum(1 << (longest - length) for length in used) <= 1 << longest
+
+
 def _limit(used: int) -> int:
     """The most bits of a code word for which the lines of that many labels are exact."""
     return EXACT - 1 - max(1, math.ceil(math.log2(used)))

@@ -62,12 +62,15 @@ def compile(
     if max(contexts.vocab, contexts.label_count) > MOST_IDS:
         sizes = f"{contexts.vocab:,} tokens and {contexts.label_count:,} labels"
         raise BadInput(f"there are {sizes}; expected at most {MOST_IDS:,}: each has a row in the network and its files")
-    stock = settings.layout == "uniform"
-    files = {} if chosen is None else chosen.files(begins=stock)
-    if stock:
+    files = {} if chosen is None else chosen.files(begins=settings.layout != "rectangular")
+    if settings.layout == "uniform":
         from byheart.constructions.reciting.uniform.llama import compile_uniform
 
         return compile_uniform(contexts, settings, seed=seed, files=files, report=report)
+    if settings.layout == "experts":
+        from byheart.constructions.reciting.experts.qwen import compile_experts
+
+        return compile_experts(contexts, settings, seed=seed, files=files, report=report)
     return compile_rectangular(contexts, settings, seed=seed, files=files, report=report)
 
 

@@ -1,19 +1,21 @@
 """Changing one memory: the same network, the same hash, the words solved for again with one answer changed.
 
-The front and everything behind the table stay as they are, bit for bit; only words change. All other questions keep
-their answers, because they are equations of the same system. A label that has no code word yet needs another code, and
-with it another network.
+The front and everything behind the table stay as they are, bit for bit; only words change, of a network of experts
+those of one matrix of one expert. All other questions keep their answers, because they are equations of the same
+system. A label that has no code word yet needs another code, and with it another network.
 """
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
 from byheart.constructions.built import Built
-from byheart.constructions.reciting.rectangular import Recipe, compile_rectangular, compile_with
+from byheart.constructions.reciting.rectangular import Recipe, Settings, compile_rectangular, compile_with
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.errors import BadInput
+from byheart.networks import generate_all
 from byheart.networks.about import end_of, texts_of
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts, text_contexts
@@ -21,7 +23,13 @@ from byheart.tasks.edits import changed_from, question_at, with_labels
 from byheart.tasks.texts import Text
 
 if TYPE_CHECKING:
+    from byheart.networks.stock.network import StockNetwork
+    from byheart.networks.transformer.evaluate import Answers
     from byheart.networks.transformer.network import TransformerNetwork
+
+    Editable = TransformerNetwork | StockNetwork
+
+_TRIES = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,14 +47,12 @@ class Edited:
     """How many words of the table are others, nothing else; None if the network had to be compiled anew."""
 
 
-def _present(network: "TransformerNetwork", contexts: Contexts) -> Contexts:
+def _present(network: "Editable", contexts: Contexts) -> Contexts:
     """The questions with the answers that the network gives now, whatever the texts, or its folder, say.
 
     BadInput if these are not proved to be exact, or if more of them are others than its folder says it was edited.
     """
-    from byheart.networks.transformer.proved import proved_answers
-
-    found = proved_answers(network.module, contexts.tokens, contexts.starts, contexts.places)
+    found = _answers(network, contexts)
     if not (found.margins > 0).all():
         raise BadInput("not all answers of the network are proved to be exact; expected one that can be certified")
     now = changed_from(contexts.with_answers(found.labels), contexts)
@@ -60,37 +66,112 @@ def _present(network: "TransformerNetwork", contexts: Contexts) -> Contexts:
     return now
 
 
-def edit(
-    network: "TransformerNetwork", contexts: Contexts, place: int, label: int, *, report: Report | None = None
-) -> Edited:
+def _answers(network: "Editable", contexts: Contexts) -> "Answers":
+    """Of a float Transformer those that are proved; of a stock model those that transformers gives."""
+    asked = contexts.tokens, contexts.starts, contexts.places
+    if network.kind == "stock":
+        from byheart.networks.stock.evaluate import answers
+
+        return answers(cast("StockNetwork", network), *asked)
+    from byheart.networks.transformer.proved import proved_answers
+
+    return proved_answers(cast("TransformerNetwork", network).module, *asked)
+
+
+def edit(network: "Editable", contexts: Contexts, place: int, label: int, *, report: Report | None = None) -> Edited:
     """Give the question at ``place`` (an index into ``contexts.tokens``) the answer ``label``; others stay.
 
     ``contexts`` are what the texts ask and answer, which the network may have been edited away from before.
     """
-    if contexts.label_count != network.spec.labels:
-        raise BadInput(
-            f"the network answers with {network.spec.labels} labels; what was given has {contexts.label_count}"
-        )
+    made: _Made = _Experts(network) if network.kind == "stock" else _Rectangular(network)  # type: ignore[arg-type]
+    if contexts.label_count != made.labels:
+        raise BadInput(f"the network answers with {made.labels} labels; what was given has {contexts.label_count}")
     if not 0 <= label < contexts.label_count:
         raise BadInput(f"the new answer is {label}; expected 0 to {contexts.label_count - 1}")
     question, now = question_at(contexts, place), _present(network, contexts)
     changed = changed_from(with_labels(now, {question: label}), contexts)
-    recipe = Recipe.from_json(network.about.get("recipe", {}))
-    recipe.check(labels=network.spec.labels, parameters=network.account.dense)
-    built = _solved_again(recipe, changed, network, report) if recipe.lengths[label] >= 0 else None
+    built = made.solved_again(changed, question, report) if made.has_code(label) else None
     words = None if built is None else _words_changed(network, built)
     if built is None:
-        seed = recipe.draw[0]
-        built = compile_rectangular(changed, recipe.settings, seed=seed, files=network.files, report=report)
+        built = made.compiled_anew(changed, report)
     about = {**network.about, **built.network.about, "edits": _edits(changed, contexts)}
     was = int(now.labels[question])
     return Edited(replace(built, network=replace(built.network, about=about)), now, question, was, words)
 
 
-def recited(network: "TransformerNetwork") -> Contexts:
-    """The questions of the texts as the network itself says them."""
-    from byheart.networks.transformer.generate import generate_all
+class _Made(Protocol):
+    """How a network was made, and how to make it again."""
 
+    labels: int
+
+    def has_code(self, label: int) -> bool:
+        """Whether the label has a code word."""
+
+    def solved_again(self, contexts: Contexts, question: int, report: Report | None) -> Built | None:
+        """The same network with other words, after the answer to ``question`` has changed; None if there are none.
+
+        Other free bits give other carries: a few tries are as good as certain to do.
+        """
+
+    def compiled_anew(self, contexts: Contexts, report: Report | None) -> Built:
+        """Another network."""
+
+
+class _Rectangular:
+    def __init__(self, network: "TransformerNetwork") -> None:
+        self.network, self.labels = network, network.spec.labels
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        recipe = Recipe.from_json(self.network.about.get("recipe", {}))
+        recipe.check(labels=self.labels, parameters=self.network.account.dense)
+        return recipe
+
+    def has_code(self, label: int) -> bool:
+        return self.recipe.lengths[label] >= 0
+
+    def solved_again(self, contexts: Contexts, question: int, report: Report | None) -> Built | None:
+        for draw in range(_TRIES):
+            try:
+                return compile_with(self.recipe, contexts, files=self.network.files, report=report, free_bits=draw)
+            except Unsolvable:
+                continue
+        return None
+
+    def compiled_anew(self, contexts: Contexts, report: Report | None) -> Built:
+        seed, files = self.recipe.draw[0], self.network.files
+        return compile_rectangular(contexts, self.recipe.settings, seed=seed, files=files, report=report)
+
+
+class _Experts:
+    def __init__(self, network: "StockNetwork") -> None:
+        from byheart.constructions.reciting.experts.rewriting import lengths_of
+
+        self.network, self.lengths = network, lengths_of(network)
+        self.labels = len(self.lengths)
+
+    def has_code(self, label: int) -> bool:
+        return bool(self.lengths[label] >= 0)
+
+    def solved_again(self, contexts: Contexts, question: int, report: Report | None) -> Built | None:
+        from byheart.constructions.reciting.experts.rewriting import rewritten, understood
+
+        written = understood(self.network, contexts)
+        for draw in range(_TRIES):
+            try:
+                return rewritten(written, contexts, question, draw)
+            except Unsolvable:
+                continue
+        return None
+
+    def compiled_anew(self, contexts: Contexts, report: Report | None) -> Built:
+        from byheart.constructions.reciting.experts.qwen import compile_experts
+
+        return compile_experts(contexts, Settings(layout="experts"), files=self.network.files, report=report)
+
+
+def recited(network: "Editable") -> Contexts:
+    """The questions of the texts as the network itself says them."""
     if network.about.get("edits"):
         raise BadInput("the network was edited before, so it cannot recite its texts; give them with --files")
     known, end = texts_of(network), end_of(network)
@@ -102,23 +183,17 @@ def recited(network: "TransformerNetwork") -> Contexts:
         Text(text["name"], np.array([*text["prompt"], *tokens], dtype=np.int32))
         for text, tokens in zip(known, spoken, strict=True)
     ]
-    return text_contexts(texts, vocab=network.spec.vocab, end=end, window=network.window)
+    return text_contexts(texts, vocab=_vocab(network), end=end, window=network.window)
 
 
-def _solved_again(
-    recipe: Recipe, contexts: Contexts, network: "TransformerNetwork", report: Report | None
-) -> Built | None:
-    """The same front, other words. Other free bits give other carries: a few tries are as good as certain to do."""
-    for draw in range(8):
-        try:
-            return compile_with(recipe, contexts, files=network.files, report=report, free_bits=draw)
-        except Unsolvable:
-            continue
-    return None
+def _vocab(network: "Editable") -> int:
+    """How many tokens a network knows."""
+    config = getattr(network, "config", None)
+    return int(config["vocab_size"]) if config is not None else cast("TransformerNetwork", network).spec.vocab
 
 
-def _words_changed(network: "TransformerNetwork", built: Built) -> int:
-    if getattr(built.network, "spec", None) != network.spec:
+def _words_changed(network: "Editable", built: Built) -> int:
+    if getattr(built.network, "spec", None) != getattr(network, "spec", None):
         raise BadInput("config.json: about.recipe is not that of the network; expected the folder as it was compiled")
     new = dict(built.network.tensors())
     return sum(int(np.sum(old != new[name])) for name, old in network.tensors())

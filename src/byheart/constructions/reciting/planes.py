@@ -8,7 +8,7 @@ them are made to agree by other free bits in the plane below, which change the c
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting import band
+from byheart.constructions.reciting import band, dense
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.networks.exact.kernels import jit
 
@@ -32,9 +32,13 @@ class Planes:
         self.sums = self.before.copy()
         self.below: tuple[int, int, band.Reduced, Bits, Bits] | None = None
 
-    def reduced(self, members: Ids, base: Ids, width: int) -> band.Reduced:
-        """The system of the questions ``members``; raises Unsolvable if too many of its equations depend on others."""
-        system = band.reduce(self.cells[members], base, self.unknowns, width)
+    def reduced(self, members: Ids, base: Ids | None = None, width: int = 0) -> band.Reduced:
+        """The system of the questions ``members``; raises Unsolvable if too many of its equations depend on others.
+
+        Where cells are in a band, ``base`` and ``width`` say which: see ``band``.
+        """
+        cells = self.cells[members]
+        system = dense.reduce(cells, self.unknowns) if base is None else band.reduce(cells, base, self.unknowns, width)
         if system.dependent > MOST_DEPENDENT:
             raise Unsolvable(f"{system.dependent} of {len(members)} equations of a bit plane depend on others")
         return system
@@ -50,7 +54,7 @@ class Planes:
                 return
             if self.below is None:
                 break
-            self._shake()
+            self.shake()
         raise Unsolvable(f"bit plane {plane}: dependent equations contradict")
 
     def _random(self) -> Bits:
@@ -60,8 +64,8 @@ class Planes:
         self.words += sign * (bits.astype(np.int64) << plane)
         _add_up(self.sums, self.cells, bits, sign << place)
 
-    def _shake(self) -> None:
-        """Another solution of the plane below: other carries, nothing that is solved breaks."""
+    def shake(self) -> None:
+        """Another solution of the plane filled last: other carries into the next one, nothing that is solved breaks."""
         assert self.below is not None
         plane, place, system, right, old = self.below
         new = band.solve(system, right, self._random())

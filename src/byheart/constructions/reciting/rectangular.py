@@ -10,7 +10,7 @@ import numpy as np
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import front as fronts
 from byheart.constructions.reciting import reading, table
-from byheart.constructions.reciting.codes import LOUDNESS, Code, code_of_lengths, make_code
+from byheart.constructions.reciting.codes import LOUDNESS, Code, code_of_lengths, is_code, make_code
 from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
@@ -35,8 +35,9 @@ class Settings:
     words: int | None = None
     """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16). The larger one puts data
     into sign and exponent too. Default: the smaller one."""
-    layout: Literal["rectangular", "uniform"] = "rectangular"
-    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words)."""
+    layout: Literal["rectangular", "uniform", "experts"] = "rectangular"
+    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words).
+    experts: a stock Qwen2-MoE (float32, 16- and 22-bit words), which takes half as many parameters."""
 
 
 @dataclass(frozen=True)
@@ -83,15 +84,8 @@ class Recipe:
             and type(self.loudness) is int
             and 0 <= self.loudness <= LOUDNESS
         )
-        if not fits or len(self.lengths) != labels or not _is_code(self.lengths, sizes.word):
+        if not fits or len(self.lengths) != labels or not is_code(self.lengths, sizes.word):
             raise BadInput("config.json: about.recipe is not the recipe of this network")
-
-
-def _is_code(lengths: tuple[object, ...], longest: int) -> bool:
-    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality)."""
-    whole = [length for length in lengths if type(length) is int and -1 <= length <= longest]
-    used = [length for length in whole if length >= 0]
-    return len(whole) == len(lengths) and bool(used) and sum(1 << (longest - length) for length in used) <= 1 << longest
 
 
 def compile_rectangular(

@@ -1,14 +1,17 @@
-"""What config.json may say of a stock Llama: every key that is known, the values that are allowed, and the shapes.
+"""What config.json may say of a stock model: every key that is known, the values that are allowed, and the shapes.
 
-Whatever else a configuration says could change what transformers computes, or what it allocates: it is refused, not
-ignored. The shapes of all tensors follow from the sizes by arithmetic; transformers is not asked.
+Two architectures are known: Llama, and Qwen2-MoE without biases or sliding windows. Whatever else a configuration says
+could change what transformers computes, or what it allocates: it is refused, not ignored. What is left out must have
+the default that is meant here, or is refused too. The shapes of all tensors follow from the sizes by arithmetic;
+transformers is not asked.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.networks.rules import SIZE, TEXT, TOKEN, TOKENS, Rule, check, number, one_of, whole
+from byheart.networks.rules import MOST, SIZE, TEXT, TOKEN, TOKENS, Rule, check, number, one_of, whole
 
 Sizes = dict[str, tuple[int, ...]]
 
@@ -20,6 +23,14 @@ def _is_plain_rope(value: object) -> bool:
 
 _THETA = number(1.0, 1e30)
 _ROPE: Rule = (_is_plain_rope, "rope_type default and rope_theta")
+_LAYERS: Rule = (
+    lambda value: isinstance(value, list) and all(type(item) is int and item >= 0 for item in value),
+    "numbers of layers",
+)
+_PLAIN: Rule = (
+    lambda value: value is None or (isinstance(value, list) and all(item == "full_attention" for item in value)),
+    "full_attention in all layers",
+)
 _MATTERS: dict[str, Rule] = {
     **dict.fromkeys(("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"), SIZE),
     **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "head_dim"), SIZE),
@@ -29,15 +40,11 @@ _MATTERS: dict[str, Rule] = {
     "rope_parameters": _ROPE,
     "rope_theta": _THETA,
     "rope_scaling": one_of(None),
-    **dict.fromkeys(("attention_bias", "mlp_bias"), one_of(False)),
     "tie_word_embeddings": one_of(False, True),
     "attention_dropout": one_of(0, 0.0),
-    "pretraining_tp": one_of(1),
 }
-"""What LlamaConfig is told, where it is there."""
+"""What the configuration of either is told, where it is there."""
 _BESIDE: dict[str, Rule] = {
-    "model_type": one_of("llama"),
-    "architectures": one_of(["LlamaForCausalLM"]),
     **dict.fromkeys(("bos_token_id", "pad_token_id"), TOKEN),
     "eos_token_id": TOKENS,
     **dict.fromkeys(("dtype", "torch_dtype"), one_of("float32", "float16", "bfloat16", None)),
@@ -50,40 +57,103 @@ _BESIDE: dict[str, Rule] = {
 _NEEDED = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 
 
+@dataclass(frozen=True)
+class Architecture:
+    """One of transformers' own."""
+
+    name: str
+    model_type: str
+    prefix: str
+    """Of transformers' classes."""
+    matters: Mapping[str, Rule]
+    """What its configuration is told besides, where it is there."""
+    beside: Mapping[str, Rule]
+    needed: tuple[str, ...]
+    feed_forward: Callable[[Mapping[str, Any], int], Sizes]
+    """The shapes of the feed-forward block of a layer."""
+
+    @property
+    def model_class(self) -> str:
+        """The name of the class that runs it."""
+        return f"{self.prefix}ForCausalLM"
+
+
+def architecture(config: Mapping[str, Any]) -> Architecture:
+    """That of a configuration; Llama's if it says nothing."""
+    return _QWEN2_MOE if config.get("model_type") == _QWEN2_MOE.model_type else _LLAMA
+
+
 def checked(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What matters of a configuration, for ``transformers.LlamaConfig``; BadInput if anything in it is strange."""
-    check(config, _MATTERS | _BESIDE, _NEEDED, "a Llama")
-    matters = {name: config[name] for name in _MATTERS if name in config}
+    """What matters of a configuration, for transformers' own; BadInput if anything in it is strange."""
+    kind = architecture(config)
+    named: dict[str, Rule] = {"model_type": one_of(kind.model_type), "architectures": one_of([kind.model_class])}
+    known = {**_MATTERS, **kind.matters}
+    check(config, {**known, **_BESIDE, **kind.beside, **named}, (*_NEEDED, *kind.needed), kind.name)
+    matters = {name: config[name] for name in known if name in config}
     heads, pairs = matters["num_attention_heads"], _pairs(matters)
     if heads % pairs or _head(matters) % 2 or ("head_dim" not in matters and matters["hidden_size"] % heads):
         sizes = f"{heads} heads and {pairs} key-value heads of dimension {_head(matters)}"
         raise BadInput(f"config.json: {sizes}; expected a multiple, and an even dimension")
+    chosen, there = matters.get("num_experts_per_tok", 1), matters.get("num_experts", 1)
+    if chosen > there:
+        raise BadInput(f"config.json: num_experts_per_tok is {chosen}; expected at most num_experts, which is {there}")
+    kinds = matters.get("layer_types")
+    if kinds is not None and len(kinds) != matters["num_hidden_layers"]:
+        raise BadInput(f"config.json: layer_types has {len(kinds)} entries; expected one for each layer, or null")
     return matters
 
 
 def shapes(config: Mapping[str, Any], most: int) -> Sizes:
-    """The shapes of the tensors of ``LlamaForCausalLM``, by name; BadInput if there are ``most`` layers or more."""
-    layers, width, units = (config[name] for name in ("num_hidden_layers", "hidden_size", "intermediate_size"))
+    """The shapes of all tensors, by name; BadInput if there are ``most`` layers, or experts, or more."""
+    layers, width = config["num_hidden_layers"], config["hidden_size"]
     queries, keys = config["num_attention_heads"] * _head(config), _pairs(config) * _head(config)
     tied = config.get("tie_word_embeddings", False)
-    if layers >= most:
-        raise BadInput(f"there are {most} tensors; expected those of {layers} layers, as config.json says")
-    inner: Sizes = {
+    for count, what in ((layers, "layers"), (config.get("num_experts", 0), "experts")):
+        if count >= most:
+            raise BadInput(f"there are {most} tensors; expected those of {count} {what}, as config.json says")
+    attention: Sizes = {
         "input_layernorm": (width,),
         "self_attn.q_proj": (queries, width),
         "self_attn.k_proj": (keys, width),
         "self_attn.v_proj": (keys, width),
         "self_attn.o_proj": (width, queries),
         "post_attention_layernorm": (width,),
-        "mlp.gate_proj": (units, width),
-        "mlp.up_proj": (units, width),
-        "mlp.down_proj": (width, units),
     }
     outer: Sizes = {"model.embed_tokens": (config["vocab_size"], width), "model.norm": (width,)}
     if not tied:
         outer["lm_head"] = (config["vocab_size"], width)
-    deep = {f"model.layers.{layer}.{name}": shape for layer in range(layers) for name, shape in inner.items()}
+    deep: Sizes = {}
+    for layer in range(layers):
+        inner = attention | architecture_of(config).feed_forward(config, layer)
+        deep |= {f"model.layers.{layer}.{name}": shape for name, shape in inner.items()}
+        if len(deep) > most:
+            break  # there are fewer tensors than that, however many layers are still to come
     return {f"{name}.weight": shape for name, shape in (outer | deep).items()}
+
+
+def architecture_of(matters: Mapping[str, Any]) -> Architecture:
+    """That of what :func:`checked` has found to matter, where no name stands any more."""
+    return _QWEN2_MOE if "num_experts" in matters else _LLAMA
+
+
+def _swiglu(name: str, units: int, width: int) -> Sizes:
+    return {f"{name}.gate_proj": (units, width), f"{name}.up_proj": (units, width), f"{name}.down_proj": (width, units)}
+
+
+def _dense(config: Mapping[str, Any], layer: int) -> Sizes:
+    return _swiglu("mlp", config["intermediate_size"], config["hidden_size"])
+
+
+def _experts(config: Mapping[str, Any], layer: int) -> Sizes:
+    """Every layer has experts that ``mlp_only_layers`` does not name."""
+    if layer in config["mlp_only_layers"]:
+        return _dense(config, layer)
+    width, experts = config["hidden_size"], config["num_experts"]
+    found: Sizes = {"mlp.gate": (experts, width), "mlp.shared_expert_gate": (1, width)}
+    found |= _swiglu("mlp.shared_expert", config["shared_expert_intermediate_size"], width)
+    for expert in range(experts):
+        found |= _swiglu(f"mlp.experts.{expert}", config["moe_intermediate_size"], width)
+    return found
 
 
 def _head(config: Mapping[str, Any]) -> int:
@@ -92,3 +162,39 @@ def _head(config: Mapping[str, Any]) -> int:
 
 def _pairs(config: Mapping[str, Any]) -> int:
     return int(config.get("num_key_value_heads", config["num_attention_heads"]))
+
+
+_LLAMA = Architecture(
+    "a Llama",
+    "llama",
+    "Llama",
+    {**dict.fromkeys(("attention_bias", "mlp_bias"), one_of(False)), "pretraining_tp": one_of(1)},
+    {},
+    (),
+    _dense,
+)
+_QWEN2_MOE = Architecture(
+    "a Qwen2-MoE",
+    "qwen2_moe",
+    "Qwen2Moe",
+    {
+        **dict.fromkeys(("num_experts", "num_experts_per_tok", "moe_intermediate_size"), SIZE),
+        "shared_expert_intermediate_size": whole(0, MOST),
+        "norm_topk_prob": one_of(False, True),
+        "mlp_only_layers": _LAYERS,
+        "decoder_sparse_step": one_of(1),
+        **dict.fromkeys(("qkv_bias", "use_sliding_window", "output_router_logits"), one_of(False)),
+        "layer_types": _PLAIN,
+    },
+    {"sliding_window": one_of(None, 0), "max_window_layers": whole(0, MOST), "router_aux_loss_coef": number(0.0, 1.0)},
+    (
+        "num_key_value_heads",
+        "num_experts",
+        "num_experts_per_tok",
+        "moe_intermediate_size",
+        "shared_expert_intermediate_size",
+        "mlp_only_layers",
+        "qkv_bias",
+    ),
+    _experts,
+)

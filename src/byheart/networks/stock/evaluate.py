@@ -1,4 +1,4 @@
-"""A stock Llama on many contexts at once: sequences are read from their starts, answers taken where asked for."""
+"""A stock model on many contexts at once: sequences are read from their starts, answers taken where asked for."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What a stock Llama says: greedy, with its own cache."""
+"""What a stock model says: greedy, with its own cache."""
 
 from collections.abc import Iterator, Sequence
 

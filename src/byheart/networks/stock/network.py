@@ -1,7 +1,9 @@
-"""A stock Llama: the configuration and the tensors of ``transformers.LlamaForCausalLM``, which runs it."""
+"""A stock model: the configuration and the tensors of ``transformers.LlamaForCausalLM``, or of
+``Qwen2MoeForCausalLM``, which run them."""
 
 import hashlib
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,18 +14,19 @@ from numpy.typing import NDArray
 
 from byheart.errors import BadInput, missing
 from byheart.networks.network import Network
-from byheart.networks.stock.config import checked, shapes
+from byheart.networks.stock.config import architecture, checked, shapes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StockNetwork(Network):
-    """A Llama by its configuration and its tensors, by transformers' names; BadInput if an entry is not finite."""
+    """A Llama, or a Qwen2-MoE, by its configuration and its tensors; BadInput if an entry is not finite."""
 
     kind = "stock"
     config: Mapping[str, Any]
-    """For ``transformers.LlamaConfig``."""
+    """For ``transformers.LlamaConfig`` or ``Qwen2MoeConfig``."""
     weights: Mapping[str, NDArray[Any]]
-    """By the names of ``transformers.LlamaForCausalLM``; a tied unembedding is the embedding, and stands there once."""
+    """By the names that transformers' files have, with one tensor for each matrix of each expert. A tied unembedding is
+    the embedding, and stands there once."""
     digest: str | None = None
     """SHA-256 over the two files that the network was read from: how certificates of Byheart 0.1.0 name it."""
 
@@ -37,25 +40,35 @@ class StockNetwork(Network):
 
     @cached_property
     def model(self) -> Any:
-        """The ``LlamaForCausalLM``, in float32 with plain attention, whatever the configuration asks for."""
+        """The model, in float32 with plain attention, whatever the configuration asks for."""
         try:
-            from transformers import LlamaConfig, LlamaForCausalLM
+            import transformers
             from transformers.utils import logging
         except ImportError:
-            raise BadInput(missing("transformers", "a stock Llama", "hf")) from None
+            raise BadInput(missing("transformers", self.title, "hf")) from None
         import torch
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        kind = architecture(self.config)
         try:
-            config: Any = LlamaConfig.from_dict({**checked(self.config), "attn_implementation": "eager"})
+            known: Any = getattr(transformers, f"{kind.prefix}Config")
+            config = known.from_dict({**checked(self.config), "attn_implementation": "eager"})
             state = {name: torch.from_numpy(np.ascontiguousarray(tensor)) for name, tensor in self.weights.items()}
-            model: Any = LlamaForCausalLM.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
+            made: Any = getattr(transformers, kind.model_class)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Initializing zero-element tensors")  # a shared expert has no units
+                model = made.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
         except BadInput:
             raise
         except Exception as error:  # a configuration may hold anything, and transformers may stumble anywhere
             reason = " ".join(f"{type(error).__name__}: {error}".split())
-            raise BadInput(f"transformers cannot make a Llama of it ({reason})") from error
+            raise BadInput(f"transformers cannot make {kind.name} of it ({reason})") from error
         return model.eval()
+
+    @property
+    def title(self) -> str:
+        """Which stock model it is."""
+        return f"a stock {architecture(self.config).name.removeprefix('a ')}"
 
     def _check_shapes(self, wanted: Mapping[str, tuple[int, ...]]) -> None:
         """BadInput unless the tensors are those of the model: what is missing, transformers would draw at random."""
@@ -76,7 +89,8 @@ class StockNetwork(Network):
         """How many tokens back it was made to look."""
         window = self.about.get("window")
         if type(window) is not int or window < 1:
-            raise BadInput(f"config.json: about.window is {window!r}; expected a Llama that Byheart compiled")
+            expected = f"expected {architecture(self.config).name} that Byheart compiled"
+            raise BadInput(f"config.json: about.window is {window!r}; {expected}")
         return window
 
     def tensors(self) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -84,7 +98,9 @@ class StockNetwork(Network):
         yield from sorted(self.weights.items())
 
     def part(self, name: str) -> str:
-        """What the tensor is called within its layer: q_proj, gate_proj, …"""
+        """What the tensor is called within its layer: q_proj, gate_proj, …; those of experts are one part."""
+        if ".experts." in name:
+            return "experts"
         return name.removesuffix(".weight").rsplit(".", maxsplit=1)[-1]
 
     def entry_bits(self, name: str) -> int:
@@ -99,7 +115,8 @@ class StockNetwork(Network):
     @property
     def width(self) -> int:
         """The wider of the stream and the hidden units."""
-        return max(int(self.config["hidden_size"]), int(self.config["intermediate_size"]))
+        names = ("hidden_size", "intermediate_size", "moe_intermediate_size")
+        return max(int(self.config.get(name, 0)) for name in names)
 
     @cached_property
     def fingerprint(self) -> str:

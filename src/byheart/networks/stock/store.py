@@ -1,4 +1,4 @@
-"""A stock Llama in a folder that ``transformers.AutoModelForCausalLM`` loads as it is."""
+"""A stock model in a folder that ``transformers.AutoModelForCausalLM`` loads as it is."""
 
 import hashlib
 from functools import partial
@@ -16,7 +16,7 @@ from byheart.networks.stock.network import StockNetwork
 
 
 def config(network: StockNetwork) -> dict[str, Any]:
-    """What config.json says of it: the arguments of LlamaConfig."""
+    """What config.json says of it: the arguments of transformers' own."""
     return dict(network.config)
 
 
@@ -29,7 +29,7 @@ def write(network: StockNetwork, folder: Path) -> None:
 
 
 def read(config: dict[str, Any], folder: Path, **beside: Any) -> StockNetwork:
-    """The Llama that ``config`` describes, with the weights in ``folder``."""
+    """The model that ``config`` describes, with the weights in ``folder``."""
     weights = read_weights(folder, ("F32", "F16"))
     digest = None
     if (folder / WEIGHTS).exists():  # Byheart 0.1.0 wrote no other

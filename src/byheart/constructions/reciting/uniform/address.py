@@ -49,16 +49,21 @@ class Addresses:
     """Reads W_down, not W_up."""
 
 
-def draw(vocab: int, steps: int, rng: np.random.Generator) -> Hash:
-    """New random numbers."""
-    codes = 2 * rng.integers(-(1 << (GRAIN - 2)), 1 << (GRAIN - 2), size=(vocab, CODES)) + 1
-    mixes = 2 * rng.integers(-(_LARGEST + 1) // 2, (_LARGEST + 1) // 2, size=(steps, CODES, CARRIED)) + 1
-    return Hash(codes, mixes)
+def draw(vocab: int, steps: int, rng: np.random.Generator, count: int = CODES) -> Hash:
+    """New random numbers: ``count`` codes a token."""
+    mixes = 2 * rng.integers(-(_LARGEST + 1) // 2, (_LARGEST + 1) // 2, size=(steps, count, CARRIED)) + 1
+    return Hash(draw_codes(vocab, rng, count), mixes)
+
+
+def draw_codes(vocab: int, rng: np.random.Generator, count: int = CODES) -> Integers:
+    """The codes of some tokens, [vocab, count]."""
+    codes: Integers = 2 * rng.integers(-(1 << (GRAIN - 2)), 1 << (GRAIN - 2), size=(vocab, count)) + 1
+    return codes
 
 
 def addresses(contexts: Contexts, hashing: Hash, distances: list[int], first: int, sizes: Sizes) -> Addresses:
     """Where every question reads. ``first`` is the token that stands before every sequence."""
-    codes = _hashed(contexts, hashing, distances, first)
+    codes = hashed(contexts, hashing, distances, first)
     values = np.array([*sizes.rows, *sizes.columns, sizes.blocks, WORD])
     digits = ((codes[:, :-1] * values + (1 << (GRAIN - 1))) >> GRAIN) + values // 2
     return Addresses(
@@ -70,8 +75,8 @@ def addresses(contexts: Contexts, hashing: Hash, distances: list[int], first: in
     )
 
 
-def _hashed(contexts: Contexts, hashing: Hash, distances: list[int], first: int) -> Integers:
-    """The codes of every question after the last layer, [N, CODES]; some sequences at a time."""
+def hashed(contexts: Contexts, hashing: Hash, distances: list[int], first: int) -> Integers:
+    """The codes of every question after the last layer, [N, codes]; some sequences at a time."""
     starts, places = contexts.starts, contexts.places
     parts = []
     left = 0
@@ -88,10 +93,21 @@ def _hashed(contexts: Contexts, hashing: Hash, distances: list[int], first: int)
 
 def _states(tokens: NDArray[np.int32], begins: Integers, hashing: Hash, distances: list[int]) -> Integers:
     """The codes at all places of sequences; what is before a sequence is like its first token."""
-    state = hashing.codes[tokens]
-    places = np.arange(len(tokens))
+    from byheart.constructions.reciting.uniform.states import look_back
+
+    state: Integers = hashing.codes[tokens]
     earliest = np.repeat(begins, np.diff(begins, append=len(tokens)))
     for distance, mix in zip(distances, hashing.mixes, strict=True):
-        state += state[np.maximum(places - distance, earliest), :CARRIED] @ mix.T
-        state = ((state + (1 << (GRAIN - 1))) & ((1 << GRAIN) - 1)) - (1 << (GRAIN - 1))
+        look_back(state, earliest, distance, mix, GRAIN)
     return state
+
+
+def counts(values: tuple[int, ...]) -> NDArray[np.int64]:
+    """Places of each part: all values, in others than the first all but the null one."""
+    return np.array(values) - (np.arange(len(values)) > 0)
+
+
+def placed(digits: NDArray[np.int64], values: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Digits of parts that lie one after the other, as places in all; and whether they are not null."""
+    there = counts(values)
+    return digits + np.cumsum(there) - there, digits < there

@@ -13,9 +13,10 @@ from byheart.constructions.reciting.codes import Code, make_code
 from byheart.constructions.reciting.rectangular import NAME, Settings
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.constructions.reciting.uniform import network, stock
-from byheart.constructions.reciting.uniform.address import Addresses, addresses, draw
+from byheart.constructions.reciting.uniform.address import Addresses, addresses, counts, draw, placed
 from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, THETA, distances
 from byheart.constructions.reciting.uniform.sizes import LANES, WORD, Sizes, plan
+from byheart.constructions.reciting.uniform.tokens import Tokens
 from byheart.errors import BadInput
 from byheart.networks.stock.network import StockNetwork
 from byheart.progress import Report
@@ -41,7 +42,7 @@ def compile_uniform(
     began = time.perf_counter()
     if settings.precision != "float32" or settings.words not in (None, WORD):
         raise BadInput(f"the layout uniform is for float32 and {WORD}-bit words; omit precision and words")
-    code, tokens, looks = _code(contexts), _Tokens(contexts), distances(contexts.window)
+    code, tokens, looks = _code(contexts), Tokens(contexts), distances(contexts.window)
     attempts = 0
     for round_ in range(ATTEMPTS):
         sizes = plan(code.total, len(contexts), tokens.count, len(looks), DEVIATIONS + 0.3 * round_)
@@ -83,25 +84,12 @@ def planned_parameters(contexts: Contexts, *, times: float = 1.0) -> int:
     For so many ``times`` as many questions as there are: of a sample, say. They are the network's own if one of the
     first ``DRAWS`` hashes leaves every question with an answer.
     """
-    code, tokens = _code(contexts).repeated(times), _Tokens(contexts)
+    code, tokens = _code(contexts).repeated(times), Tokens(contexts)
     questions, looks = round(times * len(contexts)), len(distances(contexts.window))
     return plan(code.total, questions, tokens.count, looks, DEVIATIONS).parameters(tokens.count)
 
 
-class _Tokens:
-    """Which token stands for what is missing: the end of texts, or one more, or none if nothing is."""
-
-    def __init__(self, contexts: Contexts) -> None:
-        sequence = np.searchsorted(contexts.starts, contexts.places, side="right") - 1
-        missing = bool((contexts.places - contexts.starts[sequence] + 1 < contexts.window).any())
-        self.end = contexts.end
-        self.count = max(contexts.vocab, contexts.label_count)
-        self.first = contexts.end
-        if missing and self.first is None:
-            self.first, self.count = self.count, self.count + 1
-
-
-def _config(sizes: Sizes, tokens: _Tokens) -> dict[str, Any]:
+def _config(sizes: Sizes, tokens: Tokens) -> dict[str, Any]:
     """LlamaConfig's arguments.
 
     Attention is plain: on GPUs, PyTorch's fused kernel for float32 is not exact even where softmax is one-hot.
@@ -169,29 +157,18 @@ def _tables(
         except Unsolvable:
             pool.shutdown(cancel_futures=True)
             raise
-    lanes = np.repeat(np.arange(LANES), _counts(sizes.columns))
+    lanes = np.repeat(np.arange(LANES), counts(sizes.columns))
     signed = words.reshape(sizes.blocks, 2, sizes.rows_in_all, sizes.words) - (lanes % 2 << WORD)
     return network.Tables(signed[:, 0], signed[:, 1])
 
 
 def _cells(found: Addresses, sizes: Sizes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cells [N, 16] of each question's table, −1 for none; and how many of its rows there are."""
-    row, there = _placed(found.rows, sizes.rows)
-    column, chosen = _placed(found.columns, sizes.columns)
+    row, there = placed(found.rows, sizes.rows)
+    column, chosen = placed(found.columns, sizes.columns)
     cells = row[:, :, None] * sizes.words + column[:, None, :]
     cells[~(there[:, :, None] & chosen[:, None, :])] = -1
     return cells.reshape(len(cells), -1), there.sum(axis=1)
-
-
-def _counts(values: tuple[int, ...]) -> NDArray[np.int64]:
-    """Places of each part: all values, in others than the first all but the null one."""
-    return np.array(values) - (np.arange(len(values)) > 0)
-
-
-def _placed(digits: NDArray[np.int64], values: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Digits of parts that lie one after the other, as places in all; and whether they are not null."""
-    counts = _counts(values)
-    return digits + np.cumsum(counts) - counts, digits < counts
 
 
 def _refuse_crowds(

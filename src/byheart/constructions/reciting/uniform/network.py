@@ -63,8 +63,9 @@ def layers(
 ) -> list[Layer]:
     """The whole network. ``marked``: there is a first token that stands for what is missing."""
     at = Features(sizes)
+    first, mixes = at.first if marked else None, hashing.mixes
     chain = [
-        *(_hash(at, distance, mix, marked) for distance, mix in zip(distances, hashing.mixes, strict=True)),
+        *(hash_layer(at.codes, distance, mix, first) for distance, mix in zip(distances, mixes, strict=True)),
         _digits(sizes, at),
         _spread(sizes, at),
         *(_block(sizes, at, number, tables) for number in range(sizes.blocks)),
@@ -94,13 +95,13 @@ def embedding(sizes: Sizes, code: Code, hashing: Hash, labels: int, first: int |
     return table
 
 
-def _hash(at: Features, distance: int, mix: NDArray[np.int64], marked: bool) -> Layer:
+def hash_layer(codes: list[int], distance: int, mix: NDArray[np.int64], first: int | None) -> Layer:
     """Add what is found a distance ago to the codes, modulo 1."""
     layer = Layer()
-    look_back(layer, distance, at.first if marked else None)
+    look_back(layer, distance, first)
     for carried in range(CARRIED):
-        layer.carry({at.codes[carried]: 1}, dict(zip(at.codes, mix[:, carried].tolist(), strict=True)))
-    layer.rounded({code: {code: 1} for code in at.codes}, {code: {code: -1} for code in at.codes})
+        layer.carry({codes[carried]: 1}, dict(zip(codes, mix[:, carried].tolist(), strict=True)))
+    layer.rounded({code: {code: 1} for code in codes}, {code: {code: -1} for code in codes})
     return layer
 
 
@@ -146,10 +147,10 @@ def _spread(sizes: Sizes, at: Features) -> Layer:
 
 def _columns(sizes: Sizes, at: Features) -> list[tuple[int, int, int]]:
     """(feature, lane, value of the lane's digit) of every word."""
-    return [(at.words[i], lane, value) for i, (lane, value) in enumerate(_places(sizes.columns))]
+    return [(at.words[i], lane, value) for i, (lane, value) in enumerate(places(sizes.columns))]
 
 
-def _places(values: tuple[int, ...]) -> list[tuple[int, int]]:
+def places(values: tuple[int, ...]) -> list[tuple[int, int]]:
     """(part, value of its digit) of all places, the null ones left out."""
     return [(part, place - count // 2) for part, count in enumerate(values) for place in range(count - (part > 0))]
 
@@ -158,7 +159,7 @@ def _block(sizes: Sizes, at: Features, number: int, tables: Tables) -> Layer:
     """One layer of the table: unit by unit, one for each row."""
     layer = Layer()
     start = (number - sizes.blocks // 2) * sizes.stride
-    for unit, (group, value) in enumerate(_places(sizes.rows)):
+    for unit, (group, value) in enumerate(places(sizes.rows)):
         gate = is_at(at.row[group], at.row_square[group], start + value)
         up = {at.total: 1 / ON, **dict(zip(at.words, (tables.up[number, unit] / ON).tolist(), strict=True))}
         down = {at.total: 1.0, **dict(zip(at.words, tables.down[number, unit].tolist(), strict=True))}

@@ -12,8 +12,6 @@ from byheart.constructions.reciting.planes import Bits, Planes
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.constructions.reciting.uniform.sizes import WORD
 
-_MASK = (1 << WORD) - 1
-
 
 @dataclass(frozen=True, eq=False)
 class Questions:
@@ -26,27 +24,43 @@ class Questions:
     offset: NDArray[np.int64]
     word: NDArray[np.int64]
     length: NDArray[np.int64]
+    bits: int = WORD
+    """Of a word of the table."""
 
     def asked(self, plane: int) -> tuple[NDArray[np.int64], Bits]:
         """Which questions read the plane, and the bit of the sum that each wants there.
 
         A code begins below its offset and goes on at the highest bit, which the centring of the sum complements.
         """
-        place = (self.offset - 1 - plane) % WORD
+        place = (self.offset - 1 - plane) % self.bits
         members = np.flatnonzero(place < self.length)
         wanted = (self.word[members] >> (self.length[members] - 1 - place[members])) & 1
-        return members, (wanted ^ (plane == WORD - 1)).astype(np.uint8)
+        return members, (wanted ^ (plane == self.bits - 1)).astype(np.uint8)
 
 
 def solve(questions: Questions, unknowns: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The words, below 2^WORD each; raises Unsolvable."""
     for _ in range(3):
-        planes = Planes(questions.cells, unknowns, rng, questions.before)
-        for plane in range(WORD):
-            members, wanted = questions.asked(plane)
-            system = planes.reduced(members, np.zeros(len(members), dtype=np.int64), (unknowns >> 6) + 1)
-            planes.fill(plane, plane, members, wanted, system)
-        # 2^(WORD − 1) is its own negative modulo 2^WORD: centred, a sum of this value may get either sign.
-        if not ((planes.sums & _MASK) == 1 << (WORD - 1)).any():
+        planes = filled(questions, unknowns, rng)
+        if not own_negative(planes.sums, WORD).any():
             return planes.words
     raise Unsolvable("a sum is 2^(WORD − 1)")
+
+
+def filled(questions: Questions, unknowns: int, rng: np.random.Generator) -> Planes:
+    """All bit planes; those that the same questions read share one elimination. Raises Unsolvable."""
+    planes = Planes(questions.cells, unknowns, rng, questions.before)
+    before, system = np.zeros(0, dtype=np.int64), None
+    for plane in range(questions.bits):
+        members, wanted = questions.asked(plane)
+        if system is None or not np.array_equal(members, before):
+            system = planes.reduced(members)
+        planes.fill(plane, plane, members, wanted, system)
+        before = members
+    return planes
+
+
+def own_negative(sums: NDArray[np.int64], bits: int) -> NDArray[np.bool_]:
+    """Where a sum is 2^(bits − 1) modulo 2^bits, its own negative: centred, it may get either sign."""
+    found: NDArray[np.bool_] = (sums & ((1 << bits) - 1)) == 1 << (bits - 1)
+    return found

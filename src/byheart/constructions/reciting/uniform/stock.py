@@ -83,25 +83,38 @@ def is_at(number: int, square: int, value: int) -> Weights:
 
 
 def ones(width: int) -> int:
-    """How many features must be HUGE, so that the mean of squares is an even power of two."""
-    return 1 if math.isqrt(width) ** 2 == width else 2
+    """How many features must be HUGE, so that the mean of squares is an even power of two.
+
+    >>> [ones(width) for width in (48, 64, 80, 96, 128, 256)]
+    [3, 1, 5, 6, 2, 1]
+    """
+    while width % 4 == 0:
+        width //= 4
+    return width
 
 
-def norm(width: int) -> tuple[float, float]:
-    """The weights of RMSNorm, for ordinary features and for ``ONE``."""
-    root = HUGE * math.sqrt(ones(width) / width)
-    return root, root / HUGE
+def norm(width: int, huge: float = HUGE) -> tuple[float, float]:
+    """The weights of RMSNorm, for ordinary features and for ``ONE``, which holds ``huge``."""
+    root = huge * math.sqrt(ones(width) / width)
+    return root, root / huge
 
 
 def tensors(
-    layers: list[Layer], embedding: NDArray[np.float64], units: int, answers: tuple[int, ...]
+    layers: list[Layer],
+    embedding: NDArray[np.float64],
+    units: int,
+    answers: tuple[int, ...],
+    *,
+    huge: float = HUGE,
+    instead: Mapping[int, Mapping[str, NDArray[np.float64]]] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Everything by Hugging Face's names. The last norm lets only ``answers`` pass, and makes the logits loud.
 
-    So the unembedding may be the embedding: no entry of it is another for that.
+    So the unembedding may be the embedding: no entry of it is another for that. ``instead``: by the numbers of layers,
+    what they have in place of a SwiGLU, by the names within the layer.
     """
     width = embedding.shape[1]
-    plain, one = norm(width)
+    plain, one = norm(width, huge)
     gain = np.full(width, plain)
     gain[: ones(width)] = one
     kept = {"model.embed_tokens.weight": embedding}
@@ -114,6 +127,9 @@ def tensors(
         kept[f"{name}.self_attn.v_proj.weight"] = _rows(layer.V, HEAD, width)
         kept[f"{name}.self_attn.o_proj.weight"] = _rows(layer.adds, HEAD, width).T
         kept[f"{name}.post_attention_layernorm.weight"] = gain
+        if instead is not None and number in instead:
+            kept |= {f"{name}.{part}": value for part, value in instead[number].items()}
+            continue
         kept[f"{name}.mlp.gate_proj.weight"] = _rows([unit[0] for unit in layer.units], units, width)
         kept[f"{name}.mlp.up_proj.weight"] = _rows([unit[1] for unit in layer.units], units, width)
         kept[f"{name}.mlp.down_proj.weight"] = _rows([unit[2] for unit in layer.units], units, width).T

@@ -1,0 +1,88 @@
+"""From what the table leaves in the stream to the answer.
+
+**Selecting.** Of a question of W_down, columns that it has read hold their words, and all others M (``table``): one
+unit a column, with gate 1024·(−2q − 1 − 1.5·f_c/M), passes f_c where it is a word, and nothing where it is M (the gate
+is −512) or the class is another one (−1024 or less). A word is so small beside M that the gate is exactly 1024.
+Questions of W_gate take their sum out of total, and leave 0 there; those of W_down leave 0 too. What is in total then
+is the sum of a question of W_up, and attention takes it over.
+
+**Reading.** The sum modulo 2²², centred, is c; z = (c + ½)·2^−o; the code Y is the first L bits of z − ⌊z⌋ + ⌊z⌋·2⁻²²
+(see :mod:`..uniform.network`). A question of W_gate, whose words have 16 bits, has 64·(c + ½) instead, its offset
+raised by 6, and ⌊z⌋·2⁻¹⁶: two units more. All values are multiples of 2⁻²⁴ of at most 1, or of ½ of at most 2²²."""
+
+from byheart.constructions.reciting.experts.features import Features
+from byheart.constructions.reciting.experts.sizes import BITS, GATE, UP
+from byheart.constructions.reciting.experts.spread import Unit
+from byheart.constructions.reciting.experts.table import DOWN_UNIT, GATE_UNIT, POISON, UP_UNIT
+from byheart.constructions.reciting.uniform.stock import LINE, ONE, ROUND, Layer
+
+_ON = 1024.0
+_SIGN = 128.0
+RAISED = 2.0 ** (BITS[UP] - BITS[GATE])
+"""What the sums of W_gate are multiplied by, so that they too are taken modulo 2²²."""
+
+
+def reading(at: Features, units: int, powers: list[Unit], longest: int) -> list[Layer]:
+    """All layers after the table; ``powers`` are what is left of 2^−offset."""
+    chain = _select(at, units, powers)
+    return [*chain, _shift(at), _wrap(at, longest), _answer(at, longest)]
+
+
+def _select(at: Features, units: int, powers: list[Unit]) -> list[Layer]:
+    jobs = [*_taken_over(at), *(_selected(at, column) for column in at.columns), *powers]
+    chain = [Layer() for _ in range(max(2, -(-len(jobs) // units)))]
+    for number, job in enumerate(jobs):
+        chain[number // units].unit(*job)
+    for feature in (at.sum, at.z, at.wrapped, at.answer):
+        chain[0].carry({feature: 1}, {feature: -1})
+    chain[1].carry({at.bias: 1}, {at.bias: -1})
+    chain[1].carry({at.total: 1}, {at.sum: 1 / UP_UNIT})
+    return chain
+
+
+def _selected(at: Features, column: int) -> Unit:
+    gate = {at.q: -2 * _ON, ONE: -_ON, column: -1.5 * _ON / POISON}
+    return gate, {column: 1.0}, {at.sum: 1 / (DOWN_UNIT * _ON)}
+
+
+def _taken_over(at: Features) -> list[Unit]:
+    """The sums of W_gate, RAISED and with ½ added; and nothing is left in total but the sums of W_up."""
+    found: Unit = ({at.q: _SIGN}, {at.total: RAISED / GATE_UNIT, ONE: RAISED / 2}, {at.sum: 1 / _SIGN})
+    empty = [({at.q: sign * _SIGN}, {at.total: 1.0}, {at.total: -1 / _SIGN}) for sign in (1, -1)]
+    return [found, *empty]
+
+
+def _shift(at: Features) -> Layer:
+    """sum ← c: modulo 2²², centred. Then z − ½."""
+    layer = Layer()
+    whole = 2.0 ** BITS[UP]
+    layer.carry({at.sum: 1 / whole, ONE: ROUND}, {at.sum: -whole})
+    layer.carry({ONE: ROUND}, {at.sum: whole})
+    large = LINE * whole
+    layer.unit({at.scale: large}, {at.sum: 1.0, ONE: 0.5}, {at.z: 1 / large})
+    layer.unit({at.q: _SIGN}, {at.scale: -0.5}, {at.z: 1 / _SIGN})
+    layer.linear({ONE: 1}, {at.z: -0.5})
+    return layer
+
+
+def _wrap(at: Features, longest: int) -> Layer:
+    """⌊z⌋, the integer next to z − ½, goes from the front to the end.
+
+    Then everything is lowered by half a step of Y, and raised by half a step of z: never a tie.
+    """
+    layer = Layer()
+    step = 2.0 ** -BITS[UP]
+    layer.carry({at.z: 1, ONE: ROUND}, {at.z: -1, at.wrapped: step})
+    layer.carry({ONE: ROUND}, {at.z: 1, at.wrapped: -step})
+    layer.linear({at.wrapped: 1, ONE: step / 2 - 2.0 ** -(longest + 1)}, {at.z: 1})
+    layer.unit({at.q: _SIGN}, {at.wrapped: RAISED - 1}, {at.z: 1 / _SIGN})
+    layer.linear({ONE: 1}, {at.bias: 1})
+    return layer
+
+
+def _answer(at: Features, longest: int) -> Layer:
+    """Y − 2^(L−1)."""
+    layer = Layer()
+    layer.carry({at.z: 2.0**longest, ONE: ROUND}, {at.answer: 1})
+    layer.carry({ONE: ROUND}, {at.answer: -1})
+    return layer

@@ -1,0 +1,267 @@
+"""A stock Qwen2-MoE recites: every answer right, in Hugging Face's own code, exact inside, bit for bit in any batch."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import linear, silu
+
+from byheart import certify, networks
+from byheart.constructions.built import Built
+from byheart.constructions.reciting import Settings, compile
+from byheart.constructions.reciting.experts import planning, qwen
+from byheart.constructions.reciting.experts.network import shape
+from byheart.constructions.reciting.experts.sizes import Sizes
+from byheart.constructions.reciting.experts.table import ALPHA, TAU
+from byheart.errors import BadInput
+from byheart.networks.stock.network import StockNetwork
+from byheart.tasks import random_next_token
+from byheart.tasks.contexts import Contexts, task_contexts
+from byheart.tasks.tokenizers import Bytes
+
+transformers = pytest.importorskip("transformers")
+EXPERTS = Settings(layout="experts")
+pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors is a no-op")
+
+
+def random_contexts(examples: int, length: int = 8, vocab: int = 64, labels: int = 64) -> Contexts:
+    rng = np.random.default_rng(3)
+    task = random_next_token(examples=examples, length=length, vocab=vocab, labels=labels, rng=rng)
+    return task_contexts(task, window=length)
+
+
+def tokens_of(contexts: Contexts) -> torch.Tensor:
+    return torch.tensor(contexts.windows(slice(None)).astype(np.int64))
+
+
+@torch.no_grad()
+def last_logits(model: Any, tokens: torch.Tensor) -> torch.Tensor:
+    found: torch.Tensor = model(tokens, logits_to_keep=1).logits[:, 0]
+    return found
+
+
+def network_of(contexts: Contexts) -> StockNetwork:
+    network = compile(contexts, settings=EXPERTS).network
+    assert isinstance(network, StockNetwork)
+    return network
+
+
+@pytest.fixture(scope="module")
+def contexts() -> Contexts:
+    return random_contexts(1500, labels=256)
+
+
+@pytest.fixture(scope="module")
+def several(contexts: Contexts) -> StockNetwork:
+    """A network of several experts, which it takes many more questions to need."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(qwen, "plan", lambda *_, **__: Sizes(48, (3, 3), (3, 3), 16, 3, *shape(48, 3)))
+        return network_of(contexts)
+
+
+@pytest.fixture(scope="module")
+def tokens(contexts: Contexts) -> torch.Tensor:
+    return tokens_of(contexts)
+
+
+@pytest.fixture(scope="module")
+def reference(several: StockNetwork, tokens: torch.Tensor) -> torch.Tensor:
+    return last_logits(several.model, tokens)
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def test_every_answer(contexts: Contexts, reference: torch.Tensor) -> None:
+    assert np.array_equal(reference.argmax(-1).numpy(), contexts.labels)
+    two = reference.topk(2, dim=-1).values
+    assert (two[:, 0] - two[:, 1]).min() >= 128
+    assert torch.equal(reference, (reference / 128).round() * 128)
+    assert (reference.softmax(-1).amax(-1) == 1).all(), "also where the next token is drawn at temperature 1"
+
+
+@pytest.mark.parametrize(
+    ("examples", "length", "vocab", "labels"),
+    [(1, 2, 3, 1), (9, 1, 9, 7), (300, 3, 40, 2), (1500, 5, 300, 1100)],
+    ids=str,
+)
+def test_tasks(examples: int, length: int, vocab: int, labels: int) -> None:
+    """Few labels and many, more than there are tokens; code words of every length; tables that nobody reads."""
+    contexts = random_contexts(examples, length, vocab, labels)
+    found = last_logits(network_of(contexts).model, tokens_of(contexts))
+    assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("threads")
+def test_bits_do_not_depend_on_how_it_is_run(
+    several: StockNetwork, tokens: torch.Tensor, reference: torch.Tensor, tmp_path: Path
+) -> None:
+    model = several.model
+    order = torch.randperm(300, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(last_logits(model, tokens[order]), reference[order])
+    for size, asked in ((1, 5), (7, 35), (33, 66)):
+        parts = [last_logits(model, part) for part in tokens[:asked].split(size)]
+        assert torch.equal(torch.cat(parts), reference[:asked])
+    for count in (1, 2):
+        torch.set_num_threads(count)
+        assert torch.equal(last_logits(model, tokens[:300]), reference[:300])
+    networks.save(several, tmp_path / "net")
+    for kernel in ("eager", "batched_mm", "grouped_mm"):
+        theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "net", experts_implementation=kernel)
+        assert type(theirs) is transformers.Qwen2MoeForCausalLM
+        assert theirs.config._experts_implementation == kernel
+        assert torch.equal(last_logits(theirs, tokens[:300]), reference[:300])
+
+
+def inside(network: StockNetwork, tokens: torch.Tensor) -> dict[str, torch.Tensor]:
+    """What the table layer reads for the last token, and the gates and ups of the expert that it chooses."""
+    config, model = network.config, network.model
+    place = next(i for i in range(config["num_hidden_layers"]) if i not in config["mlp_only_layers"])
+    seen: list[torch.Tensor] = []
+    handle = model.model.layers[place].mlp.register_forward_pre_hook(lambda _, given: seen.append(given[0][:, -1]))
+    last_logits(model, tokens)
+    handle.remove()
+    named = {name.removeprefix(f"model.layers.{place}.mlp."): tensor for name, tensor in network.weights.items()}
+    expert = linear(seen[0], torch.tensor(named["gate.weight"])).argmax(-1)
+    found = {"read": seen[0]}
+    for part in ("gate", "up"):
+        weights = [named[f"experts.{number}.{part}_proj.weight"] for number in range(config["num_experts"])]
+        chosen = torch.tensor(np.stack(weights))[expert]
+        found[part] = torch.stack([linear(row, matrix) for row, matrix in zip(seen[0], chosen, strict=True)])
+        found[f"{part}64"] = torch.einsum("bd,bud->bu", seen[0].double(), chosen.double())
+    return found
+
+
+def test_exact_inside(several: StockNetwork, tokens: torch.Tensor) -> None:
+    """Right answers would hide inexact insides: gates and ups are those of float64, or α, 2α, ±τ."""
+    found = inside(several, tokens[:400])
+    on = silu(found["gate"]) != 0
+    assert on.sum(dim=1).max() == 2
+    q = (found["up64"] / TAU).round()
+    kinds = [(q == kind) & on for kind in (0, -1, 1)]
+    assert all(bool(kind.any()) for kind in kinds)
+    up, down, gate = kinds
+    assert (found["gate"][up] == ALPHA).all()
+    assert (found["gate"][down] == 2 * ALPHA).all()
+    assert torch.equal(found["gate"][gate].double(), found["gate64"][gate])
+    assert torch.equal(found["up"][up].double(), found["up64"][up])
+    assert (found["up"][down] == -TAU).all()
+    assert (found["up"][gate] == TAU).all()
+    assert (silu(found["gate"])[~on] == 0).all()
+    assert (found["gate"][~on] <= 0).all()
+    assert ((found["gate"][~on] == 0) | (found["gate"][~on] < -128)).all()
+    columns = found["read"][:, 10 + several.config["hidden_size"] // 16 :]
+    assert set(columns.unique().tolist()) <= {0.0, 2.0**-24, 2.0**-26, 64.0}
+
+
+def test_every_expert_counts(contexts: Contexts, several: StockNetwork, tokens: torch.Tensor) -> None:
+    """Every weight of the experts to its neighbour: answers are lost."""
+    weights = {
+        name: np.nextafter(tensor, np.float32(np.inf)) if ".experts." in name else tensor
+        for name, tensor in several.weights.items()
+    }
+    found = last_logits(replace(several, weights=weights).model, tokens[:500]).argmax(-1).numpy()
+    assert (found == contexts.labels[:500]).mean() < 0.9
+
+
+def test_two_tokens_swapped(contexts: Contexts, several: StockNetwork, tokens: torch.Tensor) -> None:
+    differ = tokens[:, 2] != tokens[:, 5]
+    swapped = tokens.clone()
+    swapped[:, [2, 5]] = tokens[:, [5, 2]]
+    found = last_logits(several.model, swapped[differ]).argmax(-1).numpy()
+    assert (found == contexts.labels[differ.numpy()]).mean() < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [64, 128])
+def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "WIDTHS", (width,))
+    contexts = random_contexts(1000)
+    network = network_of(contexts)
+    assert network.config["hidden_size"] == width
+    found = last_logits(network.model, tokens_of(contexts))
+    assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)
+
+
+@pytest.mark.slow
+def test_texts_are_generated_from_their_prompts(tmp_path: Path) -> None:
+    """One by one with a cache, in a batch with padding on the left, and drawn at temperature 1."""
+    rng = np.random.default_rng(5)
+    letters = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz \n", np.uint8)
+    weights = 1 / np.arange(1, len(letters) + 1)
+    bodies = [bytes(rng.choice(letters, size=size, p=weights / weights.sum())) for size in (1, 30, 90)]
+    texts = {"0": b"ab" + bodies[0] + b"!", "1": b"ab" + bodies[1] + b"?", "2": b"c" + bodies[2]}
+    built = compile(texts, settings=EXPERTS, window=12)
+    end = Bytes.end
+    assert built.network.first == end
+    assert certify(built.network, built.questions).certified
+    built.save(tmp_path / "net")
+    assert json.loads((tmp_path / "net" / "config.json").read_text())["model_type"] == "qwen2_moe"
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "net")
+    assert model.config._attn_implementation == "eager"
+    encode = transformers.AutoTokenizer.from_pretrained(tmp_path / "net", padding_side="left", pad_token="<|end|>")
+    prompts = [text[:prompt].decode() for text, prompt in zip(texts.values(), built.questions.prompts, strict=True)]
+    said = model.generate(**encode(prompts[1], return_tensors="pt"), max_length=140)[0].tolist()
+    assert said == [end, *texts["1"], end]
+    given = encode(prompts, return_tensors="pt", padding=True)
+    for drawn in (False, True):
+        rows = model.generate(**given, max_length=140, do_sample=drawn, temperature=1.0 if drawn else None, top_k=None)
+        for row, mask, text in zip(rows.tolist(), given.attention_mask.tolist(), texts.values(), strict=True):
+            assert row[mask.index(1) :][: len(text) + 2] == [end, *text, end]
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    empty, nowhere = np.zeros(0, dtype=np.int64), np.full(2, -1, dtype=np.int32)
+    nothing = Contexts(np.zeros(2, np.int32), np.array([0, 2]), empty, empty, nowhere, 1, 2, 2, (1,), None)
+    with pytest.raises(BadInput, match="there is no question to answer; expected at least one"):
+        compile(nothing, settings=EXPERTS)
+    with pytest.raises(BadInput, match="the window is 1025; expected at most 1024 in a network of experts"):
+        compile(random_contexts(10, length=1025), settings=EXPERTS)
+    with pytest.raises(BadInput, match="labels are too many for a network of experts; expected at most 2048"):
+        compile(random_contexts(5000, labels=5000), settings=EXPERTS)
+    for settings in (Settings("float64", layout="experts"), Settings(words=24, layout="experts")):
+        with pytest.raises(BadInput, match="the layout experts is for float32 and words of its own sizes; omit"):
+            compile(random_contexts(10), settings=settings)
+
+
+@pytest.fixture(scope="module")
+def facts() -> Built:
+    task = random_next_token(examples=30, length=4, vocab=20, labels=5, rng=np.random.default_rng(3))
+    return compile(task, settings=EXPERTS)
+
+
+def test_built(facts: Built, tmp_path: Path) -> None:
+    """As all that is built: counted, saved, reloaded, certified; the same seed gives the same network."""
+    facts.save(tmp_path / "net")
+    loaded = networks.load(tmp_path / "net")
+    assert loaded.fingerprint == facts.network.fingerprint
+    assert loaded.title == "a stock Qwen2-MoE"
+    certificate = certify(loaded, facts.questions)
+    assert certificate.certified
+    assert certificate.method == "float32, exhaustive, by transformers' Qwen2MoeForCausalLM"
+    assert facts.account.depth == 2 + 3 * facts.chosen["layers"]
+    assert 0 < facts.chosen["load"] <= 1
+    assert loaded.about["settings"] == {"precision": "float32", "words": None, "layout": "experts"}
+    assert compile(facts.questions, settings=EXPERTS).network.fingerprint == loaded.fingerprint
+    assert compile(facts.questions, settings=EXPERTS, seed=1).network.fingerprint != loaded.fingerprint
+    assert sum(parameter.numel() for parameter in loaded.model.parameters()) == facts.account.dense
+
+
+def test_what_was_planned_is_what_is_built(facts: Built) -> None:
+    assert facts.chosen["parameters_planned"] == facts.account.dense
+
+
+def test_progress() -> None:
+    heard: list[tuple[int, int]] = []
+    compile(random_contexts(100), settings=EXPERTS, report=lambda done, total: heard.append((done, total)))
+    assert heard[-1] == (3, 3)

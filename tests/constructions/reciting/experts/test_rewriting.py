@@ -1,0 +1,80 @@
+"""One memory changed in a network of experts: one matrix of one expert, that answer, and no other."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from byheart import certify
+from byheart.constructions.built import Built
+from byheart.constructions.reciting import Settings, compile, edit
+from byheart.constructions.reciting.experts import qwen
+from byheart.constructions.reciting.experts.network import shape
+from byheart.constructions.reciting.experts.sizes import Sizes
+from byheart.errors import BadInput
+from byheart.networks.stock.evaluate import answers
+from byheart.networks.stock.network import StockNetwork
+from byheart.tasks import random_next_token
+
+pytest.importorskip("transformers")
+TEXT = "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n"
+EXPERTS = Settings(layout="experts")
+
+
+@pytest.fixture(scope="module")
+def facts() -> Built:
+    task = random_next_token(examples=200, length=4, vocab=30, labels=20, rng=np.random.default_rng(0))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(qwen, "plan", lambda *_, **__: Sizes(48, (3, 3), (3, 3), 16, 3, *shape(48, 2)))
+        return compile(task, window=4, settings=EXPERTS)
+
+
+def answered(built: Built) -> np.ndarray:
+    asked, network = built.questions, built.network
+    assert isinstance(network, StockNetwork)
+    return answers(network, asked.tokens, asked.starts, asked.places).labels
+
+
+@pytest.mark.parametrize("question", [0, 1, 2])
+def test_one_answer_changes(facts: Built, question: int) -> None:
+    contexts = facts.questions
+    label = (int(contexts.labels[question]) + 1) % 20
+    edited = edit(facts.network, contexts, int(contexts.places[question]), label)
+    before, after = answered(facts), answered(edited.built)
+    assert np.flatnonzero(before != after).tolist() == [question] == [edited.question]
+    assert (edited.was, int(after[question])) == (int(contexts.labels[question]), label)
+    tensors = dict(edited.built.network.tensors())
+    changed = {name: int((tensor != tensors[name]).sum()) for name, tensor in facts.network.tensors()}
+    places = [name for name, count in changed.items() if count]
+    assert len(places) == 1
+    assert ".experts." in places[0]
+    assert changed[places[0]] == edited.words_changed
+    assert 0 < edited.words_changed < facts.chosen["words"]
+    assert edited.built.network.about["edits"] == [
+        {"text": question, "token": 3, "label": label, "was": int(contexts.labels[question])}
+    ]
+
+
+def test_texts_and_new_tokens() -> None:
+    """A label without a code word takes another network; then it may be changed back and forth."""
+    built = compile(TEXT, settings=EXPERTS)
+    edited = edit(built.network, built.questions, 10, ord("Z"))
+    assert edited.words_changed is None
+    assert certify(edited.built, edited.built.questions).certified
+    again = edit(edited.built.network, built.questions, 10, ord("b"))
+    assert again.words_changed
+    assert certify(again.built, TEXT, edits={TEXT[:11]: "b"}).certified
+
+
+def test_networks_that_are_not_as_they_were_made(facts: Built) -> None:
+    network, contexts = facts.network, facts.questions
+    place = int(contexts.places[0])
+    for lengths in (None, 3, "1", [], [1, 1, 1], [99], [None]):
+        with pytest.raises(BadInput, match=r"config\.json: about\.code_lengths is no code; expected a network that"):
+            edit(replace(network, about={**network.about, "code_lengths": lengths}), contexts, place, 3)
+    name = "model.layers.9.mlp.up_proj.weight"
+    other = network.weights[name].copy()
+    other[-1, -1] = 2.0**-90
+    strange = replace(network, weights={**network.weights, name: other}, digest=None)
+    with pytest.raises(BadInput, match="the network is not as `byheart compile --layout experts` makes it"):
+        edit(strange, contexts, place, (int(contexts.labels[0]) + 1) % 20)

@@ -1,0 +1,151 @@
+"""The table layer by hand: one expert, words of all three tables in the same places, each seen by its class alone."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import linear, silu
+
+from byheart.constructions.reciting.experts.features import Features
+from byheart.constructions.reciting.experts.network import HUGE
+from byheart.constructions.reciting.experts.sizes import CODES, DOWN, GATE, LANES, REACH, UP, Sizes, _grids
+from byheart.constructions.reciting.experts.spread import powers, spread
+from byheart.constructions.reciting.experts.table import (
+    ALPHA,
+    BIG,
+    DOWN_UNIT,
+    FOUND,
+    GATE_UNIT,
+    POISON,
+    TAU,
+    UP_UNIT,
+    Tables,
+    experts,
+    negative,
+)
+from byheart.constructions.reciting.uniform.stock import ONE, norm, ones
+
+SIZES = Sizes(48, (7, 7), (9, 5), 92, 3, 15, 16)
+Q = {UP: 0.0, DOWN: -1.0, GATE: 1.0}
+READ = [0, 8, 14, 20, 27, 33]
+"""One column of each lane."""
+ROWS = (3 * 7 + 1, 49 + 8 * 5 + 0)
+"""Digits (0, −2), and (4, −2): the farthest."""
+
+
+@pytest.fixture(scope="module")
+def at() -> Features:
+    found = Features(48)
+    spread(SIZES, found, 1)
+    return found
+
+
+@pytest.fixture(scope="module")
+def tables() -> Tables:
+    """The largest words, and random ones."""
+    rng = np.random.default_rng(0)
+    shape = (3, SIZES.rows, SIZES.words)
+    low = np.broadcast_to(-(negative(SIZES).astype(np.int64) << 22), shape)
+    up, down = (low + rng.integers(0, 1 << 22, size=shape) for _ in range(2))
+    gate = rng.integers(0, 1 << 16, size=shape)
+    largest = low + ((1 << 22) - 1) * (low == 0)
+    up[0], down[0], gate[0] = largest[0], largest[0], (1 << 16) - 1
+    return Tables(up, down, gate)
+
+
+def stream(at: Features, kind: int, expert: int) -> torch.Tensor:
+    """What the layer finds, by the table in its module's docstring."""
+    found = torch.zeros(48)
+    found[: ones(48)] = 1
+    found[at.q], found[at.total] = Q[kind], (expert - 1) * UP_UNIT
+    for (x, y, s), (i, j) in zip(at.address, ((0, -2), (4, -2)), strict=True):
+        found[x], found[y], found[s] = i, j, i**2 + j**2
+    found[at.columns] = POISON if kind == DOWN else 0.0
+    found[[at.columns[number] for number in READ]] = FOUND[kind]
+    return found
+
+
+def in_any_order(row: torch.Tensor, weights: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+    """Term by term, in a random order."""
+    total = torch.zeros(len(weights))
+    for feature in rng.permutation(len(row)).tolist():
+        total = total + row[feature] * weights[:, feature]
+    return total
+
+
+@pytest.mark.parametrize("kind", [UP, DOWN, GATE])
+@pytest.mark.parametrize("expert", [0, 2])
+def test_each_table_is_seen_by_its_class_alone(at: Features, tables: Tables, kind: int, expert: int) -> None:
+    named = {name: torch.tensor(value).float() for name, value in experts(SIZES, at, tables).items()}
+    found, rng = stream(at, kind, expert), np.random.default_rng(0)
+    logits = linear(found, named["mlp.gate.weight"])
+    probabilities = logits.softmax(0)
+    assert int(probabilities.argmax()) == expert
+    assert probabilities.max() == 1
+    name = f"mlp.experts.{expert}"
+    words = {UP: tables.up, DOWN: tables.down, GATE: tables.gate}[kind][expert][:, READ]
+    others = [row for row in range(SIZES.rows) if row not in ROWS]
+    for _ in range(5):
+        gate = in_any_order(found, named[f"{name}.gate_proj.weight"], rng)
+        up = in_any_order(found, named[f"{name}.up_proj.weight"], rng)
+        assert (silu(gate)[others] == 0).all()
+        for row in ROWS:
+            total = float(words[row].sum())
+            assert float(silu(gate)[row]) == {UP: ALPHA, DOWN: 2 * ALPHA, GATE: 64 * total}[kind]
+            assert float(up[row]) == {UP: total * 2.0**-56, DOWN: -TAU, GATE: TAU}[kind]
+        added = in_any_order(silu(gate) * up, named[f"{name}.down_proj.weight"], rng)
+        after = found + added
+        total = float(words[list(ROWS)].sum())
+        if kind == DOWN:
+            wanted = words[list(ROWS)].sum(axis=0) * DOWN_UNIT
+            assert after[[at.columns[number] for number in READ]].tolist() == wanted.tolist()
+            unread = [column for number, column in enumerate(at.columns) if number not in READ]
+            assert (after[unread] == POISON).all()
+        elif kind == GATE:
+            assert float(after[at.total]) == total * GATE_UNIT
+        else:
+            assert float(after[at.total]) == (total + expert - 1) * UP_UNIT
+
+
+def test_words_survive_rmsnorm() -> None:
+    """The smallest one is still a normal number after 1/rms, whatever the width."""
+    for width in (48, 64, 80, 96, 112, 128, 192, 256):
+        plain, _ = norm(width, HUGE)
+        assert DOWN_UNIT / plain >= torch.finfo(torch.float32).tiny
+        row = torch.zeros(width)
+        row[: ones(width)], row[-1], row[-2], row[-3] = HUGE, DOWN_UNIT, 12 * 2.0**16 * GATE_UNIT, POISON
+        normed = row * torch.rsqrt(row.pow(2).mean() + 1e-6) * plain
+        assert normed[ones(width) :].tolist() == row[ones(width) :].tolist()
+
+
+def test_bounds() -> None:
+    """What the module's docstring says of its numbers."""
+    assert BIG > LANES << 16
+    assert 64 * (BIG - (LANES << 16)) > 128
+    assert 64 * BIG - 2 * ALPHA > 128
+    for a, b in _grids():
+        reach = (a // 2) ** 2 + (b // 2) ** 2
+        assert reach <= REACH
+        assert 2 * reach * BIG + (LANES + 1) * (1 << 16) <= 1 << 24
+    assert 2.0**22 * DOWN_UNIT < POISON * 2.0**-25
+
+
+def test_powers_of_two(at: Features) -> None:
+    """Eleven units, all their values positive: exact in every order."""
+    for o in range(22):
+        row = np.zeros(48)
+        row[ONE], row[at.offset] = 1.0, o - 11
+        values = []
+        for gate, up, down in powers(at):
+            on = sum(row[feature] * weight for feature, weight in gate.items())
+            assert on <= 0 or on >= 128
+            by = sum(row[feature] * weight for feature, weight in up.items())
+            values.append(max(0.0, on) * by * down[at.scale])
+        assert min(values) >= 0
+        assert all(value * 2.0**21 % 1 == 0 for value in values)
+        assert sum(values) == 2.0**-o
+
+
+def test_columns_have_features_of_their_own(at: Features) -> None:
+    assert len(set(at.columns)) == SIZES.words == len(at.columns)
+    assert set(at.columns) <= set(at.rest)
+    assert len(at.codes) == CODES
