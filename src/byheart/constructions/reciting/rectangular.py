@@ -9,8 +9,9 @@ import numpy as np
 
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import front as fronts
-from byheart.constructions.reciting import reading, table
-from byheart.constructions.reciting.codes import Code, code_of_lengths, make_code
+from byheart.constructions.reciting import reading, refusing, table
+from byheart.constructions.reciting.codes import Code, code_of_lengths, label_bits, make_code
+from byheart.constructions.reciting.refusing import Refuse
 from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
@@ -36,6 +37,9 @@ class Settings:
     into sign and exponent too. Default: the smaller one."""
     layout: Literal["rectangular", "uniform"] = "rectangular"
     """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words)."""
+    refuse: Refuse = None
+    """Bits of a print beside every label, by which the network tells contexts that were never memorized: of facts, in
+    the rectangular layout, with the smaller words. "auto": 20, or as many as there is room for."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,7 @@ class Recipe:
         fits = (
             settings.precision in WORDS
             and settings.words in (None, *WORDS[settings.precision])
+            and (settings.refuse is None or (type(settings.refuse) is int and 0 < settings.refuse <= sizes.word))
             and sizes.word == WORDS[settings.precision][0]
             and all(type(number) is int and 0 <= number <= parameters for number in numbers.values())
             and min(sizes.columns, sizes.starts, sizes.code_features) >= 1
@@ -105,7 +110,11 @@ def compile_rectangular(
     _check(contexts)
     plain = WORDS[settings.precision][0]
     word = plain if settings.words is None else settings.words
-    code = make_code(contexts.labels, contexts.label_count, plain)
+    if settings.refuse is not None and word != plain:
+        raise BadInput(f"words of {word} bits do not go with refuse; expected --words {plain}")
+    refuse = refusing.bits_of(settings.refuse, label_bits(contexts.labels), plain)
+    settings = replace(settings, refuse=refuse or None)
+    code = make_code(contexts.labels, contexts.label_count + (refuse > 0), plain, refuse)
     if code.low and word != plain:
         expected = f"expected --words {plain}, or fewer labels"
         raise BadInput(f"words of {word} bits do not go with {contexts.label_count} labels; {expected}")
@@ -143,8 +152,10 @@ def compile_with(
     tensors = {name: draft.wiring.tensors[name] for name in draft.spec.shapes()}
     sizes = recipe.sizes
     about = {"recipe": recipe.as_json(), **contexts.notes}
+    if draft.code.refuse:
+        about["refuse"] = {"bits": draft.code.refuse, "token": draft.spec.labels - 1}
     network = from_arrays(draft.spec, tensors, about=about, files=files)
-    load = int(draft.code.lengths[contexts.labels].sum()) / (sizes.words * (sizes.word + sizes.exponent))
+    load = draft.code.total / (sizes.words * (sizes.word + sizes.exponent))
     chosen = {"window": contexts.window, "load": load, "words": sizes.words, "attempts": recipe.draw[1] + 1}
     return Built(NAME, recipe.settings, network, time.perf_counter() - began, recipe.draw[0], contexts, chosen)
 
@@ -170,18 +181,21 @@ class _Draft:
 
     def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
         self.sizes = recipe.sizes
-        self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels)
+        refuse = recipe.settings.refuse or 0
+        assert isinstance(refuse, int)
+        self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels, refuse)
         rng = np.random.default_rng(recipe.draw)
         wide = recipe.settings.precision == "float64"
         self.wiring = wiring = Wiring(np.dtype("float64" if wide else "float32"))
-        self.front = fronts.add_front(wiring, self.sizes, contexts.vocab, contexts.window, rng)
+        vocab = contexts.vocab + (refuse > 0)
+        self.front = fronts.add_front(wiring, self.sizes, vocab, contexts.window, rng, refusing.moduli(refuse))
         Y = self._back()
         W_U, b_U = self.code.lines()
         wiring.tensor("unembedding.W_U", W_U, W_U.shape)
         wiring.tensor("unembedding.b_U", b_U, b_U.shape)
         self.spec = Spec(
-            vocab=contexts.vocab,
-            labels=contexts.label_count,
+            vocab=vocab,
+            labels=contexts.label_count + (refuse > 0),
             window=contexts.window,
             stream=wiring.stream,
             precision="float64" if wide else "float32",
@@ -213,7 +227,7 @@ class _Draft:
 
         front = self.front
         module = from_arrays(self.spec, self.wiring.tensors).module
-        wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind]
+        wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind, *front.prints]
         found = np.empty((len(contexts), len(wanted)))
         portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
         for index, values in local_work(
@@ -229,4 +243,5 @@ class _Draft:
             offset=-np.log2(found[:, 8]).astype(np.int64),
             kind=whole[:, 9] if front.kind else None,
             labels=contexts.labels,
+            prints=refusing.joined(whole[:, len(wanted) - len(front.prints) :], self.code.refuse),
         )
