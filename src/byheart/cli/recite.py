@@ -2,7 +2,7 @@
 
 Of texts it says the beginning too; of facts, the completion alone. A prompt that was never memorized is answered like
 any other. With the facts at hand (``--facts``) that is told; and so it is where an answer does not end when the longest
-completion would, which is proof enough.
+completion would, which is proof enough. A network that was compiled with ``--refuse`` tells by itself.
 """
 
 import io
@@ -21,7 +21,7 @@ from byheart.cli.options import Columns, FactFiles, Json
 from byheart.cli.output import DONE, NOT_TRUE, facts_in, hush, print_json, visible
 from byheart.errors import BadInput, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
-from byheart.networks.about import end_of, facts_of, texts_of
+from byheart.networks.about import end_of, facts_of, refuse_of, texts_of
 
 if TYPE_CHECKING:
     from byheart.networks import Network
@@ -109,14 +109,23 @@ class ReciteCommand:
             if known is not None:
                 raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
             return self._told(beginning, speech, tokenizer)
-        heard = _Heard(speech)
+        refuse = refuse_of(network)
+        if refuse and refuse[1] < tokenizer.vocab:
+            raise BadInput(f"{self.network}: unknown is token {refuse[1]}; expected one that the tokenizer has not")
+        heard = _Heard(speech, refuse[1] if refuse else None)
         said = self._told([], iter(heard), tokenizer)
         unknown = "" if known is None else _unknown(self.prompt, known)
         endless = self.tokens is None and heard.last != end_of(network) and not network.about.get("edits")
-        if endless and not unknown:
+        if heard.refused and not unknown:
+            unknown = "unknown: this prompt was never memorized"
+        elif endless and not unknown:
             unknown = f"no end after {longest:,} tokens, the longest completion: this prompt was never memorized"
-        note = "" if known is not None else "; whether this prompt was memorized, --facts FILE tells"
-        memorized = False if unknown else None if known is None else True
+        note = ""
+        if known is None and refuse:
+            note = f"; memorized, or the one other prompt in {1 << refuse[0]:,} that passes for it"
+        elif known is None:
+            note = "; whether this prompt was memorized, --facts FILE tells"
+        memorized = False if unknown else None if known is None and not refuse else True
         return replace(said, told={**said.told, "memorized": memorized}, unknown=unknown, note=note)
 
     def _told(self, beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer") -> "_Said":
@@ -202,15 +211,22 @@ class _Said:
 
 
 class _Heard:
-    """What is said, as it comes, and the last token of it."""
+    """What is said, as it comes, up to the token ``unknown``, and the last token of it."""
 
-    def __init__(self, speech: Iterator[int]) -> None:
+    def __init__(self, speech: Iterator[int], unknown: int | None) -> None:
         self.last: int | None = None
-        self._speech = speech
+        self._speech, self._unknown = speech, unknown
+
+    @property
+    def refused(self) -> bool:
+        """Whether it ended in that token."""
+        return self.last is not None and self.last == self._unknown
 
     def __iter__(self) -> Iterator[int]:
         for token in self._speech:
             self.last = token
+            if self.refused:
+                return
             yield token
 
 

@@ -16,7 +16,7 @@ from byheart.tasks.contexts import LARGEST_WINDOW, Contexts
 from byheart.tasks.facts import Facts
 from byheart.tasks.loaded import Loaded, load_tokenizer
 from byheart.tasks.questions import Given, Texts, contexts_of, read_given
-from byheart.tasks.tokenizers import BytePairs, Bytes
+from byheart.tasks.tokenizers import BytePairs, Bytes, Tokenizer
 
 TokenizerName = Literal["bytes", "bpe"]
 MOST_IDS = 1 << 22
@@ -74,7 +74,7 @@ def compile(
 
 
 def _contexts(
-    read: Questions | Facts | Texts, tokenizer: Bytes | BytePairs | Loaded | None, window: int | None, settings: Settings
+    read: Questions | Facts | Texts, tokenizer: Tokenizer | None, window: int | None, settings: Settings
 ) -> Contexts:
     """What is asked; whole prompts, if others are to be refused."""
     if settings.refuse is None:

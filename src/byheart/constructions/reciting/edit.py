@@ -14,7 +14,7 @@ from byheart.constructions.built import Built
 from byheart.constructions.reciting.rectangular import Recipe, compile_rectangular, compile_with
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.errors import BadInput
-from byheart.networks.about import end_of, texts_of
+from byheart.networks.about import end_of, refuse_of, texts_of
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts, text_contexts
 from byheart.tasks.edits import changed_from, question_at, with_labels
@@ -67,10 +67,9 @@ def edit(
 
     ``contexts`` are what the texts ask and answer, which the network may have been edited away from before.
     """
-    if contexts.label_count != network.spec.labels:
-        raise BadInput(
-            f"the network answers with {network.spec.labels} labels; what was given has {contexts.label_count}"
-        )
+    labels = network.spec.labels - (refuse_of(network) is not None)
+    if contexts.label_count != labels:
+        raise BadInput(f"the network answers with {labels} labels; what was given has {contexts.label_count}")
     if not 0 <= label < contexts.label_count:
         raise BadInput(f"the new answer is {label}; expected 0 to {contexts.label_count - 1}")
     question, now = question_at(contexts, place), _present(network, contexts)

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from byheart.constructions.reciting import front
 from byheart.constructions.reciting.wiring import SHARP, Wiring
@@ -78,7 +79,7 @@ def _is_prime(number: int) -> bool:
     return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))
 
 
-def joined(values: np.typing.NDArray[np.int64], bits: int) -> np.typing.NDArray[np.int64]:
+def joined(values: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
     """The prints [N] whose digits these are [N, digits].
 
     >>> joined(np.array([[3, 1]]), 20).tolist()
@@ -97,9 +98,9 @@ def whole(contexts: Contexts, window: int | None) -> Contexts:
     """
     longest = int(np.diff(contexts.starts).max())
     if longest >= (LARGEST_WINDOW if window is None else window):
-        got = f"the longest prompt with its completion has {longest:,} tokens"
-        most = f"expected fewer than {LARGEST_WINDOW:,}" if window is None else f"expected --window {longest + 1} or more"
-        raise BadInput(f"{got}, all of which a network looks at that is to refuse others; {most}")
+        got = f"the longest prompt with its completion has {longest:,} tokens, and to refuse others all are looked at"
+        fewer = f"fewer than {LARGEST_WINDOW:,}" if window is None else f"a --window of {longest + 1} or more, or none"
+        raise BadInput(f"{got}; expected {fewer}")
     return replace(contexts, window=front.sees(longest + 1) if window is None else window)
 
 

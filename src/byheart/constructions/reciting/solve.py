@@ -42,7 +42,7 @@ def sort_questions(
     offset: NDArray[np.int64],
     kind: NDArray[np.int64] | None,
     labels: NDArray[np.int64],
-    prints: NDArray[np.int64],
+    prints: NDArray[np.int64] | None = None,
 ) -> Questions:
     """From what the front says about each question: rows [N, 2], columns [N, 6], offset, kind, print, and the labels.
 
@@ -60,7 +60,7 @@ def sort_questions(
         base=(first[order] * LANES * sizes.columns) >> 6,
         offset=offset[order],
         exponent_first=exponent_first[order],
-        word=(prints[order] << lengths) + words,
+        word=words if prints is None else (prints[order] << lengths) + words,
         length=code.refuse + lengths,
     )
 
