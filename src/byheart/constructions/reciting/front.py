@@ -13,8 +13,8 @@ integers below 2²³, so that comparisons with half-integers are exact in float3
 Missing tokens (before the start of a text) have code 0, the sum of nothing, on every layer.
 
 A network that refuses (:mod:`.refusing`) has sums for the digits of its print beside these, and three more between
-layers, all of them modulo primes: a context that differs from another in one token, of fewer than 2¹⁶, has other sums
-after the first layer, whatever the weights.
+layers, all of them modulo primes. Another token always changes one of the three, whatever the weights: no difference of
+two codes is a multiple of two of ``PRIMES``.
 """
 
 import math

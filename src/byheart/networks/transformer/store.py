@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from byheart.errors import BadInput
+from byheart.networks.about import refuse_of
 from byheart.networks.folders import CONFIG, FLOAT, WEIGHTS, read_weights
 from byheart.networks.transformer.network import TransformerNetwork
 from byheart.networks.transformer.spec import Spec
@@ -17,13 +18,14 @@ from byheart.networks.transformer.spec import Spec
 def config(network: TransformerNetwork) -> dict[str, Any]:
     """What config.json says of it: the spec, and what Hugging Face wants to know."""
     _ = network.module  # what could not be loaded is not written
-    end = network.about.get("end")
+    end, refuse = network.about.get("end"), refuse_of(network)
+    ends = end if refuse is None else [end, refuse[1]]
     return {
         "model_type": FLOAT,
         "architectures": ["ByheartForCausalLM"],
         "dtype": network.spec.precision,
         "vocab_size": network.spec.vocab,
-        **({} if end is None else {"eos_token_id": end, "pad_token_id": end}),
+        **({} if end is None else {"eos_token_id": ends, "pad_token_id": end}),
         "spec": network.spec.as_json(),
     }
 
