@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from byheart.networks import Network
     from byheart.tasks.tokenizers import Tokenizer
 
+UNKNOWN = "unknown: this prompt was never memorized"
 MOST_COMPARED = 10_000
 """Prompts among which the closest one to a prompt that was never memorized is looked for."""
 
@@ -105,19 +106,18 @@ class ReciteCommand:
         longest = max((*(text["tokens"] for text in texts), facts[1] if facts else 0), default=0)
         tokens = 1 + longest if self.tokens is None else self.tokens
         speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
+        refuse = _refuse(network, tokenizer)
+        heard = _Heard(speech, refuse[1] if refuse else None)
         if facts is None or self.prompt is None:
             if known is not None:
                 raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
-            return self._told(beginning, speech, tokenizer)
-        refuse = refuse_of(network)
-        if refuse and refuse[1] < tokenizer.vocab:
-            raise BadInput(f"{self.network}: unknown is token {refuse[1]}; expected one that the tokenizer has not")
-        heard = _Heard(speech, refuse[1] if refuse else None)
+            said = self._told(beginning, iter(heard), tokenizer)
+            return replace(said, unknown=UNKNOWN if heard.refused else "")
         said = self._told([], iter(heard), tokenizer)
         unknown = "" if known is None else _unknown(self.prompt, known)
         endless = self.tokens is None and heard.last != end_of(network) and not network.about.get("edits")
         if heard.refused and not unknown:
-            unknown = "unknown: this prompt was never memorized"
+            unknown = UNKNOWN
         elif endless and not unknown:
             unknown = f"no end after {longest:,} tokens, the longest completion: this prompt was never memorized"
         note = ""
@@ -228,6 +228,14 @@ class _Heard:
             if self.refused:
                 return
             yield token
+
+
+def _refuse(network: "Network", tokenizer: "Tokenizer") -> tuple[int, int] | None:
+    """How the network refuses, if it does; BadInput if the tokenizer has a word for *unknown*."""
+    refuse = refuse_of(network)
+    if refuse and refuse[1] < tokenizer.vocab:
+        raise BadInput(f"config.json: unknown is token {refuse[1]}; expected one that the tokenizer has not")
+    return refuse
 
 
 def _unknown(prompt: str, known: "set[bytes]") -> str:
