@@ -113,6 +113,15 @@ def test_a_folder_that_says_nonsense(net: Path, run: Run, refuse: object) -> Non
     assert run("certify", "net", "--facts", "facts.csv").code == 0, "nothing that a folder says has a say"
 
 
+@pytest.mark.parametrize("refuse", ["auto", 0, -1, 24, 10**9, True, [8]], ids=str)
+def test_a_recipe_that_says_nonsense(net: Path, run: Run, refuse: object) -> None:
+    config = json.loads((net / "config.json").read_text())
+    config["about"]["recipe"]["settings"]["refuse"] = refuse
+    (net / "config.json").write_text(json.dumps(config))
+    complaint = run("edit", "net", "--facts", "facts.csv", "--set", "capital of France=L").complaint
+    assert "about.recipe is not the recipe of this network" in complaint
+
+
 def test_a_folder_whose_unknown_is_a_word(work: Path, run: Run) -> None:
     """The last token of a tokenizer's is no token for it: facts that hold it would be told to be unknown."""
     library = pytest.importorskip("tokenizers")

@@ -53,6 +53,12 @@ class Recipe:
     draw: tuple[int, int]
     """Seed and attempt."""
 
+    @property
+    def refuse(self) -> int:
+        """Bits of a print; 0 if nothing is refused."""
+        assert self.settings.refuse != "auto", "how many it is was decided before"
+        return self.settings.refuse or 0
+
     def as_json(self) -> dict[str, Any]:
         """As config.json keeps it."""
         return asdict(self)
@@ -74,7 +80,7 @@ class Recipe:
         fits = (
             settings.precision in WORDS
             and settings.words in (None, *WORDS[settings.precision])
-            and (settings.refuse is None or (type(settings.refuse) is int and 0 < settings.refuse <= sizes.word))
+            and (settings.refuse is None or (type(settings.refuse) is int and settings.refuse > 0))
             and sizes.word == WORDS[settings.precision][0]
             and all(type(number) is int and 0 <= number <= parameters for number in numbers.values())
             and min(sizes.columns, sizes.starts, sizes.code_features) >= 1
@@ -83,12 +89,14 @@ class Recipe:
             and sizes.words <= parameters
             and all(type(number) is int and 0 <= number < 1 << 63 for number in self.draw)
         )
-        if not fits or len(self.lengths) != labels or not _is_code(self.lengths, sizes.word):
+        if not fits or len(self.lengths) != labels or not _is_code(self.lengths, sizes.word - self.refuse):
             raise BadInput("config.json: about.recipe is not the recipe of this network")
 
 
 def _is_code(lengths: tuple[object, ...], longest: int) -> bool:
-    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality)."""
+    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality); none is above ``longest``."""
+    if longest < 0:
+        return False
     whole = [length for length in lengths if type(length) is int and -1 <= length <= longest]
     used = [length for length in whole if length >= 0]
     return len(whole) == len(lengths) and bool(used) and sum(1 << (longest - length) for length in used) <= 1 << longest
@@ -181,8 +189,7 @@ class _Draft:
 
     def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
         self.sizes = recipe.sizes
-        refuse = recipe.settings.refuse or 0
-        assert isinstance(refuse, int)
+        refuse = recipe.refuse
         self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels, refuse)
         rng = np.random.default_rng(recipe.draw)
         wide = recipe.settings.precision == "float64"
