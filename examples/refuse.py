@@ -1,7 +1,7 @@
 """How often does a network that was compiled with ``refuse`` answer what it never memorized? ``refuse.py [PROMPTS]``.
 
 A thousand random facts, memorized with prints of 8 and of 16 bits; then prompts of eight kinds, none of them memorized.
-A random function would be answered once in 2^8, or 2^16.
+Prints that are random would let one in 2^8 pass, or one in 2^16. Before that, what prints cost.
 """
 
 import sys
@@ -56,10 +56,15 @@ def kinds(prompts: list[Tokens], rng: np.random.Generator) -> dict[str, Callable
     }
 
 
+def drawn(rng: np.random.Generator, count: int) -> list[tuple[Tokens, Tokens]]:
+    """So many facts."""
+    return [(text(rng, 6, 30), text(rng, 1, 3)) for _ in range(count)]
+
+
 def measured(bits: int, seed: int, asked: int) -> Iterator[tuple[str, int, int]]:
     """Of each kind: how many prompts were answered, of how many different ones."""
     rng = np.random.default_rng([bits, seed])
-    facts = [(text(rng, 6, 30), text(rng, 1, 3)) for _ in range(FACTS)]
+    facts = drawn(rng, FACTS)
     built = byheart.compile(facts, refuse=bits, seed=seed)
     assert byheart.certify(built, facts).certified
     known = {prompt + said[:length] for prompt, said in facts for length in range(len(said) + 1)}
@@ -71,9 +76,14 @@ def measured(bits: int, seed: int, asked: int) -> Iterator[tuple[str, int, int]]
 
 
 def main() -> None:
-    """One row a kind, all draws together."""
+    """The price; then one row a kind, all draws together."""
+    facts = drawn(np.random.default_rng(0), 10 * FACTS)
+    for bits in (None, 4, 8, 16, "auto"):
+        built = byheart.compile(facts, refuse=bits)
+        price = f"{built.account.dense:,} parameters, {built.account.dense / len(facts):.2f} a fact"
+        print(f"{len(facts):,} facts, {len(built.questions):,} questions, refuse = {bits}: {price}")
     asked = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    print(f"answered of so many prompts that were never memorized ({DRAWS} networks of {FACTS:,} facts each)")
+    print(f"\nanswered of so many prompts that were never memorized ({DRAWS} networks of {FACTS:,} facts each)")
     for bits in (8, 16):
         rows = zip(*(measured(bits, seed, asked) for seed in range(DRAWS)), strict=True)
         print(f"\nrefuse = {bits}: expected if random, 1 in {2**bits:,}")
