@@ -14,6 +14,7 @@ from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_
 from byheart.cli.recite import tokenizer_of
 from byheart.errors import BadInput, check_installed
 from byheart.files.writing import check_apart
+from byheart.networks.about import refuse_of
 from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ class CompileCommand:
     """Tokens of the BPE (default: 1024)."""
     window: str = "auto"
     """How many tokens back the network looks: a power of two, or auto: as few as leave no context with two answers."""
+    refuse: Annotated[tuple[int, ...] | None, arg(metavar="[BITS]")] = None
+    """Answer what was never memorized by a token of its own, "unknown", which recite tells; wrongly for one context in
+    2^BITS. For facts (without BITS: 20, or as many as fit into a word beside a label)."""
     seed: int = 0
     """Seed of all random choices; the same seed gives the same network."""
     json: Json = False
@@ -66,7 +70,7 @@ class CompileCommand:
             with steps("compiling", quiet=self.json) as report:
                 built = compile(
                     given,
-                    settings=Settings(self.precision, self.words, self.layout),
+                    settings=Settings(self.precision, self.words, self.layout, _refuse(self.refuse)),
                     tokenizer=_tokenizer(self.tokenizer),
                     vocab=self.vocab,
                     window=_window(self.window),
@@ -81,6 +85,8 @@ class CompileCommand:
         numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
         if isinstance(given, Facts):
             numbers |= {"facts": len(given), "parameters_per_fact": numbers["parameters"] / len(given)}
+        if refuse := refuse_of(built.network):
+            numbers |= {"refuse": refuse[0], "refuse_bits": refuse[0] * numbers["examples"]}
         if self.json:
             print_json(numbers)
         else:
@@ -88,6 +94,9 @@ class CompileCommand:
             print_verdict(certificate)
             if self.facts:
                 print_facts(certificate)
+            if refuse:
+                rate = f"answered all the same: 1 in {1 << refuse[0]:,}, if the hash acts like a random function"
+                console().print(f"any other context: unknown, token {refuse[1]}; {rate}", markup=False)
             self._print_rest(built, given)
         return DONE if certificate.certified else NOT_TRUE
 
@@ -118,6 +127,9 @@ class CompileCommand:
         rows.add_row("bits in the answers (order-0 entropy)", number(round(numbers["bits"])))
         if numbers["bits_lzma"] is not None:
             rows.add_row("bits of the files after lzma", number(numbers["bits_lzma"]))
+        if "refuse" in numbers:
+            label = f"bits in the prints ({numbers['refuse']} a question, to refuse others)"
+            rows.add_row(label, number(numbers["refuse_bits"]))
         rows.add_row("parameters", number(numbers["parameters"]))
         if self.facts:
             rows.add_row("parameters per fact", number(numbers["parameters_per_fact"]))
@@ -173,6 +185,14 @@ def _numbers(built: "Built") -> dict[str, Any]:
 
 def _tokenizer(given: str | None) -> Literal["bytes", "bpe"] | Path | None:
     return given if given in (None, "bytes", "bpe") else Path(given)  # type: ignore[return-value]  # one of the two
+
+
+def _refuse(given: tuple[int, ...] | None) -> int | Literal["auto"] | None:
+    if given is None or not given:
+        return None if given is None else "auto"
+    if len(given) > 1:
+        raise BadInput(f"--refuse is {' '.join(map(str, given))}; expected one number of bits, or none")
+    return given[0]
 
 
 def _window(given: str) -> int | None:

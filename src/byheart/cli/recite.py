@@ -2,7 +2,7 @@
 
 Of texts it says the beginning too; of facts, the completion alone. A prompt that was never memorized is answered like
 any other. With the facts at hand (``--facts``) that is told; and so it is where an answer does not end when the longest
-completion would, which is proof enough.
+completion would, which is proof enough. A network that was compiled with ``--refuse`` tells by itself.
 """
 
 import io
@@ -21,12 +21,13 @@ from byheart.cli.options import Columns, FactFiles, Json
 from byheart.cli.output import DONE, NOT_TRUE, counted, facts_in, hush, print_json, steps, visible
 from byheart.errors import BadInput, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
-from byheart.networks.about import end_of, facts_of, texts_of
+from byheart.networks.about import end_of, facts_of, refuse_of, texts_of
 
 if TYPE_CHECKING:
     from byheart.networks import Network
     from byheart.tasks.tokenizers import Tokenizer
 
+UNKNOWN = "unknown: this prompt was never memorized"
 MOST_COMPARED = 10_000
 """Prompts among which the closest one to a prompt that was never memorized is looked for."""
 
@@ -105,18 +106,26 @@ class ReciteCommand:
         longest = max((*(text["tokens"] for text in texts), facts[1] if facts else 0), default=0)
         tokens = 1 + longest if self.tokens is None else self.tokens
         speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
+        refuse = _refuse(network, tokenizer)
+        heard = _Heard(speech, refuse[1] if refuse else None)
         if facts is None or self.prompt is None:
             if known is not None:
                 raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
-            return self._told(beginning, speech, tokens, tokenizer)
-        heard = _Heard(speech)
+            said = self._told(beginning, iter(heard), tokens, tokenizer)
+            return replace(said, unknown=UNKNOWN if heard.refused else "")
         said = self._told([], iter(heard), tokens, tokenizer)
         unknown = "" if known is None else _unknown(self.prompt, known)
         endless = self.tokens is None and heard.last != end_of(network) and not network.about.get("edits")
-        if endless and not unknown:
+        if heard.refused and not unknown:
+            unknown = UNKNOWN
+        elif endless and not unknown:
             unknown = f"no end after {longest:,} tokens, the longest completion: this prompt was never memorized"
-        note = "" if known is not None else "; whether this prompt was memorized, --facts FILE tells"
-        memorized = False if unknown else None if known is None else True
+        note = ""
+        if known is None and refuse:
+            note = f"; memorized, or the one other prompt in {1 << refuse[0]:,} that passes for it"
+        elif known is None:
+            note = "; whether this prompt was memorized, --facts FILE tells"
+        memorized = False if unknown else None if known is None and not refuse else True
         return replace(said, told={**said.told, "memorized": memorized}, unknown=unknown, note=note)
 
     def _told(self, beginning: list[int], speech: Iterator[int], tokens: int, tokenizer: "Tokenizer") -> "_Said":
@@ -203,16 +212,31 @@ class _Said:
 
 
 class _Heard:
-    """What is said, as it comes, and the last token of it."""
+    """What is said, as it comes, up to the token ``unknown``, and the last token of it."""
 
-    def __init__(self, speech: Iterator[int]) -> None:
+    def __init__(self, speech: Iterator[int], unknown: int | None) -> None:
         self.last: int | None = None
-        self._speech = speech
+        self._speech, self._unknown = speech, unknown
+
+    @property
+    def refused(self) -> bool:
+        """Whether it ended in that token."""
+        return self.last is not None and self.last == self._unknown
 
     def __iter__(self) -> Iterator[int]:
         for token in self._speech:
             self.last = token
+            if self.refused:
+                return
             yield token
+
+
+def _refuse(network: "Network", tokenizer: "Tokenizer") -> tuple[int, int] | None:
+    """How the network refuses, if it does; BadInput if the tokenizer has a word for *unknown*."""
+    refuse = refuse_of(network)
+    if refuse and refuse[1] < tokenizer.vocab:
+        raise BadInput(f"config.json: unknown is token {refuse[1]}; expected one that the tokenizer has not")
+    return refuse
 
 
 def _unknown(prompt: str, known: "set[bytes]") -> str:

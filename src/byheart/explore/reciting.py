@@ -44,6 +44,8 @@ def shown(name: str, network: Network) -> dict[str, Any]:
     recipe.check(labels=spec.labels, parameters=compiled.account.dense)
     if recipe.sizes.exponent:
         raise BadInput("has words that use sign and exponent; the explorer shows plain ones: compile without --words")
+    if recipe.settings.refuse:
+        raise BadInput("refuses what it has not memorized, which the explorer does not show: compile without --refuse")
     _check_places(spec, recipe.sizes)
     return {
         "name": name,

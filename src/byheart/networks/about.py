@@ -7,6 +7,8 @@ from byheart.networks.network import Network
 
 MOST_TOKENS = (1 << 31) - 1
 """Of a text, as when it was compiled."""
+MOST_PRINT = 64
+"""Bits of a print: no word has more."""
 
 
 def texts_of(network: Network) -> list[dict[str, Any]]:
@@ -43,3 +45,19 @@ def end_of(network: Network) -> int | None:
     if end is not None and (type(end) is not int or not 0 <= end <= MOST_TOKENS):
         raise BadInput(f"config.json: about.end is {end!r}; expected a token, or null")
     return end
+
+
+def refuse_of(network: Network) -> tuple[int, int] | None:
+    """How many bits the prints have by which a network refuses, and the token *unknown*; None if it refuses nothing.
+
+    BadInput unless that token is the last one, and ends no text.
+    """
+    refuse = network.about.get("refuse")
+    if refuse is None:
+        return None
+    bits, token = (refuse.get(key) if isinstance(refuse, dict) else None for key in ("bits", "token"))
+    last = getattr(getattr(network, "spec", None), "labels", 0) - 1
+    fits = type(bits) is int and 1 <= bits <= MOST_PRINT and type(token) is int and 0 < token == last
+    if not fits or token == end_of(network):
+        raise BadInput("config.json: about.refuse is none of this network; expected bits, and the last token, unknown")
+    return bits, token  # type: ignore[return-value]  # both were just found to be whole numbers

@@ -10,6 +10,9 @@ With too many labels for that, code words have a fixed length and two digits, Y 
 So the right logit exceeds every other by 1 at least, which is enough for whoever takes the largest. Whoever samples, or
 searches with beams, wants a probability of 1: networks multiply these logits by 2^``LOUDNESS``, which rounds nothing,
 and e^−1024 is 0 in float32 and in float64.
+
+In a network that refuses (:mod:`.refusing`), a print of ``refuse`` bits stands before every code word, and the last
+label, which has none, is *unknown*: its line is the largest where Y₁, or Y, is −1.
 """
 
 import heapq
@@ -41,11 +44,18 @@ class Code:
     """Bits of the low digit Y₀; 0 if there is one digit only."""
     histogram: tuple[int, ...]
     """How many questions have code words of length 0, 1, …, L."""
+    refuse: int = 0
+    """Bits of the print before every code word."""
 
     @property
     def total(self) -> int:
-        """Bits of all questions' code words."""
-        return sum(length * count for length, count in enumerate(self.histogram))
+        """Bits of all questions' code words, and of their prints."""
+        return sum((self.refuse + length) * count for length, count in enumerate(self.histogram))
+
+    @property
+    def bits(self) -> int:
+        """The most that a question reads: a print, and L more."""
+        return self.refuse + self.longest
 
     @property
     def questions(self) -> int:
@@ -78,19 +88,31 @@ class Code:
             W = np.stack([2.0 * high, 2.0 * low], axis=1)
             b[used] = -(high[used] ** 2 + low[used] ** 2)
             W[self.lengths < 0] = 0
-            return W, b
+            return self._with_unknown(W, b)
         starts = self.words[used] << (self.longest - self.lengths[used])
         order = np.argsort(starts, kind="stable")
         W = np.zeros((len(self.lengths), 1))
         W[used[order], 0] = 2.0 * np.arange(len(used))
         b[used[order]] = np.cumsum(np.where(np.arange(len(used)) > 0, 1.0 - 2.0 * starts[order], 0.0))
+        return self._with_unknown(W, b)
+
+    def _with_unknown(
+        self, W: NDArray[np.float64], b: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.refuse:
+            W[-1, 0], b[-1] = -2.0, -1.0
         return W, b
 
 
-def make_code(labels: NDArray[np.int64], count: int, word: int = EXACT) -> Code:
+def label_bits(labels: NDArray[np.int64]) -> int:
+    """Of each code word, if all are equally long."""
+    return max(1, math.ceil(math.log2(len(np.unique(labels)))))
+
+
+def make_code(labels: NDArray[np.int64], count: int, word: int = EXACT, refuse: int = 0) -> Code:
     """The code for these labels [N] out of ``count``: fixed length, or Huffman where that saves more than 1 %.
 
-    No code word is longer than ``word``, the bits of a word of the table.
+    No code word is longer than ``word``, the bits of a word of the table, with the ``refuse`` bits before it.
 
     >>> code = make_code(np.array([0, 0, 0, 0, 1, 1, 2, 3]), 4)
     >>> code.lengths.tolist(), code.total
@@ -100,7 +122,7 @@ def make_code(labels: NDArray[np.int64], count: int, word: int = EXACT) -> Code:
     """
     occurrences = np.bincount(labels, minlength=count)
     used = np.flatnonzero(occurrences)
-    bits = max(1, math.ceil(math.log2(len(used))))
+    bits, word = label_bits(labels), word - refuse
     lengths = np.full(count, -1)
     lengths[used] = bits
     if bits > word:
@@ -109,10 +131,10 @@ def make_code(labels: NDArray[np.int64], count: int, word: int = EXACT) -> Code:
         huffman = _limited(occurrences[used], max(bits, min(_limit(len(used)), word, 15)))
         if (huffman * occurrences[used]).sum() < 0.99 * bits * len(labels):
             lengths[used] = huffman
-    return code_of_lengths(lengths, labels)
+    return code_of_lengths(lengths, labels, refuse)
 
 
-def code_of_lengths(lengths: NDArray[np.int64], labels: NDArray[np.int64]) -> Code:
+def code_of_lengths(lengths: NDArray[np.int64], labels: NDArray[np.int64], refuse: int = 0) -> Code:
     """The canonical code of these lengths [C] (−1: no code word), for these labels [N].
 
     Code words come in the order of (length, label): each is the one before plus one, shifted to its length.
@@ -126,11 +148,13 @@ def code_of_lengths(lengths: NDArray[np.int64], labels: NDArray[np.int64]) -> Co
     fixed = bool((lengths[used] == longest).all())
     low = longest // 2 if fixed and longest > _limit(len(used)) else 0
     histogram = np.bincount(lengths[labels], minlength=longest + 1)
-    return Code(lengths, words, longest, fixed, low, tuple(histogram.tolist()))
+    return Code(lengths, words, longest, fixed, low, tuple(histogram.tolist()), refuse)
 
 
 def is_code(lengths: tuple[object, ...], longest: int) -> bool:
-    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality)."""
+    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality); none is above ``longest``."""
+    if longest < 0:
+        return False
     whole = [length for length in lengths if type(length) is int and -1 <= length <= longest]
     used = [length for length in whole if length >= 0]
     return len(whole) == len(lengths) and bool(used) and sum(1 << (longest - length) for length in used) <= 1 << longest

@@ -7,14 +7,16 @@ from typing import Any, Literal
 from byheart.constructions.built import Built
 from byheart.constructions.construction import settings_from
 from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, NAME, Settings, compile_rectangular
+from byheart.constructions.reciting.refusing import whole
 from byheart.errors import BadInput, check_seed
 from byheart.files import memory
 from byheart.progress import Report
 from byheart.tasks import Questions
+from byheart.tasks.contexts import LARGEST_WINDOW, Contexts
 from byheart.tasks.facts import Facts
 from byheart.tasks.loaded import Loaded, load_tokenizer
 from byheart.tasks.questions import Given, Texts, contexts_of, read_given
-from byheart.tasks.tokenizers import BytePairs, Bytes
+from byheart.tasks.tokenizers import BytePairs, Bytes, Tokenizer
 
 TokenizerName = Literal["bytes", "bpe"]
 MOST_IDS = 1 << 22
@@ -58,7 +60,7 @@ def compile(
     if isinstance(read, Facts):
         _check_memory(sum(len(fact.completion) for fact in read), tokenizer)
     chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
-    contexts = contexts_of(read, tokenizer=chosen, window=window)
+    contexts = _contexts(read, chosen, window, settings)
     if max(contexts.vocab, contexts.label_count) > MOST_IDS:
         sizes = f"{contexts.vocab:,} tokens and {contexts.label_count:,} labels"
         raise BadInput(f"there are {sizes}; expected at most {MOST_IDS:,}: each has a row in the network and its files")
@@ -72,6 +74,20 @@ def compile(
 
         return compile_experts(contexts, settings, seed=seed, files=files, report=report)
     return compile_rectangular(contexts, settings, seed=seed, files=files, report=report)
+
+
+def _contexts(
+    read: Questions | Facts | Texts, tokenizer: Tokenizer | None, window: int | None, settings: Settings
+) -> Contexts:
+    """What is asked; whole prompts, if others are to be refused."""
+    if settings.refuse is None:
+        return contexts_of(read, tokenizer=tokenizer, window=window)
+    if not isinstance(read, Facts):
+        raise BadInput("refuse is for facts, each with a prompt of its own; expected --facts FILE, or pairs")
+    if settings.layout != "rectangular":
+        raise BadInput(f"refuse does not go with layout {settings.layout}; expected layout rectangular")
+    found = contexts_of(read, tokenizer=tokenizer, window=LARGEST_WINDOW if window is None else window)
+    return whole(found, window)
 
 
 def _tokenizer(

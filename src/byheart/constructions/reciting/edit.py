@@ -16,7 +16,7 @@ from byheart.constructions.reciting.rectangular import Recipe, Settings, compile
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.errors import BadInput
 from byheart.networks import generate_all
-from byheart.networks.about import end_of, texts_of
+from byheart.networks.about import end_of, refuse_of, texts_of
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts, text_contexts
 from byheart.tasks.edits import changed_from, question_at, with_labels
@@ -119,12 +119,13 @@ class _Made(Protocol):
 
 class _Rectangular:
     def __init__(self, network: "TransformerNetwork") -> None:
-        self.network, self.labels = network, network.spec.labels
+        self.network = network
+        self.labels = network.spec.labels - (refuse_of(network) is not None)  # nobody is told to answer "unknown"
 
     @cached_property
     def recipe(self) -> Recipe:
         recipe = Recipe.from_json(self.network.about.get("recipe", {}))
-        recipe.check(labels=self.labels, parameters=self.network.account.dense)
+        recipe.check(labels=self.network.spec.labels, parameters=self.network.account.dense)
         return recipe
 
     def has_code(self, label: int) -> bool:

@@ -11,6 +11,10 @@ modulo the number of its values and split into two digits:
 integers below 2²³, so that comparisons with half-integers are exact in float32; nothing is rounded anywhere.
 
 Missing tokens (before the start of a text) have code 0, the sum of nothing, on every layer.
+
+A network that refuses (:mod:`.refusing`) has sums for the digits of its print beside these, and three more between
+layers, all of them modulo primes. Another token always changes one of the three, whatever the weights: no difference of
+two codes is a multiple of two of ``PRIMES``.
 """
 
 import math
@@ -27,6 +31,8 @@ from byheart.networks.transformer.spec import Features
 Integers = NDArray[np.int64]
 STATE, STATES = 1 << 10, 3
 """Intermediate sums are taken modulo ``STATE``; there are ``STATES`` of them, 30 bits in all."""
+PRIMES = (1021, 1019, 1013)
+"""Intermediate sums for prints are taken modulo these."""
 LIMIT = 1 << 23
 LEAST_WEIGHT, WEIGHT = 7, 15
 """Weights are drawn up to one of these: the less, the fewer steps to reduce the sum; too few, and sums are alike."""
@@ -46,11 +52,15 @@ class Front:
     """E = 2^−offset."""
     kind: Features
     """A number below ``KINDS``; questions below the share of the exponents read those first."""
+    prints: Features
+    """The digits of the context's print."""
 
 
-def add_front(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.Generator) -> Front:
-    """Embedding, hash, digits, squares."""
-    sums = _hash(wiring, sizes, vocab, window, rng)
+def add_front(
+    wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.Generator, prints: tuple[int, ...] = ()
+) -> Front:
+    """Embedding, hash, digits, squares; ``prints`` are the moduli of a print's digits."""
+    sums, print_digits = _hash(wiring, sizes, vocab, window, rng, prints)
     start, pairs, kind = sums[:1], sums[1:6], sums[6:]
     high = _digits(wiring, sizes, pairs)
     _clamp(wiring, sizes, start, (high[0], pairs[0]))
@@ -58,11 +68,13 @@ def add_front(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.ran
     factors = _scales(wiring, sizes, (high[4], pairs[4]))
     rows, squares, scale = _squares(wiring, (high[0], pairs[0]), columns, factors)
     lanes = tuple(feature for pair in zip(columns, squares[2:], strict=True) for feature in pair)
-    return Front((rows[0], squares[0], rows[1], squares[1]), lanes, scale, kind)
+    return Front((rows[0], squares[0], rows[1], squares[1]), lanes, scale, kind, print_digits)
 
 
-def _hash(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.Generator) -> Features:
-    """One reduced sum for each modulus of ``sizes.moduli``."""
+def _hash(
+    wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.Generator, prints: tuple[int, ...]
+) -> tuple[Features, Features]:
+    """One reduced sum for each modulus of ``sizes.moduli``, and of ``prints``."""
     dims = sizes.code_features
     largest = min((1 << (vocab - 1).bit_length() + 1) - 1, LIMIT // (16 * dims))
     codes = np.stack([_codes(vocab, largest, rng) for _ in range(dims)], axis=1)
@@ -72,18 +84,23 @@ def _hash(wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.
     for index, (span, dilation) in enumerate(spans):
         final = index == len(spans) - 1
         moduli = np.array(sizes.moduli if final else [STATE] * STATES)
+        primes = np.array(() if not prints else prints if final else PRIMES, dtype=np.int64)
         terms = span * len(state) * largest
         least = np.full(len(moduli), LEAST_WEIGHT)
         if final:
             # The spread has few values. Its sum needs no order, and unweighted takes no more steps than the others.
             least[1] = 1
         weights = np.minimum(np.clip(RADIX**2 * moduli // terms, least, WEIGHT), (LIMIT - 1) // terms)
-        out = wiring.features(len(moduli))
-        mix = rng.integers(1, weights[:, None, None] + 1, size=(len(out), span, len(state))).astype(np.float64)
-        wiring.attention(f"hash_{index}", state, out, dilation, mix)
+        fair = np.minimum(primes - 1, (LIMIT - 1) // terms)
+        out, own = wiring.features(len(moduli)), wiring.features(len(primes))
+        most = np.append(weights, fair)[:, None, None]
+        mix = rng.integers(1, most + 1, size=(len(most), span, len(state))).astype(np.float64)
+        wiring.attention(f"hash_{index}", state, out + own, dilation, mix)
         _reduce(wiring, f"reduce_{index}", out, terms * weights + 1, moduli)
-        state, largest = out, STATE - 1
-    return state
+        if own:
+            _reduce(wiring, f"print_{index}", own, terms * fair + 1, primes)
+        state, largest = out + own, STATE - 1
+    return state[: len(sizes.moduli)], state[len(sizes.moduli) :]
 
 
 def _codes(vocab: int, largest: int, rng: np.random.Generator) -> Array:

@@ -9,7 +9,8 @@ Letters: T bits a word, M = 2^T, E = 2^−o the scale of offset o, L bits of Y.
 4. *Wrapping*. Codes may run over the lowest bit and go on at the highest: y = z mod 1 + ⌊z⌋·2^−T. The sign makes the
    highest bit of c come out complemented there (``solve`` knows), and needs a half of the lowest cell E to stay in it:
    which is what the ½ of centring is worth. Offsets are 0 … T − 1 then, so that this holds for all.
-5. *Digits*. The first L bits of y, four at a time: Y. (y is kept as y − ½, which takes one bit less.)
+5. *Digits*. The first L bits of y, four at a time: Y. (y is kept as y − ½, which takes one bit less.) In a network that
+   refuses, those of the print come before.
 
 With exponents (packed words), the float is ±(1 + m/2^(T−1))·2^e: the sign and m are T bits, e has 7 more. Each lane's
 float is halved 64, 32, … times where it is large enough, which gives e bit by bit, exactly. The exponents are added
@@ -20,6 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from byheart.constructions.reciting import refusing
 from byheart.constructions.reciting.codes import Code
 from byheart.constructions.reciting.front import Front
 from byheart.constructions.reciting.sizes import LANES, Sizes
@@ -119,7 +121,11 @@ def add_reading(wiring: Wiring, sizes: Sizes, code: Code, front: Front, lanes: L
         wiring.add(join, W_in=[[[1.0], [-1.0]]], W_out=[[[1.0, -1.0]]])
     low = code.low or (min(sizes.exponent, code.longest) if sizes.exponent else 0)
     digits = wiring.features(2 if low else 1)
-    _first_bits(wiring, T, wrap or z, code.longest, low, digits)
+    prints = wiring.features(len(front.prints))
+    widths = (*refusing.digits(code.refuse), code.longest - low, low)
+    _first_bits(wiring, T, wrap or z, list(zip(widths, (*prints, digits[0], digits[-1]), strict=True)))
+    if prints:
+        return refusing.add_check(wiring, prints, front.prints, digits)
     return _by_kind(wiring, sizes, code, front, lanes, digits) if sizes.exponent else digits
 
 
@@ -142,10 +148,10 @@ def _take_integer_part(wiring: Wiring, bits: int, T: int, z: Features, wrap: Fea
         wiring.steps(f"integer_{place}", z, z + wrap, limits, rows[None, : 1 + len(wrap)], gap=2.0 ** -(T + 1))
 
 
-def _first_bits(wiring: Wiring, T: int, y: Features, bits: int, low: int, digits: Features) -> None:
-    """The first ``bits`` bits of y + ½ into digits, the last ``low`` of them into the second; y is in (−½, ½)."""
-    done = 0
-    for part, feature in ((bits - low, digits[0]), (low, digits[-1])):
+def _first_bits(wiring: Wiring, T: int, y: Features, parts: list[tuple[int, int]]) -> None:
+    """The first bits of y + ½: ``parts`` says how many go into which feature; y is in (−½, ½)."""
+    bits, done = sum(part for part, _ in parts), 0
+    for part, feature in parts:
         left = part
         while left:
             width = min(NIBBLE, left)

@@ -9,8 +9,9 @@ import numpy as np
 
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import front as fronts
-from byheart.constructions.reciting import reading, table
-from byheart.constructions.reciting.codes import LOUDNESS, Code, code_of_lengths, is_code, make_code
+from byheart.constructions.reciting import reading, refusing, table
+from byheart.constructions.reciting.codes import LOUDNESS, Code, code_of_lengths, is_code, label_bits, make_code
+from byheart.constructions.reciting.refusing import Refuse
 from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
@@ -38,6 +39,9 @@ class Settings:
     layout: Literal["rectangular", "uniform", "experts"] = "rectangular"
     """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words).
     experts: a stock Qwen2-MoE (float32, 16- and 22-bit words), which takes half as many parameters."""
+    refuse: Refuse = None
+    """Bits of a print beside every label, by which the network tells contexts that were never memorized: of facts, in
+    the rectangular layout, with the smaller words. "auto": 20, or as many as there is room for."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,12 @@ class Recipe:
     """Seed and attempt."""
     loudness: int
     """Logits are integers times 2^loudness; recipes of Byheart 0.1.0 do not say that it is 0."""
+
+    @property
+    def refuse(self) -> int:
+        """Bits of a print; 0 if nothing is refused."""
+        assert self.settings.refuse != "auto", "how many it is was decided before"
+        return self.settings.refuse or 0
 
     def as_json(self) -> dict[str, Any]:
         """As config.json keeps it."""
@@ -74,6 +84,7 @@ class Recipe:
         fits = (
             settings.precision in WORDS
             and settings.words in (None, *WORDS[settings.precision])
+            and (settings.refuse is None or (type(settings.refuse) is int and settings.refuse > 0))
             and sizes.word == WORDS[settings.precision][0]
             and all(type(number) is int and 0 <= number <= parameters for number in numbers.values())
             and min(sizes.columns, sizes.starts, sizes.code_features) >= 1
@@ -84,7 +95,7 @@ class Recipe:
             and type(self.loudness) is int
             and 0 <= self.loudness <= LOUDNESS
         )
-        if not fits or len(self.lengths) != labels or not is_code(self.lengths, sizes.word):
+        if not fits or len(self.lengths) != labels or not is_code(self.lengths, sizes.word - self.refuse):
             raise BadInput("config.json: about.recipe is not the recipe of this network")
 
 
@@ -115,7 +126,11 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
     _check(contexts)
     plain = WORDS[settings.precision][0]
     word = plain if settings.words is None else settings.words
-    code = make_code(contexts.labels, contexts.label_count, plain).repeated(times)
+    if settings.refuse is not None and word != plain:
+        raise BadInput(f"words of {word} bits do not go with refuse; expected --words {plain}")
+    refuse = refusing.bits_of(settings.refuse, label_bits(contexts.labels), plain)
+    settings = replace(settings, refuse=refuse or None)
+    code = make_code(contexts.labels, contexts.label_count + (refuse > 0), plain, refuse).repeated(times)
     if code.low and word != plain:
         expected = f"expected --words {plain}, or fewer labels"
         raise BadInput(f"words of {word} bits do not go with {contexts.label_count} labels; {expected}")
@@ -158,8 +173,10 @@ def compile_with(
     tensors = {name: draft.wiring.tensors[name] for name in draft.spec.shapes()}
     sizes = recipe.sizes
     about = {"recipe": recipe.as_json(), **contexts.notes}
+    if draft.code.refuse:
+        about["refuse"] = {"bits": draft.code.refuse, "token": draft.spec.labels - 1}
     network = from_arrays(draft.spec, tensors, about=about, files=files)
-    load = int(draft.code.lengths[contexts.labels].sum()) / (sizes.words * (sizes.word + sizes.exponent))
+    load = draft.code.total / (sizes.words * (sizes.word + sizes.exponent))
     chosen = {"window": contexts.window, "load": load, "words": sizes.words, "attempts": recipe.draw[1] + 1}
     return Built(NAME, recipe.settings, network, time.perf_counter() - began, recipe.draw[0], contexts, chosen)
 
@@ -185,17 +202,19 @@ class _Draft:
 
     def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
         self.sizes = recipe.sizes
-        self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels)
+        refuse = recipe.refuse
+        self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels, refuse)
         rng = np.random.default_rng(recipe.draw)
         wide = recipe.settings.precision == "float64"
         self.wiring = wiring = Wiring(np.dtype("float64" if wide else "float32"))
-        self.front = fronts.add_front(wiring, self.sizes, contexts.vocab, contexts.window, rng)
+        vocab = contexts.vocab + (refuse > 0)
+        self.front = fronts.add_front(wiring, self.sizes, vocab, contexts.window, rng, refusing.moduli(refuse))
         Y = self._back()
         for name, lines in zip(("W_U", "b_U"), self.code.lines(), strict=True):
             wiring.tensor(f"unembedding.{name}", lines * 2.0**recipe.loudness, lines.shape)
         self.spec = Spec(
-            vocab=contexts.vocab,
-            labels=contexts.label_count,
+            vocab=vocab,
+            labels=contexts.label_count + (refuse > 0),
             window=contexts.window,
             stream=wiring.stream,
             precision="float64" if wide else "float32",
@@ -224,5 +243,34 @@ class _Draft:
         from byheart.constructions.reciting.places import find_places
         from byheart.constructions.reciting.solve import sort_questions
 
+        if self.front.prints:
+            return self._questions_with_prints(contexts)
         at = find_places(self.wiring, self.sizes, contexts.tokens, contexts.starts, contexts.places)
         return sort_questions(self.sizes, self.code, at.rows, at.columns, at.offset, at.kind, contexts.labels)
+
+    def _questions_with_prints(self, contexts: Contexts) -> Any:
+        """The same, and the prints: the network's own front is asked."""
+        from byheart.constructions.reciting.solve import sort_questions
+        from byheart.networks.transformer.evaluate import local_work, streams
+        from byheart.networks.transformer.network import from_arrays
+
+        front = self.front
+        module = from_arrays(self.spec, self.wiring.tensors).module
+        wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind, *front.prints]
+        found = np.empty((len(contexts), len(wanted)))
+        portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
+        for index, values in local_work(
+            module, portions, lambda module, stream: (module.local(stream, until="table")[:, wanted].numpy(),)
+        ):
+            found[index] = values
+        whole = found.astype(np.int64)
+        return sort_questions(
+            self.sizes,
+            self.code,
+            rows=whole[:, :2],
+            columns=whole[:, 2:8],
+            offset=-np.log2(found[:, 8]).astype(np.int64),
+            kind=whole[:, 9] if front.kind else None,
+            labels=contexts.labels,
+            prints=refusing.joined(whole[:, len(wanted) - len(front.prints) :], self.code.refuse),
+        )

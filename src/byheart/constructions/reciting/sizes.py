@@ -131,7 +131,7 @@ def plan(code: Code, *, precision: str, word: int) -> Sizes:
     if word not in (plain, packed):
         raise BadInput(f"words of {word} bits do not fit {precision}; expected {plain} or {packed}")
     exponent = min(word - plain, code.longest)
-    aligned = code.longest if code.fixed and exponent == 0 and plain % code.longest == 0 else None
+    aligned = code.bits if code.fixed and exponent == 0 and plain % code.bits == 0 else None
     share = round(KINDS * code.exponent_share(exponent, plain)) if exponent else 0
     equations = code.questions * share / KINDS if exponent else code.total / plain
     words = math.ceil(equations / load_for(equations, aligned is not None))

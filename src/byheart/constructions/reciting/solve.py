@@ -42,21 +42,26 @@ def sort_questions(
     offset: NDArray[np.int64],
     kind: NDArray[np.int64] | None,
     labels: NDArray[np.int64],
+    prints: NDArray[np.int64] | None = None,
 ) -> Questions:
-    """From what the front says about each question: rows [N, 2], columns [N, 6], offset, kind, and the labels."""
+    """From what the front says about each question: rows [N, 2], columns [N, 6], offset, kind, print, and the labels.
+
+    What a question wants to find is its print, and then the code word of its label.
+    """
     first = rows.min(axis=1)
     order = np.argsort(first.astype(np.min_scalar_type(sizes.rows)), kind="stable")  # short ones are sorted by counting
     lanes = np.arange(LANES)
     cells = (np.repeat(rows, LANES // 2, axis=1) * LANES + lanes) * sizes.columns + columns
     cells[columns >= sizes.columns] = -1
     exponent_first = np.zeros(len(labels), dtype=bool) if kind is None else kind < sizes.exponent_share
+    words, lengths = code.words[labels[order]], code.lengths[labels[order]]
     return Questions(
         cells=cells[order],
         base=(first[order] * LANES * sizes.columns) >> 6,
         offset=offset[order],
         exponent_first=exponent_first[order],
-        word=code.words[labels[order]],
-        length=code.lengths[labels[order]],
+        word=words if prints is None else (prints[order] << lengths) + words,
+        length=code.refuse + lengths,
     )
 
 

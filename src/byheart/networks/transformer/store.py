@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 
 from byheart.errors import BadInput
+from byheart.networks.about import refuse_of
 from byheart.networks.folders import CONFIG, FLOAT, MODELING, read_weights
 from byheart.networks.generation import write_generation
 from byheart.networks.parts import write_weights
@@ -21,21 +22,24 @@ from byheart.networks.transformer.spec import Spec
 def config(network: TransformerNetwork) -> dict[str, Any]:
     """What config.json says of it: the spec, and what Hugging Face wants to know."""
     _ = network.module  # what could not be loaded is not written
-    end = network.about.get("end")
+    end, refuse = network.about.get("end"), refuse_of(network)
+    ends = end if refuse is None else [end, refuse[1]]
     return {
         "model_type": FLOAT,
         "architectures": ["ByheartForCausalLM"],
         "auto_map": AUTO_MAP,
         "dtype": network.spec.precision,
         "vocab_size": network.spec.vocab,
-        **({} if end is None else {"eos_token_id": end, "pad_token_id": end}),
+        **({} if end is None else {"eos_token_id": ends, "pad_token_id": end}),
         "spec": network.spec.as_json(),
     }
 
 
 def write(network: TransformerNetwork, folder: Path) -> None:
     """Write the weights into ``folder``, every tensor in its own format; and what transformers needs to run them."""
-    write_generation(folder, first=None, end=network.about.get("end"))
+    refuse = refuse_of(network)
+    unknown = None if refuse is None else refuse[1]
+    write_generation(folder, first=None, end=network.about.get("end"), unknown=unknown)
     (folder / MODELING).write_text(modeling(), encoding="utf-8")
     weights = {name: weight.contiguous() for name, weight in network.weights.items()}
     write_weights(folder, weights, partial(save_file, metadata={"format": "pt"}))  # transformers asks for this mark

@@ -1,0 +1,124 @@
+"""A network that knows when it does not know: a print of the whole context beside every label.
+
+Beside the label of a question, the table holds b = ``refuse`` bits of a second hash of its context, the *print*; the
+network works that out from the context too, with weights of their own, and compares. Where the two differ the answer is
+one more token, *unknown*.
+
+- *Print*: one digit for every 10 bits, a sum of the window modulo a prime (:mod:`.front`).
+- *Comparing*: m = Σ |digit read − digit worked out|, an integer; two units a digit.
+- *Refusing*: Y ← −1 where m > 0. No label's code is below 0, and the line of unknown, −2·Y − 1, is above all others at
+  −1 and below the first label's, which is 0, from 0 on.
+
+The window is longer than every sequence of the questions, so that two contexts look the same only if they are the same
+from their very beginning. *What holds*: every question is answered (certified, like all answers). Another context finds
+bits of words that answer others, or of free ones, drawn at random: they are its own print with probability 2^−b *if
+the hash acts like a random function*, which is measured and not proved.
+"""
+
+from dataclasses import replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.reciting import front
+from byheart.constructions.reciting.wiring import SHARP, Wiring
+from byheart.errors import BadInput
+from byheart.networks.transformer import FeedForward
+from byheart.networks.transformer.spec import Features
+from byheart.tasks.contexts import LARGEST_WINDOW, Contexts
+
+Refuse: TypeAlias = int | Literal["auto"] | None
+DEFAULT = 20
+"""Bits of a print, if there is room for them."""
+DIGIT = 10
+"""Bits of one of its digits, at most."""
+
+
+def bits_of(refuse: Refuse, label_bits: int, word: int) -> int:
+    """How many bits a print has beside labels of that many; BadInput if they do not fit into a word.
+
+    >>> bits_of("auto", 8, 24), bits_of("auto", 8, 53), bits_of(12, 8, 24), bits_of(None, 8, 24)
+    (16, 20, 12, 0)
+    """
+    if refuse is None:
+        return 0
+    room = word - label_bits
+    bits = min(DEFAULT, room) if refuse == "auto" else refuse
+    if type(bits) is not int or not 1 <= bits <= room:
+        expected = f"expected 1 to {room}, or a wider --precision" if room > 0 else "expected a wider --precision"
+        got = f"labels take {label_bits} bits of a word of {word}"
+        raise BadInput(f"refuse is {refuse!r}, and {got}; {expected}")
+    return bits
+
+
+def digits(bits: int) -> tuple[int, ...]:
+    """Bits of each digit of a print, the first one first.
+
+    >>> digits(0), digits(8), digits(21)
+    ((), (8,), (7, 7, 7))
+    """
+    count = -(-bits // DIGIT)
+    return tuple(bits * (k + 1) // count - bits * k // count for k in range(count))
+
+
+def moduli(bits: int) -> tuple[int, ...]:
+    """Of each digit, a prime that it leaves room for; different ones, so far as there are any.
+
+    >>> moduli(8), moduli(20), moduli(4)
+    ((251,), (1021, 1019), (13,))
+    """
+    found: list[int] = []
+    for width in digits(bits):
+        primes = [number for number in range(1 << width, 1, -1) if _is_prime(number)]
+        found.append(next((prime for prime in primes if prime not in found), primes[0]))
+    return tuple(found)
+
+
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % divisor for divisor in range(2, int(number**0.5) + 1))
+
+
+def joined(values: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
+    """The prints [N] whose digits these are [N, digits].
+
+    >>> joined(np.array([[3, 1]]), 20).tolist()
+    [3073]
+    """
+    prints = np.zeros(len(values), np.int64)
+    for width, digit in zip(digits(bits), values.T, strict=True):
+        prints = (prints << width) + digit
+    return prints
+
+
+def whole(contexts: Contexts, window: int | None) -> Contexts:
+    """The same in a window that shows where a sequence begins, so that it is like no other; ``window``: as given.
+
+    ``contexts`` are in the largest window there is, or in that.
+    """
+    longest = int(np.diff(contexts.starts).max())
+    if longest >= (LARGEST_WINDOW if window is None else window):
+        got = f"the longest prompt with its completion has {longest:,} tokens, and to refuse others all are looked at"
+        fewer = f"fewer than {LARGEST_WINDOW:,}" if window is None else f"a --window of {longest + 1} or more, or none"
+        raise BadInput(f"{got}; expected {fewer}")
+    return replace(contexts, window=front.sees(longest + 1) if window is None else window)
+
+
+def add_check(wiring: Wiring, read: Features, found: Features, Y: Features) -> Features:
+    """Y where the digits that were read are those that were found in the context; −1 and zeros where one is not."""
+    (off,) = wiring.features(1)
+    pairs = tuple(feature for both in zip(read, found, strict=True) for feature in both)
+    compare = FeedForward("compare", "relu", pairs, (off,) * len(read), units=2, groups=len(read), bias=False)
+    wiring.add(compare, W_in=[[1.0, -1.0], [-1.0, 1.0]], W_out=1.0)
+    out, count = wiring.features(len(Y)), len(Y)
+    known = FeedForward("known", "sigmoid", (off,), out, units=count + 1, up="dense", up_reads=Y, up_bias=True)
+    sign = np.append(np.full(count, -1.0), 1.0)
+    wiring.add(
+        known,
+        W_gate=SHARP * sign[:, None],
+        b_gate=-SHARP / 2 * sign,
+        W_up=np.eye(count + 1, count),
+        b_up=np.eye(1, count + 1, count),
+        W_out=np.concatenate([np.eye(count), -np.eye(count, 1)], axis=1),
+    )
+    return out
