@@ -7,7 +7,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.tasks import Facts
-from byheart.tasks.facts.rows import rows
+from byheart.tasks.facts import rows as reading
 
 PAIRS = [("capital of France", "Paris"), ("πρωτεύουσα της Ελλάδας", "Αθήνα"), ("中国的首都", "北京")]
 NEEDED = "pyarrow is not installed: pip install -e '.[data]'"
@@ -161,13 +161,12 @@ def test_columns_whose_values_take_no_room(pyarrow, saved, kind):
 def test_rows_are_held_against_memory_a_few_at_a_time(pyarrow, tmp_path, monkeypatch):
     """Parquet writes a text once that every row has: 50,000 rows of a megabyte, in a file of a few kilobytes."""
     parquet = pytest.importorskip("pyarrow.parquet", reason=NEEDED)
-    once = pyarrow.DictionaryArray.from_arrays(
-        pyarrow.array([0] * 50_000, pyarrow.int32()), pyarrow.array(["x" * 10**6])
-    )
+    same, text = pyarrow.array([0] * 50_000, pyarrow.int32()), pyarrow.array(["x" * 10**6])
+    once = pyarrow.DictionaryArray.from_arrays(same, text)
     parquet.write_table(pyarrow.table({"text": once}), tmp_path / "a.parquet", store_schema=False)
     asked = []
     monkeypatch.setattr("byheart.tasks.facts.arrow.check_memory", lambda needed, what: asked.append(needed))
-    row = next(rows(tmp_path / "a.parquet"))
+    row = next(reading.rows(tmp_path / "a.parquet"))
     assert len(row[1]["text"]) == 10**6
     assert 64 * 10**6 < asked[-1] < 10**9
 
