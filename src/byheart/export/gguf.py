@@ -144,7 +144,7 @@ def _spoken(network: StockNetwork) -> Head:
         return {"tokenizer.ggml.model": "no_vocab"}
     if isinstance(tokenizer, Loaded):
         expected = "expected one of Byheart's, bytes or bpe: compile with these, or export it with --onnx"
-        raise BadInput(f"the tokenizer was loaded from elsewhere, and llama.cpp would split texts otherwise; {expected}")
+        raise BadInput(f"the tokenizer was loaded; llama.cpp would split texts in its own way; {expected}")
     if tokenizer.vocab != network.config["vocab_size"]:
         sizes = f"{tokenizer.vocab} tokens, and the embedding {network.config['vocab_size']}"
         raise BadInput(f"the tokenizer has {sizes}; expected as many, as `byheart compile` makes them")
