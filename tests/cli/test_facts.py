@@ -2,6 +2,8 @@
 
 import csv
 import json
+import re
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -315,3 +317,21 @@ def test_facts_as_a_task_for_a_construction(here: Path, run: Run) -> None:
     assert "label 0 stands for 'Paris'; --json lists them all" in said.out
     assert run("build", "interpolate", "--task", "f.npz", "-o", "net").code == 0
     assert run("certify", "net", "--task", "f.npz").code == 0
+
+
+@pytest.mark.parametrize("prompt", ["-5 + 3", "it's", "a\\nb", "two\nlines", "\tbell \a", "--help", "$(x) `y`"])
+def test_what_is_shown_to_be_typed_can_be_typed(here: Path, run: Run, prompt: str) -> None:
+    """A folder with a blank in its name, files that look like options, prompts with anything in them."""
+    Path("-odd.jsonl").write_text(json.dumps({"prompt": prompt, "completion": "answer"}) + "\n")
+    out = run("compile", "--facts", "./-odd.jsonl", "-o", "my net").out
+    (shown,) = re.findall(r"ask it with:  byheart (.*)", out)
+    assert run(*shlex.split(shown)).out == "answer"
+    again = run("certify", "my net", "--facts", "./-odd.jsonl", "--json").json["recheck"]
+    assert run(*shlex.split(again)[1:]).code == 0
+
+
+def test_facts_of_ids_are_not_to_be_heard(here: Path, run: Run) -> None:
+    Path("ids.jsonl").write_text(json.dumps({"prompt": [1, 2], "completion": [3]}) + "\n")
+    out = run("compile", "--facts", "ids.jsonl", "-o", "net").out
+    assert "check it again with:  byheart certify net --facts ids.jsonl" in out
+    assert run("certify", "net", "--facts", "ids.jsonl").code == 0

@@ -15,7 +15,8 @@ from byheart.errors import BadInput
 from byheart.export import gguf
 from byheart.networks import load
 from byheart.networks.stock.network import StockNetwork
-from byheart.tasks.tokenizers import BytePairs
+from byheart.tasks.loaded import CONFIG, TOKENIZER, Loaded
+from byheart.tasks.tokenizers import BytePairs, Bytes
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "0.1.0"
 PAIRS = "\tan  apple,\r\n\n   an onion; é's \n\n\tan apple  and an onion,   an\tend\n"
@@ -79,6 +80,14 @@ def test_the_head_of_a_task_has_no_words() -> None:
     told = gguf.head(llama("llama-facts"))
     assert {key: value for key, value in told.items() if "tokenizer" in key} == {"tokenizer.ggml.model": "no_vocab"}
     assert told["llama.vocab_size"] == 6
+
+
+def test_a_tokenizer_that_was_loaded_is_refused() -> None:
+    """Its texts would be split as GPT-2's are, and its own tokens be missing: another prompt, without a word."""
+    ours = Bytes().files(begins=True)
+    network = replace(llama(), files=Loaded(ours[TOKENIZER], ours[CONFIG]).files())
+    with pytest.raises(BadInput, match=r"the tokenizer was loaded; .*; expected one of Byheart's, bytes or bpe"):
+        gguf.head(network)
 
 
 def test_another_tokenizer_is_refused() -> None:

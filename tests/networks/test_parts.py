@@ -58,7 +58,10 @@ LIES = {
     "a number": ({"weight_map": {"a": 1}}, "names"),
     "a list of names": ({"weight_map": {"a": [FIRST], "b": SECOND}}, "names"),
     "half of it": ({"weight_map": {"a": FIRST, "b": FIRST}}, "names"),
-    "a part that is not there": ({"weight_map": {"a": "model-00001-of-00001.safetensors"}}, "No such file"),
+    "a part that is not there": (
+        {"weight_map": {"a": "model-00001-of-00001.safetensors"}},
+        "1.safetensors is missing",
+    ),
     "a tensor too many": ({"weight_map": {"a": FIRST, "b": FIRST, "c": SECOND, "d": SECOND, "e": SECOND}}, "lacks"),
     "a tensor too few": ({"weight_map": {"a": FIRST, "b": FIRST, "c": SECOND}}, "has or lacks"),
     "exchanged": ({"weight_map": {"a": SECOND, "b": FIRST, "c": FIRST, "d": SECOND}}, "has or lacks"),

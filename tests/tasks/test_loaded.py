@@ -117,3 +117,33 @@ def test_ids_that_there_are_not(tmp_path):
     for wrong in (-1, 4):
         with pytest.raises(BadInput, match=rf"ids\[1\] is {wrong}; expected 0 to 3 \(vocab = 4\)"):
             found.decode([1, wrong])
+
+
+def changed(folder, change):
+    """The folder's tokenizer.json, after ``change`` has been at it."""
+    content = json.loads((folder / "tokenizer.json").read_text())
+    change(content)
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_one_that_draws_lots_is_refused(tmp_path):
+    """Whoever asks would give other tokens than those that a certificate is about."""
+    write(tmp_path, byte_level())
+    assert load_tokenizer(changed(tmp_path, lambda whole: whole["model"].update(dropout=0.0))).vocab > 256
+    with pytest.raises(BadInput, match=r"tokenizer\.json: dropout is 0.5; expected null: the same text"):
+        load_tokenizer(changed(tmp_path, lambda whole: whole["model"].update(dropout=0.5)))
+
+
+def test_ids_that_32_bits_do_not_hold(tmp_path):
+    write(tmp_path, byte_level())
+    with pytest.raises(BadInput, match=r"has the id 4,294,967,295; expected at most 2,147,483,646"):
+        load_tokenizer(changed(tmp_path, lambda whole: whole["model"]["vocab"].update(zz=2**32 - 1)))
+
+
+def test_a_pattern_that_gives_up(tmp_path, capfd):
+    """Its library panics, in Rust: no Exception."""
+    split = {"type": "Split", "pattern": {"Regex": "(a+)+$"}, "behavior": "Isolated", "invert": False}
+    found = load_tokenizer(changed(write(tmp_path, byte_level()), lambda whole: whole.update(pre_tokenizer=split)))
+    with pytest.raises(BadInput, match=r"tokenizer\.json: has no tokens for this text \(.*limit"):
+        found.encode(b"a" * 40 + b"b")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import arg
 
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, steps, table
+from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, steps, table, typed
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.folders import GRID, replacing
@@ -126,7 +126,8 @@ class ApproximateCommand:
         notes = f"measured on {number(self.samples)} random points; {ramps}"
         out.print(notes, style="dim")
         if self.out is not None:
-            again = f"byheart certify {self.out}/grid --task {self.out}/grid.npz --recheck"
+            grid, task = (typed(self.out / name) for name in ("grid", "grid.npz"))
+            again = f"byheart certify {grid} --task {task} --recheck"
             out.print(f"saved the last in {self.out}; check its grid again with:  {again}", style="dim", markup=False)
         if self.plot is not None:
             out.print(f"drew {self.plot}", style="dim", markup=False)

@@ -11,7 +11,7 @@ from tyro.conf import OmitArgPrefixes, arg
 
 from byheart.cli.menu import About, Entry, Menu, about
 from byheart.cli.options import Json, OwnConstructions
-from byheart.cli.output import DONE, console, number, print_json, steps, table
+from byheart.cli.output import DONE, console, number, print_json, steps, table, typed
 from byheart.constructions import Built, Construction, build, known
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
@@ -112,7 +112,7 @@ def _print(built: Built, lower: "Lower | None", folder: Path, task: Path) -> Non
     out.print(f"depth {number(account.depth)}, width {number(account.width)}, {total}")
     if lower is not None:
         out.print(lower.in_words(account.dense))
-    check = f"byheart certify {folder} --task {task}{_options(built)}"
+    check = f"byheart certify {typed(folder)} --task {typed(task)}{_options(built)}"
     out.print(f"saved in {folder}; check it with:  {check}", style="dim", markup=False)
 
 

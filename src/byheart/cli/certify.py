@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, UseAppendAction, arg
 
 from byheart.cli.options import Columns, FactFiles, Json
-from byheart.cli.output import DONE, NOT_TRUE, console, given_by, print_json, steps
+from byheart.cli.output import DONE, NOT_TRUE, console, given_by, print_json, steps, typed
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
 from byheart.files.writing import check_apart, check_file
@@ -186,20 +186,16 @@ class CertifyCommand:
 
     def _again(self) -> str:
         """The command that checks the certificate again."""
-        what = f"--task {_quoted(self.task)}" if self.task is not None else " ".join(map(_quoted, self.files))
-        what = " ".join(f"--facts {_quoted(path)}" for path in self.facts) or what
+        what = f"--task {typed(self.task)}" if self.task is not None else " ".join(map(typed, self.files))
+        what = " ".join(f"--facts {typed(path)}" for path in self.facts) or what
         what += f" --columns {' '.join(map(quote, self.columns))}" if self.columns else ""
-        options = f" -o {_quoted(self.out)}" * (self.out is not None)
+        options = f" -o {typed(self.out)}" * (self.out is not None)
         options += f" --tolerance {self.tolerance}" * bool(self.tolerance)
         options += " --count" * self.count
         options += f" --at-least {self.at_least}" * bool(self.at_least)
         options += f" --radius {self.radius!r}" * (self.radius is not None)
         options += "".join(f" --set {quote(text)}" for text in self.set)
-        return f"byheart certify {_quoted(self.network)} {what}{options} --recheck"
-
-
-def _quoted(path: Path | None) -> str:
-    return quote(str(path))
+        return f"byheart certify {typed(self.network)} {what}{options} --recheck"
 
 
 def print_verdict(certificate: "Certificate", before: str = "") -> None:

@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, number, print_json, steps, table
+from byheart.cli.output import DONE, console, number, print_json, steps, table, typed
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.folders import replacing
@@ -69,7 +68,5 @@ class CollapseCommand:
         out = console()
         out.print(rows)
         out.print(f"[bold green]certified[/]: {verdict.statement} {verdict.method}, {verdict.seconds:.1f} s")
-        told = (
-            f"saved in {self.out}; on a task of constant sequences:  byheart certify {quote(str(self.out))} --task FILE"
-        )
+        told = f"saved in {self.out}; on a task of constant sequences:  byheart certify {typed(self.out)} --task FILE"
         out.print(told, style="dim", markup=False)

@@ -10,8 +10,8 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_facts, print_verdict
 from byheart.cli.options import Columns, FactFiles, Json
-from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table, visible
-from byheart.cli.recite import tokenizer_of
+from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table, typed, visible
+from byheart.cli.recite import escaped, tokenizer_of
 from byheart.errors import BadInput, check_installed
 from byheart.files.writing import check_apart
 from byheart.networks.about import refuse_of
@@ -105,7 +105,7 @@ class CompileCommand:
         from byheart.tasks.facts.rows import READERS
 
         for path in [path for path in self.files if path.suffix.lower() in READERS][:1]:
-            facts = f"if its rows are facts:  byheart compile --facts {quote(str(path))} -o {quote(str(self.out))}"
+            facts = f"if its rows are facts:  byheart compile --facts {typed(path)} -o {typed(self.out)}"
             sys.stderr.write(visible(f"{path} is compiled as one text; {facts}\n"))
 
     def _check_libraries(self) -> None:
@@ -141,11 +141,17 @@ class CompileCommand:
         console().print(rows)
 
     def _print_rest(self, built: "Built", given: "list[Path] | Task | Facts") -> None:
-        then = f"hear it with:  byheart recite {self.out}"
+        from byheart.tasks import Facts
+
+        then = f"hear it with:  byheart recite {typed(self.out)}"
         if prompt := _first_prompt(given):
-            then = f"ask it with:  byheart recite {self.out} --prompt {prompt}"
+            then = f"ask it with:  byheart recite {typed(self.out)} {prompt}"
         elif self.task is not None:
-            then = f"check it again with:  byheart certify {self.out} --task {self.task}"
+            then = f"check it again with:  byheart certify {typed(self.out)} --task {typed(self.task)}"
+        elif isinstance(given, Facts) and given.are_ids:
+            files = "".join(f" --facts {typed(path)}" for path in self.facts)
+            files += f" --columns {' '.join(map(quote, self.columns))}" if self.columns else ""
+            then = f"check it again with:  byheart certify {typed(self.out)}{files}"
         console().print(f"saved in {self.out}; {then}", style="dim", markup=False)
         shares = [text for text in built.network.about["texts"] if len(text["prompt"]) > 1]
         for text in shares[:1]:
@@ -156,13 +162,15 @@ class CompileCommand:
 
 
 def _first_prompt(given: "list[Path] | Task | Facts") -> str | None:
-    """The first prompt of facts, for a shell; None if there is none that can be typed."""
+    """``--prompt`` and the first prompt of facts, for a shell; None if there is none."""
     from byheart.tasks import Facts
 
     prompts = (fact.prompt for fact in given) if isinstance(given, Facts) else iter(())
     first = next((prompt for prompt in prompts if isinstance(prompt, bytes)), None)
-    text = None if first is None else first.decode(errors="replace").replace("\\", "\\\\").replace("\n", "\\n")
-    return quote(text) if text is not None and text.isprintable() else None
+    if first is None:
+        return None
+    text = escaped(first)
+    return f"--prompt={quote(text)}" if text.startswith("-") else f"--prompt {quote(text)}"
 
 
 def _numbers(built: "Built") -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, arg
@@ -13,7 +12,7 @@ from byheart.cli.lab_output import Scale, progress
 from byheart.cli.lab_search import settings_in
 from byheart.cli.menu import about
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, number, print_json
+from byheart.cli.output import DONE, console, number, print_json, typed
 from byheart.networks.folders import TASK, replacing
 
 if TYPE_CHECKING:
@@ -77,4 +76,4 @@ class LabSave:
 
         asked = to_ask_for(made.network, made.task)
         options = "".join(f" --{name}" + f" {value}" * (value is not True) for name, value in asked.items())
-        return f"byheart certify {quote(str(self.out))} --task {quote(str(self.out / TASK))}{options}"
+        return f"byheart certify {typed(self.out)} --task {typed(self.out / TASK)}{options}"

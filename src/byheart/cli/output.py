@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from byheart.errors import BadInput
@@ -29,6 +30,15 @@ def visible(text: str) -> str:
     'a\\\\x1b[2J'
     """
     return "".join(letter if letter.isprintable() or letter == "\n" else repr(letter)[1:-1] for letter in text)
+
+
+def typed(path: Path | None) -> str:
+    """A path as a shell takes it, in a command that is shown to be typed.
+
+    >>> typed(Path("my net")), typed(Path("-t.txt"))
+    ("'my net'", './-t.txt')
+    """
+    return quote(f"./{path}" if str(path).startswith("-") else str(path))
 
 
 def hush() -> None:

@@ -311,6 +311,21 @@ def unescaped(text: str) -> bytes:
     return b"".join(_pieces(text))
 
 
+def escaped(data: bytes) -> str:
+    r"""The text that :func:`unescaped` makes ``data`` of, with no letter that does not print.
+
+    >>> escaped(b"\xc3\xa9\n\x00\xff" + rb"\n")
+    'é\\n\\x00\\xff\\\\n'
+    """
+    simple = {"\\": r"\\", "\n": r"\n", "\t": r"\t", "\r": r"\r"}
+    letters = data.decode(errors="surrogateescape")
+    return "".join(simple.get(letter) or (letter if letter.isprintable() else _as_hex(letter)) for letter in letters)
+
+
+def _as_hex(letter: str) -> str:
+    return "".join(rf"\x{byte:02x}" for byte in letter.encode(errors="surrogateescape"))
+
+
 def _pieces(text: str) -> Iterator[bytes]:
     simple = {"n": b"\n", "t": b"\t", "r": b"\r", "\\": b"\\"}
     at = 0

@@ -29,7 +29,7 @@ from byheart.files.writing import new_file
 from byheart.networks import Network
 from byheart.networks.about import texts_of
 from byheart.networks.stock.network import StockNetwork
-from byheart.tasks.loaded import TOKENIZER
+from byheart.tasks.loaded import TOKENIZER, Loaded
 from byheart.tasks.tokenizers import from_files
 
 Array = NDArray[np.float32]
@@ -63,7 +63,8 @@ _INNER = {
 def to_gguf(network: Network, path: Path | str) -> int:
     """Write the network to ``path``, whole or not at all, and give the number of tensors; BadInput if it is no Llama.
 
-    What was compiled from texts has its tokenizer in the file; what was compiled from a task takes token ids.
+    What was compiled from texts has its tokenizer in the file, bytes or byte pairs: one that was loaded is refused,
+    as llama.cpp would not split texts as it does. What was compiled from a task takes token ids.
     """
     check_gguf(network)
     assert isinstance(network, StockNetwork)
@@ -141,6 +142,9 @@ def _spoken(network: StockNetwork) -> Head:
     tokenizer = from_files(network.files)
     if tokenizer is None:
         return {"tokenizer.ggml.model": "no_vocab"}
+    if isinstance(tokenizer, Loaded):
+        expected = "expected one of Byheart's, bytes or bpe: compile with these, or export it with --onnx"
+        raise BadInput(f"the tokenizer was loaded; llama.cpp would split texts in its own way; {expected}")
     if tokenizer.vocab != network.config["vocab_size"]:
         sizes = f"{tokenizer.vocab} tokens, and the embedding {network.config['vocab_size']}"
         raise BadInput(f"the tokenizer has {sizes}; expected as many, as `byheart compile` makes them")

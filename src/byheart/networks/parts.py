@@ -80,6 +80,8 @@ def read_parts(folder: Path, formats: tuple[str, ...], *, takes: int) -> dict[st
     held: dict[str, set[str]] = {}
     for tensor, name in _places(folder).items():
         held.setdefault(name, set()).add(tensor)
+    if missing := [name for name in held if not (folder / name).is_file()]:
+        raise BadInput(f"{missing[0]} is missing, or is no file; expected all {len(held)} that {INDEX} names")
     check_memory(takes * sum((folder / name).stat().st_size for name in held), str(folder))
     weights: dict[str, NDArray[Any]] = {}
     for name, said in held.items():

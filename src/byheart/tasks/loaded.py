@@ -1,12 +1,13 @@
 """A tokenizer that somebody else made: any ``tokenizer.json`` of Hugging Face's, with its end token.
 
 It is used as it is, through the library ``tokenizers``, without the special tokens that it may add. A text that it does
-not give back, letter for letter, is refused: it would be asked for as another one. What is not checked: how long a
-stranger's tokenizer takes.
+not give back, letter for letter, is refused: it would be asked for as another one. So is a tokenizer that draws lots
+(``dropout``): whoever asks would give other tokens. What is not checked: how long a stranger's tokenizer takes.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
 MARK = "byheart_tokenizer"
 """The key of tokenizer_config.json that says that the tokenizer is none of ours, but was loaded."""
+
+LARGEST_ID = 2**31 - 2
+"""Tokens are 32 bits, with their sign."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,8 @@ class Loaded:
             text = data.decode()
         except UnicodeDecodeError as error:
             raise BadInput(f"byte {error.start} is not UTF-8 text; expected text, or --tokenizer bytes") from error
-        ids = self._library.encode(text, add_special_tokens=False).ids
+        with _reading(f"{TOKENIZER}: has no tokens for this text"):
+            ids = self._library.encode(text, add_special_tokens=False).ids
         if self.end in ids:
             raise BadInput(f"the text holds the end token {self.end_name!r}; expected text that does not end within")
         if (back := self.decode(ids)) != data:
@@ -82,7 +87,8 @@ class Loaded:
             if not 0 <= number < self.vocab:
                 raise BadInput(f"ids[{place}] is {number}; expected 0 to {self.vocab - 1} (vocab = {self.vocab})")
         kept = [number for number in numbers if number != self.end]
-        return str(self._library.decode(kept, skip_special_tokens=False)).encode(errors="replace")
+        with _reading(f"{TOKENIZER}: has no text for these tokens"):
+            return str(self._library.decode(kept, skip_special_tokens=False)).encode(errors="replace")
 
     def files(self, *, begins: bool = False) -> dict[str, bytes]:
         """The two files as they came, marked; ``begins``: every text is to begin with the end token."""
@@ -100,15 +106,28 @@ class Loaded:
             from tokenizers import Tokenizer as Library
         except ImportError as error:
             raise BadInput(missing("tokenizers", "a tokenizer that was loaded", "hf")) from error
-        try:
+        with _reading(f"{TOKENIZER}: cannot be read"):
             library = Library.from_str(self.tokenizer.decode())
-        except BaseException as error:  # a panic of a library in Rust is no Exception
-            if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
-                raise
-            raise BadInput(f"{TOKENIZER}: cannot be read ({str(error).splitlines()[0][:200]})") from None
+        if dropout := getattr(library.model, "dropout", None):
+            expected = "expected null: the same text must always have the same tokens"
+            raise BadInput(f"{TOKENIZER}: dropout is {dropout:g}; {expected}")
+        largest = max(library.get_vocab(with_added_tokens=True).values(), default=0)
+        if largest > LARGEST_ID:
+            raise BadInput(f"{TOKENIZER}: has the id {largest:,}; expected at most {LARGEST_ID:,}")
         library.no_truncation()
         library.no_padding()
         return library
+
+
+@contextmanager
+def _reading(complaint: str) -> Iterator[None]:
+    """BadInput for whatever the library says: a panic in Rust is no Exception."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit, MemoryError, BadInput):
+        raise
+    except BaseException as error:
+        raise BadInput(f"{complaint} ({(str(error).splitlines() or [''])[0][:200]})") from None
 
 
 def load_tokenizer(path: Path) -> Loaded:

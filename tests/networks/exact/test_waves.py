@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byheart.networks.exact import Residual
+from byheart.networks.exact import Block, Residual
 from byheart.networks.exact.evaluate import evaluate
 from byheart.networks.exact.limbs import from_numbers
 from byheart.networks.exact.waves import Wave, parts
@@ -118,3 +118,19 @@ def test_halving_ends_where_a_threshold_is_odd():
     """12, 6, 3 and then 3/2, which is no integer: three folds at most."""
     assert all(a == 2 * b for a, b in pairwise([12, 6, 3]))
     assert recognised(50, [12, 6, 3, 1]) == [4]
+
+
+def test_every_fold_is_looked_at_once():
+    """A file may have a hundred thousand folds, none of which begins a wave."""
+    looks = []
+
+    class Seen(Block):
+        def __getattribute__(self, name):
+            looks.append(name)
+            return super().__getattribute__(name)
+
+    blocks = [Seen(fold.W_in, fold.b_in, fold.W_out) for fold in chain(50, [5] * 200).blocks]
+    whole = Residual(tuple(blocks))
+    looks.clear()
+    assert [type(part) for part in parts(whole)] == [Residual]
+    assert looks.count("b_in") <= len(blocks)

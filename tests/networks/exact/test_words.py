@@ -114,3 +114,11 @@ def test_the_evaluator_takes_this_way(monkeypatch):
 )
 def test_where_it_pays(layers, expected):
     assert pays(feed_forward(*layers)) is expected
+
+
+def test_one_weight_of_a_million_bits_is_not_paid_for_by_all():
+    """Ten thousand weights of one limb and one of 41,667: a table of both would have 3 GiB."""
+    W = [[1 << 1_000_000], *[[1]] * 9_999]
+    layers = (affine(W, [0] * len(W)), affine([[1] * len(W)], [0]))
+    assert not pays(feed_forward(*layers))
+    assert not pays(feed_forward(affine([[BIG]] * 20_000, [0] * 20_000), affine([[1] * 20_000], [0])))

@@ -7,6 +7,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.tasks import Facts
+from byheart.tasks.facts import rows as reading
 
 PAIRS = [("capital of France", "Paris"), ("πρωτεύουσα της Ελλάδας", "Αθήνα"), ("中国的首都", "北京")]
 NEEDED = "pyarrow is not installed: pip install -e '.[data]'"
@@ -124,3 +125,53 @@ def test_without_pyarrow(tmp_path, monkeypatch):
     for path in (tmp_path / "facts.parquet", tmp_path):
         with pytest.raises(BadInput, match=r"reading .* needs pyarrow, which is not installed; .*'\.\[data\]'"):
             Facts.read(path)
+
+
+def rewritten(pyarrow, saved, **columns):
+    """The saved dataset with other columns, in its first file."""
+    batch = pyarrow.RecordBatch.from_arrays([*columns.values()], names=[*columns])
+    with pyarrow.ipc.new_stream(str(saved / "data-00000-of-00002.arrow"), batch.schema) as stream:
+        stream.write_batch(batch)
+    return saved
+
+
+def test_a_billion_rows_of_nothing(pyarrow, saved):
+    """176 bytes of nulls: the first row is refused before there is a second."""
+    nothing = pyarrow.nulls(10**9)
+    with pytest.raises(BadInput, match="row 1: the prompt is missing"):
+        Facts.read(rewritten(pyarrow, saved, prompt=nothing, completion=nothing))
+
+
+@pytest.mark.parametrize("kind", ["dictionary", "run ends", "nulls in a list", "bits in a list", "views", "no fields"])
+def test_columns_whose_values_take_no_room(pyarrow, saved, kind):
+    """One text may stand there for a million: what they would take cannot be told from the file."""
+    ends, once = pyarrow.array([10**9], pyarrow.int32()), pyarrow.array(["x"])
+    hidden = {
+        "dictionary": lambda: pyarrow.DictionaryArray.from_arrays(pyarrow.array([0, 0], pyarrow.int32()), once),
+        "run ends": lambda: pyarrow.RunEndEncodedArray.from_arrays(ends, once),
+        "nulls in a list": lambda: pyarrow.ListArray.from_arrays([0, 10**9], pyarrow.nulls(10**9)),
+        "bits in a list": lambda: pyarrow.array([[True, False]]),
+        "views": lambda: pyarrow.array(["x"], pyarrow.string_view()),
+        "no fields": lambda: pyarrow.array([[{}, {}]], pyarrow.list_(pyarrow.struct([]))),
+    }[kind]()
+    with pytest.raises(BadInput, match=r"the column 'text' is '.*'; expected texts, numbers, lists or records of them"):
+        Facts.read(rewritten(pyarrow, saved, text=hidden))
+
+
+def test_rows_are_held_against_memory_a_few_at_a_time(pyarrow, tmp_path, monkeypatch):
+    """Parquet writes a text once that every row has: 50,000 rows of a megabyte, in a file of a few kilobytes."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason=NEEDED)
+    same, text = pyarrow.array([0] * 50_000, pyarrow.int32()), pyarrow.array(["x" * 10**6])
+    once = pyarrow.DictionaryArray.from_arrays(same, text)
+    parquet.write_table(pyarrow.table({"text": once}), tmp_path / "a.parquet", store_schema=False)
+    asked = []
+    monkeypatch.setattr("byheart.tasks.facts.arrow.check_memory", lambda needed, what: asked.append(needed))
+    row = next(reading.rows(tmp_path / "a.parquet"))
+    assert len(row[1]["text"]) == 10**6
+    assert 64 * 10**6 < asked[-1] < 10**9
+
+
+def test_a_file_whose_name_cannot_be_one(saved):
+    (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a\0b"}]}))
+    with pytest.raises(BadInput, match="names no files in its folder"):
+        Facts.read(saved)

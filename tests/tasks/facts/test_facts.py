@@ -211,3 +211,10 @@ def test_long_fields_are_read_and_the_limit_of_others_stays(tmp_path):
     limit = csv.field_size_limit()
     assert said(Facts.read(table(tmp_path, [("a", "b" * 200_000)]))) == [("a", "b" * 200_000)]
     assert csv.field_size_limit() == limit
+
+
+def test_a_header_of_a_hundred_thousand_columns(tmp_path):
+    """Each name is looked up, and not compared with all others: that would take minutes."""
+    path = table(tmp_path, [], header=",".join(f"c{k}" for k in range(100_000)) + ",c7")
+    with pytest.raises(BadInput, match="two columns are called 'c7'"):
+        Facts.read(path)

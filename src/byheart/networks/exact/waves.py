@@ -52,43 +52,42 @@ Part: TypeAlias = Residual | Wave
 
 def parts(chain: Residual) -> Iterator[Part]:
     """The blocks of ``chain`` in order, runs of folds that are waves as such."""
-    rest, blocks = list[Block](), list(chain.blocks)
-    while blocks:
-        wave = _begins(blocks)
+    blocks, biases = chain.blocks, [_bias(block) for block in chain.blocks]
+    done = place = 0
+    while place < len(blocks):
+        wave = _begins(blocks, biases, place)
         if wave is None:
-            rest.append(blocks.pop(0))
+            place += 1
             continue
-        if rest:
-            yield Residual(tuple(rest), chain.name)
+        if done < place:
+            yield Residual(blocks[done:place], chain.name)
         yield wave
-        rest, blocks = [], blocks[len(wave.folds.blocks) :]
-    if rest:
-        yield Residual(tuple(rest), chain.name)
+        done = place = place + len(wave.folds.blocks)
+    if done < len(blocks):
+        yield Residual(blocks[done:], chain.name)
 
 
-def _begins(blocks: list[Block]) -> Wave | None:
-    """The longest wave that ``blocks`` begin with, if there is one.
+def _begins(blocks: tuple[Block, ...], biases: list[int | None], place: int) -> Wave | None:
+    """The longest wave that begins at ``place``, if there is one.
 
     A fold's bias is c = 2(T − t). That of the next one is 2(T − t/2): their difference is t.
     """
-    biases = _biases(blocks)
-    if len(biases) < FEWEST or biases[0] % 2 or biases[1] <= biases[0]:
+    start, after = biases[place], _at(biases, place + 1)
+    if start is None or after is None or start % 2 or after <= start:
         return None
-    first = biases[1] - biases[0]
-    top = biases[0] // 2 + first
+    first = after - start
+    top = start // 2 + first
     count = 2
-    while count < len(biases) and first % (1 << count) == 0 and biases[count] == 2 * (top - (first >> count)):
+    while first % (1 << count) == 0 and _at(biases, place + count) == 2 * (top - (first >> count)):
         count += 1
-    if count < FEWEST or first % (1 << (count - 1)):
-        return None
-    return Wave(top, first, Residual(tuple(blocks[:count]), "folds"))
+    return Wave(top, first, Residual(blocks[place : place + count], "folds")) if count >= FEWEST else None
 
 
-def _biases(blocks: list[Block]) -> list[int]:
-    """The biases of the first blocks, as many as are folds: Y ← Y + relu(c − 2Y)."""
-    result = []
-    for block in blocks:
-        if block.W_in.tolist() != [[-2]] or block.W_out.tolist() != [[1]]:
-            break
-        result.append(int(block.b_in[0]))
-    return result
+def _at(biases: list[int | None], place: int) -> int | None:
+    return biases[place] if place < len(biases) else None
+
+
+def _bias(block: Block) -> int | None:
+    """The bias of a block that is a fold, Y ← Y + relu(c − 2Y): c."""
+    fold = block.W_in.shape == (1, 1) and block.W_in[0, 0] == -2 and block.W_out[0, 0] == 1
+    return int(block.b_in[0]) if fold else None

@@ -29,6 +29,8 @@ _EXACT = 53
 """Bits up to which float64 holds every integer."""
 _FEWEST_UNITS, _MOST_SUMS, _FEWEST_BITS = 8, 2, 4 * LIMB
 """Where it pays: from so many units on, up to so many sums of them, for weights that have more than a few limbs."""
+_MOST = 1 << 25
+"""Numbers of a matrix at most, 256 MiB: one weight may have millions of limbs where all others have one."""
 
 
 def pays(layer: FeedForward) -> bool:
@@ -36,8 +38,10 @@ def pays(layer: FeedForward) -> bool:
     if len(layer.layers) < 2 or not layer.layers[0].relu:
         return False
     first, second = layer.layers[:2]
-    large = max((abs(int(w)).bit_length() for w in first.W.ravel()), default=0) >= _FEWEST_BITS
-    return large and len(first.W) >= _FEWEST_UNITS and len(second.W) <= _MOST_SUMS
+    bits, of_bias = (max(int(w).bit_length() for w in of.ravel()) for of in (first.W, first.b))
+    entries, limbs = first.W.size + first.b.size, max(bits, of_bias) // LIMB + 1
+    small = entries * max(limbs, Words.block) <= _MOST
+    return bits >= _FEWEST_BITS and small and len(first.W) >= _FEWEST_UNITS and len(second.W) <= _MOST_SUMS
 
 
 @dataclass(frozen=True, eq=False)

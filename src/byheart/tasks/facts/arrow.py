@@ -2,10 +2,16 @@
 
 Read by pyarrow (extra ``data``), which executes nothing of a file; of a folder only the files are read that its
 ``state.json`` names, and that lie in it.
+
+A few bytes of such a file may stand for any number of values: a column of nothing but nulls, one text that a dictionary
+has once and a million rows point at. So columns have to be of types whose every value takes room, and rows are made a
+few at a time, each time held against the memory that is left. What is not checked: what a compressed page becomes, up
+to 2 GiB each, before its rows are counted.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
 from byheart.errors import BadInput, missing
@@ -17,7 +23,11 @@ STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
 TAKES = 8
 """Bytes of memory for every byte of a column, as it becomes Python's texts and lists."""
 ROW_TAKES = 600
-"""And for every row."""
+"""And for every row, and every record in a list."""
+VALUE_TAKES = 40
+"""And for every value of a list."""
+AT_ONCE = 64
+"""Rows that are made at a time."""
 
 
 def is_dataset(folder: Path) -> bool:
@@ -36,7 +46,7 @@ def parquet_rows(path: Path) -> Rows:
         about = file.metadata
         size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
         check_memory(TAKES * size + ROW_TAKES * about.num_rows, str(path))
-        yield from _rows(path, file.iter_batches())
+        yield from _rows(path, file.schema_arrow, file.iter_batches(AT_ONCE))
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         raise _unreadable(path, error) from error
 
@@ -50,26 +60,59 @@ def dataset_rows(folder: Path) -> Rows:
     pa = _pyarrow(folder)
     files = read_json(folder / STATE).get("_data_files")
     parts = [str(file.get("filename")) for file in files if isinstance(file, dict)] if isinstance(files, list) else []
-    if not parts or any(name != Path(name).name for name in parts):
+    if not parts or any(name != Path(name).name or not name.isprintable() for name in parts):
         raise BadInput(f"{folder / STATE}: names no files in its folder; expected those that datasets wrote")
     before = 0
     for name in parts:
         data = read_bytes(folder / name, takes=TAKES)
         try:
             with pa.ipc.open_stream(pa.BufferReader(data)) as stream:
-                for place, row in _rows(folder, stream, before):
+                for place, row in _rows(folder, stream.schema, stream, before):
                     before += 1
                     yield place, row
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             raise _unreadable(folder / name, error) from error
 
 
-def _rows(path: Path, batches: Any, before: int = 0) -> Rows:
+def _rows(path: Path, schema: Any, batches: Any, before: int = 0) -> Rows:
     """Rows as records; ``before``: how many there were in other files."""
+    for column in schema:
+        if not _is_plain(column.type):
+            expected = "expected texts, numbers, lists or records of them: cast the column, or leave it out"
+            raise BadInput(f"{path}: the column {column.name!r} is {shortened(str(column.type))}; {expected}")
     for batch in batches:
-        for number, row in enumerate(batch.to_pylist(), start=before + 1):
-            yield f"{path} row {number}", row
+        batch.validate(full=True)
+        for first in range(0, batch.num_rows, AT_ONCE):
+            few = batch.slice(first, AT_ONCE)
+            check_memory(ROW_TAKES * few.num_rows + sum(map(_takes, few.columns)), str(path))
+            for number, row in enumerate(few.to_pylist(), start=before + first + 1):
+                yield f"{path} row {number}", row
         before += batch.num_rows
+
+
+def _is_plain(kind: Any, within: bool = False) -> bool:
+    """Whether every value of a type takes room; ``within`` a list there may be more nulls and bits than bytes."""
+    from pyarrow import types
+
+    if types.is_list(kind) or types.is_large_list(kind):
+        return _is_plain(kind.value_type, within=True)
+    if types.is_struct(kind):
+        return kind.num_fields > 0 and all(_is_plain(field.type, within=True) for field in kind)
+    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    numbers = (types.is_integer, types.is_floating)
+    alone = () if within else (types.is_null, types.is_boolean, types.is_temporal, types.is_decimal)
+    return any(is_kind(kind) for is_kind in (*texts, *numbers, *alone))
+
+
+def _takes(column: Any) -> int:
+    """Bytes that a plain column takes as Python's values, at most."""
+    from pyarrow import types
+
+    if types.is_list(column.type) or types.is_large_list(column.type):
+        return VALUE_TAKES * len(column) + _takes(column.flatten())
+    if types.is_struct(column.type):
+        return ROW_TAKES * len(column) + sum(map(_takes, column.flatten()))
+    return VALUE_TAKES * len(column) + TAKES * int(column.nbytes)
 
 
 def _unreadable(path: Path, error: Exception) -> BadInput:

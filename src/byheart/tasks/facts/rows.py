@@ -10,6 +10,7 @@ Files may be anybody's: nothing in them is executed, and each is held against me
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,7 @@ def _records(path: Path, reader: Any) -> Rows:
             continue
         if header is None:
             header = [name.strip() for name in row]
-            if doubled := [name for name in header if header.count(name) > 1]:
+            if doubled := [name for name, times in Counter(header).items() if times > 1]:
                 raise BadInput(f"{place}: two columns are called {doubled[0]!r}; expected different names")
             continue
         if len(row) != len(header):
