@@ -22,6 +22,8 @@ from byheart.tasks.contexts import Contexts
 NAME = "reciting"
 Precision = Literal["float32", "float64", "bfloat16"]
 ATTEMPTS = 40
+MANY_DEPENDENT = 30
+"""If more of a plane's equations depend on others, that is the hash; if fewer, chance."""
 BYTES_A_QUESTION = 1200
 """Memory that compiling takes, all in all, for every question (measured at a million)."""
 
@@ -69,13 +71,16 @@ class Recipe:
     def check(self, *, labels: int, parameters: int) -> None:
         """BadInput unless it can be the recipe of a network of these sizes: a folder may say anything of itself."""
         settings, sizes = self.settings, self.sizes
-        numbers = {name: value for name, value in asdict(sizes).items() if name != "aligned" or value is not None}
+        numbers = {name: value for name, value in asdict(sizes).items() if name != "stirred"}
+        if sizes.aligned is None:
+            del numbers["aligned"]
         fits = (
             settings.precision in WORDS
             and settings.words in (None, *WORDS[settings.precision])
             and sizes.word == WORDS[settings.precision][0]
             and all(type(number) is int and 0 <= number <= parameters for number in numbers.values())
             and min(sizes.columns, sizes.starts, sizes.code_features) >= 1
+            and type(sizes.stirred) is bool
             and sizes.aligned != 0
             and max(sizes.exponent, sizes.aligned or 0) <= sizes.word
             and sizes.words <= parameters
@@ -111,8 +116,9 @@ def compile_rectangular(
     for attempt in range(ATTEMPTS):
         try:
             return compile_with(recipe, contexts, files=files or {}, report=report, began=began)
-        except Unsolvable:
-            recipe = replace(recipe, sizes=_next(recipe.sizes, attempt), draw=(seed, attempt + 1))
+        except Unsolvable as failure:
+            sizes = _next(recipe.sizes, attempt, failure.dependent)
+            recipe = replace(recipe, sizes=sizes, draw=(seed, attempt + 1))
     raise BadInput(f"no table was found in {ATTEMPTS} attempts; another --seed may do")
 
 
@@ -132,10 +138,17 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
 def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) -> Spec:
     """The shape of the network that :func:`compile_rectangular` tries first, without its table: nothing is solved.
 
-    It is the network's own unless three draws of hashes or more are needed: the table grows after every second one
-    that leaves a question without an answer.
+    It is the network's own unless three draws of hashes or more are needed, or a hash must be stirred of which counting
+    does not show it: the table grows after every second draw that leaves a question without an answer. Of a sample,
+    places are not counted.
     """
-    return _Draft(first_recipe(contexts, settings, times=times), contexts).spec
+    from byheart.constructions.reciting.solve import surely_dependent
+
+    recipe = first_recipe(contexts, settings, times=times)
+    draft = _Draft(recipe, contexts)
+    if times == 1 and surely_dependent(draft.questions(contexts), recipe.sizes) > MANY_DEPENDENT:
+        return _Draft(replace(recipe, sizes=replace(recipe.sizes, stirred=True)), contexts).spec
+    return draft.spec
 
 
 def compile_with(
@@ -179,10 +192,16 @@ def _check(contexts: Contexts) -> None:
         raise BadInput(f"the window is {contexts.window}; expected at most 8 or a power of two, such as {sees}")
 
 
-def _next(sizes: Sizes, attempt: int) -> Sizes:
-    """After two failures with other hashes the table grows; after many, so do the codes of the tokens."""
-    if attempt % 12 == 11:
-        return replace(sizes, code_features=sizes.code_features + 1)
+def _next(sizes: Sizes, attempt: int, dependent: int) -> Sizes:
+    """After two failures with other hashes the table grows.
+
+    Where many equations depend on others, or after many failures, the hash is stirred; then tokens get another code.
+    """
+    if dependent > MANY_DEPENDENT or attempt % 12 == 11:
+        if not sizes.stirred:
+            return replace(sizes, stirred=True)
+        if attempt % 4 == 3:
+            return replace(sizes, code_features=sizes.code_features + 1)
     return grown(sizes) if attempt % 2 else sizes
 
 
