@@ -28,10 +28,10 @@ def count_dependent(cells: Ids) -> int:
     >>> count_dependent(np.array([[0, 1], [0, 1], [1, 2]])), count_dependent(np.array([[0, 1], [0, -1], [1, -1]]))
     (1, 1)
     """
-    unknowns = np.count_nonzero(np.bincount(cells.ravel() + 1)[1:])
+    unknowns = int(np.count_nonzero(np.bincount(cells.ravel() + 1)[1:]))
     powers = np.uint64(_KEY) ** np.arange(1, cells.shape[1] + 1, dtype=np.uint64)
     ordered = cells[np.argsort(cells.astype(np.uint64) @ powers)]
-    again = np.count_nonzero((ordered[1:] == ordered[:-1]).all(axis=1))
+    again = int(np.count_nonzero((ordered[1:] == ordered[:-1]).all(axis=1)))
     return len(cells) - min(len(cells) - again, unknowns)
 
 

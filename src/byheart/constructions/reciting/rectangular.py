@@ -117,7 +117,7 @@ def compile_rectangular(
         try:
             return compile_with(recipe, contexts, files=files or {}, report=report, began=began)
         except Unsolvable as failure:
-            sizes = _next(recipe.sizes, attempt, failure.dependent)
+            sizes = _next(recipe.sizes, attempt, failure.dependent, contexts.window)
             recipe = replace(recipe, sizes=sizes, draw=(seed, attempt + 1))
     raise BadInput(f"no table was found in {ATTEMPTS} attempts; another --seed may do")
 
@@ -138,16 +138,20 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
 def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) -> Spec:
     """The shape of the network that :func:`compile_rectangular` tries first, without its table: nothing is solved.
 
-    It is the network's own unless three draws of hashes or more are needed, or a hash must be stirred of which counting
-    does not show it: the table grows after every second draw that leaves a question without an answer. Of a sample,
-    places are not counted.
+    A first draw that counting shows to fail is passed over, unless the questions are a sample. The shape is the
+    network's own unless a hash must be stirred that counting does not find wanting, or three draws or more are needed:
+    the table grows after every second one that leaves a question without an answer.
     """
-    from byheart.constructions.reciting.solve import surely_dependent
+    from byheart.constructions.reciting.solve import check_places
 
     recipe = first_recipe(contexts, settings, times=times)
     draft = _Draft(recipe, contexts)
-    if times == 1 and surely_dependent(draft.questions(contexts), recipe.sizes) > MANY_DEPENDENT:
-        return _Draft(replace(recipe, sizes=replace(recipe.sizes, stirred=True)), contexts).spec
+    try:
+        if times == 1:
+            check_places(draft.questions(contexts), recipe.sizes)
+    except Unsolvable as failure:
+        sizes = _next(recipe.sizes, 0, failure.dependent, contexts.window)
+        return _Draft(replace(recipe, sizes=sizes), contexts).spec
     return draft.spec
 
 
@@ -192,16 +196,18 @@ def _check(contexts: Contexts) -> None:
         raise BadInput(f"the window is {contexts.window}; expected at most 8 or a power of two, such as {sees}")
 
 
-def _next(sizes: Sizes, attempt: int, dependent: int) -> Sizes:
+def _next(sizes: Sizes, attempt: int, dependent: int, window: int) -> Sizes:
     """After two failures with other hashes the table grows.
 
-    Where many equations depend on others, or after many failures, the hash is stirred; then tokens get another code.
+    The hash is stirred if it is to blame: a question has fewer codes than there are pairs of columns, so that one pair
+    follows from the others; or many equations depend on others; or four draws have failed. Where it is and many still
+    depend, or after twelve, tokens get another code.
     """
-    if dependent > MANY_DEPENDENT or attempt % 12 == 11:
-        if not sizes.stirred:
-            return replace(sizes, stirred=True)
-        if attempt % 4 == 3:
-            return replace(sizes, code_features=sizes.code_features + 1)
+    many = dependent > MANY_DEPENDENT
+    if not sizes.stirred and (many or window * sizes.code_features < LANES // 2 or attempt == 3):
+        return replace(sizes, stirred=True)
+    if (many and attempt % 4 == 3) or attempt % 12 == 11:
+        return replace(sizes, code_features=sizes.code_features + 1)
     return grown(sizes) if attempt % 2 else sizes
 
 

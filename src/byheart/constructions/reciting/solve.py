@@ -64,7 +64,7 @@ def solve(
     questions: Questions, sizes: Sizes, rng: np.random.Generator, threads: int = AHEAD, report: Report | None = None
 ) -> NDArray[np.int64]:
     """Words as integers [rows, 6, columns], ``word`` bits and above them ``exponent`` bits; raises Unsolvable."""
-    check_dependent(surely_dependent(questions, sizes), len(questions.offset))
+    check_places(questions, sizes)
     solver = _Solver(questions, sizes, rng)
     planes = sizes.word + sizes.exponent
     with ThreadPoolExecutor(threads) as pool:
@@ -75,10 +75,10 @@ def solve(
     return solver.planes.words.reshape(sizes.rows, LANES, sizes.columns)
 
 
-def surely_dependent(questions: Questions, sizes: Sizes) -> int:
-    """At least so many equations of the lowest plane depend on others: counted, which is quick."""
+def check_places(questions: Questions, sizes: Sizes) -> None:
+    """Unsolvable if counting is enough to see that too many equations of the lowest plane depend on others."""
     members, _ = _asked(questions, sizes, 0)
-    return count_dependent(questions.cells[members])
+    check_dependent(count_dependent(questions.cells[members]), len(members))
 
 
 def _asked(q: Questions, sizes: Sizes, plane: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
