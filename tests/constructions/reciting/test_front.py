@@ -285,3 +285,15 @@ def test_places_are_spread_evenly() -> None:
         assert len(times) == alone.sizes.columns + 1
         assert times.min() > 0.7 * times.mean()
         assert times.max() < 1.4 * times.mean()
+
+
+@pytest.mark.parametrize("stirred", [False, True])
+def test_places_of_millions(stirred: bool) -> None:
+    """Six million questions have pairs of columns with more values than sums of 8 bytes reach: stirred, they do."""
+    code = replace(make_code(np.arange(256), 256), histogram=(0,) * 8 + (6_000_000,))
+    alone = Alone(replace(plan(code, precision="float32", word=24), stirred=stirred), 256, 8)
+    tokens, starts = np.random.default_rng(0).integers(0, 256, 800_000, dtype=np.int32), np.arange(0, 800_001, 8)
+    at = find_places(alone.wiring, alone.sizes, tokens, starts, starts[1:] - 1)
+    times = np.stack([np.bincount(column, minlength=alone.sizes.columns + 1) for column in at.columns.T])
+    assert (times.min() == 0) != stirred
+    assert (0.7 * times.mean() < times.min() <= times.max() < 1.4 * times.mean()) == stirred

@@ -12,8 +12,8 @@ import pytest
 from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Recipe, compile, rectangular
-from byheart.constructions.reciting.rectangular import Settings, compile_with, first_recipe, planned_spec
-from byheart.constructions.reciting.sizes import Unsolvable
+from byheart.constructions.reciting.rectangular import Precision, Settings, compile_with, first_recipe, planned_spec
+from byheart.constructions.reciting.sizes import WORDS, Unsolvable
 from byheart.errors import BadInput
 from byheart.tasks import NextToken
 from byheart.tasks.contexts import task_contexts
@@ -64,6 +64,21 @@ def test_few_attempts(shape: str, tmp_path: Path) -> None:
     built.save(tmp_path / "net")
     certificate = certify(networks.load(tmp_path / "net"), built.questions)
     assert (certificate.certified, certificate.checked) == (True, 2000)
+
+
+@pytest.mark.parametrize("form", [(name, word) for name, words in WORDS.items() for word in words], ids=str)
+def test_every_format(form: tuple[Precision, int]) -> None:
+    built = compile(answered(np.arange(700)[:, None], 700, 0), settings=Settings(*form))
+    assert sizes_of(built).stirred
+    assert certify(built.network, built.questions).certified
+
+
+def test_longer_windows() -> None:
+    """Two layers as it is: the states are others, and nothing is added."""
+    contexts = task_contexts(drawn(400, 12, 30), 12)
+    recipe = first_recipe(contexts, Settings())
+    built = compile_with(replace(recipe, sizes=replace(recipe.sizes, stirred=True)), contexts, files={})
+    assert certify(built.network, contexts).certified
 
 
 def test_without_stirring_it_takes_many(monkeypatch: pytest.MonkeyPatch) -> None:
