@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from byheart.constructions.reciting.codes import make_code
-from byheart.constructions.reciting.front import LIMIT, PRIMES, STATE, Front, add_front, sees
+from byheart.constructions.reciting.front import LIMIT, PRIMES, Front, add_front, sees, state_moduli
 from byheart.constructions.reciting.places import find_places
 from byheart.constructions.reciting.refusing import moduli
 from byheart.constructions.reciting.sizes import WORDS, Sizes, plan
@@ -63,7 +63,8 @@ class Alone:
         layers = self.layers
         for number, (span, dilation, mix) in enumerate(layers):
             last = number == len(layers) - 1
-            moduli = (*self.sizes.moduli, *self.prints) if last else (*[STATE] * 3, *PRIMES)[: len(mix)]
+            states_of = (*state_moduli(self.sizes).tolist(), *PRIMES)
+            moduli = (*self.sizes.moduli, *self.prints) if last else states_of[: len(mix)]
             after: list[list[int] | None] = []
             for place in range(len(states)):
                 if window[place] is None or (last and place < len(states) - 1):
@@ -154,6 +155,11 @@ def test_prints(window: int, refuse: int) -> None:
     check(Alone(sizes_for(), 258, window, seed=window, refuse=refuse), count=12)
 
 
+@pytest.mark.parametrize("window", [1, 2, 8])
+def test_prints_beside_a_stirred_hash(window: int) -> None:
+    check(Alone(replace(sizes_for(), stirred=True), 258, window, refuse=8), count=12)
+
+
 @pytest.mark.parametrize("vocab", [258, 50_000])
 def test_another_token_changes_a_sum_for_the_print(vocab: int) -> None:
     """So no pair of prompts that differ in one place is lost on the way, whatever the draw."""
@@ -164,6 +170,12 @@ def test_another_token_changes_a_sum_for_the_print(vocab: int) -> None:
     weights = np.array(alone.layers[0][2])[3:, :, 0]
     assert (weights > 0).all()
     assert (weights < np.array(PRIMES)[:, None]).all()
+
+
+@pytest.mark.parametrize("window", [1, 2, 8, 16])
+@pytest.mark.parametrize("vocab", [2, 257, 60_000])
+def test_stirred(window: int, vocab: int) -> None:
+    check(Alone(replace(sizes_for(31), stirred=True), vocab, window), count=24)
 
 
 @pytest.mark.parametrize("window", [512, pytest.param(1024, marks=pytest.mark.slow)])
@@ -199,14 +211,15 @@ def test_tables_of_all_sizes(questions: int, precision: str) -> None:
 
 
 @pytest.mark.parametrize(("vocab", "window"), [(2, 1), (257, 1), (257, 64), (2000, 8), (60_000, 512), (600_000, 8)])
-def test_no_sum_reaches_the_limit(vocab: int, window: int) -> None:
+@pytest.mark.parametrize("stirred", [False, True])
+def test_no_sum_reaches_the_limit(vocab: int, window: int, stirred: bool) -> None:
     """Whatever the tokens: every weight times the largest that its input can be."""
-    alone = Alone(sizes_for(31), vocab, window)
+    alone = Alone(replace(sizes_for(31), stirred=stirred), vocab, window)
     largest = alone.tensors["embedding.W_E"].max(axis=0).tolist()
     for _, _, mix in alone.layers:
         worst = [sum(w * x for row in rows for w, x in zip(row, largest, strict=True)) for rows in mix]
         assert max(worst) < LIMIT
-        largest = [STATE - 1] * len(mix)
+        largest = [modulus - 1 for modulus in state_moduli(alone.sizes).tolist()]
 
 
 def test_order_and_every_token_matter() -> None:
@@ -259,12 +272,38 @@ def test_places_by_hand() -> None:
     assert (at.offset.tolist(), at.kind) == ([8], None)
 
 
+def test_stirred_by_hand() -> None:
+    """One token of code 1000, weights 1: its states are what is left of it, and every sum is theirs."""
+    sizes = Sizes(24, 0, columns=99, starts=3000, margin=0, aligned=8, exponent_share=0, stirred=True)
+    alone = Alone(sizes, 1, 1)
+    for name, value in (("embedding.W_E", 1000.0), ("hash_0.W_O", 1.0), ("hash_1.W_O", 1.0)):
+        alone.wiring.tensors[name][:] = value
+    at = find_places(alone.wiring, sizes, np.zeros(1, np.int32), np.array([0, 1]), np.array([0]))
+    # 1000 mod 509, 503, 499, 491, 487 = 491, 497, 2, 18, 26, in all 1034. Modulo 49 that is 5 = (0, 5) in base 7; in
+    # base 100 it is (10, 34); modulo 3·85 it is 14, the first of three offsets.
+    assert (at.rows.tolist(), at.columns.tolist()) == ([[1034, 1039]], [[10, 34] * 3])
+    assert at.offset.tolist() == [8]
+
+
+@pytest.mark.parametrize("columns", [5, 23, 29])
+def test_stirred_sums_have_no_divisor(columns: int) -> None:
+    """Of any seed: what divides all weights of a sum and its modulus would divide the sum; without stirring some do."""
+    for stirred in (False, True):
+        found = set()
+        for seed in range(20):
+            sizes = replace(sizes_for(), columns=columns, stirred=stirred)
+            W_O = Alone(sizes, 50_000, 1, seed).tensors[f"hash_{int(stirred)}.W_O"].astype(np.int64)
+            found |= set(np.gcd(np.gcd.reduce(W_O, axis=1), sizes.moduli).tolist())
+        assert (found == {1}) == stirred
+
+
 @pytest.mark.parametrize(
     ("window", "sight"), [(1, 1), (7, 7), (8, 8), (9, 16), (12, 16), (24, 24), (65, 128), (512, 512)]
 )
 def test_how_far_it_sees(window: int, sight: int) -> None:
     assert sees(window) == sight
     assert Alone(sizes_for(), 5, window).module.sees == sight
+    assert Alone(replace(sizes_for(), stirred=True), 5, window).module.sees == sight
 
 
 def test_places_are_spread_evenly() -> None:
@@ -276,3 +315,15 @@ def test_places_are_spread_evenly() -> None:
         assert len(times) == alone.sizes.columns + 1
         assert times.min() > 0.7 * times.mean()
         assert times.max() < 1.4 * times.mean()
+
+
+@pytest.mark.parametrize("stirred", [False, True])
+def test_places_of_millions(stirred: bool) -> None:
+    """Six million questions have pairs of columns with more values than sums of 8 bytes reach: stirred, they do."""
+    code = replace(make_code(np.arange(256), 256), histogram=(0,) * 8 + (6_000_000,))
+    alone = Alone(replace(plan(code, precision="float32", word=24), stirred=stirred), 256, 8)
+    tokens, starts = np.random.default_rng(0).integers(0, 256, 800_000, dtype=np.int32), np.arange(0, 800_001, 8)
+    at = find_places(alone.wiring, alone.sizes, tokens, starts, starts[1:] - 1)
+    times = np.stack([np.bincount(column, minlength=alone.sizes.columns + 1) for column in at.columns.T])
+    assert (times.min() == 0) != stirred
+    assert (0.7 * times.mean() < times.min() <= times.max() < 1.4 * times.mean()) == stirred

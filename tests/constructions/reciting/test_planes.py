@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from byheart.constructions.reciting import band, planes
-from byheart.constructions.reciting.planes import Planes
+from byheart.constructions.reciting.planes import Planes, count_dependent
 from byheart.constructions.reciting.sizes import Unsolvable
 
 PLANES = 12
@@ -115,3 +115,23 @@ def test_too_many_equations_depend_on_others() -> None:
     found = Planes(np.tile([0, 1], (questions, 1)), 4, np.random.default_rng(0))
     with pytest.raises(Unsolvable, match=f"{questions - 1} of {questions} equations of a bit plane depend on others"):
         found.reduced(np.arange(questions), np.zeros(questions, dtype=np.int64), 1)
+
+
+def test_dependent_equations_are_counted_by_hand() -> None:
+    """x + y, y, x: three equations of two unknowns. x + y twice is one too many, however the others stand between."""
+    assert count_dependent(np.array([[0, 1], [1, -1], [0, -1]])) == 1
+    assert count_dependent(np.array([[0, 1], [1, 2], [0, 1], [2, 3]])) == 1
+    assert count_dependent(np.array([[0, 1], [1, 2], [2, 3]])) == 0
+    assert count_dependent(np.array([[0, 1], [1, 2], [0, 2], [3, 4]])) == 0, "a cycle: only elimination finds it"
+
+
+@pytest.mark.parametrize("unknowns", [8, 40, 200])
+def test_no_more_are_counted_than_there_are(unknowns: int) -> None:
+    counted = []
+    for seed in range(10):
+        cells = np.random.default_rng([unknowns, seed]).integers(-1, unknowns, (60, 2))
+        cells[cells[:, 0] == cells[:, 1], 1] = -1
+        system = band.reduce(cells, np.zeros(60, dtype=np.int64), unknowns, (unknowns >> 6) + 1)
+        counted.append(count_dependent(cells))
+        assert counted[-1] <= system.dependent
+    assert max(counted) > 0 or unknowns == 200

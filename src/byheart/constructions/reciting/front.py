@@ -2,10 +2,15 @@
 
 Every token has a random integer code (W_E). Attention over the last 8 tokens adds the codes up with random integer
 weights; a second such layer, 8 tokens apart, adds up the sums of the first, and so on: k layers see 8^k tokens. Between
-layers the sums are taken modulo ``STATE``. The last layer gives one sum for every *place* that is wanted; each is taken
-modulo the number of its values and split into two digits:
+layers the sums, *states*, are taken modulo ``STATE``. The last layer gives one sum for every *place* that is wanted;
+each is taken modulo the number of its values and split into two digits:
 
     start | rows A, B | columns 0, 1 | columns 2, 3 | columns 4, 5 | offset | kind
+
+One layer of one or two tokens makes all places multiples of the same one or two codes: they are not independent then,
+many equations depend on others, and where a weight has a divisor in common with the modulus, columns are never read. A
+*stirred* hash (``Sizes.stirred``) has states even there, modulo different primes, and adds those up: for a few hundred
+parameters, what two codes a token and more would do for one parameter a token each.
 
 "start" is where in the table the question reads; the rows are start + spread A and start + spread B. All values are
 integers below 2²³, so that comparisons with half-integers are exact in float32; nothing is rounded anywhere.
@@ -33,6 +38,9 @@ STATE, STATES = 1 << 10, 3
 """Intermediate sums are taken modulo ``STATE``; there are ``STATES`` of them, 30 bits in all."""
 PRIMES = (1021, 1019, 1013)
 """Intermediate sums for prints are taken modulo these."""
+STIRRED = (509, 503, 499, 491, 487)
+"""Moduli of the states of a stirred hash: different primes, so that even multiples of one code make all of them, 44
+bits in all; small, so that their weights may be large."""
 LIMIT = 1 << 23
 LEAST_WEIGHT, WEIGHT = 7, 15
 """Weights are drawn up to one of these: the less, the fewer steps to reduce the sum; too few, and sums are alike."""
@@ -75,32 +83,73 @@ def _hash(
     wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.Generator, prints: tuple[int, ...]
 ) -> tuple[Features, Features]:
     """One reduced sum for each modulus of ``sizes.moduli``, and of ``prints``."""
-    dims = sizes.code_features
-    largest = min((1 << (vocab - 1).bit_length() + 1) - 1, LIMIT // (16 * dims))
+    dims, spans = sizes.code_features, _spans(window, sizes.stirred)
+    largest = _largest_code(vocab, spans[0][0], sizes)
     codes = np.stack([_codes(vocab, largest, rng) for _ in range(dims)], axis=1)
     wiring.tensor("embedding.W_E", codes, codes.shape)
     state = wiring.features(dims)
-    spans = _spans(window)
     for index, (span, dilation) in enumerate(spans):
         final = index == len(spans) - 1
-        moduli = np.array(sizes.moduli if final else [STATE] * STATES)
+        moduli = np.array(sizes.moduli) if final else state_moduli(sizes)
         primes = np.array(() if not prints else prints if final else PRIMES, dtype=np.int64)
         terms = span * len(state) * largest
-        least = np.full(len(moduli), LEAST_WEIGHT)
-        if final:
-            # The spread has few values. Its sum needs no order, and unweighted takes no more steps than the others.
-            least[1] = 1
-        weights = np.minimum(np.clip(RADIX**2 * moduli // terms, least, WEIGHT), (LIMIT - 1) // terms)
+        weights = _largest_weights(moduli, terms, final, sizes.stirred)
         fair = np.minimum(primes - 1, (LIMIT - 1) // terms)
-        out, own = wiring.features(len(moduli)), wiring.features(len(primes))
-        most = np.append(weights, fair)[:, None, None]
-        mix = rng.integers(1, most + 1, size=(len(most), span, len(state))).astype(np.float64)
-        wiring.attention(f"hash_{index}", state, out + own, dilation, mix)
+        out, own, inputs = wiring.features(len(moduli)), wiring.features(len(primes)), (span, len(state))
+        mix = _stirring(weights, inputs, moduli, rng) if sizes.stirred else _mixing(weights, inputs, rng)
+        wiring.attention(f"hash_{index}", state, out + own, dilation, np.concatenate([mix, _mixing(fair, inputs, rng)]))
         _reduce(wiring, f"reduce_{index}", out, terms * weights + 1, moduli)
         if own:
             _reduce(wiring, f"print_{index}", own, terms * fair + 1, primes)
-        state, largest = out + own, STATE - 1
+        state, largest = out + own, int(max(moduli.max(), primes.max(initial=0))) - 1
     return state[: len(sizes.moduli)], state[len(sizes.moduli) :]
+
+
+def state_moduli(sizes: Sizes) -> Integers:
+    """Of the sums of all layers but the last."""
+    return np.array(STIRRED if sizes.stirred else [STATE] * STATES)
+
+
+def _largest_code(vocab: int, span: int, sizes: Sizes) -> int:
+    """Codes are drawn up to this: twice as many as there are tokens at least, unless sums would reach ``LIMIT``.
+
+    Stirred, they leave room for weights up to ``WEIGHT``, if then there are still as many codes as tokens.
+    """
+    dims = sizes.code_features
+    largest = min((1 << (vocab - 1).bit_length() + 1) - 1, LIMIT // (16 * dims))
+    return min(largest, max(vocab, (LIMIT - 1) // (span * dims * WEIGHT))) if sizes.stirred else largest
+
+
+def _largest_weights(moduli: Integers, terms: int, final: bool, stirred: bool) -> Integers:
+    """Weights of each sum are drawn up to this, its inputs adding up to ``terms`` at most: never to ``LIMIT``.
+
+    (LIMIT − 1) // terms is what proves that, and is 1 at least: terms ≤ 8·LIMIT/16 in the first layer, for codes, and
+    ≤ 8·3·(STATE − 1) or 8·5·508 in the others.
+    """
+    # A stirred hash has the largest weights for its states, and as large ones for its sums as two steps can reduce.
+    least = np.full(len(moduli), WEIGHT if stirred and not final else LEAST_WEIGHT)
+    most = LIMIT if stirred and final else WEIGHT
+    if final:
+        # The spread has few values. Its sum needs no order, and unweighted takes no more steps than the others.
+        least[1] = 1
+    return np.minimum(np.clip(RADIX**2 * moduli // terms, least, most), (LIMIT - 1) // terms)
+
+
+def _mixing(weights: Integers, inputs: tuple[int, int], rng: np.random.Generator) -> Array:
+    """Random weights [sums, span, inputs], from 1 to ``weights`` [sums]."""
+    return rng.integers(1, weights[:, None, None] + 1, size=(len(weights), *inputs)).astype(np.float64)
+
+
+def _stirring(weights: Integers, inputs: tuple[int, int], moduli: Integers, rng: np.random.Generator) -> Array:
+    """The same from half of ``weights`` on, and no sum's weights with a divisor in common with its modulus.
+
+    With one, the sum would be its multiple always, and some rows or columns never read.
+    """
+    least = np.maximum(1, weights // 2)
+    while True:
+        mix = rng.integers(least[:, None, None], weights[:, None, None] + 1, size=(len(weights), *inputs))
+        if (np.gcd(np.gcd.reduce(mix, axis=(1, 2)), moduli) == 1).all():
+            return mix.astype(np.float64)
 
 
 def _codes(vocab: int, largest: int, rng: np.random.Generator) -> Array:
@@ -110,11 +159,13 @@ def _codes(vocab: int, largest: int, rng: np.random.Generator) -> Array:
     return rng.integers(1, largest + 1, size=vocab).astype(np.float64)
 
 
-def _spans(window: int) -> list[tuple[int, int]]:
+def _spans(window: int, stirred: bool = False) -> list[tuple[int, int]]:
     """Window and dilation of each layer: (8, 1), (8, 8), … and as much as is left for the last.
 
-    >>> _spans(32), _spans(1)
-    ([(8, 1), (4, 8)], [(1, 1)])
+    A stirred hash has two layers at least, so that there are states.
+
+    >>> _spans(32), _spans(1), _spans(2, stirred=True)
+    ([(8, 1), (4, 8)], [(1, 1)], [(2, 1), (1, 1)])
     """
     spans, dilation = [], 1
     while True:
@@ -122,7 +173,7 @@ def _spans(window: int) -> list[tuple[int, int]]:
         spans.append((span, dilation))
         dilation *= 8
         if dilation >= window:
-            return spans
+            return [*spans, (1, 1)] if stirred and len(spans) == 1 else spans
 
 
 def sees(window: int) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting.front import STATE
+from byheart.constructions.reciting.front import state_moduli
 from byheart.constructions.reciting.sizes import Sizes
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.networks.exact.kernels import jit
@@ -40,7 +40,7 @@ def find_places(wiring: Wiring, sizes: Sizes, tokens: NDArray[np.integer], start
     values, coded = wiring.tensors["embedding.W_E"].astype(np.int32), True
     for layer in before:
         weights = _weights(wiring, layer)
-        values = _states(values, coded, tokens, starts, weights, layer.dilation, STATE)
+        values = _states(values, coded, tokens, starts, weights, layer.dilation, state_moduli(sizes))
         coded = False
     begins = starts[np.searchsorted(starts, ends, side="right") - 1]
     where = (tokens, ends, begins)
@@ -72,8 +72,8 @@ def _add_up(total, values, coded, tokens, place, begin, weights, dilation):  # t
 
 
 @jit
-def _states(values, coded, tokens, starts, weights, dilation, modulus):  # type: ignore[no-untyped-def]
-    """The sums of one layer at all tokens, modulo ``modulus``."""
+def _states(values, coded, tokens, starts, weights, dilation, moduli):  # type: ignore[no-untyped-def]
+    """The sums of one layer at all tokens, each modulo its modulus."""
     found = np.empty((len(tokens), weights.shape[2]), np.int32)
     total = np.empty(weights.shape[2], np.int32)
     for sequence in range(len(starts) - 1):
@@ -81,7 +81,7 @@ def _states(values, coded, tokens, starts, weights, dilation, modulus):  # type:
         for place in range(begin, starts[sequence + 1]):
             _add_up(total, values, coded, tokens, place, begin, weights, dilation)
             for o in range(len(total)):
-                found[place, o] = total[o] % modulus
+                found[place, o] = total[o] % moduli[o]
     return found
 
 

@@ -15,6 +15,30 @@ from byheart.networks.exact.kernels import jit
 Bits = NDArray[np.uint8]
 Ids = NDArray[np.int64]
 MOST_DEPENDENT = 6
+_KEY = 0x9E3779B97F4A7C15
+"""An odd number of 64 bits: its powers mix unknowns into a key."""
+
+
+def count_dependent(cells: Ids) -> int:
+    """At least so many of the equations over these unknowns [m, k] (−1: none) depend on others; none is eliminated.
+
+    The rank is at most the number of different equations, and at most that of the unknowns in them. What is counted as
+    the same equation is the same: their keys sort them, themselves are compared.
+
+    >>> count_dependent(np.array([[0, 1], [0, 1], [1, 2]])), count_dependent(np.array([[0, 1], [0, -1], [1, -1]]))
+    (1, 1)
+    """
+    unknowns = int(np.count_nonzero(np.bincount(cells.ravel() + 1)[1:]))
+    powers = np.uint64(_KEY) ** np.arange(1, cells.shape[1] + 1, dtype=np.uint64)
+    ordered = cells[np.argsort(cells.astype(np.uint64) @ powers)]
+    again = int(np.count_nonzero((ordered[1:] == ordered[:-1]).all(axis=1)))
+    return len(cells) - min(len(cells) - again, unknowns)
+
+
+def check_dependent(dependent: int, equations: int) -> None:
+    """Unsolvable if that many equations of a plane depend on others."""
+    if dependent > MOST_DEPENDENT:
+        raise Unsolvable(f"{dependent} of {equations} equations of a bit plane depend on others", dependent=dependent)
 
 
 class Planes:
@@ -39,8 +63,7 @@ class Planes:
         """
         cells = self.cells[members]
         system = dense.reduce(cells, self.unknowns) if base is None else band.reduce(cells, base, self.unknowns, width)
-        if system.dependent > MOST_DEPENDENT:
-            raise Unsolvable(f"{system.dependent} of {len(members)} equations of a bit plane depend on others")
+        check_dependent(system.dependent, len(members))
         return system
 
     def fill(self, plane: int, place: int, members: Ids, wanted: Bits, system: band.Reduced) -> None:

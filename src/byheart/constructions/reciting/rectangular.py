@@ -23,6 +23,8 @@ from byheart.tasks.contexts import Contexts
 NAME = "reciting"
 Precision = Literal["float32", "float64", "bfloat16"]
 ATTEMPTS = 40
+MANY_DEPENDENT = 30
+"""If more of a plane's equations depend on others, that is the hash; if fewer, chance."""
 BYTES_A_QUESTION = 1200
 """Memory that compiling takes, all in all, for every question (measured at a million)."""
 
@@ -80,7 +82,9 @@ class Recipe:
     def check(self, *, labels: int, parameters: int) -> None:
         """BadInput unless it can be the recipe of a network of these sizes: a folder may say anything of itself."""
         settings, sizes = self.settings, self.sizes
-        numbers = {name: value for name, value in asdict(sizes).items() if name != "aligned" or value is not None}
+        numbers = {name: value for name, value in asdict(sizes).items() if name != "stirred"}
+        if sizes.aligned is None:
+            del numbers["aligned"]
         fits = (
             settings.precision in WORDS
             and settings.words in (None, *WORDS[settings.precision])
@@ -88,6 +92,7 @@ class Recipe:
             and sizes.word == WORDS[settings.precision][0]
             and all(type(number) is int and 0 <= number <= parameters for number in numbers.values())
             and min(sizes.columns, sizes.starts, sizes.code_features) >= 1
+            and type(sizes.stirred) is bool
             and sizes.aligned != 0
             and max(sizes.exponent, sizes.aligned or 0) <= sizes.word
             and sizes.words <= parameters
@@ -116,8 +121,9 @@ def compile_rectangular(
     for attempt in range(ATTEMPTS):
         try:
             return compile_with(recipe, contexts, files=files or {}, report=report, began=began)
-        except Unsolvable:
-            recipe = replace(recipe, sizes=_next(recipe.sizes, attempt), draw=(seed, attempt + 1))
+        except Unsolvable as failure:
+            sizes = _next(recipe.sizes, attempt, failure.dependent, contexts.window)
+            recipe = replace(recipe, sizes=sizes, draw=(seed, attempt + 1))
     raise BadInput(f"no table was found in {ATTEMPTS} attempts; another --seed may do")
 
 
@@ -141,10 +147,21 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
 def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) -> Spec:
     """The shape of the network that :func:`compile_rectangular` tries first, without its table: nothing is solved.
 
-    It is the network's own unless three draws of hashes or more are needed: the table grows after every second one
-    that leaves a question without an answer.
+    A first draw that counting shows to fail is passed over, unless the questions are a sample. The shape is the
+    network's own unless a hash must be stirred that counting does not find wanting, or three draws or more are needed:
+    the table grows after every second one that leaves a question without an answer.
     """
-    return _Draft(first_recipe(contexts, settings, times=times), contexts).spec
+    from byheart.constructions.reciting.solve import check_places
+
+    recipe = first_recipe(contexts, settings, times=times)
+    draft = _Draft(recipe, contexts)
+    try:
+        if times == 1:
+            check_places(draft.questions(contexts), recipe.sizes)
+    except Unsolvable as failure:
+        sizes = _next(recipe.sizes, 0, failure.dependent, contexts.window)
+        return _Draft(replace(recipe, sizes=sizes), contexts).spec
+    return draft.spec
 
 
 def compile_with(
@@ -190,9 +207,17 @@ def _check(contexts: Contexts) -> None:
         raise BadInput(f"the window is {contexts.window}; expected at most 8 or a power of two, such as {sees}")
 
 
-def _next(sizes: Sizes, attempt: int) -> Sizes:
-    """After two failures with other hashes the table grows; after many, so do the codes of the tokens."""
-    if attempt % 12 == 11:
+def _next(sizes: Sizes, attempt: int, dependent: int, window: int) -> Sizes:
+    """After two failures with other hashes the table grows.
+
+    The hash is stirred if it is to blame: a question has fewer codes than there are pairs of columns, so that one pair
+    follows from the others; or many equations depend on others; or four draws have failed. Where it is and many still
+    depend, or after twelve, tokens get another code.
+    """
+    many = dependent > MANY_DEPENDENT
+    if not sizes.stirred and (many or window * sizes.code_features < LANES // 2 or attempt == 3):
+        return replace(sizes, stirred=True)
+    if (many and attempt % 4 == 3) or attempt % 12 == 11:
         return replace(sizes, code_features=sizes.code_features + 1)
     return grown(sizes) if attempt % 2 else sizes
 

@@ -33,6 +33,11 @@ WORDS = {"float32": (24, 31), "float64": (53, 60), "bfloat16": (8, 15)}
 class Unsolvable(Exception):  # noqa: N818 - it is about a system of equations, and caught by name
     """This draw of hashes leaves some question without an answer: draw again."""
 
+    def __init__(self, message: str, *, dependent: int = 0) -> None:
+        super().__init__(message)
+        self.dependent = dependent
+        """How many equations of a plane depend on others, or more, if that is why."""
+
 
 @dataclass(frozen=True)
 class Sizes:
@@ -48,6 +53,8 @@ class Sizes:
     exponent_share: int
     """Of ``KINDS`` kinds of questions, how many read the exponent first."""
     code_features: int = 1
+    stirred: bool = False
+    """Whether the hash has a layer more, for questions of so few tokens that their places would not be independent."""
 
     @property
     def rows(self) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from byheart.constructions.reciting import band
 from byheart.constructions.reciting.codes import Code
-from byheart.constructions.reciting.planes import Planes
+from byheart.constructions.reciting.planes import Planes, check_dependent, count_dependent
 from byheart.constructions.reciting.sizes import AHEAD, LANES, Sizes
 from byheart.progress import Report
 
@@ -69,6 +69,7 @@ def solve(
     questions: Questions, sizes: Sizes, rng: np.random.Generator, threads: int = AHEAD, report: Report | None = None
 ) -> NDArray[np.int64]:
     """Words as integers [rows, 6, columns], ``word`` bits and above them ``exponent`` bits; raises Unsolvable."""
+    check_places(questions, sizes)
     solver = _Solver(questions, sizes, rng)
     planes = sizes.word + sizes.exponent
     with ThreadPoolExecutor(threads) as pool:
@@ -77,6 +78,26 @@ def solve(
             if report is not None:
                 report(plane + 1, planes)
     return solver.planes.words.reshape(sizes.rows, LANES, sizes.columns)
+
+
+def check_places(questions: Questions, sizes: Sizes) -> None:
+    """Unsolvable if counting is enough to see that too many equations of the lowest plane depend on others."""
+    members, _ = _asked(questions, sizes, 0)
+    check_dependent(count_dependent(questions.cells[members]), len(members))
+
+
+def _asked(q: Questions, sizes: Sizes, plane: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    """Which questions read the plane, and the bit of the sum that each wants there."""
+    if plane >= sizes.word:
+        place = np.where(q.exponent_first, sizes.word + sizes.exponent - 1 - plane, q.length)
+    else:
+        turn = (q.offset - 1 - plane) % sizes.word if not sizes.aligned else q.offset - 1 - plane
+        place = turn + sizes.exponent * q.exponent_first
+    members = np.flatnonzero((place >= 0) & (place < q.length))
+    wanted = (q.word[members] >> (q.length[members] - 1 - place[members])) & 1
+    if plane == sizes.word - 1 and not sizes.aligned:
+        wanted ^= 1
+    return members, wanted.astype(np.uint8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +114,7 @@ def _ahead(pool: ThreadPoolExecutor, solver: "_Solver", planes: int, threads: in
     waiting: list[tuple[NDArray[np.int64], NDArray[np.uint8], Future[band.Reduced]]] = []
     for plane in range(planes + threads):
         if plane < planes:
-            members, bit = solver.asked(plane)
+            members, bit = _asked(solver.questions, solver.sizes, plane)
             if waiting and np.array_equal(members, waiting[-1][0]):
                 future = waiting[-1][2]
             else:
@@ -109,20 +130,6 @@ class _Solver:
     def __init__(self, questions: Questions, sizes: Sizes, rng: np.random.Generator) -> None:
         self.questions, self.sizes = questions, sizes
         self.planes = Planes(questions.cells, sizes.words, rng)
-
-    def asked(self, plane: int) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        """Which questions read the plane, and the bit of the sum that each wants there."""
-        q, sizes = self.questions, self.sizes
-        if plane >= sizes.word:
-            place = np.where(q.exponent_first, sizes.word + sizes.exponent - 1 - plane, q.length)
-        else:
-            turn = (q.offset - 1 - plane) % sizes.word if not sizes.aligned else q.offset - 1 - plane
-            place = turn + sizes.exponent * q.exponent_first
-        members = np.flatnonzero((place >= 0) & (place < q.length))
-        wanted = (q.word[members] >> (q.length[members] - 1 - place[members])) & 1
-        if plane == sizes.word - 1 and not sizes.aligned:
-            wanted ^= 1
-        return members, wanted.astype(np.uint8)
 
     def reduced(self, members: NDArray[np.int64]) -> band.Reduced:
         """The system of some questions."""
