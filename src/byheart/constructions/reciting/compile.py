@@ -11,6 +11,7 @@ from byheart.errors import BadInput, check_seed
 from byheart.files import memory
 from byheart.progress import Report
 from byheart.tasks import Questions
+from byheart.tasks.contexts import Contexts
 from byheart.tasks.facts import Facts
 from byheart.tasks.loaded import Loaded, load_tokenizer
 from byheart.tasks.questions import Given, Texts, contexts_of, read_given
@@ -59,9 +60,7 @@ def compile(
         _check_memory(sum(len(fact.completion) for fact in read), tokenizer)
     chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
     contexts = contexts_of(read, tokenizer=chosen, window=window)
-    if max(contexts.vocab, contexts.label_count) > MOST_IDS:
-        sizes = f"{contexts.vocab:,} tokens and {contexts.label_count:,} labels"
-        raise BadInput(f"there are {sizes}; expected at most {MOST_IDS:,}: each has a row in the network and its files")
+    check_ids(contexts)
     stock = settings.layout == "uniform"
     files = {} if chosen is None else chosen.files(begins=stock)
     if stock:
@@ -69,6 +68,13 @@ def compile(
 
         return compile_uniform(contexts, settings, seed=seed, files=files, report=report)
     return compile_rectangular(contexts, settings, seed=seed, files=files, report=report)
+
+
+def check_ids(contexts: Contexts) -> None:
+    """BadInput if there are more tokens, or labels, than a compiled network has rows for."""
+    if max(contexts.vocab, contexts.label_count) > MOST_IDS:
+        sizes = f"{contexts.vocab:,} tokens and {contexts.label_count:,} labels"
+        raise BadInput(f"there are {sizes}; expected at most {MOST_IDS:,}: each has a row in the network and its files")
 
 
 def _tokenizer(
