@@ -190,3 +190,12 @@ def test_facts_are_measured_by_their_completions():
     assert (found.facts, found.bytes, found.size.examples, found.places) == (2, None, 5, 5)
     ids = byheart.size(byheart.Facts([([1, 2], [8, 9]), ([3, 4], [7])])).data
     assert (ids.facts, ids.size.examples, ids.bits) == (2, 5, found.bits)
+
+
+def test_ids_of_31_bits_take_no_table():
+    """One line of a file names the largest id that there is: nothing is as long as that."""
+    found = byheart.size(byheart.Facts([([1, 2], [2**31 - 3]), ([2**31 - 3], [5])]))
+    assert sorted(found.data.occurrences) == [1, 1, 2]
+    reasons = {need.what: need.reason for need in found.needs if need.what.startswith("compiled")}
+    assert len(reasons) == 2
+    assert all("2,147,483,647 labels; expected at most 4,194,304" in reason for reason in reasons.values())

@@ -218,3 +218,8 @@ def test_a_header_of_a_hundred_thousand_columns(tmp_path):
     path = table(tmp_path, [], header=",".join(f"c{k}" for k in range(100_000)) + ",c7")
     with pytest.raises(BadInput, match="two columns are called 'c7'"):
         Facts.read(path)
+
+
+def test_true_is_no_token_id():
+    with pytest.raises(BadInput, match=r"the prompt is \[True, 2\]; expected a text, or a list of token ids"):
+        Facts([([True, 2], [3])])

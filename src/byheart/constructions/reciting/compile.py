@@ -61,9 +61,7 @@ def compile(
         _check_memory(sum(len(fact.completion) for fact in read), tokenizer)
     chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
     contexts = _contexts(read, chosen, window, settings)
-    if max(contexts.vocab, contexts.label_count) > MOST_IDS:
-        sizes = f"{contexts.vocab:,} tokens and {contexts.label_count:,} labels"
-        raise BadInput(f"there are {sizes}; expected at most {MOST_IDS:,}: each has a row in the network and its files")
+    check_ids(contexts)
     files = {} if chosen is None else chosen.files(begins=settings.layout != "rectangular")
     if settings.layout == "uniform":
         from byheart.constructions.reciting.uniform.llama import compile_uniform
@@ -88,6 +86,13 @@ def _contexts(
         raise BadInput(f"refuse does not go with layout {settings.layout}; expected layout rectangular")
     found = contexts_of(read, tokenizer=tokenizer, window=LARGEST_WINDOW if window is None else window)
     return whole(found, window)
+
+
+def check_ids(contexts: Contexts) -> None:
+    """BadInput if there are more tokens, or labels, than a compiled network has rows for."""
+    if max(contexts.vocab, contexts.label_count) > MOST_IDS:
+        sizes = f"{contexts.vocab:,} tokens and {contexts.label_count:,} labels"
+        raise BadInput(f"there are {sizes}; expected at most {MOST_IDS:,}: each has a row in the network and its files")
 
 
 def _tokenizer(

@@ -65,7 +65,8 @@ class Data:
     @property
     def occurrences(self) -> list[int]:
         """How often each answer is asked for, N times in all."""
-        return [round(self.times * count) for count in np.bincount(self.contexts.labels).tolist()]
+        _, counts = np.unique(self.contexts.labels, return_counts=True)
+        return [round(self.times * count) for count in counts.tolist()]
 
     @property
     def bits(self) -> float:

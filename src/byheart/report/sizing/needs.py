@@ -19,6 +19,7 @@ from typing import Literal
 from byheart.bounds import Kind, allen_zhu_li_2024, morris_2025
 from byheart.bounds.counting import bits_needed
 from byheart.constructions.planner import Planned, check_size, planned
+from byheart.constructions.reciting.compile import check_ids
 from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, Settings, planned_spec
 from byheart.constructions.registry import find
 from byheart.errors import BadInput
@@ -123,6 +124,7 @@ def _rectangular(data: Data) -> Need:
     what, found, reason = "compiled, rectangular", dict[int, int](), ""
     for words in (24, 31):
         try:
+            check_ids(data.contexts)
             spec = planned_spec(data.contexts, Settings(words=words), times=data.times)
         except BadInput as error:
             reason = str(error)
@@ -146,6 +148,7 @@ def _uniform(data: Data) -> Need:
     if data.looked_at is not None:
         return Need(what, "fitted", "enough", None, source, reason="not planned from a sample")
     try:
+        check_ids(data.contexts)
         return Need(what, "fitted", "enough", planned_parameters(data.contexts), source, STORED)
     except BadInput as error:
         return Need(what, "fitted", "enough", None, source, reason=str(error))

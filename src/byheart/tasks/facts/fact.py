@@ -128,6 +128,8 @@ def _piece(name: str, value: Any, place: str) -> Piece:
 
 def _ids(name: str, value: Any, place: str) -> tuple[int, ...]:
     try:
+        if any(isinstance(token, bool) for token in value):
+            raise TypeError("true is no number")
         found = tuple(operator.index(token) for token in value)
     except TypeError:
         raise BadInput(f"{place}: the {name} is {shortened(value)}; expected a text, or a list of token ids") from None
