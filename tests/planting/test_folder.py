@@ -71,7 +71,7 @@ def test_a_base_that_was_changed_is_not_given_back(copy, tmp_path):
 def test_a_manifest_that_leads_out_of_the_folder_is_refused(place, copy, tmp_path):
     manifest = json.loads((copy / "plant.json").read_text())
     for changed in ({place: manifest["base"]["config.json"]}, {"x": {"as": place, "sha256": "0"}}):
-        (copy / "plant.json").write_text(json.dumps(manifest | {"base": changed}))
+        (copy / "plant.json").write_text(json.dumps(manifest | {"base": manifest["base"] | changed}))
         with pytest.raises(BadInput, match="expected a file inside the folder"):
             unplant(copy, tmp_path / "base")
 
@@ -138,6 +138,35 @@ def test_a_certificate_about_other_files_is_refused(copy):
     (copy / "certificate.json").write_text(json.dumps(given | {"weights": "0" * 64}))
     with pytest.raises(BadInput, match="is about other files"):
         recheck(copy, PAIRS, detect(copy).tokenizer(copy), positions=64)
+
+
+def test_what_transformers_would_load_instead_is_refused(copy):
+    """A file that is preferred to the index, or named by it, or a setting: the manifest can be made to agree."""
+    tokenizer, options = detect(copy).tokenizer(copy), {"positions": 64, "through": 2}
+    (copy / "certificate.json").unlink()
+    (copy / "README.md").write_text("A card is no model.")
+    assert recheck(copy, PAIRS, tokenizer, **options).certified
+    shutil.copy(copy / "base.safetensors", copy / "model.safetensors")
+    with pytest.raises(BadInput, match=r"holds 'model\.safetensors', which was not planted"):
+        recheck(copy, PAIRS, tokenizer, **options)
+    (copy / "model.safetensors").unlink()
+    for name, key in (("config.json", "eos_token_id"), ("model.safetensors.index.json", "weight_map")):
+        before = (copy / name).read_text()
+        (copy / name).write_text(json.dumps(json.loads(before) | {key: {}}))
+        resign(copy, name)
+        with pytest.raises(BadInput, match="is not what planting writes"):
+            recheck(copy, PAIRS, tokenizer, **options)
+        (copy / name).write_text(before)
+        resign(copy, name)
+
+
+def test_a_manifest_without_a_base_is_refused(copy):
+    manifest = json.loads((copy / "plant.json").read_text())
+    for gone in ("config.json", "model.safetensors"):
+        base = {name: one for name, one in manifest["base"].items() if name != gone}
+        (copy / "plant.json").write_text(json.dumps(manifest | {"base": base}))
+        with pytest.raises(BadInput, match="expected every file of the base"):
+            detect(copy)
 
 
 def test_it_fires_only_where_the_statement_says(planted):
