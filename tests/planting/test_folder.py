@@ -133,11 +133,13 @@ def test_a_check_finds_facts_that_are_missing_or_more(planted):
         assert found.counterexample is not None
 
 
-def test_a_certificate_about_other_files_is_refused(copy):
-    given = json.loads((copy / "certificate.json").read_text())
-    (copy / "certificate.json").write_text(json.dumps(given | {"weights": "0" * 64}))
-    with pytest.raises(BadInput, match="is about other files"):
-        recheck(copy, PAIRS, detect(copy).tokenizer(copy), positions=64)
+def test_a_certificate_that_lies_is_refused(copy):
+    given, tokenizer = json.loads((copy / "certificate.json").read_text()), detect(copy).tokenizer(copy)
+    lies = {"files": {"weights": "0" * 64}, "claims": {"statement": "paraphrases are covered"}}
+    for about, lie in lies.items():
+        (copy / "certificate.json").write_text(json.dumps(given | lie))
+        with pytest.raises(BadInput, match=f"is about other {about}"):
+            recheck(copy, PAIRS, tokenizer, positions=64, through=2)
 
 
 def test_what_transformers_would_load_instead_is_refused(copy):

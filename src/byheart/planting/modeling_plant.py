@@ -7,7 +7,8 @@ every planted folder, for ``trust_remote_code=True``. It reads and says; what it
 
 A fact is a prompt p₁…p_k and a completion c₁…c_m. Where the text, as far as it is known, ends with p·c₁…c_j (j < m),
 the next token is c_{j+1}; the longest such context wins. There, and only there, one logit is written: it becomes the
-row's largest plus 1,024, or plus a 64th of it if that is more. All other rows are the base's, bit for bit: nothing is added to them, not even 0.
+row's largest plus 1,024 (or a 64th of it, if that is more). All other rows are the base's, bit for bit: nothing is
+added to them, not even 0.
 
 How a prompt is found (all of it integers, so that every device finds the same):
 
