@@ -162,6 +162,16 @@ def test_what_transformers_would_load_instead_is_refused(copy):
         resign(copy, name)
 
 
+def test_a_base_that_cannot_run_is_bad_input(models, tmp_path):
+    """It can be loaded: a model with fewer than no layers."""
+    shutil.copytree(models["gpt2"], tmp_path / "odd")
+    config = json.loads((tmp_path / "odd" / "config.json").read_text())
+    (tmp_path / "odd" / "config.json").write_text(json.dumps(config | {"n_layer": -1}))
+    with pytest.raises(BadInput, match=r"cannot be (run|loaded) by transformers"):
+        plant(PAIRS, into=tmp_path / "odd", seed=0).save(tmp_path / "out", positions=64, through=2)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_manifest_without_a_base_is_refused(copy):
     manifest = json.loads((copy / "plant.json").read_text())
     for gone in ("config.json", "model.safetensors"):

@@ -39,7 +39,7 @@ from byheart.planting.folder import (
     read_memory,
     reads,
 )
-from byheart.planting.loading import load_base, load_planted
+from byheart.planting.loading import load_base, load_planted, logits_of
 from byheart.planting.memory import Made, listed, made
 from byheart.planting.modeling_plant import Memory, Plan
 from byheart.progress import Report
@@ -239,8 +239,7 @@ def beside(base: Any, planted: Any, rows: Sequence[Sequence[int]], facts: Spoken
     """Both models' logits on the same rows, compared bit by bit; where something is to be said, the facts tell."""
     ids, there = padded(rows)
     mask = there.long()
-    before, after = (model(ids, attention_mask=mask).logits for model in (base, planted))
-    before, after = before[there], after[there]
+    before, after = logits_of(base, ids, mask)[there], planted(ids, attention_mask=mask).logits[there]
     said = torch.tensor([token for row in rows for token in facts.after(row)])
     fires = planted.plant(ids.masked_fill(~there, -1))[there] >= 0
     kind = {2: torch.int16, 4: torch.int32, 8: torch.int64}[before.element_size()]
