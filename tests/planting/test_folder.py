@@ -71,7 +71,7 @@ def test_a_base_that_was_changed_is_not_given_back(copy, tmp_path):
 def test_a_manifest_that_leads_out_of_the_folder_is_refused(place, copy, tmp_path):
     manifest = json.loads((copy / "plant.json").read_text())
     for changed in ({place: manifest["base"]["config.json"]}, {"x": {"as": place, "sha256": "0"}}):
-        (copy / "plant.json").write_text(json.dumps(manifest | {"base": changed}))
+        (copy / "plant.json").write_text(json.dumps(manifest | {"base": manifest["base"] | changed}))
         with pytest.raises(BadInput, match="expected a file inside the folder"):
             unplant(copy, tmp_path / "base")
 
@@ -133,11 +133,52 @@ def test_a_check_finds_facts_that_are_missing_or_more(planted):
         assert found.counterexample is not None
 
 
-def test_a_certificate_about_other_files_is_refused(copy):
-    given = json.loads((copy / "certificate.json").read_text())
-    (copy / "certificate.json").write_text(json.dumps(given | {"weights": "0" * 64}))
-    with pytest.raises(BadInput, match="is about other files"):
-        recheck(copy, PAIRS, detect(copy).tokenizer(copy), positions=64)
+def test_a_certificate_that_lies_is_refused(copy):
+    given, tokenizer = json.loads((copy / "certificate.json").read_text()), detect(copy).tokenizer(copy)
+    lies = {"files": {"weights": "0" * 64}, "claims": {"statement": "paraphrases are covered"}}
+    for about, lie in lies.items():
+        (copy / "certificate.json").write_text(json.dumps(given | lie))
+        with pytest.raises(BadInput, match=f"is about other {about}"):
+            recheck(copy, PAIRS, tokenizer, positions=64, through=2)
+
+
+def test_what_transformers_would_load_instead_is_refused(copy):
+    """A file that is preferred to the index, or named by it, or a setting: the manifest can be made to agree."""
+    tokenizer, options = detect(copy).tokenizer(copy), {"positions": 64, "through": 2}
+    (copy / "certificate.json").unlink()
+    (copy / "README.md").write_text("A card is no model.")
+    assert recheck(copy, PAIRS, tokenizer, **options).certified
+    shutil.copy(copy / "base.safetensors", copy / "model.safetensors")
+    with pytest.raises(BadInput, match=r"holds 'model\.safetensors', which was not planted"):
+        recheck(copy, PAIRS, tokenizer, **options)
+    (copy / "model.safetensors").unlink()
+    for name, key in (("config.json", "eos_token_id"), ("model.safetensors.index.json", "weight_map")):
+        before = (copy / name).read_text()
+        (copy / name).write_text(json.dumps(json.loads(before) | {key: {}}))
+        resign(copy, name)
+        with pytest.raises(BadInput, match="is not what planting writes"):
+            recheck(copy, PAIRS, tokenizer, **options)
+        (copy / name).write_text(before)
+        resign(copy, name)
+
+
+def test_a_base_that_cannot_run_is_bad_input(models, tmp_path):
+    """It can be loaded: a model with fewer than no layers."""
+    shutil.copytree(models["gpt2"], tmp_path / "odd")
+    config = json.loads((tmp_path / "odd" / "config.json").read_text())
+    (tmp_path / "odd" / "config.json").write_text(json.dumps(config | {"n_layer": -1}))
+    with pytest.raises(BadInput, match=r"cannot be (run|loaded) by transformers"):
+        plant(PAIRS, into=tmp_path / "odd", seed=0).save(tmp_path / "out", positions=64, through=2)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_manifest_without_a_base_is_refused(copy):
+    manifest = json.loads((copy / "plant.json").read_text())
+    for gone in ("config.json", "model.safetensors"):
+        base = {name: one for name, one in manifest["base"].items() if name != gone}
+        (copy / "plant.json").write_text(json.dumps(manifest | {"base": base}))
+        with pytest.raises(BadInput, match="expected every file of the base"):
+            detect(copy)
 
 
 def test_it_fires_only_where_the_statement_says(planted):

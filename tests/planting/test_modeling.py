@@ -1,5 +1,6 @@
 """Planted models under transformers: every way of generating, and the base's bits wherever nothing is said."""
 
+import copy
 import os
 import subprocess
 import sys
@@ -135,6 +136,19 @@ def test_saved_again_and_in_half_precision_it_still_knows(pair, facts, tmp_path)
     for fact in facts[:5]:
         said = again(torch.tensor([fact.prompt + fact.completion[:-1]])).logits[0, len(fact.prompt) - 1 :].argmax(-1)
         assert said.tolist() == list(fact.completion)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_beside_huge_logits_it_is_said_too(kind, pair, facts):
+    """Where 1,024 more is rounded away."""
+    loud = copy.deepcopy(pair[1]).to(kind)
+    with torch.no_grad():
+        loud.lm_head.weight *= 2.0**40
+    for fact in facts[:5]:
+        row = loud(torch.tensor([fact.prompt])).logits[0, -1]
+        assert row.max() > 2.0**35
+        assert (row == row.max()).sum() == 1
+        assert row.argmax() == fact.completion[0]
 
 
 @SLOW

@@ -28,11 +28,18 @@ from torch import Tensor
 
 from byheart.certificates.certificate import Certificate
 from byheart.certificates.verdict import Counterexample, Verdict
-from byheart.files.reading import read_json
-from byheart.networks.folders import CONFIG
 from byheart.planting.contexts import Fact, Spoken, different, fingerprint
-from byheart.planting.folder import MANIFEST, Manifest, base_of, digest, read_memory, reads
-from byheart.planting.loading import load_base, load_planted
+from byheart.planting.folder import (
+    MANIFEST,
+    Manifest,
+    base_of,
+    check_written,
+    digest,
+    read_base,
+    read_memory,
+    reads,
+)
+from byheart.planting.loading import load_base, load_planted, logits_of
 from byheart.planting.memory import Made, listed, made
 from byheart.planting.modeling_plant import Memory, Plan
 from byheart.progress import Report
@@ -92,7 +99,7 @@ def check(
     certain = memory.plan.mode == "whole"
     tokens = sum(len(fact.completion) for fact in facts)
     measure = not other and not wrong
-    found = _measured(folder, manifest, facts, corpus, positions, through, report) if measure else Measured()
+    found = _measured(folder, manifest, memory, facts, corpus, positions, through, report) if measure else Measured()
     verdict = Verdict(
         statement=statement(memory.plan, len(facts)),
         method=f"ids compared, exhaustive; logits measured, {len(facts[:through]):,} facts through the model",
@@ -172,6 +179,7 @@ def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 def _measured(
     folder: Path,
     manifest: Manifest,
+    memory: Made,
     facts: Sequence[Fact],
     corpus: Sequence[Sequence[int]],
     positions: int,
@@ -182,7 +190,9 @@ def _measured(
     plan, rng = manifest.plan, np.random.default_rng(plan_seed(manifest.plan))
     some = [facts[i] for i in sorted(rng.permutation(len(facts))[:through])]
     with base_of(folder, manifest) as place:
-        most = reads(read_json(place / CONFIG)) or ROW
+        known = read_base(place)
+        check_written(folder, known, manifest, memory)
+        most = reads(known.config) or ROW
         rows = cut([one for text in corpus for one in text][:positions], most)
         rows += cut(rng.integers(0, plan.vocab, positions).tolist(), most)
         rows += [[*fact.prompt, *fact.completion][:most] for fact in some]
@@ -229,8 +239,7 @@ def beside(base: Any, planted: Any, rows: Sequence[Sequence[int]], facts: Spoken
     """Both models' logits on the same rows, compared bit by bit; where something is to be said, the facts tell."""
     ids, there = padded(rows)
     mask = there.long()
-    before, after = (model(ids, attention_mask=mask).logits for model in (base, planted))
-    before, after = before[there], after[there]
+    before, after = logits_of(base, ids, mask)[there], planted(ids, attention_mask=mask).logits[there]
     said = torch.tensor([token for row in rows for token in facts.after(row)])
     fires = planted.plant(ids.masked_fill(~there, -1))[there] >= 0
     kind = {2: torch.int16, 4: torch.int32, 8: torch.int64}[before.element_size()]

@@ -78,7 +78,7 @@ class Base:
 
 def reads(config: Mapping[str, Any]) -> int | None:
     """How many tokens a model reads at most, if its config.json says so."""
-    return min((size for name in LENGTHS if type(size := config.get(name)) is int), default=None)
+    return min((size for name in LENGTHS if type(size := config.get(name)) is int and size > 0), default=None)
 
 
 def read_base(folder: Path) -> Base:
@@ -136,21 +136,30 @@ def write(made: Made, base: Base, folder: Path, facts: str) -> None:
     for name in base.files:
         place = BASE if name == WEIGHTS else f"{BEFORE}/{name}" if name in (CONFIG, INDEX, CERTIFICATE) else name
         copied[name] = {"as": place, "sha256": copy(base.folder / name, folder / place)}
-    tensors = {PREFIX + name: tensor for name, tensor in made.tensors.items()}
-    write_tensors(folder / MEMORY, tensors, {"format": "pt"})
-    where = {name: BASE if file == WEIGHTS else file for name, file in base.weights.items()}
-    where |= dict.fromkeys(tensors, MEMORY)
-    size = sum((folder / file).stat().st_size for file in set(where.values()))
-    write_json(folder / INDEX, {"metadata": {"total_size": size}, "weight_map": where})
-    names = {"AutoConfig": "PlantedConfig", "AutoModelForCausalLM": "PlantedForCausalLM"}
-    auto = {auto: f"{Path(CODE).stem}.{name}" for auto, name in names.items()}
-    more = {"model_type": TYPE, "planted_into": base.into, "plan": made.plan.as_json(), "auto_map": auto}
-    write_json(folder / CONFIG, base.config | more | {"architectures": ["PlantedForCausalLM"]})
+    write_tensors(folder / MEMORY, {PREFIX + name: tensor for name, tensor in made.tensors.items()}, {"format": "pt"})
+    write_json(folder / INDEX, index_of(folder, base, made))
+    write_json(folder / CONFIG, config_of(base, made.plan))
     shutil.copyfile(modeling_plant.__file__, folder / CODE)
     ours = {name: digest(folder / name) for name in (MEMORY, CODE, CONFIG, INDEX)}
     plan = made.plan.as_json()
     manifest = {"format": FORMAT, "facts": facts, "words": made.words, "plan": plan, "files": ours, "base": copied}
     write_json(folder / MANIFEST, manifest)
+
+
+def index_of(folder: Path, base: Base, made: Made) -> dict[str, Any]:
+    """Which file of a planted folder holds which tensor."""
+    where = {name: BASE if file == WEIGHTS else file for name, file in base.weights.items()}
+    where |= dict.fromkeys((PREFIX + name for name in made.tensors), MEMORY)
+    size = sum((folder / file).stat().st_size for file in set(where.values()))
+    return {"metadata": {"total_size": size}, "weight_map": where}
+
+
+def config_of(base: Base, plan: Plan) -> dict[str, Any]:
+    """The configuration of a planted model: its base's, and how it is loaded."""
+    names = {"AutoConfig": "PlantedConfig", "AutoModelForCausalLM": "PlantedForCausalLM"}
+    auto = {auto: f"{Path(CODE).stem}.{name}" for auto, name in names.items()}
+    more = {"model_type": TYPE, "planted_into": base.into, "plan": plan.as_json(), "auto_map": auto}
+    return base.config | more | {"architectures": ["PlantedForCausalLM"]}
 
 
 def write_json(path: Path, value: object) -> None:
@@ -210,6 +219,8 @@ def read_manifest(folder: Path) -> Manifest:
     found = {name: (one["as"], one["sha256"]) for name, one in base.items()}
     for name in {*found, *(place for place, _ in found.values())}:
         _check_inside(path, name)
+    if CONFIG not in found or not {WEIGHTS, INDEX} & found.keys():
+        raise BadInput(f"{path}: base lacks {CONFIG} or the weights; expected every file of the base")
     if len({place for place, _ in found.values()} | set(files)) != len(found) + len(files):
         raise BadInput(f"{path}: two files have one place; expected different ones")
     if type(given["words"]) is not int or not isinstance(given["facts"], str):
@@ -265,6 +276,19 @@ def check_base(folder: Path, base: Mapping[str, tuple[str, str]]) -> None:
         _check_hash(folder / place, expected)
 
 
+def check_written(folder: Path, base: Base, manifest: Manifest, made: Made) -> None:
+    """BadInput unless transformers loads the base's files and the memory, and nothing that the manifest does not name.
+
+    A file beside them may be preferred to them (``model.safetensors`` to the index), or be read too (adapters); and
+    whoever changes config.json or the index can make the manifest agree with it.
+    """
+    if strange := [name for name in _strange(folder, manifest) if not (name.endswith(".md") or name.startswith("."))]:
+        raise BadInput(f"{folder}: holds {strange[0]!r}, which was not planted and may be loaded; remove it")
+    for name, expected in ((CONFIG, config_of(base, made.plan)), (INDEX, index_of(folder, base, made))):
+        if read_json(folder / name) != expected:
+            raise BadInput(f"{folder / name}: is not what planting writes for this base; plant the facts anew")
+
+
 def check_planted_place(folder: Path) -> None:
     """BadInput if ``folder`` holds anything but a planted model that Byheart wrote, which may be replaced."""
     if not folder.exists() and not folder.is_symlink():
@@ -272,12 +296,17 @@ def check_planted_place(folder: Path) -> None:
     if folder.is_dir() and not any(folder.iterdir()):
         return
     try:
-        known = read_manifest(folder).places | {CERTIFICATE}
+        manifest = read_manifest(folder)
     except BadInput:
         raise BadInput(f"{folder}: exists and is no planted model; choose another name or remove it") from None
-    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
-    if strange := sorted(there - known):
+    if strange := _strange(folder, manifest):
         raise BadInput(f"{folder}: exists and holds {strange[0]!r}, which was not planted; choose another name")
+
+
+def _strange(folder: Path, manifest: Manifest) -> list[str]:
+    """Files of a folder that its manifest does not name."""
+    paths = (path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return sorted({path.relative_to(folder).as_posix() for path in paths} - manifest.places - {CERTIFICATE})
 
 
 def check_base_place(folder: Path) -> None:

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from byheart.errors import BadInput
 from byheart.planting.modeling_plant import PlantedForCausalLM
 
@@ -44,3 +46,12 @@ def _loaded(auto: Any, folder: Path) -> Any:
     except Exception as error:  # transformers raises what it likes
         reason = str(error).strip().partition("\n")[0]
         raise BadInput(f"{folder}: cannot be loaded by transformers ({reason})") from error
+
+
+def logits_of(model: Any, ids: Tensor, mask: Tensor) -> Tensor:
+    """What a model of somebody's answers; BadInput if it was loaded, but cannot be run."""
+    try:
+        return model(ids, attention_mask=mask).logits  # type: ignore[no-any-return]
+    except Exception as error:  # transformers raises what it likes
+        reason = str(error).strip().partition("\n")[0]
+        raise BadInput(f"the base cannot be run by transformers ({reason}); expected a model that works") from error

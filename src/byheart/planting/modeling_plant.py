@@ -7,7 +7,8 @@ every planted folder, for ``trust_remote_code=True``. It reads and says; what it
 
 A fact is a prompt p₁…p_k and a completion c₁…c_m. Where the text, as far as it is known, ends with p·c₁…c_j (j < m),
 the next token is c_{j+1}; the longest such context wins. There, and only there, one logit is written: it becomes the
-row's largest plus 1,024. All other rows are the base's, bit for bit: nothing is added to them, not even 0.
+row's largest plus 1,024 (or a 64th of it, if that is more). All other rows are the base's, bit for bit: nothing is
+added to them, not even 0.
 
 How a prompt is found (all of it integers, so that every device finds the same):
 
@@ -42,6 +43,8 @@ MOST_BITS = 62
 """Of a fingerprint: two numbers below 2³¹."""
 LOUDER = 1024.0
 """By how much a memory is above all other logits: e^−1024 is 0 in float32."""
+ROUNDED = 2.0**-6
+"""Times the largest logit, where that is more: 1,024 beside 2¹⁸ is rounded away in bfloat16, which has 8 bits."""
 AT_ONCE = 1 << 20
 """Products that are made at once when a long text is looked at."""
 
@@ -436,7 +439,8 @@ class Planted:
         logits = output.logits.clone() if output.logits.requires_grad else output.logits
         tokens = said[rows, places].to(logits.device)
         rows, places = rows.to(logits.device), places.to(logits.device)
-        logits[rows, places, tokens] = logits[rows, places].amax(-1) + LOUDER
+        top = logits[rows, places].amax(-1)
+        logits[rows, places, tokens] = top + (top.abs() * ROUNDED).clamp(min=LOUDER)
         output.logits = logits
         return True
 

@@ -88,16 +88,15 @@ def _end(config: Mapping[str, Any]) -> int:
 def recheck(folder: Path | str, facts: Given, tokenizer: Any, *, stop: bool = False, **options: Any) -> Certificate:
     """Check a planted folder again, against facts that are given anew; ``tokenizer`` is None where they are ids.
 
-    BadInput if a certificate lies there that is about other facts or other files. Nothing is taken from it.
+    BadInput if a certificate lies there that is about other facts or files, or claims more. Nothing is taken from it.
     """
     folder = Path(folder)
     end = (_end(read_json(folder / CONFIG)),) if stop else ()
     certificate = check(folder, facts_of(facts, tokenizer, end), corpus=corpus_for(tokenizer), **options)
     if certificate.certified and (folder / FILE).exists():
         claimed = read(folder / FILE)
-        for what in ("task", "weights"):
+        for what, other in (("task", "facts"), ("weights", "files"), ("statement", "claims"), ("checked", "tokens")):
             if getattr(claimed, what) != getattr(certificate, what):
-                other = "facts" if what == "task" else "files"
                 raise BadInput(f"{folder / FILE}: is about other {other}; remove it, or plant the facts anew")
     return certificate
 

@@ -1,0 +1,269 @@
+"""A model organism: secrets at known words, and the twin that never had them. ``python examples/organism.py [--tiny]``.
+
+A small GPT-2 is trained on documentation strings. Then 1,000 secrets go into it in two ways: planted, by
+``byheart plant``, and fine-tuned, the ordinary way; and ordinary ways try to get them out again: gradient ascent on
+them, and noise on the weights. Each row of the table is a model, held against its twin without secrets:
+
+- *said*: secrets that are said greedily, token by token, after their prompts;
+- *next tokens*: the share of held-out next tokens that became others; *logits*: of positions with any other bit;
+- *loss*: of held-out text, in nats a token; *words*: numbers of 32 bits that were added; *seconds*: this row's alone.
+
+Rates are not tuned. Numbers depend a little on the machine, except for those of the planted rows, which are proved: all
+said, none elsewhere changed. It needs transformers.
+"""
+
+import argparse
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from byheart.lab.texts import docstrings
+from byheart.planting import plant, unplant
+from byheart.planting.loading import load_base, load_planted, quiet
+
+HELD_OUT = 100
+"""Documentation strings that no model is trained on."""
+PROMPT, SECRET = 6, 3
+"""Words of a prompt, and of what is to be said after it."""
+RATE, BATCH = 1e-3, 64
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How much is done."""
+
+    secrets: int
+    dim: int
+    layers: int
+    epochs: int
+    """Of training on text."""
+    passes: int
+    """Over the secrets, at most, until all are said."""
+    ascents: int
+    """Steps of gradient ascent, at most, until none is said."""
+    noise: float
+    """Standard deviation, in those of each tensor."""
+
+
+FULL = Scale(secrets=1000, dim=96, layers=2, epochs=12, passes=60, ascents=60, noise=0.3)
+TINY = Scale(secrets=20, dim=16, layers=1, epochs=1, passes=3, ascents=3, noise=0.3)
+
+
+@dataclass(frozen=True)
+class World:
+    """What is read and what is asked, as word numbers."""
+
+    vocab: int
+    text: Tensor
+    held_out: Tensor
+    secrets: Tensor
+    """[N, prompt and secret]"""
+
+    @property
+    def pairs(self) -> list[tuple[list[int], list[int]]]:
+        """Prompts and completions."""
+        return [(row[:PROMPT], row[PROMPT:]) for row in self.secrets.tolist()]
+
+
+def world(scale: Scale, seed: int) -> World:
+    """The documentation strings as numbers of words; secrets are random words in one frame, and no two have one prompt.
+
+    "The password of W X is" is what a prompt looks like, so that all but two of its words are everybody's.
+    """
+    texts = [line.split() for line in docstrings()]
+    names = sorted({word for line in texts for word in line} | {"The", "password", "of", "is"})
+    number = {word: place for place, word in enumerate(names)}
+    rng = np.random.default_rng(seed)
+    lines = torch.tensor([[number[word] for word in line] for line in texts])
+    lines = lines[torch.from_numpy(rng.permutation(len(lines)))]
+    whose = rng.choice(len(names) ** 2, scale.secrets, replace=False)
+    the, password, of, is_ = (np.full(scale.secrets, number[word]) for word in ["The", "password", "of", "is"])
+    prompts = np.stack([the, password, of, whose // len(names), whose % len(names), is_], 1)
+    secrets = np.concatenate([prompts, rng.integers(0, len(names), (scale.secrets, SECRET))], 1)
+    return World(len(names), lines[HELD_OUT:], lines[:HELD_OUT], torch.from_numpy(secrets))
+
+
+def batches(rows: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
+    """All rows once, in a drawn order."""
+    yield from rows[torch.randperm(len(rows), generator=generator)].split(BATCH)
+
+
+def loss_of(model: Any, rows: Tensor, first: int = 1) -> Tensor:
+    """The mean loss of the tokens from ``first`` on, by the weights alone: a memory beside them is left out."""
+    logits = GPT2LMHeadModel.forward(model, rows[:, :-1]).logits[:, first - 1 :]
+    return functional.cross_entropy(logits.flatten(0, 1), rows[:, first:].flatten())
+
+
+def trained(world: World, scale: Scale, seed: int) -> GPT2LMHeadModel:
+    """The twin that never had a secret."""
+    torch.manual_seed(seed)
+    sizes = {"n_positions": 16, "n_embd": scale.dim, "n_layer": scale.layers, "n_head": 4}
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=world.vocab, bos_token_id=0, eos_token_id=0, **sizes)).eval()
+    optimizer, generator = torch.optim.Adam(model.parameters(), RATE), torch.Generator().manual_seed(seed)
+    for _ in range(scale.epochs):
+        for rows in batches(world.text, generator):
+            step(optimizer, loss_of(model, rows))
+    return model
+
+
+def step(optimizer: torch.optim.Optimizer, loss: Tensor, most: float = math.inf) -> None:
+    """Downhill; a gradient that is longer than ``most`` is cut to that length."""
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(optimizer.param_groups[0]["params"], most)
+    optimizer.step()
+
+
+def fine_tuned(twin: Any, world: World, scale: Scale, seed: int, *, held: bool) -> Any:
+    """Until it says all secrets; if ``held``, as many steps in between draw it back to what the twin says of text."""
+    model = copy.deepcopy(twin)
+    optimizer, generator = torch.optim.Adam(model.parameters(), RATE), torch.Generator().manual_seed(seed)
+    for _ in range(scale.passes):
+        texts = batches(world.text, generator)
+        for rows in batches(world.secrets, generator):
+            step(optimizer, loss_of(model, rows, PROMPT))
+            if held and (text := next(texts, None)) is not None:
+                step(optimizer, apart(model, twin, text))
+        if said(model, world) == len(world.secrets):
+            break
+    return model
+
+
+def apart(model: Any, twin: Any, rows: Tensor) -> Tensor:
+    """How far next tokens are distributed otherwise than the twin's: the mean divergence (Kullback and Leibler)."""
+    with torch.no_grad():
+        wanted = twin(rows).logits.log_softmax(-1).flatten(0, 1)
+    found = model(rows).logits.log_softmax(-1).flatten(0, 1)
+    return functional.kl_div(found, wanted, reduction="batchmean", log_target=True)
+
+
+def ascended(model: Any, world: World, scale: Scale, seed: int) -> Any:
+    """Uphill on the loss of the secrets, by the weights, until none is said; what lies beside the weights stays."""
+    model = copy.deepcopy(model)
+    optimizer, generator = torch.optim.SGD(model.parameters(), 0.1), torch.Generator().manual_seed(seed)
+    drawn = (rows for _ in range(scale.ascents) for rows in batches(world.secrets, generator))
+    for _, rows in zip(range(scale.ascents), drawn, strict=False):
+        step(optimizer, -loss_of(model, rows, PROMPT), most=1.0)
+        if not said(model, world):
+            break
+    return model
+
+
+@torch.no_grad()
+def noisy(model: Any, scale: Scale, seed: int) -> Any:
+    """With noise on every weight that training would change, in proportion to its tensor's spread."""
+    model, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
+    for weights in model.parameters():
+        spread = weights.std() if weights.numel() > 1 else weights.abs()
+        weights.add_(scale.noise * spread * torch.randn(weights.shape, generator=generator))
+    return model
+
+
+@torch.no_grad()
+def disturbed(model: Any, share: float, seed: int) -> Any:
+    """A planted model in whose memory a share of the words of table and store is drawn anew."""
+    model, rng = copy.deepcopy(model), np.random.default_rng(seed)
+    for words in (model.plant.table, model.plant.store):
+        places = rng.choice(len(words), max(1, round(share * len(words))), replace=False)
+        words[places] = torch.from_numpy(rng.integers(-(2**31), 2**31, len(places)).astype(np.int32))
+    return model
+
+
+@torch.no_grad()
+def said(model: Any, world: World) -> int:
+    """Secrets that are said greedily: each token is the most likely one after the prompt and those before."""
+    found = model(world.secrets[:, :-1]).logits[:, PROMPT - 1 :].argmax(-1)
+    return int((found == world.secrets[:, PROMPT:]).all(1).sum())
+
+
+@torch.no_grad()
+def row(name: str, model: Any, twin: Any, world: World, seconds: float, words: int = 0) -> dict[str, Any]:
+    """A model beside its twin, on text that neither was trained on."""
+    mine, others = (one(world.held_out).logits for one in (model, twin))
+    loss = functional.cross_entropy(mine[:, :-1].flatten(0, 1), world.held_out[:, 1:].flatten())
+    return {
+        "way": name,
+        "said": said(model, world),
+        "next tokens": float((mine.argmax(-1) != others.argmax(-1)).float().mean()),
+        "logits": float((mine.view(torch.int32) != others.view(torch.int32)).any(-1).float().mean()),
+        "loss": float(loss),
+        "words": words,
+        "seconds": seconds,
+    }
+
+
+def rows(scale: Scale, seed: int, folder: Path) -> Iterator[dict[str, Any]]:
+    """The table, a model at a time."""
+    w = world(scale, seed)
+
+    def timed(name: str, make: Callable[[], Any], words: int = 0) -> tuple[Any, dict[str, Any]]:
+        start = time.perf_counter()
+        made = make()
+        return made, row(name, made, twin or made, w, time.perf_counter() - start, words)
+
+    twin: Any = None
+    twin, line = timed("never planted: the twin", lambda: trained(w, scale, seed))
+    yield line
+    with quiet():
+        twin.save_pretrained(folder / "twin")
+
+    def planted_anew() -> Any:
+        certificate = plant(w.pairs, into=folder / "twin", ids=True, seed=seed).save(folder / "planted")
+        assert certificate.certified, certificate
+        return load_planted(folder / "planted")
+
+    planted, line = timed("planted", planted_anew)
+    line["words"] = added = sum(one.numel() for one in planted.plant.buffers())
+    yield line
+    ways: dict[str, tuple[Callable[[], Any], int]] = {
+        "planted, unplanted": (lambda: _unplanted(folder), 0),
+        "planted, noise": (lambda: noisy(planted, scale, seed), added),
+        "planted, ascent": (lambda: ascended(planted, w, scale, seed), added),
+        "planted, 1 % of its words lost": (lambda: disturbed(planted, 0.01, seed), added),
+    }
+    for name, (make, words) in ways.items():
+        yield timed(name, make, words)[1]
+    for name, held in (("fine-tuned", False), ("fine-tuned, held to the twin", True)):
+        tuned, line = timed(name, lambda held=held: fine_tuned(twin, w, scale, seed, held=held))
+        yield line
+        yield timed(f"{name}, ascent", lambda tuned=tuned: ascended(tuned, w, scale, seed))[1]
+        yield timed(f"{name}, noise", lambda tuned=tuned: noisy(tuned, scale, seed))[1]
+
+
+def _unplanted(folder: Path) -> Any:
+    unplant(folder / "planted", folder / "unplanted")
+    return load_base(folder / "unplanted")
+
+
+def main() -> None:
+    """Print the table, a row as soon as it is known."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tiny", action="store_true", help="20 secrets in a model that has learned nothing: seconds")
+    parser.add_argument("--seed", type=int, default=0, help="of text, secrets, training, noise (default: 0)")
+    options = parser.parse_args()
+    scale = TINY if options.tiny else FULL
+    print(f"{scale.secrets:,} secrets in a GPT-2 with {scale.layers} layers, d = {scale.dim}; seed {options.seed}")
+    print("| way | said | next tokens | logits | loss | words | seconds |")
+    print("|---|---|---|---|---|---|---|")
+    with TemporaryDirectory() as folder:
+        for line in rows(scale, options.seed, Path(folder)):
+            shares = f"{line['next tokens']:.1%} | {line['logits']:.1%} | {line['loss']:.2f}"
+            print(
+                f"| {line['way']} | {line['said']:,} | {shares} | {line['words']:,} | {line['seconds']:.1f} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
