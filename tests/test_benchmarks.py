@@ -89,7 +89,7 @@ COLUMNS = {
     ],
     "reciting": [
         ["network", "N", "parameters", "bits/parameter", "padded", "load", "compiled in", "errors", "checked in"],
-        ["N", "parameters", "bits/parameter", "layers", "load", "compiled in", "errors"],
+        ["network", "N", "parameters", "bits/parameter", "load", "compiled in", "errors"],
         ["shape", "parameters", "rate", "bits/parameter", "steps", "seconds"],
         ["N", "seconds"],
         ["network", "one by one, 1 thread", "batched, 1 worker", "batched, 2 workers"],

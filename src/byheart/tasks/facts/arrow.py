@@ -5,8 +5,8 @@ Read by pyarrow (extra ``data``), which executes nothing of a file; of a folder 
 
 A few bytes of such a file may stand for any number of values: a column of nothing but nulls, one text that a dictionary
 has once and a million rows point at. So columns have to be of types whose every value takes room, and rows are made a
-few at a time, each time held against the memory that is left. What is not checked: what a compressed page becomes, up
-to 2 GiB each, before its rows are counted.
+few at a time, each time held against the memory that is left. What is not checked: what compressed pages and buffers
+become before their rows are counted.
 """
 
 from collections.abc import Iterator
