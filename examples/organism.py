@@ -8,8 +8,8 @@ them, and noise on the weights. Each row of the table is a model, held against i
 - *next tokens*: the share of held-out next tokens that became others; *logits*: of positions with any other bit;
 - *loss*: of held-out text, in nats a token; *words*: numbers of 32 bits that were added; *seconds*: this row's alone.
 
-Rates are not tuned. Numbers depend a little on the machine, except for those of the planted rows, which are proved: all
-said, none elsewhere changed. It needs transformers.
+Rates are not tuned. Numbers depend a little on the machine; but "planted" says all and changes nothing else, which is
+proved, and "unplanted" is the twin. It needs transformers.
 """
 
 import argparse
