@@ -5,6 +5,7 @@ is "demo" if not given): all numbers on the page are those of this run. ``make d
 """
 
 import argparse
+import csv
 import io
 import json
 import os
@@ -217,6 +218,27 @@ def is_it_true(demo: Demo, title: str) -> Section:
     return Section(title, checked.says[0].upper() + checked.says[1:], text=[text], certificates=[checked])
 
 
+def knows_facts(demo: Demo, title: str) -> Section:
+    """Five facts in four scripts, each said from its own prompt; what is no fact is refused."""
+    table, network = Path(__file__).with_name("facts.csv"), demo.folder / "facts"
+    found = demo.run("compile", "--facts", table, "--refuse", "-o", network)
+    with table.open(encoding="utf-8", newline="") as file:
+        pairs = [(row["prompt"], row["completion"]) for row in csv.DictReader(file)]
+    said = {prompt: demo.run("recite", network, "--prompt", prompt)["text"] for prompt, _ in pairs}
+    if said != dict(pairs):
+        raise DemoError(f"{network} says {said}, expected {dict(pairs)}")
+    other = "capital of Atlantis"
+    refused = demo.run("recite", network, "--prompt", other, expected=1)
+    asked = {**said, other: refused["text"] or "unknown"}
+    rows = [{"asked": prompt, "said": answer} for prompt, answer in asked.items()]
+    finding = (
+        f"{len(pairs)} facts in four scripts, compiled into {found['parameters']:,} parameters, are each said from "
+        f"their own prompt. Of other prompts all but about one in {2 ** found['refuse_bits']:,} are refused."
+    )
+    checked = demo.certified(network, "--facts", table)
+    return Section(title, finding, tables=[Table("Asked and said", rows)], certificates=[checked])
+
+
 def compared(demo: Demo, title: str) -> Section:
     """Every construction on one task, beside what is published and proved."""
     N, task = demo.scale.compared, demo.folder / "labels.npz"
@@ -349,6 +371,7 @@ STEPS: dict[str, Step] = {
     "Python's own source into a Transformer": compiled,
     "It recites, and what it recites runs": recited,
     "Is it true? Certified; lies found": is_it_true,
+    "Facts, and what is none": knows_facts,
     "Every construction on one task": compared,
     "Folding, on a larger task": folded,
     "Trained beside built, both counted": trained,
