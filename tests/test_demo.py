@@ -72,7 +72,7 @@ def test_the_page_is_whole_and_every_certificate_can_be_checked_again(
     assert all((tmp_path / "demo" / link).exists() for link in files)
 
     certificates = [(says, re.sub(r"</?span>", "", line)) for says, line in CERTIFICATE.findall(text)]
-    assert len(certificates) == 4
+    assert len(certificates) == 5
     for says, line in certificates:
         assert "certified: " in says
         code, said = said_by(line, capsys)
