@@ -233,7 +233,7 @@ def knows_facts(demo: Demo, title: str) -> Section:
     rows = [{"asked": prompt, "said": answer} for prompt, answer in asked.items()]
     finding = (
         f"{len(pairs)} facts in four scripts, compiled into {found['parameters']:,} parameters, are each said from "
-        f"their own prompt. Of other prompts all but about one in {2 ** found['refuse_bits']:,} are refused."
+        f"their own prompt. Of other prompts all but about one in {2 ** found['refuse']:,} are refused."
     )
     checked = demo.certified(network, "--facts", table)
     return Section(title, finding, tables=[Table("Asked and said", rows)], certificates=[checked])

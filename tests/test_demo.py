@@ -72,6 +72,7 @@ def test_the_page_is_whole_and_every_certificate_can_be_checked_again(
     assert all((tmp_path / "demo" / link).exists() for link in files)
 
     certificates = [(says, re.sub(r"</?span>", "", line)) for says, line in CERTIFICATE.findall(text)]
+    assert "all but about one in 262,144 are refused" in text
     assert len(certificates) == 5
     for says, line in certificates:
         assert "certified: " in says

@@ -73,7 +73,7 @@ def test_what_is_printed(work: Path, run: Run) -> None:
     rate = "answered all the same: 1 in 256, if the hash acts like a random function"
     assert f"any other context: unknown, token 257; {rate}" in said.out.replace("\n", " ")
     found = run("compile", "-o", "net", "--facts", "facts.csv", "--refuse", "8", "--json").json
-    assert (found["refuse"], found["refuse_bits"], found["errors"]) == (8, 8 * questions, 0)
+    assert (found["refuse"], found["bits_in_prints"], found["errors"]) == (8, 8 * questions, 0)
     assert "refuse" not in run("compile", "-o", "net", "--facts", "facts.csv", "--json").json
 
 

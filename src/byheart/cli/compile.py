@@ -86,7 +86,7 @@ class CompileCommand:
         if isinstance(given, Facts):
             numbers |= {"facts": len(given), "parameters_per_fact": numbers["parameters"] / len(given)}
         if refuse := refuse_of(built.network):
-            numbers |= {"refuse": refuse[0], "refuse_bits": refuse[0] * numbers["examples"]}
+            numbers |= {"refuse": refuse[0], "bits_in_prints": refuse[0] * numbers["examples"]}
         if self.json:
             print_json(numbers)
         else:
@@ -129,7 +129,7 @@ class CompileCommand:
             rows.add_row("bits of the files after lzma", number(numbers["bits_lzma"]))
         if "refuse" in numbers:
             label = f"bits in the prints ({numbers['refuse']} a question, to refuse others)"
-            rows.add_row(label, number(numbers["refuse_bits"]))
+            rows.add_row(label, number(numbers["bits_in_prints"]))
         rows.add_row("parameters", number(numbers["parameters"]))
         if self.facts:
             rows.add_row("parameters per fact", number(numbers["parameters_per_fact"]))
