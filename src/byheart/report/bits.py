@@ -33,6 +33,6 @@ def draw_bits(bars: list[Bar], path: Path, *, limit: int = 32) -> None:
     axes.text(limit - 0.3, len(ordered) - 0.45, f"float32: {limit}", ha="right", va="bottom", color=QUIET, fontsize=9)
     axes.set_yticks(range(len(ordered)), [bar.name for bar in ordered])
     axes.set(xlim=(0, limit * 1.02), ylim=(-0.6, len(ordered)))
-    axes.set_title("Bits of random labels memorized, per parameter (all parameters counted)", loc="left", fontsize=11)
+    axes.set_title("Bits of random labels per parameter (every parameter counted)", loc="left", fontsize=11)
     axes.grid(visible=False, axis="y")
     save_picture(picture, path)
