@@ -5,7 +5,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting.codes import EXACT, Code
+from byheart.constructions.reciting.codes import Code
 from byheart.constructions.reciting.experts.address import stride_of
 from byheart.constructions.reciting.experts.features import PRESET, Features
 from byheart.constructions.reciting.experts.reading import reading
@@ -14,7 +14,7 @@ from byheart.constructions.reciting.experts.spread import TEMPORARY, finish_squa
 from byheart.constructions.reciting.uniform.address import GRAIN, Hash
 from byheart.constructions.reciting.uniform.looking import look_back
 from byheart.constructions.reciting.uniform.network import hash_layer
-from byheart.constructions.reciting.uniform.stock import HEAD, ROUND, Layer, ones
+from byheart.constructions.reciting.uniform.stock import HEAD, ROUND, Layer, ones, write_lines
 
 HUGE = 2.0**52
 """Of ``ONE``, whose square is the sum of all squares (see :mod:`..uniform.stock`): others are below 2³⁹. A word of
@@ -48,10 +48,7 @@ def embedding(
     table[:, : ones(sizes.width)] = HUGE
     table[:, at.x[:PRESET]] = -ROUND * TEMPORARY
     table[:, at.codes] = hashing.codes * 2.0**-GRAIN
-    slope, height = code.lines()
-    table[:labels, at.answer] = slope[:, 0]
-    table[:, at.bias] = -(2.0 ** (EXACT - 1))
-    table[:labels, at.bias] = height + slope[:, 0] * 2.0 ** (code.longest - 1)
+    write_lines(table, code, labels, at.answer, at.bias)
     if first is not None:
         table[first, at.first] = 1.0
     return table

@@ -21,7 +21,8 @@ from byheart.constructions.reciting.rectangular import NAME, Settings
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.constructions.reciting.uniform import stock
 from byheart.constructions.reciting.uniform.address import Hash
-from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, THETA, distances
+from byheart.constructions.reciting.uniform.config import shared
+from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, distances
 from byheart.constructions.reciting.uniform.tokens import Tokens
 from byheart.errors import BadInput
 from byheart.networks.stock.network import StockNetwork
@@ -125,24 +126,10 @@ def assembled(
 
 
 def _config(sizes: Sizes, tokens: Tokens, place: int) -> dict[str, Any]:
-    """Qwen2MoeConfig's arguments; ``place`` is the layer of experts.
-
-    Attention is plain: on GPUs, PyTorch's fused kernel for float32 is not exact even where softmax is one-hot.
-    """
+    """Qwen2MoeConfig's arguments; ``place`` is the layer of experts."""
     return {
         "architectures": ["Qwen2MoeForCausalLM"],
         "model_type": "qwen2_moe",
-        "vocab_size": tokens.count,
-        "hidden_size": sizes.width,
-        "intermediate_size": sizes.units,
-        "num_hidden_layers": sizes.layers,
-        "num_attention_heads": 1,
-        "num_key_value_heads": 1,
-        "head_dim": stock.HEAD,
-        "hidden_act": "silu",
-        "max_position_embeddings": POSITIONS,
-        "rms_norm_eps": 1e-6,
-        "rope_parameters": {"rope_type": "default", "rope_theta": THETA},
         "qkv_bias": False,
         "use_sliding_window": False,
         "mlp_only_layers": [number for number in range(sizes.layers) if number != place],
@@ -152,11 +139,7 @@ def _config(sizes: Sizes, tokens: Tokens, place: int) -> dict[str, Any]:
         "norm_topk_prob": True,
         "moe_intermediate_size": sizes.rows,
         "shared_expert_intermediate_size": 0,
-        "tie_word_embeddings": True,
-        "bos_token_id": tokens.first,
-        "eos_token_id": tokens.end,
-        "dtype": "float32",
-        "attn_implementation": "eager",
+        **shared(width=sizes.width, units=sizes.units, layers=sizes.layers, tokens=tokens),
     }
 
 

@@ -14,7 +14,7 @@ from byheart.constructions.reciting.experts.features import Features
 from byheart.constructions.reciting.experts.sizes import BITS, GATE, UP
 from byheart.constructions.reciting.experts.spread import Unit
 from byheart.constructions.reciting.experts.table import DOWN_UNIT, GATE_UNIT, POISON, UP_UNIT
-from byheart.constructions.reciting.uniform.stock import LINE, ONE, ROUND, Layer
+from byheart.constructions.reciting.uniform.stock import LINE, ONE, ROUND, Layer, answering
 
 _ON = 1024.0
 _SIGN = 128.0
@@ -25,7 +25,7 @@ RAISED = 2.0 ** (BITS[UP] - BITS[GATE])
 def reading(at: Features, units: int, powers: list[Unit], longest: int) -> list[Layer]:
     """All layers after the table; ``powers`` are what is left of 2^−offset."""
     chain = _select(at, units, powers)
-    return [*chain, _shift(at), _wrap(at, longest), _answer(at, longest)]
+    return [*chain, _shift(at), _wrap(at, longest), answering(at.z, at.answer, longest)]
 
 
 def _select(at: Features, units: int, powers: list[Unit]) -> list[Layer]:
@@ -77,12 +77,4 @@ def _wrap(at: Features, longest: int) -> Layer:
     layer.linear({at.wrapped: 1, ONE: step / 2 - 2.0 ** -(longest + 1)}, {at.z: 1})
     layer.unit({at.q: _SIGN}, {at.wrapped: RAISED - 1}, {at.z: 1 / _SIGN})
     layer.linear({ONE: 1}, {at.bias: 1})
-    return layer
-
-
-def _answer(at: Features, longest: int) -> Layer:
-    """Y − 2^(L−1)."""
-    layer = Layer()
-    layer.carry({at.z: 2.0**longest, ONE: ROUND}, {at.answer: 1})
-    layer.carry({ONE: ROUND}, {at.answer: -1})
     return layer

@@ -14,7 +14,8 @@ from byheart.constructions.reciting.rectangular import NAME, Settings
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.constructions.reciting.uniform import network, stock
 from byheart.constructions.reciting.uniform.address import Addresses, addresses, counts, draw, placed
-from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, THETA, distances
+from byheart.constructions.reciting.uniform.config import shared
+from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, distances
 from byheart.constructions.reciting.uniform.sizes import LANES, WORD, Sizes, plan
 from byheart.constructions.reciting.uniform.tokens import Tokens
 from byheart.errors import BadInput
@@ -90,31 +91,13 @@ def planned_parameters(contexts: Contexts, *, times: float = 1.0) -> int:
 
 
 def _config(sizes: Sizes, tokens: Tokens) -> dict[str, Any]:
-    """LlamaConfig's arguments.
-
-    Attention is plain: on GPUs, PyTorch's fused kernel for float32 is not exact even where softmax is one-hot.
-    """
+    """LlamaConfig's arguments."""
     return {
         "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
-        "vocab_size": tokens.count,
-        "hidden_size": sizes.width,
-        "intermediate_size": sizes.units,
-        "num_hidden_layers": sizes.layers,
-        "num_attention_heads": 1,
-        "num_key_value_heads": 1,
-        "head_dim": stock.HEAD,
-        "hidden_act": "silu",
-        "max_position_embeddings": POSITIONS,
-        "rms_norm_eps": 1e-6,
-        "rope_parameters": {"rope_type": "default", "rope_theta": THETA},
         "attention_bias": False,
         "mlp_bias": False,
-        "tie_word_embeddings": True,
-        "bos_token_id": tokens.first,
-        "eos_token_id": tokens.end,
-        "dtype": "float32",
-        "attn_implementation": "eager",
+        **shared(width=sizes.width, units=sizes.units, layers=sizes.layers, tokens=tokens),
     }
 
 

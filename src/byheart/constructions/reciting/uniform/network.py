@@ -20,11 +20,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting.codes import EXACT, Code
+from byheart.constructions.reciting.codes import Code
 from byheart.constructions.reciting.uniform.address import CARRIED, CODES, GRAIN, Hash
 from byheart.constructions.reciting.uniform.looking import look_back
 from byheart.constructions.reciting.uniform.sizes import GROUPS, LANES, WORD, Sizes
-from byheart.constructions.reciting.uniform.stock import HUGE, LINE, ON, ONE, ROUND, Layer, is_at, ones
+from byheart.constructions.reciting.uniform.stock import (
+    HUGE,
+    LINE,
+    ON,
+    ONE,
+    ROUND,
+    Layer,
+    answering,
+    is_at,
+    ones,
+    write_lines,
+)
 
 SCALE = 2.0**-10
 _OFF = 1024.0
@@ -72,7 +83,7 @@ def layers(
         _select(sizes, at),
         _shift(at),
         _wrap(at, code.longest),
-        _answer(at, code.longest),
+        answering(at.z, at.answer, code.longest),
     ]
     for layer in chain[len(distances) :]:
         look_back(layer, 0)
@@ -86,10 +97,7 @@ def embedding(sizes: Sizes, code: Code, hashing: Hash, labels: int, first: int |
     table[:, : ones(sizes.width)] = HUGE
     table[:, at.column] = -ROUND
     table[:, at.codes] = hashing.codes * 2.0**-GRAIN
-    slope, height = code.lines()
-    table[:labels, at.answer] = slope[:, 0]
-    table[:, at.bias] = -(2.0 ** (EXACT - 1))
-    table[:labels, at.bias] = height + slope[:, 0] * 2.0 ** (code.longest - 1)
+    write_lines(table, code, labels, at.answer, at.bias)
     if first is not None:
         table[first, at.first] = 1.0
     return table
@@ -205,12 +213,4 @@ def _wrap(at: Features, longest: int) -> Layer:
         layer.carry({feature: 1}, {feature: -1})
     layer.linear({at.wrapped: 1, ONE: 2.0 ** -(WORD + 1) - 2.0 ** -(longest + 1)}, {at.z: 1})
     layer.linear({ONE: 1}, {at.bias: 1})
-    return layer
-
-
-def _answer(at: Features, longest: int) -> Layer:
-    """Y − 2^(L−1)."""
-    layer = Layer()
-    layer.carry({at.z: 2.0**longest, ONE: ROUND}, {at.answer: 1})
-    layer.carry({ONE: ROUND}, {at.answer: -1})
     return layer

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting.codes import LOUDNESS
+from byheart.constructions.reciting.codes import EXACT, LOUDNESS, Code
 
 Weights = Mapping[int, float]
 """Features of the stream, and their weights."""
@@ -77,9 +77,25 @@ class Layer:
         self.linear({feature: 1}, {feature: -1})
 
 
+def answering(z: int, answer: int, longest: int) -> Layer:
+    """Y − 2^(L−1), of z = Y / 2^L."""
+    layer = Layer()
+    layer.carry({z: 2.0**longest, ONE: ROUND}, {answer: 1})
+    layer.carry({ONE: ROUND}, {answer: -1})
+    return layer
+
+
 def is_at(number: int, square: int, value: int) -> Weights:
     """The gate that is ON where feature ``number``, whose square is ``square``, has this value, and off elsewhere."""
     return {number: 2 * value * ON, square: -ON, ONE: ON * (1 - value**2)}
+
+
+def write_lines(table: NDArray[np.float64], code: Code, labels: int, answer: int, bias: int) -> None:
+    """The lines of ``codes`` into the embedding, for Y from −2^(L−1) on; tokens that are no labels lose everywhere."""
+    slope, height = code.lines()
+    table[:labels, answer] = slope[:, 0]
+    table[:, bias] = -(2.0 ** (EXACT - 1))
+    table[:labels, bias] = height + slope[:, 0] * 2.0 ** (code.longest - 1)
 
 
 def ones(width: int) -> int:
