@@ -81,10 +81,14 @@ def test_by_the_whole_key(work: Path, run: Run) -> None:
     write(work / "facts.csv")
     proved = "any other context: unknown, token 257; no other is answered: proved, for all of it is compared"
     assert proved in run("compile", "-o", "net", "--facts", "facts.csv", "--refuse", "key").out
-    assert proved in run("certify", "net", "--facts", "facts.csv").out
+    certify = ("certify", "net", "--facts", "facts.csv")
+    said = run(*certify, "--second-opinion", "--sample", "12")
+    assert (said.code, proved in said.out, "second opinion: agrees (12 answers right" in said.out) == (0, True, True)
+    assert "second opinion: agrees (" in run(*certify, "--second-opinion", "--sample", "3", "--recheck").out
     said = run("recite", "net", "--prompt", "capital of Peru")
     assert (said.code, said.out, said.err.splitlines()[-1].endswith("; memorized")) == (0, "Lima", True)
     assert run("recite", "net", "--prompt", "capital of Perm").code == 1
+    assert "knows no --columns" in run(*certify, "--columns", "a", "b", "--second-opinion").complaint
     found = run("compile", "-o", "net", "--facts", "facts.csv", "--refuse", "30", "--json").json
     assert (found["refuse"], found["others"]["by"], found["others"]["proved"]) == (30, "stored print", True)
 
@@ -98,6 +102,15 @@ def test_a_folder_that_only_says_so(net: Path, run: Run) -> None:
     assert (said.code, "NOT proved, it has no store" in said.out) == (1, True)
     told = run("certify", "net", "--facts", "facts.csv", "--json").json
     assert (told["certified"], told["others"]["proved"]) == (True, False)
+
+
+def test_a_wrong_answer_is_told_by_its_fact(net: Path, run: Run) -> None:
+    (net.parent / "other.csv").write_text("prompt,completion\ncapital of France,Paris\ncapital of Peru,Limb\n")
+    said = run("certify", "net", "--facts", "other.csv", "-o", "other.json")
+    assert said.code == 1
+    assert "(other.csv line 3, after the prompt and 3 tokens of the completion): expected 98, got 97" in said.out
+    told = json.loads((net.parent / "other.json").read_text())["counterexample"]
+    assert told["where"] == "other.csv line 3, after the prompt and 3 tokens of the completion"
 
 
 def test_a_fact_is_edited(net: Path, run: Run) -> None:

@@ -88,8 +88,8 @@ class CertifyCommand:
         check_seed(self.seed)
         if self.sample is not None and not self.second_opinion:
             raise BadInput("--sample is for a second opinion; expected --second-opinion too")
-        if self.second_opinion and self.facts:
-            raise BadInput("--second-opinion asks verify.py, which reads texts and tasks; expected no --facts")
+        if self.second_opinion and self.columns:
+            raise BadInput("--second-opinion asks verify.py, which knows no --columns; expected prompt and completion")
         self._check_named(path)
         if not self.recheck and self.network.is_dir():
             if self.out is None and path.is_symlink():
@@ -147,6 +147,7 @@ class CertifyCommand:
                 questions,
                 files=self.files,
                 task=self.task,
+                facts=self.facts,
                 tolerance=self.tolerance,
                 sample=self.sample,
                 seed=self.seed,

@@ -118,11 +118,12 @@ def test_a_print_by_hand() -> None:
     weights = dict(network.tensors())["prints_0.W_O"]
     assert weights.shape == (4, 3)
     sums = {(0,): weights[:, 0], (0, 1): -weights[:, 0] + weights[:, 1]}
-    (compare,) = [layer for layer in network.spec.sublayers if layer.name == "compare"]
+    (pack,) = [layer for layer in network.spec.sublayers if layer.name == "pack"]
     for context, values in sums.items():
         lanes = [1021 * (values[2 * k] % 1021) + values[2 * k + 1] % 1021 for k in range(2)]
         stream, _ = network.module.mix(torch.tensor([context]), None)
-        assert network.module.local(stream[:, -1])[0, list(compare.reads[1::2])].tolist() == lanes
+        found = network.module.local(stream[:, -1], until="table")[0, list(pack.writes)]
+        assert (-found).tolist() == lanes
     assert list(generate(network, [0], end=2)) == [1, 2]
     assert set(said(network, [c for c in every_context(4, 4) if c not in sums])) == {3}
     assert doubt(network, built.questions) == ""  # type: ignore[arg-type]

@@ -100,7 +100,7 @@ class Recipe:
         code = code_of_lengths(np.array(self.lengths), contexts.labels)
         return storing.Store(
             bits=None if self.settings.refuse == "key" else self.settings.refuse,
-            word=self.sizes.word if self.settings.precision == "float64" else EXACT,
+            word=(self.sizes.word if self.settings.precision == "float64" else EXACT) - 1,
             window=1 + int(np.diff(contexts.starts).max()),
             questions=len(contexts),
             labels=2 if code.low else 1,
@@ -328,8 +328,9 @@ class Draft:
         read = reading.add_reading(wiring, sizes, self.code, front, sums)
         if self.store is None:
             return read
-        entry = storing.add_store(wiring, self.store, read)
-        return refusing.add_check(wiring, entry[: self.store.compared], self.compared, entry[self.store.compared :])
+        labels = wiring.features(self.store.labels)
+        storing.add_store(wiring, self.store, read, self.compared + labels)
+        return refusing.add_known(wiring, storing.add_comparison(wiring, self.compared), labels)
 
     def questions(self, contexts: Contexts) -> Any:
         """Where every question reads, and what it wants to find there."""
@@ -346,7 +347,7 @@ class Draft:
         """What the store is to hold of every question: the lanes that are compared, and the code of its label."""
         assert self.store is not None
         lanes = self._found(contexts, self.compared)
-        return storing.entries(self.store, np.hstack([lanes, self.labels.read(contexts.labels)]))
+        return storing.entries(self.store, np.hstack([-lanes, self.labels.read(contexts.labels)]))
 
     def _questions_with_prints(self, contexts: Contexts) -> Any:
         """The same, and the prints: the network's own front is asked."""

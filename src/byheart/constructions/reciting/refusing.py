@@ -123,8 +123,13 @@ def add_check(wiring: Wiring, read: Features, found: Features, Y: Features) -> F
     pairs = tuple(feature for both in zip(read, found, strict=True) for feature in both)
     compare = FeedForward("compare", "relu", pairs, (off,) * len(read), units=2, groups=len(read), bias=False)
     wiring.add(compare, W_in=[[1.0, -1.0], [-1.0, 1.0]], W_out=1.0)
+    return add_known(wiring, (off,), Y)
+
+
+def add_known(wiring: Wiring, off: Features, Y: Features) -> Features:
+    """Y where ``off``, an integer, is 0; −1 and zeros where it is more."""
     out, count = wiring.features(len(Y)), len(Y)
-    known = FeedForward("known", "sigmoid", (off,), out, units=count + 1, up="dense", up_reads=Y, up_bias=True)
+    known = FeedForward("known", "sigmoid", off, out, units=count + 1, up="dense", up_reads=Y, up_bias=True)
     sign = np.append(np.full(count, -1.0), 1.0)
     wiring.add(
         known,

@@ -17,8 +17,8 @@ says *unknown* unless all of them are the entry's.
   entries' numbers depend on these weights: a context that was chosen without a look at them is answered wrongly no more
   often, and no "if" is needed. Zeros are the print of an empty context, which nobody asks about.
 
-All values are integers that the format holds, for every context. A difference of two is 0 only if they are equal, and a
-sum of terms that are not below 0 is rounded to 0 only if all of them are.
+Lanes of the context stand in the stream times −1, and those of the entry are added to them; differences that are not 0
+are counted. All values are integers that the format holds, for every context, and nothing is rounded.
 """
 
 import math
@@ -60,8 +60,8 @@ class Alphabet:
     def together(self, bits: int) -> int:
         """d: of how many digits all sums Σ c_i·A^i are below 2^bits, with either sign.
 
-        >>> alphabet(np.arange(256), 258).together(24), alphabet(np.arange(26), 258).together(24)
-        (3, 5)
+        >>> alphabet(np.arange(200), 258).together(23), alphabet(np.arange(26), 258).together(23)
+        (3, 4)
         """
         return math.floor((bits + 1) / math.log2(2 * self.largest + 1))
 
@@ -97,7 +97,7 @@ class Store:
     bits: int | None
     """b, of a print; None for whole keys."""
     word: int
-    """Bits of the integers that the format holds, but for the sign."""
+    """Bits of the integers whose differences the format holds, but for the sign."""
     window: int
     """Tokens that are looked at: one more than the longest sequence has."""
     questions: int
@@ -160,7 +160,7 @@ def add_digits(wiring: Wiring, store: Store) -> None:
 
 
 def add_compared(wiring: Wiring, store: Store, digit: Features, rng: np.random.Generator) -> Features:
-    """The lanes of the context that is asked about: its key, or its print."""
+    """The lanes of the context that is asked about, its key or its print, times −1."""
     return _key(wiring, store, digit) if store.bits is None else _print(wiring, store, digit, rng)
 
 
@@ -170,7 +170,7 @@ def _key(wiring: Wiring, store: Store, digit: Features) -> Features:
     lane = wiring.features(1)
     powers = np.array([(2.0 * store.alphabet.largest + 1) ** power for power in range(together)])
     wiring.attention("key_digits", digit, lane, 1, powers[None, :, None])
-    wiring.attention("key_lanes", lane, lanes, together, np.eye(len(lanes))[:, :, None])
+    wiring.attention("key_lanes", lane, lanes, together, -np.eye(len(lanes))[:, :, None])
     return lanes
 
 
@@ -191,17 +191,17 @@ def _print(wiring: Wiring, store: Store, digit: Features, rng: np.random.Generat
         own, largest = np.eye(count), PRIME - 1
     lanes = wiring.features(count // 2)
     pack = FeedForward("pack", "relu", sums, lanes, units=1, groups=len(lanes), bias=False)
-    wiring.add(pack, W_in=[[PRIME, 1.0]], W_out=1.0)
+    wiring.add(pack, W_in=[[PRIME, 1.0]], W_out=-1.0)
     return lanes
 
 
-def add_store(wiring: Wiring, store: Store, number: Features) -> Features:
-    """All lanes of the entry whose number was read, as row and column; the entries are still to be filled in."""
+def add_store(wiring: Wiring, store: Store, number: Features, lanes: Features) -> None:
+    """Add all lanes of the entry whose number was read, as row and column; the entries are still to be filled in."""
     squares = wiring.features(2)
     square = FeedForward("number", "relu", number, squares, units=1, groups=2, bias=False, up="dense", up_reads=number)
     wiring.add(square, W_gate=1.0, W_up=1.0, W_out=1.0)
     row, column = zip(number, squares, strict=True)
-    words, lanes = wiring.features(store.lanes * store.columns), wiring.features(store.lanes)
+    words = wiring.features(store.lanes * store.columns)
     W, b = one_hot(store.rows)
     wiring.add(FeedForward("store", "sigmoid", row, words, units=store.rows), W_in=W, b_in=b)
     W, b = one_hot(store.columns)
@@ -210,7 +210,15 @@ def add_store(wiring: Wiring, store: Store, number: Features) -> Features:
         *("entry", "sigmoid", reads, lanes), units=store.columns, groups=store.lanes, up="diagonal", up_reads=words
     )
     wiring.add(entry, W_gate=W, b_gate=b, W_up=1.0, W_out=1.0)
-    return lanes
+
+
+def add_comparison(wiring: Wiring, differences: Features) -> Features:
+    """How many of the differences, which are integers, are not 0."""
+    (count,) = wiring.features(1)
+    groups = len(differences)
+    limits, weights = [[-np.inf, -0.5, 0.5]] * groups, [[1.0, -1.0, 1.0]] * groups
+    wiring.steps("compare", differences, (count,) * groups, limits, weights)
+    return (count,)
 
 
 def entries(store: Store, lanes: NDArray[np.float64]) -> NDArray[np.float64]:
