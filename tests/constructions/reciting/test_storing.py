@@ -160,6 +160,8 @@ def test_what_is_not_proved(key: Built) -> None:
         assert f"{name} is not what" in doubt(other, contexts)  # type: ignore[arg-type]
     more = byheart.compile([*PAIRS, ([2], [0])], refuse="key").questions
     assert doubt(network, more)  # type: ignore[arg-type]
+    others = byheart.compile([([2], [1]), ([0], [2])], refuse="key")
+    assert doubt(network_of(others), contexts) == "it has no code for all of these answers"  # type: ignore[arg-type]
     plain = byheart.compile(PAIRS, refuse=4)
     assert doubt(network_of(plain), plain.questions) == "it has no store"  # type: ignore[arg-type]
 
