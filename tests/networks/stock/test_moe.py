@@ -98,6 +98,11 @@ def test_it_comes_back_as_it_was(tmp_path):
         ({"mlp_only_layers": [0, 1]}, r"tensors \[.*\] are missing, unknown or of another shape"),
         ({"mlp_only_layers": ["0"]}, r"mlp_only_layers is \['0'\]; expected numbers of layers"),
         ({"mlp_only_layers": None}, "mlp_only_layers is None; expected numbers of layers"),
+        (
+            {"dtype": "bfloat16"},
+            "dtype is 'bfloat16'; expected \"float32\" or null: transformers would load it in that",
+        ),
+        ({"torch_dtype": "float64"}, "torch_dtype is 'float64'; expected \"float32\" or null"),
         ({"hidden_act": "gelu"}, "hidden_act is 'gelu'; expected \"silu\""),
         ({"experts_implementation": "eager"}, "has 'experts_implementation', which a Qwen2-MoE of Byheart's does not"),
         ({"attention_bias": False}, "has 'attention_bias', which a Qwen2-MoE of Byheart's does not have; remove it"),
@@ -134,3 +139,14 @@ def test_without_transformers(monkeypatch):
         BadInput, match=r"^a stock Qwen2-MoE needs transformers, which is not installed; install it, or"
     ):
         _ = tiny_moe().model
+
+
+def test_half_precision_is_said_or_refused():
+    """Tensors of 16 bits are read if config.json has transformers make them float32, as they are run here."""
+    half = {name: tensor.astype(np.float16) for name, tensor in tiny_moe().weights.items()}
+    network = tiny_moe()
+    assert replace(network, weights=half).account.total_bits < network.account.total_bits
+    unsaid = {name: value for name, value in network.config.items() if name != "dtype"}
+    assert replace(network, config=unsaid).fingerprint != network.fingerprint, "the control: float32 needs no word"
+    with pytest.raises(BadInput, match=r'weight is float16; expected "dtype": "float32" in config.json'):
+        replace(network, config=unsaid, weights=half)
