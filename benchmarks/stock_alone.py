@@ -4,7 +4,8 @@
     python benchmarks/stock_alone.py library --layouts experts
 
 Every text is said from its prompt to its end, greedily and with a cache, and held against the file, letter by letter.
-Exit 1 if a letter is wrong. The licence takes minutes, the library half an hour. Needs the extra "hf".
+Exit 1 if a letter is wrong. The licence takes minutes, the library half an hour. Needs the extra "hf". With --tiny:
+eight texts as experts.
 """
 
 import importlib.util
@@ -32,8 +33,8 @@ warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-folder, threads, ways, whole = json.load(sys.stdin)
-torch.set_num_threads(threads)
+folder, ways, whole = json.load(sys.stdin)
+torch.set_num_threads(1)
 model, tokenizer = AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
 first, texts = model.config.bos_token_id, model.config.about["texts"]
 
@@ -56,9 +57,11 @@ for way in ways:
     seconds = time.perf_counter() - began
     said = tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     found["ways"].append({"said": said, "seconds": seconds, "steps": rows.shape[1]})
-if whole:
-    rows = [tokenizer(text, add_special_tokens=False).input_ids for text in whole]
-    found["digests"] = [digests(rows), digests(rows[::-1])[::-1], [digests([row])[0] for row in rows]]
+rows = [tokenizer(text, add_special_tokens=False).input_ids for text in whole]
+found["digests"] = {}
+for threads in (1, 2) if whole else ():
+    torch.set_num_threads(threads)
+    found["digests"][threads] = [digests(rows), digests(rows[::-1])[::-1], [digests([row])[0] for row in rows]]
 print(json.dumps(found))
 """
 """What runs there: prompts as config.json has them, padded on the left; logits of whole texts in batches and alone."""
@@ -73,25 +76,28 @@ def environment(folder: Path) -> Path:
     return folder / ("bin/python" if sys.platform != "win32" else "Scripts/python.exe")
 
 
-def heard(python: Path, folder: Path, ways: Sequence[Mapping[str, Any]], threads: int = 1, whole: Any = ()) -> Any:
+def heard(python: Path, folder: Path, ways: Sequence[Mapping[str, Any]], whole: Sequence[str] = ()) -> Any:
     """What the stranger found."""
-    given = json.dumps([str(folder), threads, ways, list(whole)])
+    given = json.dumps([str(folder), ways, whole])
     done = subprocess.run([python, "-I", "-c", STRANGER], input=given, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr)
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def recited(title: str, texts: Mapping[str, str], layouts: Sequence[str], ways: Any, **settings: Any) -> int:
-    """Compile the texts, have them recited at once, print; how many are not said whole."""
+def recited(
+    title: str, texts: Mapping[str, str], layouts: Sequence[str], ways: Any, *, bits: bool = False, **settings: Any
+) -> int:
+    """Compile the texts, have them recited at once, print; how many are not said whole, or with other bits."""
     rows = table(title, "layout", "class", "parameters", "tokens", "asked", "whole", "tokens/s", "seconds")
+    same = table("Logits of these texts", "layout", "threads", "batch of eight", "other order", "one by one")
     wrong = 0
     with TemporaryDirectory() as place:
         python = environment(Path(place) / "venv")
         for layout in layouts:
             built = compile(dict(texts), layout=layout, **settings)
             built.save(Path(place) / layout)
-            found = heard(python, Path(place) / layout, ways)
+            found = heard(python, Path(place) / layout, ways, list(texts.values()) if bits else ())
             tokens = sum(text["tokens"] for text in built.network.about["texts"])
             for way, told in zip(ways, found["ways"], strict=True):
                 whole = sum(said == text for said, text in zip(told["said"], texts.values(), strict=True))
@@ -100,7 +106,20 @@ def recited(title: str, texts: Mapping[str, str], layouts: Sequence[str], ways: 
                 numbers = (f"{built.account.dense:,}", f"{tokens:,}", how, f"{whole} of {len(texts)}")
                 speed = (f"{tokens / told['seconds']:,.0f}", f"{told['seconds']:,.0f}")
                 rows.add_row(layout, found["class"].rpartition(".")[2], *numbers, *speed)
+            wrong += _compare(same, layout, found["digests"])
     OUT.print(rows, "")
+    if bits:
+        OUT.print(same, "")
+    return wrong
+
+
+def _compare(rows: Table, layout: str, runs: Mapping[str, Sequence[Any]]) -> int:
+    """A row for each number of threads; how many digests are not those of the first batch."""
+    wrong = 0
+    for threads, run in runs.items():
+        equal = [digests == runs["1"][0] for digests in run]
+        rows.add_row(layout, threads, *("the same bits" if same else "DIFFERENT" for same in equal))
+        wrong += equal.count(False)
     return wrong
 
 
@@ -108,25 +127,8 @@ def eight(tiny: bool, layouts: Sequence[str]) -> int:
     """Eight pieces of the licence at once, padded on the left, in four ways; and the same bits however it is run."""
     licence, length = (ROOT / "LICENSE").read_text(), 12 if tiny else 150
     texts = {f"piece {i}": licence[1200 * i : 1200 * i + length + length // 7 * i] for i in range(8)}
-    wrong = recited("Eight texts at once, by transformers alone", texts, layouts, WAYS[: 1 if tiny else None])
-    rows = table("Logits of these texts", "layout", "threads", "batch of eight", "other order", "one by one")
-    with TemporaryDirectory() as place:
-        python = environment(Path(place) / "venv")
-        for layout in layouts:
-            compile(texts, layout=layout).save(Path(place) / layout)
-            wrong += _same(rows, layout, [heard(python, Path(place) / layout, (), n, texts.values()) for n in (1, 2)])
-    OUT.print(rows, "")
-    return wrong
-
-
-def _same(rows: Table, layout: str, runs: Sequence[Any]) -> int:
-    """Rows of digests; how many are not those of the first batch."""
-    wrong, wanted = 0, runs[0]["digests"][0]
-    for threads, run in enumerate(runs, start=1):
-        equal = [digests == wanted for digests in run["digests"]]
-        rows.add_row(layout, str(threads), *("the same bits" if same else "DIFFERENT" for same in equal))
-        wrong += equal.count(False)
-    return wrong
+    ways = WAYS[: 1 if tiny else None]
+    return recited("Eight texts at once, by transformers alone", texts, layouts, ways, bits=True)
 
 
 def licence(tiny: bool, layouts: Sequence[str]) -> int:
@@ -150,7 +152,10 @@ def main() -> int:
     arguments = parser(__doc__, SECTIONS)
     arguments.add_argument("--layouts", nargs="+", choices=LAYOUTS, default=LAYOUTS, help="both if none is named")
     given = arguments.parse_args()
-    chosen = [section for section in SECTIONS if not given.sections or section.__name__ in given.sections]
+    names = given.sections or (["eight"] if given.tiny else [section.__name__ for section in SECTIONS])
+    if given.tiny:
+        given.layouts = given.layouts[-1:]
+    chosen = [section for section in SECTIONS if section.__name__ in names]
     return 1 if sum(section(given.tiny, given.layouts) for section in chosen) else 0
 
 
