@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 from torch.nn.functional import silu, softmax
 
 from byheart import networks
@@ -150,3 +151,16 @@ def test_half_precision_is_said_or_refused():
     assert replace(network, config=unsaid).fingerprint != network.fingerprint, "the control: float32 needs no word"
     with pytest.raises(BadInput, match=r'weight is float16; expected "dtype": "float32" in config.json'):
         replace(network, config=unsaid, weights=half)
+
+
+def test_experts_that_stand_there_twice_are_refused(tmp_path):
+    """One by one, and fused, as transformers holds them: which of the two it would run is not for us to guess."""
+    network = tiny_moe()
+    fused = {
+        "model.layers.1.mlp.experts.gate_up_proj": np.zeros((EXPERTS, 2 * EXPERT_UNITS, WIDTH), np.float32),
+        "model.layers.1.mlp.experts.down_proj": np.zeros((EXPERTS, WIDTH, EXPERT_UNITS), np.float32),
+    }
+    networks.save(network, tmp_path / "net")
+    save_file({**network.weights, **fused}, tmp_path / "net" / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(BadInput, match=r"tensors \['model.layers.1.mlp.experts.down_proj', .* are missing, unknown"):
+        networks.load(tmp_path / "net")
