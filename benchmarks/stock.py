@@ -79,9 +79,10 @@ def planned(N: int, changes: dict[str, Any]) -> float:
             room, _, part = name.partition(".")
             if part:
                 changed.enter_context(patch.object(rooms[room], part, value))
-        network.shape.cache_clear()
+        if "network.reading" in changes:
+            changed.callback(network.shape.cache_clear)
+            network.shape.cache_clear()
         sizes = planning.plan(8 * N, N, 256, 3, deviations)
-    network.shape.cache_clear()
     return 8 * N / sizes.parameters(256)
 
 
