@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
 from byheart.lab.blocks import Growth, axis_of, beyond_length, growth
 from byheart.lab.capacity import Held, Tuning, plateaus, tunings
 from byheart.lab.fits import Estimate
@@ -174,7 +175,8 @@ def _capacity(_: str, rows: Rows) -> list[str]:
     if any(point.edge for point in best):
         full = ", ".join(f"{point.parameters:,}" for point in best if point.edge)
         found.append(f"Of {full} parameters most was held where most was asked for: they may not be full.")
-    return found + [_tuned(tuning) for tuning in tunings(rows)]
+    published = f"Published, for GPTs of 5·10⁵ to 1.5·10⁹ parameters: about {BITS_PER_PARAMETER} (Morris et al. 2025)."
+    return [*found, published, *(_tuned(tuning) for tuning in tunings(rows))]
 
 
 def _tuned(tuning: Tuning) -> str:
