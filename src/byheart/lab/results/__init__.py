@@ -12,6 +12,7 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from byheart.errors import BadInput, did_you_mean
@@ -26,8 +27,13 @@ def names() -> list[str]:
     >>> [name for name in names() if name.startswith("dana-2025-1")]
     ['dana-2025-1', 'dana-2025-1-deeper', 'dana-2025-1-larger']
     """
-    files = (path.name for path in resources.files(__name__).iterdir())
-    return sorted(name.removesuffix(".csv").replace("_", "-") for name in files if name.endswith(".csv"))
+    return sorted(_files())
+
+
+def _files() -> dict[str, Traversable]:
+    """The tables by their experiments' names, which have dashes where file names may have underscores."""
+    files = (path for path in resources.files(__name__).iterdir() if path.name.endswith(".csv"))
+    return {path.name.removesuffix(".csv").replace("_", "-"): path for path in files}
 
 
 def table(name: str) -> list[dict[str, Any]]:
@@ -38,7 +44,7 @@ def table(name: str) -> list[dict[str, Any]]:
     (50, 1, None, False)
     """
     check_there(name, names(), f"there are those of {names()[0]}, say")
-    return read(resources.files(__name__).joinpath(f"{name.replace('-', '_', 2)}.csv").read_text(encoding="utf-8"))
+    return read(_files()[name].read_text(encoding="utf-8"))
 
 
 def read(text: str) -> list[dict[str, Any]]:
