@@ -188,6 +188,10 @@ def test_findings_in_words() -> None:
     last = findings_of("mahdavi-2024-classification-heads-fixed", many)[-1]
     assert last.startswith("The heads at which 0.9 is reached grow with N: one more for every 46 (")
     assert "(a line over 3 numbers of examples, R² = 0." in last
+    early = [row | {"best_accuracy": 0.1 if row["heads"] == 1 else 1.0} for row in many]
+    assert findings_of("mahdavi-2024-classification-heads-fixed", early) == [
+        "Where 0.9 is crossed, it is between 1 and 5 heads: one step, which does not tell how that grows with N."
+    ]
     curved = [mahdavi(heads=H, best_accuracy=0.002 * H**2 + 0.001 * s) for H in (1, 5, 10, 20) for s in (0, 1)]
     _, explain, _ = findings_of("mahdavi-2024-classification-heads-fixed", curved)
     assert explain.endswith("at N = 1,000 it is not quite straight (F test, p < 0.05).")

@@ -8,7 +8,7 @@ from byheart.lab.capacity import Held, Tuning, plateaus, tunings
 from byheart.lab.fits import Estimate
 from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED
-from byheart.lab.needed import examples_each, needed, needed_line
+from byheart.lab.needed import examples_each, needed, needed_line, same_step
 from byheart.lab.published import beside
 from byheart.lab.runs import is_number
 from byheart.lab.widths import growth as width_growth
@@ -16,7 +16,7 @@ from byheart.lab.widths import widths
 from byheart.report.lab.dana import other_steps
 from byheart.report.lab.madden import law_told
 from byheart.report.lab.record import claims, summary
-from byheart.report.lab.series import Rows, one
+from byheart.report.lab.series import Rows, one, values
 
 PAPERS = {
     "dana": "Dana, Pydi & Chevaleyre 2025, on the memorization of associations by attention-only Transformers",
@@ -113,11 +113,14 @@ def _beside_proved(found: Sequence[Growth], each: str) -> list[str]:
 def _needed(rows: Rows, along: str) -> list[str]:
     """How fast what N examples need grows with N, and how straight."""
     found = needed(rows, along)
+    each = {"heads": "heads", "length": "tokens of context"}[along]
+    if step := same_step(found, values(rows, along)):
+        where = f"between {step[0]:,} and {step[1]:,} {each}"
+        return [f"Where {SATURATED} is crossed, it is {where}: one step, which does not tell how that grows with N."]
     through = needed_line(found)
     more = None if through is None else examples_each(through)
     if through is None or more is None:
         return []
-    each = {"heads": "heads", "length": "tokens of context"}[along]
     whole = [some for some in found if len(some.found) == some.seeds]
     return [
         f"The {each} at which {SATURATED} is reached grow with N: one more for every {_in_words(more, '.0f')} examples"
