@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
 
 from byheart.constructions.construction import Construction, Made, Reading
-from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
+from byheart.constructions.folding.cheapest import design
+from byheart.constructions.folding.design import WEIGHT, Sizes, slack
 from byheart.constructions.folding.features import (
     Gates,
     Positions,
@@ -72,16 +73,19 @@ class Demand:
     @property
     def cost(self) -> int:
         """What is to be small: the parameters in all, or without the embedding table."""
-        planned = plan(self)
-        return planned.dense if self.fewest == "in-all" else planned.dense - planned.embedding
+        sizes = self.sizes()
+        return self.front_cost(sizes.dim) + sizes.dense
+
+    def front_cost(self, dim: int) -> int:
+        """Of them, those in front of the attention, with so many columns."""
+        return self.front.cost(dim, table=self.fewest == "in-all")
 
 
 @lru_cache(maxsize=64)
 def _sizes(demand: Demand, growth: int) -> Sizes:
     front, reach = demand.front, demand.front.reach(demand.spread)
     growth += 1 if front.vectors or front.narrow else 0
-    cost = partial(front.cost, table=demand.fewest == "in-all")
-    return design(demand.questions, front.size.labels, reach, front.dims, growth=growth, front=cost)
+    return design(demand.questions, front.size.labels, reach, front.dims, growth=growth, front=demand.front_cost)
 
 
 def demand(asked: Asking, settings: Settings) -> Demand:
