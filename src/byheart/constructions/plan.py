@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
@@ -20,7 +21,7 @@ class Shape:
 
     layers: tuple[tuple[str, int, int], ...]
 
-    @property
+    @cached_property
     def dense(self) -> int:
         """Σ (inputs + 1) · outputs."""
         return sum(outputs * (inputs + 1) for _, outputs, inputs in self.layers)
@@ -38,7 +39,7 @@ class Blocks:
 
     blocks: tuple[tuple[str, int, int], ...]
 
-    @property
+    @cached_property
     def dense(self) -> int:
         """Σ (2·d_model + 1) · d_ff."""
         return sum(d_ff * (2 * d_model + 1) for _, d_ff, d_model in self.blocks)
@@ -78,7 +79,7 @@ class Plan:
             named += [(f"{name}.{key}", shape) for key, shape in given]
         return tuple(named)
 
-    @property
+    @cached_property
     def dense(self) -> int:
         """Entries of all tensors, zeros included."""
         return sum(_dense(part) for part in self.parts)
