@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from byheart.constructions.construction import Construction, Made, Reading
 from byheart.constructions.folding.cheapest import design
@@ -38,6 +39,7 @@ from byheart.tasks.counts import counted
 NAME = "folding"
 _DRAWS = 200
 _FAILURES = 6
+_FEW = 1 << 12
 MOST_LABELS = 1 << 60
 """Words are solved for in 64 bits."""
 _GROWTH = 20
@@ -118,7 +120,7 @@ def _fronts(size: Size, setting: Setting, settings: Settings, bits: int) -> list
 def _tells_apart(front: Front, asked: Asking, rng: np.random.Generator) -> bool:
     """Whether one of four draws of codes leaves no two questions with different labels alike."""
     codes = (draw_codes(front, asked.task, asked.first, front.dims[0], rng)[0] for _ in range(4))
-    return any(_distinct(asked, _hashes(asked, drawn, front.own)) is not None for drawn in codes)
+    return any(_apart(asked, drawn, front.own) is not None for drawn in codes)
 
 
 def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
@@ -218,11 +220,10 @@ def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -
     """Codes that tell the questions apart, gates and position hash within the planned limits; None if none is found."""
     for _ in range(_DRAWS):
         codes, layers = draw_codes(front, asked.task, asked.first, sizes.dim, rng)
-        hashes = _hashes(asked, codes, front.own)
-        chosen = _distinct(asked, hashes)
-        if chosen is None:
+        apart = _apart(asked, codes, front.own)
+        if apart is None:
             continue
-        raw = hashes[chosen]
+        raw, chosen = apart
         centre = np.sort(raw, axis=0)[len(raw) // 2]
         halvings = _common_halvings(raw - centre)
         u = (raw - centre) >> halvings
@@ -231,13 +232,17 @@ def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -
         gates = draw_gates(u, sizes, rng)
         if gates is None:
             continue
-        opened, sums = gates.open(u)
-        placed = draw_positions(sums, sizes, rng, limit=sizes.words - slack(sizes.radix, sizes.words))
+        placed = draw_positions(gates.sums(u), sizes, rng, limit=sizes.words - slack(sizes.radix, sizes.words))
         if placed is not None:
             positions, shifts = placed
+            opened = partial(_open, gates, u)
             questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
             return _Drawn(layers, centre, halvings, gates, positions, questions, front.own)
     return None
+
+
+def _open(gates: Gates, u: Ids, chosen: Ids) -> NDArray[np.bool_]:
+    return gates.open(u[chosen])
 
 
 def _common_halvings(u: Ids) -> Ids:
@@ -255,6 +260,22 @@ def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> 
     mixed = WEIGHT * eye * (np.arange(D) >= drawn.own)
     attention = UniformAttention(W_V=integers(size.length * eye), W_O=integers(mixed))
     return network_for(task, (*drawn.front, attention, *label))
+
+
+def _apart(asked: Asking, codes: Ids, own: int) -> tuple[Ids, Ids] | None:
+    """All different u [K, D] and which questions have them; None if two questions with equal u have different labels.
+
+    Among some thousand questions there are mostly two, if there are any: all are looked at last.
+    """
+    count, found = _FEW, None
+    while count < 8 * len(asked.token):
+        some = asked.begin(count)
+        u = _hashes(some, codes, own)
+        found = _distinct(some, u)
+        if found is None:
+            return None
+        count *= 8
+    return None if found is None else (u[found], found)
 
 
 def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from byheart.networks.exact.kernels import jit
 from byheart.tasks.checks import Floats, Ids
@@ -24,7 +25,7 @@ class Reduced:
         return len(self.pair) - self.rank
 
 
-def reduce(A: Ids, prime: int) -> Reduced:
+def reduce(A: NDArray[np.integer], prime: int) -> Reduced:
     """Eliminate A modulo ``prime``."""
     rows, columns = A.shape
     pair = np.concatenate([(A % prime).astype(np.float64), np.eye(rows)], axis=1)

@@ -26,6 +26,12 @@ class Asking:
     labels: Ids
     places: Ids
 
+    def begin(self, count: int) -> "Asking":
+        """The first ``count`` questions, with the sequences that they stand in: questions come in their order."""
+        sequences = int(self.sequence[:count].max(initial=-1)) + 1
+        asked = (self.token[:count], self.sequence[:count], self.labels[:count], self.places[:count])
+        return Asking(self.task, self.ids[:sequences], self.first, *asked)
+
 
 def asking(task: NextToken | SeqToSeq, *, positions: bool) -> Asking:
     """Next-token: every sequence asks at its last token. Seq-to-seq: every different token of every sequence asks.
