@@ -39,7 +39,7 @@ from byheart.tasks.counts import counted
 NAME = "folding"
 _DRAWS = 200
 _FAILURES = 6
-_FEW = 1 << 12
+_FEW, _PIECE = 1 << 12, 1 << 16
 MOST_LABELS = 1 << 60
 """Words are solved for in 64 bits."""
 _GROWTH = 20
@@ -289,9 +289,12 @@ def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
 
 def _spread(ids: Ids) -> int:
     """The largest |WEIGHT·counts + own|² over the questions, or a little more."""
-    counts = counted(ids)
-    squares = np.bincount(counts.sequence, weights=counts.count.astype(np.float64) ** 2)
-    return int(WEIGHT**2 * squares.max() + 2 * WEIGHT * counts.count.max() + 1)
+    squares, most = 0, 0
+    for begin in range(0, len(ids), _PIECE):
+        counts = counted(ids[begin : begin + _PIECE])
+        squares = max(squares, int(np.bincount(counts.sequence, weights=counts.count.astype(np.float64) ** 2).max()))
+        most = max(most, int(counts.count.max()))
+    return int(WEIGHT**2 * squares + 2 * WEIGHT * most + 1)
 
 
 def _distinct(asked: Asking, u: Ids) -> Ids | None:
