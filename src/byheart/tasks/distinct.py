@@ -39,7 +39,7 @@ def distinct(rows: Ids | Floats) -> Distinct:
     if rows.dtype.kind in "iu" and rows.shape[1] == 1 and len(rows):
         low, high = int(rows.min()), int(rows.max())
         if high - low <= len(rows):
-            return _small(rows[:, 0], low, high)
+            return _small(rows[:, 0].astype(np.int64, copy=False), low, high)
     columns = np.ascontiguousarray(rows).view(np.uint64).T
     classes = _numbered(_hashed(columns))
     for column in columns:

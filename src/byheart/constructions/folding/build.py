@@ -267,15 +267,16 @@ def _apart(asked: Asking, codes: Ids, own: int) -> tuple[Ids, Ids] | None:
 
     Among some thousand questions there are mostly two, if there are any: all are looked at last.
     """
-    count, found = _FEW, None
-    while count < 8 * len(asked.token):
+    count = _FEW
+    while True:
         some = asked.begin(count)
         u = _hashes(some, codes, own)
         found = _distinct(some, u)
         if found is None:
             return None
+        if count >= len(asked.token):
+            return u[found], found
         count *= 8
-    return None if found is None else (u[found], found)
 
 
 def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
