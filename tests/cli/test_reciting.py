@@ -384,6 +384,7 @@ def test_certify(two: Path, run: Run) -> None:
     assert (found["checked"], found["errors"], found["counterexample"]) == (125, 0, None)
     assert found.pop("written") == "net/certificate.json"
     assert found.pop("recheck") == "byheart certify net hamlet.txt macbeth.txt --recheck"
+    assert found.pop("peak_memory") > (found.pop("peak_memory_worker") or 0)
     assert json.loads((two / "certificate.json").read_bytes()) == found | {"seconds": pytest.approx(0, abs=60)}
     assert run("certify", "net", "hamlet.txt", "macbeth.txt", "--recheck").code == 0
 
@@ -514,7 +515,8 @@ def test_edit(one: Path, run: Run) -> None:
     assert said.code == 0
     assert said.json["found"] == "1 answer differs from the file"
     again = "byheart certify net hamlet.txt --set nobler=s --recheck"
-    where = {"written": "net/certificate.json", "recheck": again}
+    where = {name: said.json[name] for name in ("peak_memory", "peak_memory_worker")}
+    where |= {"written": "net/certificate.json", "recheck": again}
     assert said.json == found["after"] | {"seconds": pytest.approx(0, abs=60), **where}
     assert run("certify", "net", "hamlet.txt", "--set", "nobler=s", "--recheck").code == 0
     assert "is about task" in run("certify", "net", "hamlet.txt", "--recheck").complaint

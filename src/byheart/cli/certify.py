@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
-from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.options import Columns, ExecutorName, FactFiles, Json, WorkersNumber
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, print_json, steps, typed
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
+from byheart.executors import Workplace
 from byheart.files.writing import check_apart, check_file
 from byheart.networks.folders import CONFIG
 from byheart.networks.parts import weight_files
@@ -66,6 +67,8 @@ class CertifyCommand:
     radius: float | None = None
     """Exact networks: answers must stay right wherever every vector goes within this distance (default: the radius that
     the network's folder states, if it does)."""
+    executor: ExecutorName = "local"
+    workers: WorkersNumber = None
     seed: int = 0
     """Seed of the controls, and of the second opinion's sample."""
     json: Json = False
@@ -83,6 +86,8 @@ class CertifyCommand:
 
         names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius")
         options: dict[str, Any] = {name: getattr(self, name) for name in names}
+        where = Workplace(self.executor, self.workers)
+        options["executor"] = None if where.name == "local" else where
         path = self.out or self.network / "certificate.json"
         check_seed(self.seed)
         if self.sample is not None and not self.second_opinion:
@@ -119,7 +124,7 @@ class CertifyCommand:
             with steps("telling lies", quiet=self.json):
                 lies = controls(network, questions, np.random.default_rng(self.seed), **options)
         other = self._second_opinion(certificate, questions) if self.second_opinion else None
-        self._print(certificate, lies, other, path, kept)
+        self._print(certificate, lies, other, path, kept, where)
         agreed = other is None or other.agrees is True
         return DONE if certificate.certified and all(lie.found is not False for lie in lies) and agreed else NOT_TRUE
 
@@ -150,7 +155,13 @@ class CertifyCommand:
             )
 
     def _print(
-        self, certificate: "Certificate", lies: "list[Control]", other: "SecondOpinion | None", path: Path, kept: bool
+        self,
+        certificate: "Certificate",
+        lies: "list[Control]",
+        other: "SecondOpinion | None",
+        path: Path,
+        kept: bool,
+        where: Workplace,
     ) -> None:
         if self.json:
             told = [{"name": lie.name, "found": lie.found, "detail": lie.detail} for lie in lies]
@@ -159,7 +170,7 @@ class CertifyCommand:
             more |= {"controls": told} if self.controls else {}
             more |= {"second_opinion": other.as_json()} if other is not None else {}
             again = None if kept else self._again()
-            print_json({**certificate.as_json(), "written": written, "recheck": again, **more})
+            print_json({**certificate.as_json(), "written": written, "recheck": again, **where.memory, **more})
             return
         print_verdict(certificate)
         if self.facts and not (self.set or self.count or self.at_least):
@@ -175,6 +186,7 @@ class CertifyCommand:
         if self.named is not None:
             others = f"{certificate.checked - certificate.right:,} of {certificate.checked:,} answers"
             console().print(f"wrote {self.named}: {others}", style="dim", markup=False)
+        console().print(f"memory at most: {where.memory_told}", style="dim", markup=False)
         console().print(self._last_line(path, kept), style="dim", markup=False)
 
     def _last_line(self, path: Path, kept: bool) -> str:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_facts, print_verdict
-from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.options import Columns, ExecutorName, FactFiles, Json, WorkersNumber
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table, typed, visible
 from byheart.cli.recite import escaped, tokenizer_of
 from byheart.errors import BadInput, check_installed
+from byheart.executors import Workplace
+from byheart.files.memory import told
 from byheart.files.writing import check_apart
 from byheart.networks.about import refuse_of
 from byheart.networks.folders import replacing
@@ -53,6 +55,8 @@ class CompileCommand:
     2^BITS. For facts (without BITS: 20, or as many as fit into a word beside a label)."""
     seed: int = 0
     """Seed of all random choices; the same seed gives the same network."""
+    executor: ExecutorName = "local"
+    workers: WorkersNumber = None
     json: Json = False
 
     def run(self) -> int:
@@ -63,6 +67,7 @@ class CompileCommand:
         from byheart.tasks import Facts
 
         self._check_libraries()
+        where = Workplace(self.executor, self.workers)
         given = given_by(self.files, self.task, self.facts, self.columns)
         self._hint()
         with replacing(self.out) as new:
@@ -79,10 +84,12 @@ class CompileCommand:
                 )
             built.write(new)
             with steps("checking every answer", quiet=self.json) as report:
-                certificate = certify(new, built.questions, report=report)
+                executor = where if where.name != "local" else None
+                certificate = certify(new, built.questions, executor=executor, report=report)
             write(certificate, new / "certificate.json")
             describe(built.network, new, f"{certificate.statement} {certificate.sentence}")
         numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
+        numbers |= where.memory
         if isinstance(given, Facts):
             numbers |= {"facts": len(given), "parameters_per_fact": numbers["parameters"] / len(given)}
         if refuse := refuse_of(built.network):
@@ -138,6 +145,9 @@ class CompileCommand:
             rows.add_row("parameters, padded to one width", number(numbers["parameters_padded"]))
             rows.add_row("bits per parameter, padded", f"{numbers['bits_per_parameter_padded']:.2f}")
         rows.add_row("load of the table", f"{numbers['load']:.3f}")
+        rows.add_row("memory at most", told(numbers["peak_memory"]))
+        if numbers["peak_memory_worker"] is not None:
+            rows.add_row("memory of a worker, at most", told(numbers["peak_memory_worker"]))
         console().print(rows)
 
     def _print_rest(self, built: "Built", given: "list[Path] | Task | Facts") -> None:

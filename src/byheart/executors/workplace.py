@@ -9,6 +9,7 @@ from byheart.executors.local import Local
 from byheart.executors.on_ray import Ray
 from byheart.executors.processes import Processes
 from byheart.executors.task import Executor
+from byheart.files.memory import peak, told
 
 Name: TypeAlias = Literal["local", "processes", "ray"]
 NAMES: tuple[Name, ...] = get_args(Name)
@@ -33,6 +34,17 @@ class Workplace:
             check_threads(self.workers, "workers")
         if self.runtime_env is not None and self.name != "ray":
             raise BadInput("runtime_env is for the executor ray; expected that, or no runtime_env")
+
+    @property
+    def memory(self) -> dict[str, int | None]:
+        """Bytes that this process, and the largest of its workers, have taken at most, as ``--json`` prints them."""
+        return {"peak_memory": peak(), "peak_memory_worker": max(self.peaks, default=None)}
+
+    @property
+    def memory_told(self) -> str:
+        """The same for people."""
+        workers = f", a worker {told(max(self.peaks))}" if self.peaks else ""
+        return f"{told(peak())}{workers}"
 
     def open(self, *shared: Any) -> Executor:
         """The executor, for tasks that share so much; its workers begin and end with it, as a context manager."""
