@@ -12,7 +12,7 @@ from byheart.constructions.reciting import front as fronts
 from byheart.constructions.reciting import reading, refusing, table
 from byheart.constructions.reciting.codes import LOUDNESS, Code, code_of_lengths, is_code, label_bits, make_code
 from byheart.constructions.reciting.refusing import Refuse
-from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
+from byheart.constructions.reciting.sizes import LANES, MOST_SHARDS, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
@@ -44,6 +44,8 @@ class Settings:
     refuse: Refuse = None
     """Bits of a print beside every label, by which the network tells contexts that were never memorized: of facts, in
     the rectangular layout, with the smaller words. "auto": 20, or as many as there is room for."""
+    shards: int | None = None
+    """Tables behind one front, in the rectangular layout; None: one as long as one will do, then as many as it takes."""
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,12 @@ class Recipe:
             and (settings.refuse is None or (type(settings.refuse) is int and settings.refuse > 0))
             and sizes.word == WORDS[settings.precision][0]
             and all(type(number) is int and 0 <= number <= parameters for number in numbers.values())
-            and min(sizes.columns, sizes.starts, sizes.code_features) >= 1
+            and min(sizes.columns, sizes.starts, sizes.code_features, sizes.shards) >= 1
+            and sizes.shards <= MOST_SHARDS
             and type(sizes.stirred) is bool
             and sizes.aligned != 0
             and max(sizes.exponent, sizes.aligned or 0) <= sizes.word
-            and sizes.words <= parameters
+            and sizes.shards * sizes.words <= parameters
             and all(type(number) is int and 0 <= number < 1 << 63 for number in self.draw)
             and type(self.loudness) is int
             and 0 <= self.loudness <= LOUDNESS
@@ -140,7 +143,9 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
     if code.low and word != plain:
         expected = f"expected --words {plain}, or fewer labels"
         raise BadInput(f"words of {word} bits do not go with {contexts.label_count} labels; {expected}")
-    sizes = plan(code, precision=settings.precision, word=word)
+    if refuse and settings.shards not in (None, 1):
+        raise BadInput(f"shards is {settings.shards}, which does not go with refuse yet; expected 1, or none")
+    sizes = plan(code, precision=settings.precision, word=word, shards=1 if refuse else settings.shards)
     return Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, 0), LOUDNESS)
 
 
@@ -156,7 +161,7 @@ def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) 
     recipe = first_recipe(contexts, settings, times=times)
     draft = _Draft(recipe, contexts)
     try:
-        if times == 1:
+        if times == 1 and recipe.sizes.shards == 1:
             check_places(draft.questions(contexts), recipe.sizes)
     except Unsolvable as failure:
         sizes = _next(recipe.sizes, 0, failure.dependent, contexts.window)
@@ -181,20 +186,26 @@ def compile_with(
     from byheart.networks.transformer.network import from_arrays
 
     began = time.perf_counter() if began is None else began
-    needed, instead = recipe.sizes.solving_takes(len(contexts)), "split what there is to learn into several networks"
-    check_memory(needed, f"to compile {len(contexts):,} questions into one table", instead)
+    sizes, instead = recipe.sizes, "split what there is to learn into several networks"
     draft = _Draft(recipe, contexts)
-    rng = np.random.default_rng([*recipe.draw, free_bits])
-    words = solve(draft.questions(contexts), recipe.sizes, rng, report=report)
-    draft.wiring.tensors[table.TABLE] = table.as_floats(words, recipe.sizes, draft.wiring.precision)
-    tensors = {name: draft.wiring.tensors[name] for name in draft.spec.shapes()}
-    sizes = recipe.sizes
     about = {"recipe": recipe.as_json(), **contexts.notes}
+    if sizes.shards > 1:
+        tensors, about["shards"] = draft.sharded(contexts, free_bits, report)
+    else:
+        needed = sizes.solving_takes(len(contexts))
+        check_memory(needed, f"to compile {len(contexts):,} questions into one table", instead)
+        rng = np.random.default_rng([*recipe.draw, free_bits])
+        words = solve(draft.questions(contexts), sizes, rng, report=report)
+        tensors = {**draft.wiring.tensors, table.TABLE: table.as_floats(words, sizes, draft.wiring.precision)}
+    tensors = {name: tensors[name] for name in draft.spec.shapes()}
     if draft.code.refuse:
         about["refuse"] = {"bits": draft.code.refuse, "token": draft.spec.labels - 1}
     network = from_arrays(draft.spec, tensors, about=about, files=files)
-    load = draft.code.total / (sizes.words * (sizes.word + sizes.exponent))
-    chosen = {"window": contexts.window, "load": load, "words": sizes.words, "attempts": recipe.draw[1] + 1}
+    count = sizes.shards * sizes.words
+    load = draft.code.total / (count * (sizes.word + sizes.exponent))
+    chosen = {"window": contexts.window, "load": load, "words": count, "attempts": recipe.draw[1] + 1}
+    if sizes.shards > 1:
+        chosen["shards"] = sizes.shards
     return Built(NAME, recipe.settings, network, time.perf_counter() - began, recipe.draw[0], contexts, chosen)
 
 
@@ -219,14 +230,15 @@ def _next(sizes: Sizes, attempt: int, dependent: int, window: int) -> Sizes:
         return replace(sizes, stirred=True)
     if (many and attempt % 4 == 3) or attempt % 12 == 11:
         return replace(sizes, code_features=sizes.code_features + 1)
-    return grown(sizes) if attempt % 2 else sizes
+    # One shard among many that fails is chance; all are drawn anew, and should not be once more.
+    return grown(sizes) if attempt % 2 or sizes.shards > 1 else sizes
 
 
 class _Draft:
     """A network whose table is still empty."""
 
     def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
-        self.sizes = recipe.sizes
+        self.recipe, self.sizes = recipe, recipe.sizes
         refuse = recipe.refuse
         self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels, refuse)
         rng = np.random.default_rng(recipe.draw)
@@ -246,7 +258,7 @@ class _Draft:
             embeds=tuple(range(self.sizes.code_features)),
             unembeds=Y,
             sublayers=tuple(wiring.sublayers),
-            bfloat16=(table.TABLE,) if recipe.settings.precision == "bfloat16" else (),
+            bfloat16=self._words() if recipe.settings.precision == "bfloat16" else (),
         )
 
     def _back(self) -> tuple[int, ...]:
@@ -262,6 +274,37 @@ class _Draft:
             pairs = tuple(feature for feature in sums.sums for _ in range(2))
             table.add_selection(wiring, sizes, front, words, pairs)
         return reading.add_reading(wiring, sizes, self.code, front, sums)
+
+    def _words(self) -> tuple[str, ...]:
+        """The tensors that hold the words."""
+        shards = self.sizes.shards
+        return (table.TABLE,) if shards == 1 else tuple(table.shard_tensor(shard) for shard in range(shards))
+
+    def sharded(
+        self, contexts: Contexts, free_bits: int, report: Report | None
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """All tensors, and what is noted of each shard; every stage in this process, one shard after the other."""
+        from byheart.constructions.reciting import shards
+
+        sizes, count = self.sizes, self.sizes.shards
+        needed = sizes.solving_takes(len(contexts) // count) + shards.BYTES * len(contexts)
+        check_memory(needed, f"to compile {len(contexts):,} questions into {count:,} shards", "give more --shards")
+        mapped = [
+            shards.map_piece(self.wiring, sizes, *shards.piece_of(contexts, part))
+            for part in shards.pieces(len(contexts))
+        ]
+        cuts = shards.cut(sum(shards.count_routes(piece, sizes) for piece in mapped), count)
+        tensors, notes = [], []
+        for shard in range(count):
+            records = shards.records_of(mapped, cuts, shard)
+            tensor, note = shards.solve_shard(
+                records, sizes, self.code, self.recipe.draw, shard, self.wiring.precision, free_bits=free_bits
+            )
+            tensors.append(tensor)
+            notes.append(note.as_json())
+            if report is not None:
+                report(shard + 1, count)
+        return shards.join(self.wiring.tensors, cuts, tensors), notes
 
     def questions(self, contexts: Contexts) -> Any:
         """Where every question reads, and what it wants to find there."""

@@ -9,6 +9,8 @@ the network's own format. (The sums of the check are themselves rounded; but rou
 float64: a true sum that is larger never comes out below it. So a sum has to come out below it, a single term may be
 equal.)
 
+A mixture takes the expert with the largest score: the scores are sums like all others, and one must be above the rest.
+
 Two functions are not rational. *softmax*: a score below the largest by ``FAR`` or more gets the weight 0, the k largest
 get 1/k each, k a power of two. *sigmoid*: 1 from ``HIGH`` on, 0 up to −``FAR``. What goes into it may be rounded, if it
 is beyond these marks by more than that can do: n terms are off by at most 4n·2^−p·Σ|t_j|, the rounding of float64
@@ -29,7 +31,7 @@ from torch import Tensor
 
 from byheart.networks.transformer.evaluate import Answers, Ids, answers
 from byheart.networks.transformer.module import Cache, Slice, Transformer
-from byheart.networks.transformer.spec import Attention, FeedForward
+from byheart.networks.transformer.spec import Attention, FeedForward, Mixture, expert_name
 from byheart.progress import Report
 
 BITS = {"float32": 24, "float64": 53}
@@ -75,15 +77,15 @@ class Proved:
                 stream, seen = self.attention(layer, stream, batch, next(past) if past is not None else None)
                 kept.append(seen)
             else:
-                stream = self.feed_forward(layer, stream)
+                stream = self.inner(layer, stream)
         return stream.view(-1, batch, length).permute(1, 2, 0), kept
 
     def answer(self, stream: Tensor) -> Tensor:
         """Logits [M, C] from the stream [M, …] after the last attention sublayer."""
         inner = torch.cat([stream.T, stream.new_zeros(self.spec.stream - stream.shape[1], len(stream))])
         for layer in self.local:
-            assert isinstance(layer, FeedForward)
-            inner = self.feed_forward(layer, inner)
+            assert not isinstance(layer, Attention)
+            inner = self.inner(layer, inner)
         read = Slice(self.spec.unembeds).read(inner)
         return self.affine("unembedding.W_U", "unembedding.b_U", read[None])[0].T
 
@@ -133,6 +135,32 @@ class Proved:
         known = (top | (gap >= self.far)).all(0) & ((count & (count - 1)) == 0)
         return torch.where(known, top.double() / count, torch.nan)
 
+    def inner(self, layer: FeedForward | Mixture, stream: Tensor) -> Tensor:
+        """The stream [D, M] after a sublayer that is no attention."""
+        return self.mixture(layer, stream) if isinstance(layer, Mixture) else self.feed_forward(layer, stream)
+
+    def mixture(self, layer: Mixture, stream: Tensor) -> Tensor:
+        """The stream [D, M] after a mixture; nan where it is not proved which expert is taken."""
+        name = layer.name
+        scores = self.affine(f"{name}.W_route", f"{name}.b_route", Slice(layer.routes).read(stream)[None])[0]
+        top = scores.amax(0)
+        known = scores.isfinite().all(0) & ((scores == top).sum(0) == 1)
+        read = Slice(layer.reads).read(stream).view(layer.groups, -1, stream.shape[1])
+        gate = self.sigmoid if layer.act == "sigmoid" else self.relu
+        hidden = gate(f"{name}.W_in", f"{name}.b_in" if layer.bias else None, read)
+        value = hidden.new_full((layer.groups, len(layer.writes) // layer.groups, stream.shape[1]), torch.nan)
+        chosen = torch.where(known, scores.argmax(0), -1)
+        for expert in sorted({*chosen.tolist()}):
+            if expert >= 0:
+                (places,) = (chosen == expert).nonzero(as_tuple=True)
+                value[:, :, places] = self.second(f"{name}.{expert_name(expert)}", hidden[:, :, places])
+        return self.added(stream, layer.writes, value.view(len(layer.writes), -1))
+
+    def second(self, name: str, hidden: Tensor, *, binary: bool = False) -> Tensor:
+        """W_out times hidden units [G, units, M]; ``binary`` if these are 0 or 1."""
+        value = self.chosen(name, hidden)
+        return self.affine(name, None, hidden, 1 / hidden if binary else None) if value is None else value
+
     def feed_forward(self, layer: FeedForward, stream: Tensor) -> Tensor:
         """The stream [D, M] after a feed-forward sublayer."""
         name, groups = layer.name, layer.groups
@@ -148,9 +176,7 @@ class Proved:
                 up = self.product(up, self.weights[f"{name}.W_up"][:, :, None])
             hidden = self.product(hidden, up)
         binary = layer.act == "sigmoid" and layer.up == "none"
-        value = self.chosen(f"{name}.W_out", hidden)
-        if value is None:
-            value = self.affine(f"{name}.W_out", None, hidden, 1 / hidden if binary else None)
+        value = self.second(f"{name}.W_out", hidden, binary=binary)
         return self.added(stream, layer.writes, value.view(len(layer.writes), -1))
 
     def sigmoid(self, name: str, bias: str | None, x: Tensor) -> Tensor:

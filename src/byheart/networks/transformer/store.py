@@ -42,7 +42,8 @@ def write(network: TransformerNetwork, folder: Path) -> None:
     write_generation(folder, first=None, end=network.about.get("end"), unknown=unknown)
     (folder / MODELING).write_text(modeling(), encoding="utf-8")
     weights = {name: weight.contiguous() for name, weight in network.weights.items()}
-    write_weights(folder, weights, partial(save_file, metadata={"format": "pt"}))  # transformers asks for this mark
+    save = partial(save_file, metadata={"format": "pt"})  # transformers asks for this mark
+    write_weights(folder, weights, save, alone=network.spec.experts)
 
 
 def read(config: dict[str, Any], folder: Path, **beside: Any) -> TransformerNetwork:
