@@ -57,17 +57,23 @@ class CompileCommand:
     """Seed of all random choices; the same seed gives the same network."""
     executor: ExecutorName = "local"
     workers: WorkersNumber = None
+    resume: bool = False
+    """Go on with a compile that was stopped: shards that are solved lie in OUT.parts, beside the folder to write."""
     json: Json = False
 
     def run(self) -> int:
         """Compile, save, reload, check every answer, print."""
         from byheart.certificates import certify, write
         from byheart.constructions.reciting import Settings, compile
+        from byheart.constructions.reciting.staging import Shelf
         from byheart.networks.kinds import describe
         from byheart.tasks import Facts
 
         self._check_libraries()
-        where = Workplace(self.executor, self.workers)
+        where, shelf = Workplace(self.executor, self.workers), Shelf(self.out.with_name(f"{self.out.name}.parts"))
+        if shelf.folder.exists() and not self.resume:
+            what = "holds shards of a compile that did not end"
+            raise BadInput(f"{shelf.folder}: {what}; expected --resume, to go on with it, or no such folder")
         given = given_by(self.files, self.task, self.facts, self.columns)
         self._hint()
         with replacing(self.out) as new:
@@ -80,6 +86,8 @@ class CompileCommand:
                     vocab=self.vocab,
                     window=_window(self.window),
                     seed=self.seed,
+                    executor=where,
+                    keep=shelf,
                     report=report,
                 )
             built.write(new)
@@ -88,7 +96,9 @@ class CompileCommand:
                 certificate = certify(new, built.questions, executor=executor, report=report)
             write(certificate, new / "certificate.json")
             describe(built.network, new, f"{certificate.statement} {certificate.sentence}")
+        shelf.remove()
         numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
+        numbers |= {"shards_resumed": shelf.found} if self.resume else {}
         numbers |= where.memory
         if isinstance(given, Facts):
             numbers |= {"facts": len(given), "parameters_per_fact": numbers["parameters"] / len(given)}
@@ -145,6 +155,8 @@ class CompileCommand:
             rows.add_row("parameters, padded to one width", number(numbers["parameters_padded"]))
             rows.add_row("bits per parameter, padded", f"{numbers['bits_per_parameter_padded']:.2f}")
         rows.add_row("load of the table", f"{numbers['load']:.3f}")
+        if "shards_resumed" in numbers:
+            rows.add_row("shards that were solved before", number(numbers["shards_resumed"]))
         rows.add_row("memory at most", told(numbers["peak_memory"]))
         if numbers["peak_memory_worker"] is not None:
             rows.add_row("memory of a worker, at most", told(numbers["peak_memory_worker"]))

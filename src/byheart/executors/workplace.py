@@ -43,8 +43,7 @@ class Workplace:
     @property
     def memory_told(self) -> str:
         """The same for people."""
-        workers = f", a worker {told(max(self.peaks))}" if self.peaks else ""
-        return f"{told(peak())}{workers}"
+        return told(peak()) + (f", a worker {told(max(self.peaks))}" if self.peaks else "")
 
     def open(self, *shared: Any) -> Executor:
         """The executor, for tasks that share so much; its workers begin and end with it, as a context manager."""

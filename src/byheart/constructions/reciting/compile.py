@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from byheart.constructions.built import Built
 from byheart.constructions.construction import settings_from
 from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, NAME, Settings, compile_rectangular
 from byheart.constructions.reciting.refusing import whole
 from byheart.errors import BadInput, check_seed
+from byheart.executors import Workplace
 from byheart.files import memory
 from byheart.progress import Report
 from byheart.tasks import Questions
@@ -17,6 +18,9 @@ from byheart.tasks.facts import Facts
 from byheart.tasks.loaded import Loaded, load_tokenizer
 from byheart.tasks.questions import Given, Texts, contexts_of, read_given
 from byheart.tasks.tokenizers import BytePairs, Bytes, Tokenizer
+
+if TYPE_CHECKING:
+    from byheart.constructions.reciting.staging import Shelf
 
 TokenizerName = Literal["bytes", "bpe"]
 MOST_IDS = 1 << 22
@@ -33,6 +37,8 @@ def compile(
     vocab: int | None = None,
     window: int | None = None,
     seed: int = 0,
+    executor: Workplace | None = None,
+    keep: "Shelf | None" = None,
     report: Report | None = None,
     **given: Any,
 ) -> Built:
@@ -44,6 +50,8 @@ def compile(
     Settings are given one by one (``layout="uniform"``) or all together.
     ``window`` None: the smallest power of two at which no context asks for two answers. Files that would not fit into
     the machine's memory are refused before they are read.
+    ``executor`` says where a network of several shards is solved, and ``keep`` is a shelf for shards that are solved:
+    a compile that was killed finds them there. The network is the same.
 
     >>> built = compile("To be, or not to be, that is the question.")
     >>> built.network.window, built.questions.size.examples
@@ -71,7 +79,7 @@ def compile(
         from byheart.constructions.reciting.experts.qwen import compile_experts
 
         return compile_experts(contexts, settings, seed=seed, files=files, report=report)
-    return compile_rectangular(contexts, settings, seed=seed, files=files, report=report)
+    return compile_rectangular(contexts, settings, seed=seed, files=files, report=report, executor=executor, keep=keep)
 
 
 def _contexts(

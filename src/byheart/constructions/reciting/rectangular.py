@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -15,10 +15,14 @@ from byheart.constructions.reciting.refusing import Refuse
 from byheart.constructions.reciting.sizes import LANES, MOST_SHARDS, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
+from byheart.executors import Workplace
 from byheart.files.memory import check_memory
 from byheart.networks.transformer import Spec
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
+
+if TYPE_CHECKING:
+    from byheart.constructions.reciting.staging import Shelf
 
 NAME = "reciting"
 Precision = Literal["float32", "float64", "bfloat16"]
@@ -114,16 +118,21 @@ def compile_rectangular(
     seed: int = 0,
     files: Mapping[str, bytes] | None = None,
     report: Report | None = None,
+    executor: Workplace | None = None,
+    keep: "Shelf | None" = None,
 ) -> Built:
     """A Transformer that gives every question of ``contexts`` its answer.
 
-    ``files`` are a tokenizer's; ``report`` hears of bit planes.
+    ``files`` are a tokenizer's; ``report`` hears of bit planes, or of shards, which are solved where ``executor`` says
+    and kept on the shelf ``keep``.
     """
     began = time.perf_counter()
     recipe = first_recipe(contexts, settings, seed=seed)
     for attempt in range(ATTEMPTS):
         try:
-            return compile_with(recipe, contexts, files=files or {}, report=report, began=began)
+            return compile_with(
+                recipe, contexts, files=files or {}, report=report, began=began, executor=executor, keep=keep
+            )
         except Unsolvable as failure:
             sizes = _next(recipe.sizes, attempt, failure.dependent, contexts.window)
             recipe = replace(recipe, sizes=sizes, draw=(seed, attempt + 1))
@@ -177,10 +186,13 @@ def compile_with(
     report: Report | None = None,
     began: float | None = None,
     free_bits: int = 0,
+    executor: Workplace | None = None,
+    keep: "Shelf | None" = None,
 ) -> Built:
     """The one attempt that a recipe describes; raises Unsolvable if it fails, BadInput if memory would not do.
 
-    ``free_bits`` numbers the ways to fill the bits that no question asks for.
+    ``free_bits`` numbers the ways to fill the bits that no question asks for. Shards are solved where ``executor``
+    says, and kept on the shelf ``keep`` while there are more to come.
     """
     from byheart.constructions.reciting.solve import solve
     from byheart.networks.transformer.network import from_arrays
@@ -190,7 +202,7 @@ def compile_with(
     draft = _Draft(recipe, contexts)
     about = {"recipe": recipe.as_json(), **contexts.notes}
     if sizes.shards > 1:
-        tensors, about["shards"] = draft.sharded(contexts, free_bits, report)
+        tensors, about["shards"] = draft.sharded(contexts, free_bits, report, executor or Workplace(), keep)
     else:
         needed = sizes.solving_takes(len(contexts))
         check_memory(needed, f"to compile {len(contexts):,} questions into one table", instead)
@@ -281,30 +293,23 @@ class _Draft:
         return (table.TABLE,) if shards == 1 else tuple(table.shard_tensor(shard) for shard in range(shards))
 
     def sharded(
-        self, contexts: Contexts, free_bits: int, report: Report | None
+        self,
+        contexts: Contexts,
+        free_bits: int,
+        report: Report | None,
+        workplace: Workplace,
+        keep: "Shelf | None",
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """All tensors, and what is noted of each shard; every stage in this process, one shard after the other."""
-        from byheart.constructions.reciting import shards
+        """All tensors, and what is noted of each shard."""
+        from byheart.constructions.reciting import shards, staging
 
         sizes, count = self.sizes, self.sizes.shards
-        needed = sizes.solving_takes(len(contexts) // count) + shards.BYTES * len(contexts)
+        needed = sizes.solving_takes(len(contexts) // count) + (shards.BYTES * len(contexts) if keep is None else 0)
         check_memory(needed, f"to compile {len(contexts):,} questions into {count:,} shards", "give more --shards")
-        mapped = [
-            shards.map_piece(self.wiring, sizes, *shards.piece_of(contexts, part))
-            for part in shards.pieces(len(contexts))
-        ]
-        cuts = shards.cut(sum(shards.count_routes(piece, sizes) for piece in mapped), count)
-        tensors, notes = [], []
-        for shard in range(count):
-            records = shards.records_of(mapped, cuts, shard)
-            tensor, note = shards.solve_shard(
-                records, sizes, self.code, self.recipe.draw, shard, self.wiring.precision, free_bits=free_bits
-            )
-            tensors.append(tensor)
-            notes.append(note.as_json())
-            if report is not None:
-                report(shard + 1, count)
-        return shards.join(self.wiring.tensors, cuts, tensors), notes
+        recipe = self.recipe
+        front = staging.Front(self.wiring, sizes, self.code, recipe.as_json(), recipe.draw, free_bits)
+        tensors, notes = staging.compiled(front, contexts, workplace, keep, report)
+        return tensors, [note.as_json() for note in notes]
 
     def questions(self, contexts: Contexts) -> Any:
         """Where every question reads, and what it wants to find there."""
