@@ -1,4 +1,4 @@
-"""Certifying on a real Ray cluster of two nodes on this machine; `make ray` installs Ray and runs this."""
+"""Compiling and certifying on a real Ray cluster of two nodes; `make ray` installs Ray and runs this."""
 
 import json
 import os
@@ -20,6 +20,7 @@ from ray.cluster_utils import Cluster
 from byheart.certificates import Certificate, certify, write
 from byheart.certificates.judges import slices
 from byheart.constructions import build
+from byheart.constructions.reciting import compile
 from byheart.errors import BadInput
 from byheart.executors import Task, Workplace, each
 from byheart.tasks import random_next_token
@@ -72,6 +73,21 @@ def test_a_certificate_is_the_same_though_a_node_is_killed_while_it_is_made(
     expected = written(certify(network, task, evaluator="flint"), tmp_path)
     assert written(found, tmp_path) == expected
     assert json.loads(expected)["certified"]
+    assert ray.cluster_resources()["CPU"] == 1
+
+
+def test_a_network_is_the_same_though_a_node_is_killed_while_it_is_compiled(cluster: Any, tmp_path: Path) -> None:
+    task = random_next_token(examples=20_000, length=4, vocab=50, labels=16, rng=np.random.default_rng(0))
+    killed, kill = killer(cluster)
+    found = compile(task, shards=12, executor=Workplace("ray"), report=kill)
+    assert killed, "in the middle"
+    for built, name in ((found, "ray"), (compile(task, shards=12), "here")):
+        (tmp_path / name).mkdir()
+        built.write(tmp_path / name)
+    names = sorted(path.name for path in (tmp_path / "here").iterdir())
+    assert len(names) > 12
+    for name in names:
+        assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "here" / name).read_bytes(), name
     assert ray.cluster_resources()["CPU"] == 1
 
 

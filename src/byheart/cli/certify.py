@@ -186,7 +186,7 @@ class CertifyCommand:
         if self.named is not None:
             others = f"{certificate.checked - certificate.right:,} of {certificate.checked:,} answers"
             console().print(f"wrote {self.named}: {others}", style="dim", markup=False)
-        if where.peaks:
+        if where.name != "local":
             console().print(f"memory at most: {where.memory_told}", style="dim", markup=False)
         console().print(self._last_line(path, kept), style="dim", markup=False)
 

@@ -1,6 +1,8 @@
 """``byheart compile FILE… -o DIR``: texts, facts, or a task, into a float Transformer that knows them."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -78,7 +80,7 @@ class CompileCommand:
         self._hint()
         with replacing(self.out) as new:
             check_apart(self.out, self.task, *self.files, *self.facts)
-            with steps("compiling", quiet=self.json) as report:
+            with steps("compiling", quiet=self.json) as report, _saying_how_to_go_on(shelf.folder):
                 built = compile(
                     given,
                     settings=Settings(self.precision, self.words, self.layout, _refuse(self.refuse)),
@@ -181,6 +183,18 @@ class CompileCommand:
             one = f"{text['name']} shares its beginning with another text: begin with at least {begins!r}"
             many = f"{len(shares):,} texts share their beginnings: begin {text['name']} with at least {begins!r}, say"
             console().print(one if len(shares) == 1 else f"{many}; recite --text NAME knows them all", markup=False)
+
+
+@contextmanager
+def _saying_how_to_go_on(folder: Path) -> Iterator[None]:
+    """If it is stopped, or a task is lost, with shards in the folder: that they are there."""
+    try:
+        yield
+    except (KeyboardInterrupt, BadInput):
+        if kept := len([*folder.glob("shard-*")]):
+            what = f"stopped with {kept:,} shards kept in {folder}; go on with the same command and --resume\n"
+            sys.stderr.write(visible(what))
+        raise
 
 
 def _first_prompt(given: "list[Path] | Task | Facts") -> str | None:

@@ -60,13 +60,15 @@ class Shelf:
     """A folder for the shards of a network that is being compiled; it is made when there is something to keep."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.found = folder, 0
+        self.folder = folder
+        self.found = 0
+        """How many shards of the network were there already."""
         self._records: Path | None = None
 
     def records(self, records: Records, piece: int) -> Records:
         """The same records, on the disk, in a folder that nobody else may write to."""
         if self._records is None:
-            self.folder.mkdir(exist_ok=True)
+            self._make()
             self._records = Path(tempfile.mkdtemp(prefix="records-", dir=self.folder))
         kept = []
         for name in ("route", "sums", "label"):
@@ -79,7 +81,8 @@ class Shelf:
         """Remove all records, also those of sessions that were killed."""
         self._records = None
         for path in self.folder.glob("records-*"):
-            shutil.rmtree(path)
+            if not path.is_symlink():
+                shutil.rmtree(path)
 
     def find(self, name: str, front: Front, shard: int, records: Records) -> Solved | None:
         """A shard that was solved before, if what lies there can be one."""
@@ -100,9 +103,14 @@ class Shelf:
 
     def keep(self, name: str, tensor: NDArray[Any], note: Note) -> None:
         """Write a shard, whole or not at all."""
-        self.folder.mkdir(exist_ok=True)
+        self._make()
         with new_file(self.folder / f"{name}.safetensors") as draft:
             write_tensors(draft, {"W_out": tensor}, {"free_bits": str(note.free_bits)})
+
+    def _make(self) -> None:
+        if self.folder.is_symlink():
+            raise BadInput(f"{self.folder}: is a link, which somebody else may have laid; remove it")
+        self.folder.mkdir(exist_ok=True)
 
     def remove(self) -> None:
         """Remove all that was kept; and the folder, if there is nothing else in it."""
@@ -122,6 +130,8 @@ def compiled(
 
     If it leaves several none, the first of them is told, whichever ended first: the next attempt follows from it.
     """
+    if shelf is not None:
+        shelf.found = 0
     with workplace.open(front) as executor:
         mapped = _mapped(front, contexts, executor, workplace, shelf)
         counts = sum(shards.count_routes(piece, front.sizes) for piece in mapped)
