@@ -159,7 +159,9 @@ def cut(counts: Integers, shards: int) -> Integers:
 def records_of(mapped: Iterable[Records], cuts: Integers, shard: int) -> Records:
     """The records of one shard, from those of all pieces; sorted by route, and otherwise as the pieces come."""
     parts = [piece.between(int(cuts[shard]), int(cuts[shard + 1])) for piece in mapped]
-    route, sums, label = (np.concatenate([getattr(part, name) for part in parts]) for name in ("route", "sums", "label"))
+    route, sums, label = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("route", "sums", "label")
+    )
     return Records(route, sums, label)
 
 

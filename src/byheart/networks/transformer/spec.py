@@ -136,7 +136,9 @@ class Mixture:
 
     def __post_init__(self) -> None:
         if type(self.experts) is not int or not 1 <= self.experts <= MOST_EXPERTS:
-            raise BadInput(f"{self.name}: experts is {self.experts!r:.40}; expected a number from 1 to {MOST_EXPERTS:,}")
+            raise BadInput(
+                f"{self.name}: experts is {self.experts!r:.40}; expected a number from 1 to {MOST_EXPERTS:,}"
+            )
         _ = self.block  # refuses what no feed-forward sublayer can be
 
     @property
