@@ -55,6 +55,8 @@ class CompileCommand:
     refuse: Annotated[tuple[int, ...] | None, arg(metavar="[BITS]")] = None
     """Answer what was never memorized by a token of its own, "unknown", which recite tells; wrongly for one context in
     2^BITS. For facts (without BITS: 20, or as many as fit into a word beside a label)."""
+    shards: int | None = None
+    """Tables behind one front (default: one as long as one will do, beyond two million labels as many as it takes)."""
     seed: int = 0
     """Seed of all random choices; the same seed gives the same network."""
     executor: ExecutorName = "local"
@@ -83,7 +85,7 @@ class CompileCommand:
             with steps("compiling", quiet=self.json) as report, _saying_how_to_go_on(shelf.folder):
                 built = compile(
                     given,
-                    settings=Settings(self.precision, self.words, self.layout, _refuse(self.refuse)),
+                    settings=Settings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards),
                     tokenizer=_tokenizer(self.tokenizer),
                     vocab=self.vocab,
                     window=_window(self.window),

@@ -28,7 +28,8 @@ NAME = "reciting"
 Precision = Literal["float32", "float64", "bfloat16"]
 ATTEMPTS = 40
 MANY_DEPENDENT = 30
-"""If more of a plane's equations depend on others, that is the hash; if fewer, chance."""
+"""If more of a plane's equations depend on others, that is the hash; if fewer, chance. Of many shards one may be a
+little too full, by chance again: then it is the hash if more than a hundredth do."""
 BYTES_A_QUESTION = 1200
 """Memory that compiling takes, all in all, for every question (measured at a million)."""
 
@@ -49,7 +50,8 @@ class Settings:
     """Bits of a print beside every label, by which the network tells contexts that were never memorized: of facts, in
     the rectangular layout, with the smaller words. "auto": 20, or as many as there is room for."""
     shards: int | None = None
-    """Tables behind one front, in the rectangular layout; None: one as long as one will do, then as many as it takes."""
+    """Tables behind one front, in the rectangular layout; None: one as long as one will do, then as many as it
+    takes."""
 
 
 @dataclass(frozen=True)
@@ -168,13 +170,13 @@ def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) 
     from byheart.constructions.reciting.solve import check_places
 
     recipe = first_recipe(contexts, settings, times=times)
-    draft = _Draft(recipe, contexts)
+    draft = Draft.of(recipe, contexts)
     try:
         if times == 1 and recipe.sizes.shards == 1:
             check_places(draft.questions(contexts), recipe.sizes)
     except Unsolvable as failure:
         sizes = _next(recipe.sizes, 0, failure.dependent, contexts.window)
-        return _Draft(replace(recipe, sizes=sizes), contexts).spec
+        return Draft.of(replace(recipe, sizes=sizes), contexts).spec
     return draft.spec
 
 
@@ -199,7 +201,7 @@ def compile_with(
 
     began = time.perf_counter() if began is None else began
     sizes, instead = recipe.sizes, "split what there is to learn into several networks"
-    draft = _Draft(recipe, contexts)
+    draft = Draft.of(recipe, contexts)
     about = {"recipe": recipe.as_json(), **contexts.notes}
     if sizes.shards > 1:
         tensors, about["shards"] = draft.sharded(contexts, free_bits, report, executor or Workplace(), keep)
@@ -237,7 +239,7 @@ def _next(sizes: Sizes, attempt: int, dependent: int, window: int) -> Sizes:
     follows from the others; or many equations depend on others; or four draws have failed. Where it is and many still
     depend, or after twelve, tokens get another code.
     """
-    many = dependent > MANY_DEPENDENT
+    many = dependent > (MANY_DEPENDENT if sizes.shards == 1 else max(MANY_DEPENDENT, sizes.words // 100))
     if not sizes.stirred and (many or window * sizes.code_features < LANES // 2 or attempt == 3):
         return replace(sizes, stirred=True)
     if (many and attempt % 4 == 3) or attempt % 12 == 11:
@@ -246,25 +248,24 @@ def _next(sizes: Sizes, attempt: int, dependent: int, window: int) -> Sizes:
     return grown(sizes) if attempt % 2 or sizes.shards > 1 else sizes
 
 
-class _Draft:
-    """A network whose table is still empty."""
+class Draft:
+    """A network whose table is still empty: by its recipe, and the numbers of tokens, of those it sees, of labels."""
 
-    def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
-        self.recipe, self.sizes = recipe, recipe.sizes
+    def __init__(self, recipe: Recipe, code: Code, *, vocab: int, window: int, labels: int) -> None:
+        self.recipe, self.sizes, self.code = recipe, recipe.sizes, code
         refuse = recipe.refuse
-        self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels, refuse)
         rng = np.random.default_rng(recipe.draw)
         wide = recipe.settings.precision == "float64"
         self.wiring = wiring = Wiring(np.dtype("float64" if wide else "float32"))
-        vocab = contexts.vocab + (refuse > 0)
-        self.front = fronts.add_front(wiring, self.sizes, vocab, contexts.window, rng, refusing.moduli(refuse))
+        vocab += refuse > 0
+        self.front = fronts.add_front(wiring, self.sizes, vocab, window, rng, refusing.moduli(refuse))
         Y = self._back()
         for name, lines in zip(("W_U", "b_U"), self.code.lines(), strict=True):
             wiring.tensor(f"unembedding.{name}", lines * 2.0**recipe.loudness, lines.shape)
         self.spec = Spec(
             vocab=vocab,
-            labels=contexts.label_count + (refuse > 0),
-            window=contexts.window,
+            labels=labels + (refuse > 0),
+            window=window,
             stream=wiring.stream,
             precision="float64" if wide else "float32",
             embeds=tuple(range(self.sizes.code_features)),
@@ -272,6 +273,12 @@ class _Draft:
             sublayers=tuple(wiring.sublayers),
             bfloat16=self._words() if recipe.settings.precision == "bfloat16" else (),
         )
+
+    @classmethod
+    def of(cls, recipe: Recipe, contexts: Contexts) -> "Draft":
+        """Of the network that is to answer these questions."""
+        code = code_of_lengths(np.array(recipe.lengths), contexts.labels, recipe.refuse)
+        return cls(recipe, code, vocab=contexts.vocab, window=contexts.window, labels=contexts.label_count)
 
     def _back(self) -> tuple[int, ...]:
         """From the places in the table to the label's code."""

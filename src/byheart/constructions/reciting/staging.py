@@ -134,8 +134,8 @@ def compiled(
         shelf.found = 0
     with workplace.open(front) as executor:
         mapped = _mapped(front, contexts, executor, workplace, shelf)
-        counts = sum(shards.count_routes(piece, front.sizes) for piece in mapped)
-        cuts = shards.cut(np.asarray(counts), front.sizes.shards)
+        counts = np.sum([shards.count_routes(piece, front.sizes) for piece in mapped], axis=0)
+        cuts = shards.cut(counts, front.sizes.shards)
         solved = _Solving(front, mapped, cuts, shelf, report).by(executor, workplace)
     if shelf is not None:
         shelf.clear_records()

@@ -164,7 +164,7 @@ class MixtureLayer(nn.Module):
         else:
             order, counts = chosen.argsort(stable=True), chosen.bincount(minlength=self.spec.experts).tolist()
             taken = zip(self.W_out, torch.split(order, counts), strict=True)
-            parts = [self._second(W, seen[:, places]) for W, places in taken if len(places) or not len(order)]
+            parts = [self._second(W, seen[:, places]) for W, places in taken if len(places)]
             value = torch.cat(parts, dim=2)[:, :, order.argsort()]
         return self.writes.add(stream, value.reshape(len(self.spec.writes), -1))
 
