@@ -69,12 +69,14 @@ class CompileCommand:
         """Compile, save, reload, check every answer, print."""
         from byheart.certificates import certify, write
         from byheart.constructions.reciting import Settings, compile
-        from byheart.constructions.reciting.staging import Shelf
+        from byheart.constructions.reciting.shelf import Shelf
         from byheart.networks.kinds import describe
         from byheart.tasks import Facts
 
         self._check_libraries()
-        where, shelf = Workplace(self.executor, self.workers), Shelf(self.out.with_name(f"{self.out.name}.parts"))
+        where, shelf = Workplace(self.executor, self.workers), Shelf(Path(f"{self.out}.parts"))
+        if where.name != "local" and self.layout != "rectangular":
+            raise BadInput(f"--executor does not go with layout {self.layout}; expected layout rectangular")
         if shelf.folder.exists() and not self.resume:
             what = "holds shards of a compile that did not end"
             raise BadInput(f"{shelf.folder}: {what}; expected --resume, to go on with it, or no such folder")

@@ -9,8 +9,8 @@ import pytest
 
 from byheart.certificates import certify
 from byheart.constructions.reciting import compile, shards
+from byheart.constructions.reciting.shelf import Shelf
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.staging import Shelf
 from byheart.executors import Local, Outcome, Task, Workplace
 from byheart.files.tensors import read_tensors, write_tensors
 from byheart.progress import Report

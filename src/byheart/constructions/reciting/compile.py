@@ -20,7 +20,7 @@ from byheart.tasks.questions import Given, Texts, contexts_of, read_given
 from byheart.tasks.tokenizers import BytePairs, Bytes, Tokenizer
 
 if TYPE_CHECKING:
-    from byheart.constructions.reciting.staging import Shelf
+    from byheart.constructions.reciting.shelf import Shelf
 
 TokenizerName = Literal["bytes", "bpe"]
 MOST_IDS = 1 << 22

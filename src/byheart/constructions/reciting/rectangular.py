@@ -22,7 +22,7 @@ from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 
 if TYPE_CHECKING:
-    from byheart.constructions.reciting.staging import Shelf
+    from byheart.constructions.reciting.shelf import Shelf
 
 NAME = "reciting"
 Precision = Literal["float32", "float64", "bfloat16"]
