@@ -1,8 +1,8 @@
 """Results that come with Byheart: one CSV file per experiment, one row per model, settings and metrics side by side.
 
-All were trained on an H200 by this room's code, at the papers' scale: Dana's whole paper; of Mahdavi's study all that
-has a fixed context, with two seeds (of d_h N = 15,000 and 20,000 only, and all N with a sixth of the steps, "short"),
-and the saturated heads with six. ``2-text`` is Dana's experiment 2 as the text has it.
+All were trained on an H200 by this room's code, at the papers' scale: Dana's whole paper; Mahdavi's whole study with
+two seeds (of d_h N = 15,000 and 20,000 only, and all N with a sixth of the steps, "short"), and the saturated heads
+with six. ``2-text`` is Dana's experiment 2 as the text has it.
 """
 
 import csv
