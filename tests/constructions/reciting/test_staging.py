@@ -11,6 +11,7 @@ from byheart.certificates import certify
 from byheart.constructions.reciting import compile, shards
 from byheart.constructions.reciting.shelf import Shelf
 from byheart.constructions.reciting.sizes import Unsolvable
+from byheart.errors import BadInput
 from byheart.executors import Local, Outcome, Task, Workplace
 from byheart.files.tensors import read_tensors, write_tensors
 from byheart.progress import Report
@@ -140,3 +141,20 @@ def test_a_forged_shard_is_found_out_by_the_certificate(task: NextToken, shelf: 
     certificate = certify(built, built.questions)
     assert not certificate.certified
     assert certificate.errors > 100
+
+
+def test_a_link_in_place_of_the_folder_is_not_followed(task: NextToken, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "net.parts").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(BadInput, match=r"net\.parts: is a link, which somebody else may have laid"):
+        compile(task, shards=SHARDS, keep=Shelf(tmp_path / "net.parts"))
+    assert not any((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.slow
+def test_two_processes_write_the_same_files(task: NextToken, files: dict[str, bytes], tmp_path: Path) -> None:
+    both = Workplace("processes", 2)
+    shelf = Shelf(tmp_path / "net.parts")
+    assert written(compile(task, shards=SHARDS, executor=both, keep=shelf), tmp_path / "net") == files
+    assert len([*shelf.folder.iterdir()]) == SHARDS
+    assert both.memory["peak_memory_worker"] == max(both.peaks)
