@@ -203,11 +203,7 @@ def compile_with(
     if draft.code.refuse:
         about["refuse"] = {"bits": draft.code.refuse, "token": draft.spec.labels - 1}
     network = from_arrays(draft.spec, tensors, about=about, files=files)
-    count = sizes.shards * sizes.words
-    load = draft.code.total / (count * (sizes.word + sizes.exponent))
-    chosen = {"window": contexts.window, "load": load, "words": count, "attempts": recipe.draw[1] + 1}
-    if sizes.shards > 1:
-        chosen["shards"] = sizes.shards
+    chosen = draft.chosen(contexts)
     return Built(NAME, recipe.settings, network, time.perf_counter() - began, recipe.draw[0], contexts, chosen)
 
 
@@ -296,11 +292,7 @@ class Draft:
         sizes, count = self.sizes, self.sizes.shards
         needed = sizes.solving_takes(len(contexts) // count) + shards.BYTES * len(contexts)
         check_memory(needed, f"to compile {len(contexts):,} questions into {count:,} shards", "give more --shards")
-        mapped = [
-            shards.map_piece(self.wiring, sizes, *shards.piece_of(contexts, part))
-            for part in shards.pieces(len(contexts))
-        ]
-        cuts = shards.cut(np.sum([shards.count_routes(piece, sizes) for piece in mapped], axis=0), count)
+        mapped, cuts = self.mapped(contexts)
         tensors, notes = [], []
         for shard in range(count):
             records = shards.records_of(mapped, cuts, shard)
@@ -312,6 +304,29 @@ class Draft:
             if report is not None:
                 report(shard + 1, count)
         return shards.join(self.wiring.tensors, cuts, tensors), notes
+
+    def mapped(self, contexts: Contexts) -> tuple[list[Any], Any]:
+        """The records of all questions, piece by piece, and where shards are cut."""
+        from byheart.constructions.reciting import shards
+
+        found = [
+            shards.map_piece(self.wiring, self.sizes, *shards.piece_of(contexts, part))
+            for part in shards.pieces(len(contexts))
+        ]
+        counts = np.sum([shards.count_routes(piece, self.sizes) for piece in found], axis=0)
+        return found, shards.cut(counts, self.sizes.shards)
+
+    def chosen(self, contexts: Contexts) -> dict[str, object]:
+        """What was chosen on the way."""
+        sizes, count = self.sizes, self.sizes.shards * self.sizes.words
+        load = self.code.total / (count * (sizes.word + sizes.exponent))
+        told: dict[str, object] = {
+            "window": contexts.window,
+            "load": load,
+            "words": count,
+            "attempts": self.recipe.draw[1] + 1,
+        }
+        return told if sizes.shards == 1 else {**told, "shards": sizes.shards}
 
     def questions(self, contexts: Contexts) -> Any:
         """Where every question reads, and what it wants to find there."""
