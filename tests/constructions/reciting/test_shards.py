@@ -10,14 +10,16 @@ import torch
 
 from byheart import certify, load
 from byheart.constructions.built import Built
-from byheart.constructions.reciting import Settings, compile, shards
+from byheart.constructions.reciting import Settings, compile, edit, shards
 from byheart.constructions.reciting.codes import make_code
 from byheart.constructions.reciting.rectangular import Draft, Recipe, first_recipe
 from byheart.constructions.reciting.sizes import MOST_SHARDS, SHARD, plan
 from byheart.constructions.reciting.table import router
 from byheart.errors import BadInput
+from byheart.networks import generate
 from byheart.networks.folders import WEIGHTS
 from byheart.networks.parts import INDEX
+from byheart.networks.transformer.decoder import Decoder
 from byheart.networks.transformer.network import TransformerNetwork
 from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.contexts import Contexts, task_contexts
@@ -252,3 +254,41 @@ def test_a_recipe_that_is_another_networks(built: Built) -> None:
 def test_refusing_has_one_table() -> None:
     with pytest.raises(BadInput, match="shards is 2, which does not go with refuse yet"):
         compile([("a", "b"), ("c", "d")], shards=2, refuse="auto")
+
+
+def test_editing_solves_one_shard_again(built: Built) -> None:
+    contexts = built.questions
+    assert isinstance(contexts, Contexts)
+    assert isinstance(built.network, TransformerNetwork)
+    place, label = int(contexts.places[5]), int(contexts.labels[5] + 1) % 256
+    edited = edit(built.network, contexts, place, label)
+    assert edited.words_changed
+    tensors = dict(edited.built.network.tensors())
+    other = [name for name, tensor in built.network.tensors() if not np.array_equal(tensor, tensors[name])]
+    assert len(other) == 1
+    assert other[0].startswith("table.W_out.")
+    wanted = contexts.labels.copy()
+    wanted[5] = label
+    assert certify(edited.built, contexts.with_answers(wanted)).certified
+    assert certify(edited.built, contexts).errors == 1
+    back = edit(edited.built.network, contexts, place, int(contexts.labels[5]))  # type: ignore[arg-type]
+    assert back.built.network.fingerprint == built.network.fingerprint
+
+
+TEXTS = {"one": "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind\n", "two": "To b.." * 9}
+
+
+def test_texts_are_recited(tmp_path: Path) -> None:
+    """Huffman codes, several texts, long windows; by the module and by compiled code, from the saved folder."""
+    made = compile(TEXTS, shards=2)
+    made.save(tmp_path / "net")
+    network = load(tmp_path / "net")
+    assert isinstance(network, TransformerNetwork)
+    assert Decoder.of(network.module) is not None
+    for text in network.about["texts"]:
+        said = list(generate(network, text["prompt"], end=256, tokens=text["tokens"]))
+        assert bytes([*text["prompt"], *said[:-1]]).decode() == TEXTS[text["name"]]
+    tokens = list(TEXTS["one"].encode())
+    by_code = Decoder.of(network.module).logits(tokens)  # type: ignore[union-attr]
+    with torch.no_grad():
+        assert np.array_equal(network.module(torch.tensor([tokens]))[0].double().numpy(), by_code)

@@ -215,11 +215,7 @@ def compile_with(
     if draft.code.refuse:
         about["refuse"] = {"bits": draft.code.refuse, "token": draft.spec.labels - 1}
     network = from_arrays(draft.spec, tensors, about=about, files=files)
-    count = sizes.shards * sizes.words
-    load = draft.code.total / (count * (sizes.word + sizes.exponent))
-    chosen = {"window": contexts.window, "load": load, "words": count, "attempts": recipe.draw[1] + 1}
-    if sizes.shards > 1:
-        chosen["shards"] = sizes.shards
+    chosen = draft.chosen(contexts)
     return Built(NAME, recipe.settings, network, time.perf_counter() - began, recipe.draw[0], contexts, chosen)
 
 
@@ -317,6 +313,29 @@ class Draft:
         front = staging.Front(self.wiring, sizes, self.code, recipe.as_json(), recipe.draw, free_bits)
         tensors, notes = staging.compiled(front, contexts, workplace, keep, report)
         return tensors, [note.as_json() for note in notes]
+
+    def mapped(self, contexts: Contexts) -> tuple[list[Any], Any]:
+        """The records of all questions, piece by piece, and where shards are cut."""
+        from byheart.constructions.reciting import shards
+
+        found = [
+            shards.map_piece(self.wiring, self.sizes, *shards.piece_of(contexts, part))
+            for part in shards.pieces(len(contexts))
+        ]
+        counts = np.sum([shards.count_routes(piece, self.sizes) for piece in found], axis=0)
+        return found, shards.cut(counts, self.sizes.shards)
+
+    def chosen(self, contexts: Contexts) -> dict[str, object]:
+        """What was chosen on the way."""
+        sizes, count = self.sizes, self.sizes.shards * self.sizes.words
+        load = self.code.total / (count * (sizes.word + sizes.exponent))
+        told: dict[str, object] = {
+            "window": contexts.window,
+            "load": load,
+            "words": count,
+            "attempts": self.recipe.draw[1] + 1,
+        }
+        return told if sizes.shards == 1 else {**told, "shards": sizes.shards}
 
     def questions(self, contexts: Contexts) -> Any:
         """Where every question reads, and what it wants to find there."""
