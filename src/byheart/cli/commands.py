@@ -42,7 +42,6 @@ COMMANDS: Menu = {
             "training.",
             "byheart compile book.txt -o book",
             "byheart compile --facts facts.csv -o net # prompts and completions",
-            "byheart compile --task t.npz -o net --executor processes # on all cores",
         ),
     ),
     "recite": _entry(
@@ -168,7 +167,6 @@ COMMANDS: Menu = {
             "byheart certify net --task t.npz --controls",
             "byheart certify book book.txt # for texts",
             "byheart certify net --facts facts.csv # for facts",
-            "byheart certify net --task t.npz --executor processes # on all cores",
         ),
     ),
     "show": _entry(
