@@ -60,6 +60,11 @@ class Proved:
         self.bits, self.far, self.high = 2.0 ** BITS[precision], FAR[precision], HIGH[precision]
         self.smallest, self.largest = SMALLEST[precision], LARGEST[precision]
         self.weights = {name: weight.detach().double() for name, weight in module.named_parameters()}
+        mixtures = [layer for layer in self.spec.sublayers if isinstance(layer, Mixture)]
+        names = {layer.name: [f"{layer.name}.{expert_name(k)}" for k in range(layer.experts)] for layer in mixtures}
+        self.experts = {name: torch.stack([self.weights[own] for own in named]) for name, named in names.items()}
+        for name, named in names.items():  # of each there is one copy
+            self.weights |= dict(zip(named, self.experts[name], strict=True))
         self.units = {name: unit(weight) for name, weight in self.weights.items()}
         last = max((i for i, layer in enumerate(self.spec.sublayers) if isinstance(layer, Attention)), default=-1)
         self.mixing, self.local = self.spec.sublayers[: last + 1], self.spec.sublayers[last + 1 :]
@@ -148,18 +153,22 @@ class Proved:
         read = Slice(layer.reads).read(stream).view(layer.groups, -1, stream.shape[1])
         gate = self.sigmoid if layer.act == "sigmoid" else self.relu
         hidden = gate(f"{name}.W_in", f"{name}.b_in" if layer.bias else None, read)
-        value = hidden.new_full((layer.groups, len(layer.writes) // layer.groups, stream.shape[1]), torch.nan)
-        chosen = torch.where(known, scores.argmax(0), -1)
-        for expert in sorted({*chosen.tolist()}):
-            if expert >= 0:
-                (places,) = (chosen == expert).nonzero(as_tuple=True)
-                value[:, :, places] = self.second(f"{name}.{expert_name(expert)}", hidden[:, :, places])
-        return self.added(stream, layer.writes, value.view(len(layer.writes), -1))
+        value = self.of_experts(name, scores.argmax(0), hidden)
+        value = torch.where(known, value, torch.nan)
+        return self.added(stream, layer.writes, value.reshape(len(layer.writes), -1))
 
-    def second(self, name: str, hidden: Tensor, *, binary: bool = False) -> Tensor:
-        """W_out times hidden units [G, units, M]; ``binary`` if these are 0 or 1."""
-        value = self.chosen(name, hidden)
-        return self.affine(name, None, hidden, 1 / hidden if binary else None) if value is None else value
+    def of_experts(self, name: str, expert: Tensor, hidden: Tensor) -> Tensor:
+        """W_out of the expert [M] that every place takes, times the hidden units [G, units, M]."""
+        W = self.experts[name]
+        if (single := self.single(hidden)) is not None:
+            index, factor = single
+            groups = torch.arange(len(hidden), device=self.device)[:, None]
+            return self.scaled(W[expert, groups, :, index[:, 0]].transpose(1, 2), factor)
+        value = hidden.new_empty(len(hidden), W.shape[2], len(expert))
+        for k in sorted({*expert.tolist()}):
+            (places,) = (expert == k).nonzero(as_tuple=True)
+            value[:, :, places] = self.affine(f"{name}.{expert_name(k)}", None, hidden[:, :, places])
+        return value
 
     def feed_forward(self, layer: FeedForward, stream: Tensor) -> Tensor:
         """The stream [D, M] after a feed-forward sublayer."""
@@ -176,7 +185,9 @@ class Proved:
                 up = self.product(up, self.weights[f"{name}.W_up"][:, :, None])
             hidden = self.product(hidden, up)
         binary = layer.act == "sigmoid" and layer.up == "none"
-        value = self.second(f"{name}.W_out", hidden, binary=binary)
+        value = self.chosen(f"{name}.W_out", hidden)
+        if value is None:
+            value = self.affine(f"{name}.W_out", None, hidden, 1 / hidden if binary else None)
         return self.added(stream, layer.writes, value.view(len(layer.writes), -1))
 
     def sigmoid(self, name: str, bias: str | None, x: Tensor) -> Tensor:
@@ -225,16 +236,24 @@ class Proved:
 
     def chosen(self, name: str, x: Tensor) -> Tensor | None:
         """W x where each column of x has one entry that is not 0, at most: a column of W, times it. None elsewhere."""
+        if (single := self.single(x)) is None:
+            return None
+        index, factor = single
+        W = self.weights[name].view(len(x), -1, x.shape[1])
+        return self.scaled(W.gather(2, index.expand(-1, W.shape[1], -1)), factor)
+
+    @staticmethod
+    def single(x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Where each column of x [G, b, M] has its one entry that is not 0, and this entry; None if some have more."""
         other = x != 0
         if other.sum(1).amax() > 1:
             return None
         index = other.to(torch.uint8).argmax(1, keepdim=True)
-        factor = x.gather(1, index)
-        W = self.weights[name].view(len(x), -1, x.shape[1])
-        column = W.gather(2, index.expand(-1, W.shape[1], -1))
-        if ((factor == 0) | (factor == 1)).all():
-            return column * factor
-        return self.product(column, factor)
+        return index, x.gather(1, index)
+
+    def scaled(self, column: Tensor, factor: Tensor) -> Tensor:
+        """Columns times their factors."""
+        return column * factor if ((factor == 0) | (factor == 1)).all() else self.product(column, factor)
 
     def closely(self, name: str, bias: str | None, x: Tensor, x_units: Tensor, places: Places) -> Tensor:
         """Whether W x + b is exact at some (group, row, column), by all its terms. Two have no partial sum but one."""
