@@ -31,6 +31,8 @@ KEYS = {
     "parameters_padded",
     "bits",
     "bits_lzma",
+    "peak_memory",
+    "peak_memory_worker",
     "bits_per_parameter",
     "bits_per_parameter_padded",
     "errors",

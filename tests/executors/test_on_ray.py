@@ -1,4 +1,4 @@
-"""Certifying on a real Ray cluster of two nodes on this machine; `make ray` installs Ray and runs this."""
+"""Certifying on a real Ray cluster of two nodes; `make ray` installs Ray and runs this."""
 
 import json
 import os
@@ -84,5 +84,5 @@ def test_tasks_on_ray_raise_here_and_what_no_machine_has_room_for_is_refused(clu
         assert {k: value for k, (value, _) in found.items()} == {k: 2**k for k in range(4)}
         with pytest.raises(BadInput, match="2 is too small; expected 3"):
             dict(each(executor, [Task("small", work.refuse)]))
-        with pytest.raises(BadInput, match="huge would take .* bytes of memory; the largest machine of Ray has"):
+        with pytest.raises(BadInput, match=r"huge would take .* bytes of memory; the largest machine of Ray has"):
             dict(each(executor, [Task("huge", work.power, (1,), memory=1 << 60)]))

@@ -186,7 +186,8 @@ class CertifyCommand:
         if self.named is not None:
             others = f"{certificate.checked - certificate.right:,} of {certificate.checked:,} answers"
             console().print(f"wrote {self.named}: {others}", style="dim", markup=False)
-        console().print(f"memory at most: {where.memory_told}", style="dim", markup=False)
+        if where.name != "local":
+            console().print(f"memory at most: {where.memory_told}", style="dim", markup=False)
         console().print(self._last_line(path, kept), style="dim", markup=False)
 
     def _last_line(self, path: Path, kept: bool) -> str:

@@ -25,6 +25,9 @@ class Processes:
 
     ``shared`` goes to each of them once. One that dies (of too little memory, say) takes only its own task with it;
     another takes its place. All of them end with this process, even when it is killed.
+
+    A new process imports the program that runs here: in a script of one's own, what begins the work has to stand behind
+    ``if __name__ == "__main__":``.
     """
 
     def __init__(self, *shared: Any, workers: int | None = None, retries: int = RETRIES) -> None:
@@ -109,7 +112,7 @@ class _Process:
             self._process.join()
             self.pipe.close()
             code = self._process.exitcode
-            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            how = f"signal {-code}" if code < 0 else f"exit code {code}; a script needs if __name__ == '__main__'"
             return Outcome(lost=f"the worker's process died ({how})", seconds=time.perf_counter() - self._began)
         return received
 

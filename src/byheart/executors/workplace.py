@@ -23,7 +23,7 @@ class Workplace:
     workers: int | None = None
     runtime_env: Mapping[str, Any] | None = None
     peaks: list[int] = field(default_factory=list, compare=False, repr=False)
-    """Bytes that the workers' processes have taken, for whoever wants to tell the most."""
+    """Bytes that the processes of tasks have taken, for whoever wants to tell the most."""
 
     def __post_init__(self) -> None:
         if self.name not in NAMES:
@@ -38,13 +38,16 @@ class Workplace:
     @property
     def memory(self) -> dict[str, int | None]:
         """Bytes that this process, and the largest of its workers, have taken at most, as ``--json`` prints them."""
-        return {"peak_memory": peak(), "peak_memory_worker": max(self.peaks, default=None)}
+        return {"peak_memory": peak(), "peak_memory_worker": self._worker}
 
     @property
     def memory_told(self) -> str:
         """The same for people."""
-        workers = f", a worker {told(max(self.peaks))}" if self.peaks else ""
-        return f"{told(peak())}{workers}"
+        return told(peak()) + (f", a worker {told(self._worker)}" if self._worker is not None else "")
+
+    @property
+    def _worker(self) -> int | None:
+        return None if self.name == "local" else max(self.peaks, default=None)
 
     def open(self, *shared: Any) -> Executor:
         """The executor, for tasks that share so much; its workers begin and end with it, as a context manager."""
