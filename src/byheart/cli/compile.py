@@ -12,13 +12,13 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_facts, print_verdict
 from byheart.cli.options import Columns, ExecutorName, FactFiles, Json, WorkersNumber
+from byheart.cli.others import others_of
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table, typed, visible
 from byheart.cli.recite import escaped, tokenizer_of
 from byheart.errors import BadInput, check_installed
 from byheart.executors import Workplace
 from byheart.files.memory import told
 from byheart.files.writing import check_apart
-from byheart.networks.about import refuse_of
 from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
@@ -52,9 +52,10 @@ class CompileCommand:
     """Tokens of the BPE (default: 1024)."""
     window: str = "auto"
     """How many tokens back the network looks: a power of two, or auto: as few as leave no context with two answers."""
-    refuse: Annotated[tuple[int, ...] | None, arg(metavar="[BITS]")] = None
+    refuse: Annotated[tuple[str, ...] | None, arg(metavar="[BITS|key]")] = None
     """Answer what was never memorized by a token of its own, "unknown", which recite tells; wrongly for one context in
-    2^BITS. For facts (without BITS: 20, or as many as fit into a word beside a label)."""
+    2^BITS. For facts (without BITS: 20, or as many as fit into a word beside a label; more are stored apart, and then
+    the rate is proved). key: all of a prompt is stored and compared, so that no other is ever answered."""
     shards: int | None = None
     """Tables behind one front (default: one as long as one will do, beyond two million labels as many as it takes)."""
     seed: int = 0
@@ -70,6 +71,7 @@ class CompileCommand:
         from byheart.certificates import certify, write
         from byheart.constructions.reciting import Settings, compile
         from byheart.constructions.reciting.shelf import Shelf
+        from byheart.networks import load
         from byheart.networks.kinds import describe
         from byheart.tasks import Facts
 
@@ -98,8 +100,9 @@ class CompileCommand:
                 )
             built.write(new)
             with steps("checking every answer", quiet=self.json) as report:
-                executor = where if where.name != "local" else None
-                certificate = certify(new, built.questions, executor=executor, report=report)
+                saved, executor = load(new), where if where.name != "local" else None
+                certificate = certify(saved, built.questions, executor=executor, report=report)
+                others = others_of(saved, built.questions)
             write(certificate, new / "certificate.json")
             describe(built.network, new, f"{certificate.statement} {certificate.sentence}")
         shelf.remove()
@@ -108,8 +111,10 @@ class CompileCommand:
         numbers |= where.memory
         if isinstance(given, Facts):
             numbers |= {"facts": len(given), "parameters_per_fact": numbers["parameters"] / len(given)}
-        if refuse := refuse_of(built.network):
-            numbers |= {"refuse": refuse[0], "bits_in_prints": refuse[0] * numbers["examples"]}
+        if others is not None:
+            refuse = others.refusal
+            numbers |= {"refuse": refuse.bits or refuse.by, "others": others.as_json()}
+            numbers |= {"bits_in_prints": refuse.bits * numbers["examples"]} if refuse.bits else {}
         if self.json:
             print_json(numbers)
         else:
@@ -117,11 +122,10 @@ class CompileCommand:
             print_verdict(certificate)
             if self.facts:
                 print_facts(certificate)
-            if refuse:
-                rate = f"answered all the same: 1 in {1 << refuse[0]:,}, if the hash acts like a random function"
-                console().print(f"any other context: unknown, token {refuse[1]}; {rate}", markup=False)
+            if others is not None:
+                console().print(str(others), markup=False)
             self._print_rest(built, given)
-        return DONE if certificate.certified else NOT_TRUE
+        return DONE if certificate.certified and not (others and others.doubt) else NOT_TRUE
 
     def _hint(self) -> None:
         """Say that a table was read as a text, where facts were probably meant."""
@@ -150,7 +154,7 @@ class CompileCommand:
         rows.add_row("bits in the answers (order-0 entropy)", number(round(numbers["bits"])))
         if numbers["bits_lzma"] is not None:
             rows.add_row("bits of the files after lzma", number(numbers["bits_lzma"]))
-        if "refuse" in numbers:
+        if "bits_in_prints" in numbers:
             label = f"bits in the prints ({numbers['refuse']} a question, to refuse others)"
             rows.add_row(label, number(numbers["bits_in_prints"]))
         rows.add_row("parameters", number(numbers["parameters"]))
@@ -235,12 +239,14 @@ def _tokenizer(given: str | None) -> Literal["bytes", "bpe"] | Path | None:
     return given if given in (None, "bytes", "bpe") else Path(given)  # type: ignore[return-value]  # one of the two
 
 
-def _refuse(given: tuple[int, ...] | None) -> int | Literal["auto"] | None:
+def _refuse(given: tuple[str, ...] | None) -> int | Literal["auto", "key"] | None:
     if given is None or not given:
         return None if given is None else "auto"
-    if len(given) > 1:
-        raise BadInput(f"--refuse is {' '.join(map(str, given))}; expected one number of bits, or none")
-    return given[0]
+    if given == ("key",):
+        return "key"
+    if len(given) > 1 or not given[0].isascii() or not given[0].removeprefix("-").isdigit():
+        raise BadInput(f"--refuse is {' '.join(given)}; expected one number of bits, key, or nothing")
+    return int(given[0][:20])
 
 
 def _window(given: str) -> int | None:
