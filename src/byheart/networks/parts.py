@@ -1,6 +1,6 @@
 """Weights in several files: what is too large for one lies in ``model-00001-of-00003.safetensors``, … and an index.
 
-So do the experts of a mixture, each by itself, whatever their size: they are made, and kept, one by one.
+So do the experts of a large mixture, each by itself.
 
 As Hugging Face lays it out: ``model.safetensors.index.json`` says of every tensor in which file it is. The index may be
 anybody's: it must name files of this form only, and all of them, and every tensor must lie in the one that it says.

@@ -19,6 +19,7 @@ from byheart.errors import BadInput
 from byheart.networks import generate
 from byheart.networks.folders import WEIGHTS
 from byheart.networks.parts import INDEX
+from byheart.networks.transformer import store
 from byheart.networks.transformer.decoder import Decoder
 from byheart.networks.transformer.network import TransformerNetwork
 from byheart.tasks import NextToken, random_next_token
@@ -42,7 +43,9 @@ def built() -> Built:
 @pytest.fixture(scope="module")
 def folder(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shards") / "net"
-    built.save(folder)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store, "LARGE", 1)
+        built.save(folder)
     return folder
 
 
@@ -181,7 +184,9 @@ def test_swapped_experts_are_found(built: Built) -> None:
     assert certify(swapped, built.questions).errors > 300
 
 
-def test_every_expert_has_a_file(built: Built, folder: Path) -> None:
+def test_every_expert_of_a_large_network_has_a_file(built: Built, folder: Path, tmp_path: Path) -> None:
+    built.save(tmp_path / "net")
+    assert (tmp_path / "net" / WEIGHTS).exists()
     index = json.loads((folder / INDEX).read_text())
     files = index["weight_map"]
     assert [files[f"table.W_out.{k}"] for k in range(3)] == [f"model-0000{k}-of-00004.safetensors" for k in (2, 3, 4)]

@@ -1,12 +1,13 @@
 """The way in: a task, texts, facts or files; read, made into contexts, compiled in one of the layouts."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from byheart.constructions.built import Built
 from byheart.constructions.construction import settings_from
-from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, NAME, Settings, compile_rectangular
+from byheart.constructions.reciting.rectangular import NAME, Settings, compile_rectangular, memory_for
 from byheart.constructions.reciting.refusing import whole
 from byheart.errors import BadInput, check_seed
 from byheart.executors import Workplace
@@ -65,10 +66,11 @@ def compile(
         raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe, or the Path of a tokenizer.json")
     if vocab is not None and tokenizer != "bpe":
         raise BadInput(f"vocab is {vocab}, which is for the tokenizer bpe; expected none, or tokenizer bpe")
-    _check_memory(_size_of_files([questions] if isinstance(questions, Path) else questions), tokenizer)
+    shards = settings.layout == "rectangular" and settings.shards != 1 and settings.refuse is None
+    _check_memory(_size_of_files([questions] if isinstance(questions, Path) else questions), tokenizer, shards)
     read = read_given(questions)
     if isinstance(read, Facts):
-        _check_memory(sum(len(fact.completion) for fact in read), tokenizer)
+        _check_memory(sum(len(fact.completion) for fact in read), tokenizer, shards)
     chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
     contexts = _contexts(read, chosen, window, settings)
     check_ids(contexts)
@@ -132,13 +134,13 @@ def _size_of_files(questions: Given) -> int:
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
-def _check_memory(size: int, tokenizer: TokenizerName | Path | None) -> None:
+def _check_memory(size: int, tokenizer: TokenizerName | Path | None, shards: bool) -> None:
     """Refuse what cannot fit; with byte pairs, or others' tokens, there are about a third as many."""
-    needed = size * BYTES_A_QUESTION // (1 if tokenizer in (None, "bytes") else 3)
+    needed = memory_for(size // (1 if tokenizer in (None, "bytes") else 3), shards=shards)
     there = int(memory.SHARE * memory.available())
     if needed > there:
         gib = 2**30
-        fits = int(there / BYTES_A_QUESTION / 2**20)
+        fits = bisect_right(range(size >> 20), there, key=lambda mib: memory_for(mib << 20, shards=shards)) - 1
         raise BadInput(
             f"{size / 2**20:,.0f} MiB of text would take about {needed / gib:,.0f} GiB of memory to compile; there are "
             f"{there / gib:,.1f} GiB for it, enough for about {fits:,} MiB: split the text into several models"
