@@ -82,7 +82,7 @@ def recite(tiny: bool) -> None:
     OUT.print(rows, "")
 
 
-def by_the_network(draft: rectangular._Draft, contexts: Contexts) -> Questions:
+def by_the_network(draft: rectangular.Draft, contexts: Contexts) -> Questions:
     """Where every question reads, asked of the network's own front: 23 sublayers and more, in PyTorch."""
     front = draft.front
     module = from_arrays(draft.spec, draft.wiring.tensors).module
@@ -110,7 +110,7 @@ def front(tiny: bool) -> None:
             start = time.process_time()
             return compile(task, window=8), time.process_time() - start
 
-        with patched(rectangular._Draft, "questions", by_the_network):
+        with patched(rectangular.Draft, "questions", by_the_network):
             before, slow = compiled()
         after, quick = compiled()
         same = "yes" if before.network.fingerprint == after.network.fingerprint else "NO"

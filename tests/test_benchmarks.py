@@ -96,6 +96,10 @@ COLUMNS = {
         ["tokenizer", "words", "questions", "window", "parameters", "bits/parameter", "errors"],
     ],
     "same_bits": [["device", "threads", "wrong", "contexts/s", "digest", "one by one the same"]],
+    "scale": [
+        ["N", "shards", "columns × rows", "parameters", "bits/parameter", "load", "map", "solve", "µs each", "GiB"],
+        ["N", "shards", "asked", "wrong", "not proved", "smallest margin", "µs each"],
+    ],
     "second_opinion": [["network", "answers", "judge", "verify.py", "what it found"]],
     "speed_of_reciting": [
         ["network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors"],

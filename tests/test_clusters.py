@@ -49,6 +49,15 @@ def test_the_indexed_job_of_kubernetes_does_its_parts(tmp_path: Path) -> None:
     assert done(tmp_path / "runs") == {"part-0": 1, "part-1": 1}
 
 
+def test_compile_and_certify_take_the_flags_on_the_page() -> None:
+    from byheart.cli.parsing import parse
+
+    lines = re.findall(r"byheart ((?:compile|certify) [^#`\n]*--executor[^#`\n]*)", PAGE)
+    assert len(lines) == 3
+    for line in lines:
+        parse(line.split())
+
+
 @pytest.mark.parametrize("line", sorted({*re.findall(r"byheart lab (\w+ [^#`\n]*?)(?:  |\n|`)", PAGE)}))
 def test_every_flag_on_the_page_is_one(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     from byheart.cli.main import main

@@ -251,8 +251,9 @@ def test_one_file_of_our_own_modules():
     assert ast.dump(ast.parse("class Transformer: pass").body[0]) not in ours  # the control
 
 
-def test_that_file_computes_the_same(tmp_path):
-    compile(TEXTS).save(tmp_path / "net")
+@pytest.mark.parametrize("shards", [1, 2])
+def test_that_file_computes_the_same(tmp_path, shards):
+    compile(TEXTS, shards=shards).save(tmp_path / "net")
     module = ModuleType("modeling_byheart")
     sys.modules[module.__name__] = module
     try:

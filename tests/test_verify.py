@@ -37,7 +37,7 @@ from byheart.networks.exact import (
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.transformer import Attention, Spec
 from byheart.networks.transformer import FeedForward as Units
-from byheart.networks.transformer.network import from_arrays
+from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.tasks import (
     NextToken,
     NextTokenDistribution,
@@ -370,6 +370,23 @@ def test_a_sample_is_stated(tmp_path: Path) -> None:
 
 
 # The file itself, and hostile ones.
+
+
+def test_shards(tmp_path: Path) -> None:
+    """A mixture: right, wrong where a shard's words are others, undecided where two experts have the same score."""
+    built = byheart.compile(
+        random_next_token(examples=60, length=3, vocab=9, labels=4, rng=np.random.default_rng(0)), window=3, shards=2
+    )
+    contexts = built.questions
+    task = NextToken(contexts.windows(slice(None)), contexts.answers)
+    assert asked(built.network, task, tmp_path)["right"] == len(contexts.answers)
+    words = dict(built.network.tensors())
+    assert isinstance(built.network, TransformerNetwork)
+    other = from_arrays(built.network.spec, words | {"table.W_out.1": words["table.W_out.0"].copy()})
+    found = asked(other, task, tmp_path)
+    assert 0 < found["wrong"] <= built.network.about["shards"][1]["questions"]
+    alike = {name: np.zeros_like(words[name]) for name in ("table.W_route", "table.b_route")}
+    assert asked(from_arrays(built.network.spec, words | alike), task, tmp_path)["undecided"] == len(contexts.answers)
 
 
 def test_a_person_can_read_it() -> None:

@@ -56,10 +56,10 @@ MOST_THREADS = 256
 """More than any machine here has cores for; each takes memory of its own."""
 
 
-def check_threads(threads: object) -> None:
-    """BadInput unless ``threads`` is a number of threads."""
+def check_threads(threads: object, name: str = "threads") -> None:
+    """BadInput unless ``threads`` is a number of threads, or of other things that each take memory of their own."""
     if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
-        raise BadInput(f"threads is {threads!r}; expected a whole number from 1 to {MOST_THREADS}")
+        raise BadInput(f"{name} is {threads!r}; expected a whole number from 1 to {MOST_THREADS}")
 
 
 def check_distance(name: str, value: object) -> None:

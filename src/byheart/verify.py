@@ -102,9 +102,8 @@ def read_npz(path: str) -> Json:
 
 def read_task(path: str) -> Json:
     """A task: what it asks for, and inputs, answers, maybe queries and weights, one of each for every example."""
-    if path.endswith(".npz"):
-        arrays = read_npz(path)
-    else:
+    arrays = read_npz(path) if path.endswith(".npz") else {}
+    if not path.endswith(".npz"):
         lines = [json.loads(line) for line in read(path).splitlines() if line.strip()]
         header = lines.pop(0) if "task" in lines[0] else {}
         many = {"context": "contexts", "query": "queries", "label": "labels", "target": "targets", "weight": "weights"}
@@ -167,9 +166,7 @@ def others(pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
 def scaled(values: Any, bits: int | None = None) -> tuple[Any, int]:
     """Lists of floats and integers as lists of integers over a power of two, exactly; and its exponent."""
     bits = max(value.as_integer_ratio()[1].bit_length() for value in leaves(values)) - 1 if bits is None else bits
-    if isinstance(values, list):
-        return [scaled(value, bits)[0] for value in values], bits
-    return int(Fraction(values) * (1 << bits)), bits
+    return ([scaled(v, bits)[0] for v in values] if type(values) is list else int(Fraction(values) * (1 << bits))), bits
 
 
 def real(function: str, numerator: int, denominator: int, bits: int) -> int:
@@ -226,12 +223,10 @@ class Stream(NamedTuple):
 
 
 def attend(head: Any, x: Stream, queries: list[Vector], places: Vector, bits: int) -> tuple[list[Vector], int, int]:
-    """W_O W_V Σ_j a_j x_j for every query, in units of 1 / (den factor); the factor; and the error, in these units.
-
-    A head is its kind, W_Q, W_K transposed, W_V, W_O, and the powers of two that scores and outputs are divided by. The
-    weights a are equal for all largest scores (for all, if scores are 0), or the softmax of the scores: exponentials
-    within 2, their sum, 1 or more, within 2n, so quotients within 2n + 3.
-    """
+    """W_O W_V Σ_j a_j x_j for every query, in units of 1 / (den factor); the factor; and the error, in these units."""
+    # A head is its kind, W_Q, W_K transposed, W_V, W_O, and the powers of two that scores and outputs are over. The
+    # weights a are equal for all largest scores (for all, if scores are 0), or the softmax of the scores: exponentials
+    # within 2, their sum, 1 or more, within 2n, so quotients within 2n + 3.
     kind, W_Q, W_K, W_V, W_O, score_shift, shift = head
     fits = (kind == UNIFORM or not x.error) and max(shift, score_shift) + x.den.bit_length() < 1 << 23
     need(fits, "attention with scores that are only enclosed, or shifts by too many bits")
@@ -379,10 +374,8 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
     one, tiny, huge = 1 << point, 1 << p - 1, 1 << point + most
 
     def add(given: Iterable[int], shift: int = 0, step: bool = False) -> int:
-        """The sum of terms in units of 2^-(point + shift), as any order of adding gives it; or FloatingPointError.
-
-        With ``step``, its sigmoid, 0 or 1: then the sum of two terms that have p bits may be rounded, once.
-        """
+        """The sum of terms in units of 2^-(point + shift), as any order of adding gives it; or FloatingPointError."""
+        # With ``step``, its sigmoid, 0 or 1: then the sum of two terms that have p bits may be rounded, once.
         terms = [term for term in given if term]
         total, above = sum(terms), sum(term for term in terms if term > 0)
         size = max(above, above - total)  # no part of the sum is larger
@@ -436,7 +429,11 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
             need(act in ("sigmoid", "relu") and up in ("none", "dense", "diagonal"), f"{act!r:.60} or {up!r:.60}")
             first = matrix(name, "in" if up == "none" else "gate", reads, layer.get("bias", True), act == "sigmoid")
             second = matrix(name, "up", above, layer.get("up_bias", False)) if up != "none" else None
-            stages[-1][1].append((first, second, matrix(name, "out", list(range(len(first.rows)))), writes))
+            several = layer["kind"] == "mixture"  # of experts: that with the largest score, W_route x + b_route
+            route: Any = matrix(name, "route", features(layer["routes"]), True) if several else lambda _: [0]
+            named = map("out.{}".format, range(layer["experts"])) if several else ["out"]
+            experts = [matrix(name, part, list(range(len(first.rows)))) for part in named]
+            stages[-1][1].append((first, second, route, experts, writes))
 
     @functools.lru_cache(maxsize=int((1 << 25) // (spec["stream"] + 1)))
     def stream(stage: int, number: int, place: int) -> tuple[Vector, Vector]:
@@ -450,10 +447,13 @@ def transformer(spec: Json, tensors: Json, sequences: Any, questions: Any) -> Ca
             chosen = [tops[i * len(tops) // len(V.rows)] for i in range(len(V.rows))]
             mixed = [add([found[k][i] * (one // len(top)) for k in top], point) for i, top in enumerate(chosen)]
             x = plus(stream(stage - 1, number, place)[0], writes, W_O(mixed))
-        for first, second, out, writes in others if place >= 0 else ():
+        for first, second, route, experts, writes in others if place >= 0 else ():
             hidden = [max(0, v) for v in first(x)]
             hidden = [add([a * b], point) for a, b in zip(hidden, second(x), strict=True)] if second else hidden
-            x = plus(x, writes, out(hidden))
+            (top, best), *rest = sorted(zip(route(x), experts, strict=True), key=operator.itemgetter(0), reverse=True)
+            if rest and rest[0][0] == top:  # which of the two is taken, is not said
+                raise FloatingPointError
+            x = plus(x, writes, best(hidden))
         return x, stages[stage + 1][0][0](x) if stage + 1 < len(stages) else []
 
     def ask(question: int, _: int) -> Any:

@@ -252,6 +252,8 @@ def test_certify_json(network: Path, run: Run) -> None:
     assert again == "byheart certify net --task t.npz --recheck"
     assert run(*again.split()[1:]).code == 0
     assert run(*again.split()[1:], "--json").json["recheck"] == again
+    assert found.pop("peak_memory") > 1 << 20
+    assert found.pop("peak_memory_worker") is None, "there were none"
     assert found == json.loads((network / "certificate.json").read_text())
 
 

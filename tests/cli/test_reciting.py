@@ -31,6 +31,8 @@ KEYS = {
     "parameters_padded",
     "bits",
     "bits_lzma",
+    "peak_memory",
+    "peak_memory_worker",
     "bits_per_parameter",
     "bits_per_parameter_padded",
     "errors",
@@ -258,7 +260,7 @@ def test_a_file_that_is_too_large(here: Path, run: Run, monkeypatch: pytest.Monk
     monkeypatch.setattr(memory, "available", lambda: 8 << 30)
     monkeypatch.setattr(texts, "read_bytes", lambda path, **_: pytest.fail(f"{path} was read"))
     complaint = run("compile", "large.txt", "-o", "net").complaint
-    assert "286 MiB of text would take about 335 GiB of memory to compile; there are 6.4 GiB for it" in complaint
+    assert "286 MiB of text would take about 58 GiB of memory to compile; there are 6.4 GiB for it" in complaint
     assert "split the text into several models" in complaint
     assert not (here / "net").exists()
 
@@ -384,6 +386,7 @@ def test_certify(two: Path, run: Run) -> None:
     assert (found["checked"], found["errors"], found["counterexample"]) == (125, 0, None)
     assert found.pop("written") == "net/certificate.json"
     assert found.pop("recheck") == "byheart certify net hamlet.txt macbeth.txt --recheck"
+    assert found.pop("peak_memory") > (found.pop("peak_memory_worker") or 0)
     assert json.loads((two / "certificate.json").read_bytes()) == found | {"seconds": pytest.approx(0, abs=60)}
     assert run("certify", "net", "hamlet.txt", "macbeth.txt", "--recheck").code == 0
 
@@ -514,7 +517,8 @@ def test_edit(one: Path, run: Run) -> None:
     assert said.code == 0
     assert said.json["found"] == "1 answer differs from the file"
     again = "byheart certify net hamlet.txt --set nobler=s --recheck"
-    where = {"written": "net/certificate.json", "recheck": again}
+    where = {name: said.json[name] for name in ("peak_memory", "peak_memory_worker")}
+    where |= {"written": "net/certificate.json", "recheck": again}
     assert said.json == found["after"] | {"seconds": pytest.approx(0, abs=60), **where}
     assert run("certify", "net", "hamlet.txt", "--set", "nobler=s", "--recheck").code == 0
     assert "is about task" in run("certify", "net", "hamlet.txt", "--recheck").complaint

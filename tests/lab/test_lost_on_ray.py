@@ -64,10 +64,13 @@ class Cluster(ModuleType):
         self.options = options
         return lambda function: SimpleNamespace(remote=lambda *given: self._submit(function, given))
 
+    def put(self, value: Any) -> Any:
+        return value
+
     def _submit(self, function: Any, given: tuple[Any, ...]) -> object:
         self.out += 1
         self.most_out = max(self.most_out, self.out)
-        return Task(call=lambda: function(*given), job=given[1])
+        return Task(call=lambda: function(*given), job=given[1].key)
 
     def wait(self, tasks: list[Any], num_returns: int) -> tuple[list[Any], list[Any]]:
         return tasks[:num_returns], tasks[num_returns:]

@@ -7,13 +7,14 @@ from byheart.certificates.certificate import Certificate, read
 from byheart.certificates.counting import write_named
 from byheart.certificates.judges import asked, judge, judge_for
 from byheart.errors import BadInput
+from byheart.executors import Workplace
 from byheart.networks import Network, load
 from byheart.progress import Report
 from byheart.tasks.edits import Edits
 from byheart.tasks.questions import Given
 
 if TYPE_CHECKING:
-    from byheart.certificates.judges.exact import Evaluator
+    from byheart.certificates.judges.slices import Evaluator
 
 
 class Built(Protocol):
@@ -50,6 +51,7 @@ def certify(
     named: Path | str | None = None,
     at_least: int | None = None,
     radius: float | None = None,
+    executor: Workplace | None = None,
     report: Report | None = None,
 ) -> Certificate:
     """Check every answer of ``network`` to ``questions``: a task, texts, or files with either.
@@ -57,8 +59,9 @@ def certify(
     ``edits`` says which answers are to be others because the network was edited: ``{"January 200": "5"}``.
     ``evaluator`` and ``threads`` are for exact networks, and so is ``radius``: answers must stay right wherever every
     vector goes within that distance (default: the radius that the network's folder states, if it does).
-    ``tolerance``, how far targets may be off, is for softmax and trained networks. What a judge has no use for is
-    refused.
+    ``tolerance``, how far targets may be off, is for softmax and trained networks. ``executor`` says where exact
+    networks and float Transformers are asked: here, in processes, or on Ray; the verdict is the same. What a judge has
+    no use for is refused.
 
     All answers have to be right, or of labels ``at_least`` so many. With ``count``, what is certified is how many are
     right, whatever that number is: each has to be decided, and the certificate names those that are not right;
@@ -82,7 +85,7 @@ def certify(
     subject = network_of(network)
     asking = asked(subject, questions, edits)
     options = {"evaluator": evaluator, "threads": threads, "tolerance": tolerance, "radius": radius}
-    verdict = judge(subject, asking, count=count, at_least=at_least, **options, report=report)
+    verdict = judge(subject, asking, count=count, at_least=at_least, **options, executor=executor, report=report)
     if named is not None and verdict.outcomes is not None:
         write_named(verdict.outcomes, Path(named))
     return Certificate.of(

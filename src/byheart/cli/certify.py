@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
-from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.options import Columns, ExecutorName, FactFiles, Json, WorkersNumber
 from byheart.cli.others import Others, others_of
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, print_json, steps, typed
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
+from byheart.executors import Workplace
 from byheart.files.writing import check_apart, check_file
 from byheart.networks.folders import CONFIG
 from byheart.networks.parts import weight_files
@@ -67,6 +68,8 @@ class CertifyCommand:
     radius: float | None = None
     """Exact networks: answers must stay right wherever every vector goes within this distance (default: the radius that
     the network's folder states, if it does)."""
+    executor: ExecutorName = "local"
+    workers: WorkersNumber = None
     seed: int = 0
     """Seed of the controls, and of the second opinion's sample."""
     json: Json = False
@@ -82,8 +85,8 @@ class CertifyCommand:
         from byheart.tasks.loaded import Loaded
         from byheart.tasks.tokenizers import from_files
 
-        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius")
-        options: dict[str, Any] = {name: getattr(self, name) for name in names}
+        where = Workplace(self.executor, self.workers)
+        options = self._options(where)
         path = self.out or self.network / "certificate.json"
         check_seed(self.seed)
         if self.sample is not None and not self.second_opinion:
@@ -122,9 +125,15 @@ class CertifyCommand:
             with steps("telling lies", quiet=self.json):
                 lies = controls(network, questions, np.random.default_rng(self.seed), **options)
         other = self._second_opinion(certificate, questions) if self.second_opinion else None
-        self._print(certificate, others, lies, other, path, kept)
+        self._print(certificate, others, lies, other, path, kept, where)
         agreed = (other is None or other.agrees is True) and not (others and others.doubt)
         return DONE if certificate.certified and all(lie.found is not False for lie in lies) and agreed else NOT_TRUE
+
+    def _options(self, where: Workplace) -> dict[str, Any]:
+        """What the judge is told; what is not given is None."""
+        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius")
+        executor = None if where.name == "local" else where
+        return {**{name: getattr(self, name) for name in names}, "executor": executor}
 
     def _check_named(self, path: Path) -> None:
         """BadInput unless the file for names can be written, and is none that is read."""
@@ -161,6 +170,7 @@ class CertifyCommand:
         other: "SecondOpinion | None",
         path: Path,
         kept: bool,
+        where: Workplace,
     ) -> None:
         if self.json:
             told = [{"name": lie.name, "found": lie.found, "detail": lie.detail} for lie in lies]
@@ -170,7 +180,7 @@ class CertifyCommand:
             more |= {"controls": told} if self.controls else {}
             more |= {"second_opinion": other.as_json()} if other is not None else {}
             again = None if kept else self._again()
-            print_json({**certificate.as_json(), "written": written, "recheck": again, **more})
+            print_json({**certificate.as_json(), "written": written, "recheck": again, **where.memory, **more})
             return
         print_verdict(certificate)
         if self.facts and not (self.set or self.count or self.at_least):
@@ -188,6 +198,8 @@ class CertifyCommand:
         if self.named is not None:
             not_right = f"{certificate.checked - certificate.right:,} of {certificate.checked:,} answers"
             console().print(f"wrote {self.named}: {not_right}", style="dim", markup=False)
+        if where.name != "local":
+            console().print(f"memory at most: {where.memory_told}", style="dim", markup=False)
         console().print(self._last_line(path, kept), style="dim", markup=False)
 
     def _last_line(self, path: Path, kept: bool) -> str:

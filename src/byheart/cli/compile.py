@@ -1,6 +1,8 @@
 """``byheart compile FILE… -o DIR``: texts, facts, or a task, into a float Transformer that knows them."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -9,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_facts, print_verdict
-from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.options import Columns, ExecutorName, FactFiles, Json, WorkersNumber
 from byheart.cli.others import others_of
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table, typed, visible
 from byheart.cli.recite import escaped, tokenizer_of
 from byheart.errors import BadInput, check_installed
+from byheart.executors import Workplace
+from byheart.files.memory import told
 from byheart.files.writing import check_apart
 from byheart.networks.folders import replacing
 
@@ -52,41 +56,59 @@ class CompileCommand:
     """Answer what was never memorized by a token of its own, "unknown", which recite tells; wrongly for one context in
     2^BITS. For facts (without BITS: 20, or as many as fit into a word beside a label; more are stored apart, and then
     the rate is proved). key: all of a prompt is stored and compared, so that no other is ever answered."""
+    shards: int | None = None
+    """Tables behind one front (default: one as long as one will do, beyond two million labels as many as it takes)."""
     seed: int = 0
     """Seed of all random choices; the same seed gives the same network."""
+    executor: ExecutorName = "local"
+    workers: WorkersNumber = None
+    resume: bool = False
+    """Go on with a compile that was stopped: shards that are solved lie in OUT.parts, beside the folder to write."""
     json: Json = False
 
     def run(self) -> int:
         """Compile, save, reload, check every answer, print."""
         from byheart.certificates import certify, write
         from byheart.constructions.reciting import Settings, compile
+        from byheart.constructions.reciting.shelf import Shelf
         from byheart.networks import load
         from byheart.networks.kinds import describe
         from byheart.tasks import Facts
 
         self._check_libraries()
+        where, shelf = Workplace(self.executor, self.workers), Shelf(Path(f"{self.out}.parts"))
+        if where.name != "local" and self.layout != "rectangular":
+            raise BadInput(f"--executor does not go with layout {self.layout}; expected layout rectangular")
+        if shelf.folder.exists() and not self.resume:
+            what = "holds shards of a compile that did not end"
+            raise BadInput(f"{shelf.folder}: {what}; expected --resume, to go on with it, or no such folder")
         given = given_by(self.files, self.task, self.facts, self.columns)
         self._hint()
         with replacing(self.out) as new:
             check_apart(self.out, self.task, *self.files, *self.facts)
-            with steps("compiling", quiet=self.json) as report:
+            with steps("compiling", quiet=self.json) as report, _saying_how_to_go_on(shelf.folder):
                 built = compile(
                     given,
-                    settings=Settings(self.precision, self.words, self.layout, _refuse(self.refuse)),
+                    settings=Settings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards),
                     tokenizer=_tokenizer(self.tokenizer),
                     vocab=self.vocab,
                     window=_window(self.window),
                     seed=self.seed,
+                    executor=where,
+                    keep=shelf,
                     report=report,
                 )
             built.write(new)
             with steps("checking every answer", quiet=self.json) as report:
-                saved = load(new)
-                certificate = certify(saved, built.questions, report=report)
+                saved, executor = load(new), where if where.name != "local" else None
+                certificate = certify(saved, built.questions, executor=executor, report=report)
                 others = others_of(saved, built.questions)
             write(certificate, new / "certificate.json")
             describe(built.network, new, f"{certificate.statement} {certificate.sentence}")
+        shelf.remove()
         numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
+        numbers |= {"shards_resumed": shelf.found} if self.resume else {}
+        numbers |= where.memory
         if isinstance(given, Facts):
             numbers |= {"facts": len(given), "parameters_per_fact": numbers["parameters"] / len(given)}
         if others is not None:
@@ -143,6 +165,11 @@ class CompileCommand:
             rows.add_row("parameters, padded to one width", number(numbers["parameters_padded"]))
             rows.add_row("bits per parameter, padded", f"{numbers['bits_per_parameter_padded']:.2f}")
         rows.add_row("load of the table", f"{numbers['load']:.3f}")
+        if "shards_resumed" in numbers:
+            rows.add_row("shards that were solved before", number(numbers["shards_resumed"]))
+        rows.add_row("memory at most", told(numbers["peak_memory"]))
+        if numbers["peak_memory_worker"] is not None:
+            rows.add_row("memory of a worker, at most", told(numbers["peak_memory_worker"]))
         console().print(rows)
 
     def _print_rest(self, built: "Built", given: "list[Path] | Task | Facts") -> None:
@@ -164,6 +191,18 @@ class CompileCommand:
             one = f"{text['name']} shares its beginning with another text: begin with at least {begins!r}"
             many = f"{len(shares):,} texts share their beginnings: begin {text['name']} with at least {begins!r}, say"
             console().print(one if len(shares) == 1 else f"{many}; recite --text NAME knows them all", markup=False)
+
+
+@contextmanager
+def _saying_how_to_go_on(folder: Path) -> Iterator[None]:
+    """If it is stopped, or a task is lost, with shards in the folder: that they are there."""
+    try:
+        yield
+    except (KeyboardInterrupt, BadInput):
+        if kept := len([*folder.glob("shard-*")]):
+            what = f"stopped with {kept:,} shards kept in {folder}; go on with the same command and --resume\n"
+            sys.stderr.write(visible(what))
+        raise
 
 
 def _first_prompt(given: "list[Path] | Task | Facts") -> str | None:

@@ -13,7 +13,7 @@ import types
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, is_dataclass, make_dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
 import tyro
 from tyro.conf import DisallowNone, FlagCreatePairsOff, Positional, UseAppendAction, arg, subcommand
@@ -42,6 +42,18 @@ Columns: TypeAlias = Annotated[
         help="Which columns or keys of the facts to take (default: prompt and completion, or question and answer, or "
         "text, or messages).",
     ),
+]
+ExecutorName: TypeAlias = Annotated[
+    Literal["local", "processes", "ray"],
+    arg(
+        name="executor",
+        help="Where the work is done: local (here), processes (one a CPU core), or ray (a Ray cluster, that at "
+        "RAY_ADDRESS or else one on this machine). The result is the same.",
+    ),
+]
+WorkersNumber: TypeAlias = Annotated[
+    int | None,
+    arg(name="workers", metavar="INT", help="For processes and ray: so many at a time (default: as many as cores)."),
 ]
 OwnConstructions: TypeAlias = Annotated[
     UseAppendAction[tuple[Path, ...]],

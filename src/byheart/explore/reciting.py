@@ -97,6 +97,8 @@ def _checked(network: Network) -> "TransformerNetwork":
 
 def _check_places(spec: Spec, sizes: Sizes) -> None:
     """BadInput unless the sublayers that the page looks into are as the recipe says: a folder may say anything."""
+    if sizes.shards > 1:
+        raise BadInput(f"has {sizes.shards} shards; the explorer takes one table: compile with --shards 1")
     shapes, layers = spec.shapes(), {layer.name: layer for layer in spec.sublayers}
     expected = {
         TABLE: (2, LANES // 2 * sizes.columns, sizes.rows),

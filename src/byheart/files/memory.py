@@ -1,6 +1,7 @@
 """How much memory there is, asked before anything large is made."""
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,8 +32,8 @@ def check_memory(needed: int, what: str, instead: str = "") -> None:
     """
     there = int(SHARE * available())
     if needed > there:
-        expected = f"expected at most {_told(there)}, {round(100 * SHARE)} % of what is available"
-        raise BadInput(f"{what} would take {_told(needed)} of memory; {expected}" + (f": {instead}" if instead else ""))
+        expected = f"expected at most {told(there)}, {round(100 * SHARE)} % of what is available"
+        raise BadInput(f"{what} would take {told(needed)} of memory; {expected}" + (f": {instead}" if instead else ""))
 
 
 @contextmanager
@@ -58,7 +59,29 @@ def bounded() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def _told(size: int) -> str:
+def peak() -> int:
+    """Bytes that this process has taken at most, until now; 0 where the system does not say.
+
+    Linux says it of the program that runs; what ``getrusage`` says may be of the one that started it.
+    """
+    try:
+        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        pass
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def told(size: int) -> str:
+    """A number of bytes for people.
+
+    >>> told(3 << 19), told(3 << 29)
+    ('1.5 MiB', '1.5 GiB')
+    """
     return f"{size / 2**30:,.1f} GiB" if size >= 1 << 29 else f"{size / 2**20:,.1f} MiB"
 
 

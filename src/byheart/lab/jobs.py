@@ -8,9 +8,9 @@ machine died has left nothing behind but its checkpoint (:mod:`byheart.lab.check
 A job that fails is cut in two, and so on, until the failing configs are alone: one bad config spoils nobody's row, and
 a group too large for the memory is done in parts. What fails alone becomes a failed row; resuming tries it again.
 
-Executors: :class:`Local` here, :class:`~byheart.lab.processes.Processes`, :class:`~byheart.lab.on_ray.Ray`. Machines
-that share nothing take a :class:`Part` of the jobs each, in a run of its own; :mod:`byheart.lab.merging` puts the runs
-together.
+Executors are those of :mod:`byheart.executors`, with jobs for tasks: :class:`Local` here,
+:class:`~byheart.lab.processes.Processes`, :class:`~byheart.lab.on_ray.Ray`. Machines that share nothing take a
+:class:`Part` of the jobs each, in a run of its own; :mod:`byheart.lab.merging` puts the runs together.
 """
 
 import os
@@ -24,6 +24,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Any, Protocol, Self
 
+from byheart import executors
 from byheart.errors import BadInput
 from byheart.lab import checkpoints
 from byheart.lab.checkpoints import Job, Keeping, Stopped, kept
@@ -345,26 +346,43 @@ def _in_a_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {message} ({os.path.basename(place.filename)}:{place.lineno})"
 
 
-class Local:
-    """One job after the other, in this process."""
+class Jobs:
+    """Jobs as tasks of an executor whose workers share the source and the device."""
 
-    workers = at_once = 1
+    def __init__(self, tasks: executors.Executor) -> None:
+        self._tasks, self.workers = tasks, tasks.workers
 
-    def __init__(self, source: Source, device: str = "cpu") -> None:
-        self._source, self._device = source, device
-        self._given: deque[tuple[Job, Keeping | None]] = deque()
+    @property
+    def at_once(self) -> int:
+        """How many may be given out by now."""
+        return self._tasks.at_once
 
     def start(self, job: Job, keeping: Keeping | None = None) -> None:
-        """Remember it."""
-        self._given.append((job, keeping))
+        """Give it out."""
+        self._tasks.start(executors.Task(job, _performed, (job, keeping), divisible=len(job) > 1))
 
     def finished(self, report: Report) -> tuple[Job, Result]:
-        """Do it."""
-        job, keeping = self._given.popleft()
-        return job, perform(self._source, job, self._device, report, keeping)
+        """Wait for one; one that is lost is a failed one."""
+        task, outcome = self._tasks.finished(report)
+        if outcome.error is not None:
+            raise outcome.error
+        lost = Result((), outcome.seconds, outcome.lost)
+        return task.arguments[0], lost if outcome.lost is not None else outcome.value
 
     def __enter__(self) -> Self:
+        self._tasks.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        pass
+    def __exit__(self, *exception: Any) -> None:
+        self._tasks.__exit__(*exception)
+
+
+def _performed(source: Source, device: str, job: Job, keeping: Keeping | None, *, report: Report | None) -> Result:
+    return perform(source, job, device, report, keeping)
+
+
+class Local(Jobs):
+    """One job after the other, in this process."""
+
+    def __init__(self, source: Source, device: str = "cpu") -> None:
+        super().__init__(executors.Local(source, device))

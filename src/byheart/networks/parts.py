@@ -1,12 +1,14 @@
 """Weights in several files: what is too large for one lies in ``model-00001-of-00003.safetensors``, … and an index.
 
+So do the experts of a large mixture, each by itself.
+
 As Hugging Face lays it out: ``model.safetensors.index.json`` says of every tensor in which file it is. The index may be
 anybody's: it must name files of this form only, and all of them, and every tensor must lie in the one that it says.
 """
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, Protocol, TypeVar
@@ -33,10 +35,17 @@ T = TypeVar("T", bound=_Sized)
 
 
 def write_weights(
-    folder: Path, weights: Mapping[str, T], save: Callable[[dict[str, T], Path], object], largest: int | None = None
+    folder: Path,
+    weights: Mapping[str, T],
+    save: Callable[[dict[str, T], Path], object],
+    largest: int | None = None,
+    alone: Collection[str] = (),
 ) -> None:
-    """``save`` all tensors in one file of ``folder``; in several, with an index, if they have more bytes than that."""
-    shelves = list(_shelves(weights, LARGEST if largest is None else largest))
+    """``save`` all tensors in one file of ``folder``; in several, with an index, if they have more bytes than that.
+
+    Each of those that are to be ``alone`` has a file of its own, after all others.
+    """
+    shelves = list(_shelves(weights, LARGEST if largest is None else largest, alone))
     if len(shelves) == 1:
         save(shelves[0], folder / WHOLE)
         return
@@ -50,21 +59,25 @@ def write_weights(
     (folder / INDEX).write_text(json.dumps(index, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _shelves(weights: Mapping[str, T], largest: int) -> Iterator[dict[str, T]]:
+def _shelves(weights: Mapping[str, T], largest: int, alone: Collection[str] = ()) -> Iterator[dict[str, T]]:
     """Tensors in their order, as many together as ``largest`` allows; one that is larger, alone.
 
     >>> import numpy as np
     >>> sizes = {"a": np.zeros(2, np.uint8), "b": np.zeros(3, np.uint8), "c": np.zeros(9, np.uint8)}
-    >>> [list(shelf) for shelf in _shelves(sizes, 5)]
-    [['a', 'b'], ['c']]
+    >>> [list(shelf) for shelf in _shelves(sizes, 5)], [list(shelf) for shelf in _shelves(sizes, 20, {"a"})]
+    ([['a', 'b'], ['c']], [['b', 'c'], ['a']])
     """
     shelf: dict[str, T] = {}
     for name, tensor in weights.items():
+        if name in alone:
+            continue
         if shelf and sum(other.nbytes for other in shelf.values()) + tensor.nbytes > largest:
             yield shelf
             shelf = {}
         shelf[name] = tensor
-    yield shelf
+    if shelf or not alone:
+        yield shelf
+    yield from ({name: tensor} for name, tensor in weights.items() if name in alone)
 
 
 def weight_files(folder: Path) -> list[Path]:

@@ -33,10 +33,10 @@ def parts_of(network: Network) -> dict[str, Account]:
 def _part(name: str) -> str:
     """What a tensor of a compiled network is for.
 
-    >>> [_part(name) for name in ("table.W_in", "table.W_out", "hash_1.W_Q")]
-    ['rows of the table', 'words of the table', 'hash of the window']
+    >>> [_part(name) for name in ("table.W_in", "table.W_out", "table.W_out.7", "hash_1.W_Q")]
+    ['rows of the table', 'words of the table', 'words of the table', 'hash of the window']
     """
-    if name == "table.W_out":
+    if name.startswith("table.W_out"):
         return WORDS
     return _PARTS.get(name.split(".", maxsplit=1)[0].split("_", maxsplit=1)[0], "reading the bits")
 

@@ -11,7 +11,7 @@ import torch
 
 from byheart.constructions.reciting.codes import make_code
 from byheart.constructions.reciting.front import LIMIT, PRIMES, Front, add_front, sees, state_moduli
-from byheart.constructions.reciting.places import find_places
+from byheart.constructions.reciting.places import find_places, hash_sums, places_of
 from byheart.constructions.reciting.refusing import moduli
 from byheart.constructions.reciting.sizes import WORDS, Sizes, plan
 from byheart.constructions.reciting.wiring import Wiring
@@ -88,7 +88,7 @@ class Alone:
         return states[-1]
 
     def expected(self, window: Window) -> list[int]:
-        """Rows, columns, offset, kind."""
+        """Rows, columns, offset, kind, route."""
         sizes = self.sizes
         start, spread, *pairs, offset = (sums := self.hashed(window))[:6]
         at = min(max(start - sizes.margin, 0), sizes.starts - 1)
@@ -109,7 +109,7 @@ class Alone:
         assert np.array_equal(values[:, front.columns[1::2]], values[:, front.columns[::2]] ** 2)
         assert np.abs(values).max() < LIMIT
         places = values[:, [*front.rows[::2], *front.columns[::2]]]
-        hashed = values[:, [*front.kind, *front.prints]]
+        hashed = values[:, [*front.kind, *front.route, *front.prints]]
         return np.concatenate([places, -np.log2(values[:, front.scale]), hashed], axis=1)
 
     def looped(self, windows: list[Window]) -> np.ndarray:
@@ -117,9 +117,9 @@ class Alone:
         sequences = [[token for token in window if token is not None] for window in windows]
         starts = np.cumsum([0, *map(len, sequences)])
         tokens = np.array([token for sequence in sequences for token in sequence], dtype=np.int32)
-        at = find_places(self.wiring, self.sizes, tokens, starts, starts[1:] - 1)
-        kinds = [] if at.kind is None else [at.kind[:, None]]
-        return np.concatenate([at.rows, at.columns, at.offset[:, None], *kinds], axis=1)
+        sums = hash_sums(self.wiring, self.sizes, tokens, starts, starts[1:] - 1)
+        at = places_of(sums, self.sizes)
+        return np.concatenate([at.rows, at.columns, at.offset[:, None], sums[:, 6:]], axis=1)
 
 
 def random_windows(rng: np.random.Generator, count: int, length: int, vocab: int) -> list[Window]:
@@ -321,7 +321,7 @@ def test_places_are_spread_evenly() -> None:
 def test_places_of_millions(stirred: bool) -> None:
     """Six million questions have pairs of columns with more values than sums of 8 bytes reach: stirred, they do."""
     code = replace(make_code(np.arange(256), 256), histogram=(0,) * 8 + (6_000_000,))
-    alone = Alone(replace(plan(code, precision="float32", word=24), stirred=stirred), 256, 8)
+    alone = Alone(replace(plan(code, precision="float32", word=24, shards=1), stirred=stirred), 256, 8)
     tokens, starts = np.random.default_rng(0).integers(0, 256, 800_000, dtype=np.int32), np.arange(0, 800_001, 8)
     at = find_places(alone.wiring, alone.sizes, tokens, starts, starts[1:] - 1)
     times = np.stack([np.bincount(column, minlength=alone.sizes.columns + 1) for column in at.columns.T])

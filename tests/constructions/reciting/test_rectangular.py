@@ -257,7 +257,8 @@ def test_what_is_noted(tmp_path: Path) -> None:
     built.save(tmp_path / "net")
     about = networks.load(tmp_path / "net").about
     assert about["construction"] == "reciting"
-    assert about["settings"] == {"precision": "float32", "words": None, "layout": "rectangular", "refuse": None}
+    none = dict.fromkeys(("words", "refuse", "shards"))
+    assert about["settings"] == {"precision": "float32", "layout": "rectangular", **none}
     assert (about["seed"], about["task"]) == (5, built.questions.fingerprint)
     assert (about["texts"], about["edits"], about["end"]) == ([], [], None)
     assert about["window"] == built.chosen["window"] == built.questions.window

@@ -13,6 +13,7 @@ from byheart.constructions.reciting.sizes import (
     KINDS,
     LANES,
     MOST_ROWS,
+    SHARD_COLUMNS,
     SPREAD,
     WORDS,
     Sizes,
@@ -98,12 +99,14 @@ def test_other_words_are_refused(precision: str, words: tuple[int, int]) -> None
 
 
 def test_a_hundred_million_questions() -> None:
-    """Rows stop growing where their squares would no longer be exact; columns go on."""
+    """Rows stop growing where their squares would no longer be exact; then shards go on, or columns, if asked to."""
     small = make_code(np.arange(256), 256)
-    sizes = plan(replace(small, histogram=(0,) * 8 + (10**8,)), precision="float32", word=24)
-    assert sizes.rows <= MOST_ROWS
-    assert sizes.words * 24 >= 8 * 10**8
-    assert max(sizes.moduli) < LIMIT
+    for shards in (None, 1):
+        sizes = plan(replace(small, histogram=(0,) * 8 + (10**8,)), precision="float32", word=24, shards=shards)
+        assert sizes.rows <= MOST_ROWS
+        assert sizes.shards * sizes.words * 24 >= 8 * 10**8
+        assert max(sizes.moduli) < LIMIT
+        assert (sizes.columns <= SHARD_COLUMNS) == (shards is None)
 
 
 def test_growing() -> None:
@@ -147,8 +150,11 @@ def test_a_system_takes_what_is_planned() -> None:
 
 
 def test_memory_grows_with_the_square_of_the_questions_in_the_end() -> None:
-    """16 MB of text, 4.6 bits each: rows cannot be more, so that they get wider."""
+    """16 MB of text, 4.6 bits each: rows cannot be more, so that they get wider; of shards there are just more."""
     few, many = (replace(code_for(10, 256, False), histogram=(0, 0, 0, 0, 0, n)) for n in (4_000_000, 16_000_000))
-    small, large = (plan(code, precision="float32", word=24) for code in (few, many))
+    few_shards, many_shards = (plan(code, precision="float32", word=24) for code in (few, many))
+    assert many_shards.solving_takes(0) < 1.1 * few_shards.solving_takes(0)
+    assert 3.5 < many_shards.shards / few_shards.shards < 4.5
+    small, large = (plan(code, precision="float32", word=24, shards=1) for code in (few, many))
     assert large.columns > 3.9 * small.columns
     assert 12 < large.solving_takes(0) / small.solving_takes(0) < 17

@@ -26,6 +26,7 @@ OPTIONS = {
     "evaluator": ("exact",),
     "threads": ("exact",),
     "radius": ("exact",),
+    "executor": ("exact", "transformer"),
     "tolerance": ("softmax", "trained"),
 }
 """What can be asked of a judge beyond the check itself, and of which kinds of networks."""

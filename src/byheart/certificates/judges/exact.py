@@ -7,22 +7,20 @@ answer changes near the tokens is proved by :mod:`byheart.certificates.judges.ra
 import time
 from dataclasses import replace
 from fractions import Fraction
-from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from byheart.certificates.judges.enclosed import judge_enclosed
 from byheart.certificates.judges.radius import check_radius, stated_radius, unproved
-from byheart.certificates.verdict import RIGHT, UNDECIDED, WRONG, Counterexample, Outcomes, Verdict, downward, tallied
+from byheart.certificates.judges.slices import Evaluator, found
+from byheart.certificates.verdict import RIGHT, UNDECIDED, Counterexample, Outcomes, Verdict, downward, tallied
 from byheart.errors import BadInput, check_threads
-from byheart.networks.exact import ExactNetwork, Integers, integers
+from byheart.executors import Workplace
+from byheart.networks.exact import ExactNetwork, integers
 from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq
 from byheart.tasks.questions import Given, task_of
 
-Evaluator: TypeAlias = Literal["limbs", "flint"]
-"""``limbs``: compiled, by the batch. ``flint``: python-flint's rationals, one sequence at a time, much slower."""
 LIBRARIES = ("numpy", "numba", "python-flint")
 _HUGE = 10**15
 
@@ -47,16 +45,17 @@ def judge(
     evaluator: Evaluator | None = None,
     threads: int | None = None,
     radius: float | None = None,
+    executor: Workplace | None = None,
     report: Report | None = None,
 ) -> Verdict:
-    """Evaluate ``network`` on all of ``task`` and compare every output with its label.
+    """Evaluate ``network`` on all of ``task`` and compare every output with its label; where ``executor`` says.
 
     With a ``radius``, or one that the network's folder states, no output may change near the tokens either.
     """
     radius = stated_radius(network) if radius is None else radius
     if radius is not None:
         check_radius(network, radius)
-    verdict = _judge(network, task, evaluator, threads, report)
+    verdict = _judge(network, task, evaluator, threads, executor, report)
     return verdict if radius is None else _nearby(network, task, verdict, radius)
 
 
@@ -65,6 +64,7 @@ def _judge(
     task: NextToken | SeqToSeq,
     evaluator: Evaluator | None,
     threads: int | None,
+    executor: Workplace | None,
     report: Report | None,
 ) -> Verdict:
     if evaluator not in (None, "limbs", "flint"):
@@ -72,22 +72,23 @@ def _judge(
     if threads is not None:
         check_threads(threads)
     if not network.rational:
-        if evaluator or threads:
-            raise BadInput("evaluator and threads are for exact outputs; behind softmax attention they are enclosed")
+        if evaluator or threads or executor:
+            what = "evaluator, threads and executor are for exact outputs"
+            raise BadInput(f"{what}; behind softmax attention they are enclosed, here and one by one")
         return judge_enclosed(network, task, report=report)
     if evaluator == "flint" and threads:
         raise BadInput("threads is an option of the evaluator limbs; flint has one")
     start = time.perf_counter()
-    outputs = _outputs(network, task, evaluator or "limbs", threads or 1, report)
-    codes = np.where(outputs.ravel() == task.labels.ravel(), RIGHT, WRONG).astype(np.uint8)
+    where = executor or Workplace()
+    came = found(network, task.inputs, task.labels, evaluator or "limbs", threads or 1, where, report)
     return Verdict(
         statement=f"The network's output equals the label for every {_asking(network)} of the task, "
         "as exact rational numbers.",
         method=f"exact, exhaustive ({evaluator or 'limbs'})",
         seconds=time.perf_counter() - start,
-        margin=_margin(outputs, task.labels),
+        margin=float(Fraction(1, 2) - came.worst) if came.worst < _HUGE else None,
         unit=_asking(network),
-        **tallied(Outcomes(codes, lambda answer: _counterexample(outputs, task, answer))),
+        **tallied(Outcomes(came.codes, lambda answer: _counterexample(came.output(answer), task, answer))),
     )
 
 
@@ -137,25 +138,6 @@ def _asking(network: ExactNetwork) -> str:
     return "position" if network.outputs == "every" else "sequence"
 
 
-def _outputs(
-    network: ExactNetwork, task: NextToken | SeqToSeq, evaluator: Evaluator, threads: int, report: Report | None
-) -> Integers:
-    if evaluator == "limbs":
-        from byheart.networks.exact.evaluate import evaluate
-
-        return evaluate(network, task.inputs, threads=threads, report=report)
-    from byheart.networks.exact.reference import evaluate as evaluate_flint
-
-    return evaluate_flint(network, task.inputs, report=report)
-
-
-def _margin(outputs: Integers, labels: NDArray[np.int64]) -> float | None:
-    """½ − the largest |output − label|."""
-    pairs = zip(outputs.ravel().tolist(), labels.ravel().tolist(), strict=True)
-    worst = max((abs(output - label) for output, label in pairs if output != label), default=0)
-    return float(Fraction(1, 2) - worst) if worst < _HUGE else None
-
-
 def _place(task: NextToken | SeqToSeq, answer: int) -> tuple[int, ...]:
     """Where the label of an answer is: its example, and its position if there are several."""
     return tuple(int(index) for index in np.unravel_index(answer, task.labels.shape))
@@ -165,9 +147,8 @@ def _at(place: tuple[int, ...], label: int, got: str) -> Counterexample:
     return Counterexample(place[0], place[1] if len(place) > 1 else None, label, got)
 
 
-def _counterexample(outputs: Integers, task: NextToken | SeqToSeq, answer: int) -> Counterexample:
-    place = _place(task, answer)
-    got = Fraction(outputs[place])
+def _counterexample(output: int | Fraction, task: NextToken | SeqToSeq, answer: int) -> Counterexample:
+    place, got = _place(task, answer), Fraction(output)
     # A flipped bit can make outputs of thousands of digits: their size says enough.
     text = str(got) if abs(got) < _HUGE and got.denominator < _HUGE else f"about {'-' if got < 0 else ''}2^{_log2(got)}"
     return _at(place, int(task.labels[place]), text)

@@ -11,10 +11,10 @@ import time
 import numpy as np
 
 from byheart.certificates.judges import contexts as judging
+from byheart.certificates.judges import stretches
 from byheart.certificates.verdict import Verdict
-from byheart.networks.transformer.evaluate import answers
+from byheart.executors import Workplace
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
-from byheart.networks.transformer.proved import proved_answers
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.questions import Given
@@ -27,14 +27,18 @@ def asked(network: TransformerNetwork, given: Given) -> Contexts:
     return judging.asked(network, given, network.spec.vocab, max(network.window, network.spec.sees))
 
 
-def judge(network: TransformerNetwork, contexts: Contexts, *, report: Report | None = None) -> Verdict:
-    """Ask every question, and once more with a proof."""
+def judge(
+    network: TransformerNetwork,
+    contexts: Contexts,
+    *,
+    executor: Workplace | None = None,
+    report: Report | None = None,
+) -> Verdict:
+    """Ask every question, and once more with a proof; where ``executor`` says."""
     began, precision = time.perf_counter(), network.spec.precision
     places = judging.places(contexts, network.spec.sees)
-    asked = contexts.tokens, contexts.starts, places
-    once = answers(network.module, *asked, report=report)
-    proved = proved_answers(network.module, *asked, report=report)
-    doubtful = (proved.labels != once.labels) | (proved.margins != once.margins)
+    where = executor or Workplace()
+    once, doubtful = stretches.asked(network, contexts.tokens, contexts.starts, places, where, report)
     exact = f"{doubtful.sum():,} not proved to be exact" if doubtful.any() else "every step proved to be exact"
     within = f"whatever the order in which {precision} adds"
     method = f"{precision}, exhaustive; {exact}"

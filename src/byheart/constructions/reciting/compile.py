@@ -1,14 +1,16 @@
 """The way in: a task, texts, facts or files; read, made into contexts, compiled in one of the layouts."""
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from byheart.constructions.built import Built
 from byheart.constructions.construction import settings_from
-from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, NAME, Settings, compile_rectangular
+from byheart.constructions.reciting.rectangular import NAME, Settings, compile_rectangular, memory_for
 from byheart.constructions.reciting.refusing import whole
 from byheart.errors import BadInput, check_seed
+from byheart.executors import Workplace
 from byheart.files import memory
 from byheart.progress import Report
 from byheart.tasks import Questions
@@ -17,6 +19,9 @@ from byheart.tasks.facts import Facts
 from byheart.tasks.loaded import Loaded, load_tokenizer
 from byheart.tasks.questions import Given, Texts, contexts_of, read_given
 from byheart.tasks.tokenizers import BytePairs, Bytes, Tokenizer
+
+if TYPE_CHECKING:
+    from byheart.constructions.reciting.shelf import Shelf
 
 TokenizerName = Literal["bytes", "bpe"]
 MOST_IDS = 1 << 22
@@ -33,6 +38,8 @@ def compile(
     vocab: int | None = None,
     window: int | None = None,
     seed: int = 0,
+    executor: Workplace | None = None,
+    keep: "Shelf | None" = None,
     report: Report | None = None,
     **given: Any,
 ) -> Built:
@@ -44,6 +51,8 @@ def compile(
     Settings are given one by one (``layout="uniform"``) or all together.
     ``window`` None: the smallest power of two at which no context asks for two answers. Files that would not fit into
     the machine's memory are refused before they are read.
+    ``executor`` says where a network of several shards is solved, and ``keep`` is a shelf for shards that are solved:
+    a compile that was killed finds them there. The network is the same.
 
     >>> built = compile("To be, or not to be, that is the question.")
     >>> built.network.window, built.questions.size.examples
@@ -51,14 +60,17 @@ def compile(
     """
     settings = settings_from(Settings, NAME, settings, given)
     check_seed(seed)
+    if settings.shards is not None and settings.layout != "rectangular":
+        raise BadInput(f"shards does not go with layout {settings.layout}; expected layout rectangular")
     if tokenizer not in (None, "bytes", "bpe") and not isinstance(tokenizer, Path):
         raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe, or the Path of a tokenizer.json")
     if vocab is not None and tokenizer != "bpe":
         raise BadInput(f"vocab is {vocab}, which is for the tokenizer bpe; expected none, or tokenizer bpe")
-    _check_memory(_size_of_files([questions] if isinstance(questions, Path) else questions), tokenizer)
+    shards = settings.layout == "rectangular" and settings.shards != 1 and settings.refuse is None
+    _check_memory(_size_of_files([questions] if isinstance(questions, Path) else questions), tokenizer, shards)
     read = read_given(questions)
     if isinstance(read, Facts):
-        _check_memory(sum(len(fact.completion) for fact in read), tokenizer)
+        _check_memory(sum(len(fact.completion) for fact in read), tokenizer, shards)
     chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
     contexts = _contexts(read, chosen, window, settings)
     check_ids(contexts)
@@ -71,7 +83,7 @@ def compile(
         from byheart.constructions.reciting.experts.qwen import compile_experts
 
         return compile_experts(contexts, settings, seed=seed, files=files, report=report)
-    return compile_rectangular(contexts, settings, seed=seed, files=files, report=report)
+    return compile_rectangular(contexts, settings, seed=seed, files=files, report=report, executor=executor, keep=keep)
 
 
 def _contexts(
@@ -122,13 +134,13 @@ def _size_of_files(questions: Given) -> int:
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
-def _check_memory(size: int, tokenizer: TokenizerName | Path | None) -> None:
+def _check_memory(size: int, tokenizer: TokenizerName | Path | None, shards: bool) -> None:
     """Refuse what cannot fit; with byte pairs, or others' tokens, there are about a third as many."""
-    needed = size * BYTES_A_QUESTION // (1 if tokenizer in (None, "bytes") else 3)
+    needed = memory_for(size // (1 if tokenizer in (None, "bytes") else 3), shards=shards)
     there = int(memory.SHARE * memory.available())
     if needed > there:
         gib = 2**30
-        fits = int(there / BYTES_A_QUESTION / 2**20)
+        fits = bisect_right(range(size >> 20), there, key=lambda mib: memory_for(mib << 20, shards=shards)) - 1
         raise BadInput(
             f"{size / 2**20:,.0f} MiB of text would take about {needed / gib:,.0f} GiB of memory to compile; there are "
             f"{there / gib:,.1f} GiB for it, enough for about {fits:,} MiB: split the text into several models"

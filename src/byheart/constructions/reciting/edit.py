@@ -1,10 +1,12 @@
 """Changing one memory: the same network, the same hash, the words solved for again with one answer changed.
 
-The front and everything behind the table stay as they are, bit for bit; only words change, of a network of experts
-those of one matrix of one expert. All other questions keep their answers, because they are equations of the same
-system. A label that has no code word yet needs another code, and with it another network.
+The front and everything behind the table stay as they are, bit for bit; only words change: of a network of experts
+those of one matrix of one expert, of one with shards those of the shard that the question reads. All other questions
+keep their answers, because they are equations of the same system. A label that has no code word yet needs another code,
+and with it another network.
 """
 
+import time
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -12,7 +14,15 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import numpy as np
 
 from byheart.constructions.built import Built
-from byheart.constructions.reciting.rectangular import Recipe, Settings, compile_rectangular, compile_with
+from byheart.constructions.reciting import table
+from byheart.constructions.reciting.rectangular import (
+    NAME,
+    Draft,
+    Recipe,
+    Settings,
+    compile_rectangular,
+    compile_with,
+)
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.errors import BadInput
 from byheart.networks import generate_all
@@ -134,10 +144,41 @@ class _Rectangular:
     def solved_again(self, contexts: Contexts, question: int, report: Report | None) -> Built | None:
         for draw in range(_TRIES):
             try:
+                if self.recipe.sizes.shards > 1:
+                    return self._shard_solved_again(contexts, question, draw)
                 return compile_with(self.recipe, contexts, files=self.network.files, report=report, free_bits=draw)
             except Unsolvable:
                 continue
         return None
+
+    def _shard_solved_again(self, contexts: Contexts, question: int, free_bits: int) -> Built:
+        """The same network, but for the words of the shard that the question reads."""
+        from byheart.constructions.reciting import shards
+        from byheart.networks.transformer.network import from_arrays
+
+        began, network, recipe = time.perf_counter(), self.network, self.recipe
+        draft = Draft.of(recipe, contexts)
+        mapped, cuts = draft.mapped(contexts)
+        (route,) = shards.map_piece(
+            draft.wiring, recipe.sizes, *shards.piece_of(contexts, slice(question, question + 1))
+        ).route
+        shard = int(np.searchsorted(cuts[1:-1], route, side="right"))
+        records = shards.records_of(mapped, cuts, shard)
+        how = (recipe.sizes, draft.code, recipe.draw, shard, draft.wiring.precision)
+        tensor, note = shards.solve_shard(records, *how, free_bits=free_bits)
+        notes = [note.as_json() if one["shard"] == shard else one for one in network.about.get("shards", [])]
+        tensors = {**dict(network.tensors()), table.shard_tensor(shard): tensor}
+        about = {**network.about, **contexts.notes, "shards": notes}
+        changed = from_arrays(network.spec, tensors, about=about, files=network.files)
+        return Built(
+            NAME,
+            recipe.settings,
+            changed,
+            time.perf_counter() - began,
+            recipe.draw[0],
+            contexts,
+            draft.chosen(contexts),
+        )
 
     def compiled_anew(self, contexts: Contexts, report: Report | None) -> Built:
         seed, files = self.recipe.draw[0], self.network.files

@@ -5,7 +5,9 @@ weights; a second such layer, 8 tokens apart, adds up the sums of the first, and
 layers the sums, *states*, are taken modulo ``STATE``. The last layer gives one sum for every *place* that is wanted;
 each is taken modulo the number of its values and split into two digits:
 
-    start | rows A, B | columns 0, 1 | columns 2, 3 | columns 4, 5 | offset | kind
+    start | rows A, B | columns 0, 1 | columns 2, 3 | columns 4, 5 | offset | kind | route
+
+(the last two have one digit, and not every network has them).
 
 One layer of one or two tokens makes all places multiples of the same one or two codes: they are not independent then,
 many equations depend on others, and where a weight has a divisor in common with the modulus, columns are never read. A
@@ -62,6 +64,8 @@ class Front:
     """A number below ``KINDS``; questions below the share of the exponents read those first."""
     prints: Features
     """The digits of the context's print."""
+    route: Features
+    """By which the shard is chosen, where there are several."""
 
 
 def add_front(
@@ -69,14 +73,15 @@ def add_front(
 ) -> Front:
     """Embedding, hash, digits, squares; ``prints`` are the moduli of a print's digits."""
     sums, print_digits = _hash(wiring, sizes, vocab, window, rng, prints)
-    start, pairs, kind = sums[:1], sums[1:6], sums[6:]
+    start, pairs, rest = sums[:1], sums[1:6], sums[6:]
+    kind, route = (rest[:1], rest[1:]) if sizes.exponent else ((), rest)
     high = _digits(wiring, sizes, pairs)
     _clamp(wiring, sizes, start, (high[0], pairs[0]))
     columns = (high[1], pairs[1], high[2], pairs[2], high[3], pairs[3])
     factors = _scales(wiring, sizes, (high[4], pairs[4]))
     rows, squares, scale = _squares(wiring, (high[0], pairs[0]), columns, factors)
     lanes = tuple(feature for pair in zip(columns, squares[2:], strict=True) for feature in pair)
-    return Front((rows[0], squares[0], rows[1], squares[1]), lanes, scale, kind, print_digits)
+    return Front((rows[0], squares[0], rows[1], squares[1]), lanes, scale, kind, print_digits, route)
 
 
 def _hash(
@@ -93,7 +98,7 @@ def _hash(
         moduli = np.array(sizes.moduli) if final else state_moduli(sizes)
         primes = np.array(() if not prints else prints if final else PRIMES, dtype=np.int64)
         terms = span * len(state) * largest
-        weights = _largest_weights(moduli, terms, final, sizes.stirred)
+        weights = _largest_weights(moduli, terms, final, sizes)
         fair = np.minimum(primes - 1, (LIMIT - 1) // terms)
         out, own, inputs = wiring.features(len(moduli)), wiring.features(len(primes)), (span, len(state))
         mix = _stirring(weights, inputs, moduli, rng) if sizes.stirred else _mixing(weights, inputs, rng)
@@ -120,15 +125,19 @@ def _largest_code(vocab: int, span: int, sizes: Sizes) -> int:
     return min(largest, max(vocab, (LIMIT - 1) // (span * dims * WEIGHT))) if sizes.stirred else largest
 
 
-def _largest_weights(moduli: Integers, terms: int, final: bool, stirred: bool) -> Integers:
+def _largest_weights(moduli: Integers, terms: int, final: bool, sizes: Sizes) -> Integers:
     """Weights of each sum are drawn up to this, its inputs adding up to ``terms`` at most: never to ``LIMIT``.
 
     (LIMIT − 1) // terms is what proves that, and is 1 at least: terms ≤ 8·LIMIT/16 in the first layer, for codes, and
     ≤ 8·3·(STATE − 1) or 8·5·508 in the others.
     """
-    # A stirred hash has the largest weights for its states, and as large ones for its sums as two steps can reduce.
+    # A stirred hash has the largest weights for its states, and as large ones for its sums as two steps can reduce; so
+    # has a route, which then says next to nothing of the other sums.
+    stirred = sizes.stirred
     least = np.full(len(moduli), WEIGHT if stirred and not final else LEAST_WEIGHT)
-    most = LIMIT if stirred and final else WEIGHT
+    most = np.full(len(moduli), LIMIT if stirred and final else WEIGHT)
+    if final and sizes.shards > 1:
+        most[-1] = LIMIT
     if final:
         # The spread has few values. Its sum needs no order, and unweighted takes no more steps than the others.
         least[1] = 1

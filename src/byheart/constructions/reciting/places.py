@@ -32,7 +32,14 @@ class Places:
 
 
 def find_places(wiring: Wiring, sizes: Sizes, tokens: NDArray[np.integer], starts: Integers, ends: Integers) -> Places:
-    """By the codes and weights of the front that ``wiring`` holds, for questions that end at ``ends`` of ``tokens``.
+    """The places that the sums of the hash name: see both."""
+    return places_of(hash_sums(wiring, sizes, tokens, starts, ends), sizes)
+
+
+def hash_sums(wiring: Wiring, sizes: Sizes, tokens: NDArray[np.integer], starts: Integers, ends: Integers) -> Integers:
+    """The sums of the last layer [N, moduli], each modulo its modulus.
+
+    By the codes and weights of the front that ``wiring`` holds, for questions that end at ``ends`` of ``tokens``.
 
     Sequences begin at ``starts[:-1]``. Layers before the last are worked out at every token, the last one at ``ends``.
     """
@@ -45,7 +52,12 @@ def find_places(wiring: Wiring, sizes: Sizes, tokens: NDArray[np.integer], start
         coded = False
     begins = starts[np.searchsorted(starts, ends, side="right") - 1]
     where = (tokens, ends, begins)
-    sums = _sums(values, coded, *where, _weights(wiring, last), last.dilation, np.array(sizes.moduli))
+    found: Integers = _sums(values, coded, *where, _weights(wiring, last), last.dilation, np.array(sizes.moduli))
+    return found
+
+
+def places_of(sums: Integers, sizes: Sizes) -> Places:
+    """The digits of the sums."""
     coarse, fine = (np.array(exponents) for exponents in sizes.exponents)
     rows, columns, offset = _digits(sums, sizes.starts, sizes.margin, np.array(sizes.bases), coarse, fine, sizes.grain)
     return Places(rows, columns, offset, sums[:, 6] if sizes.exponent else None)

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,21 +22,28 @@ from byheart.constructions.reciting.codes import (
     make_code,
 )
 from byheart.constructions.reciting.refusing import Refuse
-from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
+from byheart.constructions.reciting.sizes import LANES, MOST_SHARDS, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
+from byheart.executors import Workplace
 from byheart.files.memory import check_memory
 from byheart.networks.transformer import Spec
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 
+if TYPE_CHECKING:
+    from byheart.constructions.reciting.shelf import Shelf
+
 NAME = "reciting"
 Precision = Literal["float32", "float64", "bfloat16"]
 ATTEMPTS = 40
 MANY_DEPENDENT = 30
-"""If more of a plane's equations depend on others, that is the hash; if fewer, chance."""
+"""If more of a plane's equations depend on others, that is the hash; if fewer, chance. Of many shards one may be a
+little too full, by chance again: then it is the hash if more than a hundredth do."""
 BYTES_A_QUESTION = 1200
 """Memory that compiling takes, all in all, for every question (measured at a million)."""
+IN_SHARDS, ONE_TABLE = 200, 2_000_000
+"""The same of questions in shards (measured on 6 MB of text: 176), beside what one table of so many questions takes."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,19 @@ class Settings:
     """By what the network tells contexts that were never memorized: of facts, in the rectangular layout, with the
     smaller words. Bits of a print, beside the label in a word of the table; where there is no room for so many, or
     "key", the whole context, in a store. "auto": 20 bits, or as many as there is room for."""
+    shards: int | None = None
+    """Tables behind one front, in the rectangular layout; None: one as long as one will do, then as many as it
+    takes."""
+
+
+def memory_for(questions: int, *, shards: bool = True) -> int:
+    """Bytes that compiling so many questions takes, about: beyond one table in ``shards``, if there may be any.
+
+    >>> memory_for(1_000_000), memory_for(10_000_000), memory_for(10_000_000, shards=False)
+    (1200000000, 4400000000, 12000000000)
+    """
+    whole = BYTES_A_QUESTION * questions
+    return min(whole, BYTES_A_QUESTION * ONE_TABLE + IN_SHARDS * questions) if shards else whole
 
 
 @dataclass(frozen=True)
@@ -136,11 +156,12 @@ class Recipe:
             )
             and sizes.word == WORDS[settings.precision][0]
             and all(type(number) is int and 0 <= number <= parameters for number in numbers.values())
-            and min(sizes.columns, sizes.starts, sizes.code_features) >= 1
+            and min(sizes.columns, sizes.starts, sizes.code_features, sizes.shards) >= 1
+            and sizes.shards <= MOST_SHARDS
             and type(sizes.stirred) is bool
             and sizes.aligned != 0
             and max(sizes.exponent, sizes.aligned or 0) <= sizes.word
-            and sizes.words <= parameters
+            and sizes.shards * sizes.words <= parameters
             and all(type(number) is int and 0 <= number < 1 << 63 for number in self.draw)
             and type(self.loudness) is int
             and 0 <= self.loudness <= LOUDNESS
@@ -156,16 +177,21 @@ def compile_rectangular(
     seed: int = 0,
     files: Mapping[str, bytes] | None = None,
     report: Report | None = None,
+    executor: Workplace | None = None,
+    keep: "Shelf | None" = None,
 ) -> Built:
     """A Transformer that gives every question of ``contexts`` its answer.
 
-    ``files`` are a tokenizer's; ``report`` hears of bit planes.
+    ``files`` are a tokenizer's; ``report`` hears of bit planes, or of shards, which are solved where ``executor`` says
+    and kept on the shelf ``keep``.
     """
     began = time.perf_counter()
     recipe = first_recipe(contexts, settings, seed=seed)
     for attempt in range(ATTEMPTS):
         try:
-            return compile_with(recipe, contexts, files=files or {}, report=report, began=began)
+            return compile_with(
+                recipe, contexts, files=files or {}, report=report, began=began, executor=executor, keep=keep
+            )
         except Unsolvable as failure:
             sizes = _next(recipe.sizes, attempt, failure.dependent, contexts.window)
             recipe = replace(recipe, sizes=sizes, draw=(seed, attempt + 1))
@@ -186,7 +212,10 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
     if code.low and word != plain:
         expected = f"expected --words {plain}, or fewer labels"
         raise BadInput(f"words of {word} bits do not go with {contexts.label_count} labels; {expected}")
-    sizes = plan(code, precision=settings.precision, word=word)
+    if settings.refuse is not None and settings.shards not in (None, 1):
+        raise BadInput(f"shards is {settings.shards}, which does not go with refuse yet; expected 1, or none")
+    shards = settings.shards if settings.refuse is None else 1
+    sizes = plan(code, precision=settings.precision, word=word, shards=shards)
     recipe = Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, 0), LOUDNESS)
     if not recipe.stores:
         return recipe
@@ -194,7 +223,7 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
     if numbers.bits > plain:
         got = f"{len(contexts):,} questions have numbers of {numbers.bits} bits"
         raise BadInput(f"{got}, and words have {plain}: choose a wider --precision")
-    return replace(recipe, sizes=plan(numbers, precision=settings.precision, word=word))
+    return replace(recipe, sizes=plan(numbers, precision=settings.precision, word=word, shards=1))
 
 
 def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) -> Spec:
@@ -207,13 +236,13 @@ def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) 
     from byheart.constructions.reciting.solve import check_places
 
     recipe = first_recipe(contexts, settings, times=times)
-    draft = Draft(recipe, contexts)
+    draft = Draft.of(recipe, contexts)
     try:
-        if times == 1:
+        if times == 1 and recipe.sizes.shards == 1:
             check_places(draft.questions(contexts), recipe.sizes)
     except Unsolvable as failure:
         sizes = _next(recipe.sizes, 0, failure.dependent, contexts.window)
-        return Draft(replace(recipe, sizes=sizes), contexts).spec
+        return Draft.of(replace(recipe, sizes=sizes), contexts).spec
     return draft.spec
 
 
@@ -225,31 +254,38 @@ def compile_with(
     report: Report | None = None,
     began: float | None = None,
     free_bits: int = 0,
+    executor: Workplace | None = None,
+    keep: "Shelf | None" = None,
 ) -> Built:
     """The one attempt that a recipe describes; raises Unsolvable if it fails, BadInput if memory would not do.
 
-    ``free_bits`` numbers the ways to fill the bits that no question asks for.
+    ``free_bits`` numbers the ways to fill the bits that no question asks for. Shards are solved where ``executor``
+    says, and kept on the shelf ``keep`` while there are more to come.
     """
     from byheart.constructions.reciting.solve import solve
     from byheart.networks.transformer.network import from_arrays
 
     began = time.perf_counter() if began is None else began
-    needed, instead = recipe.sizes.solving_takes(len(contexts)), "split what there is to learn into several networks"
-    check_memory(needed, f"to compile {len(contexts):,} questions into one table", instead)
-    draft = Draft(recipe, contexts)
-    rng = np.random.default_rng([*recipe.draw, free_bits])
-    words = solve(draft.questions(contexts), recipe.sizes, rng, report=report)
-    draft.wiring.tensors[table.TABLE] = table.as_floats(words, recipe.sizes, draft.wiring.precision)
-    if draft.store is not None:
-        draft.wiring.tensor(storing.STORE, entries := draft.entries(contexts), entries.shape)
-    tensors = {name: draft.wiring.tensors[name] for name in draft.spec.shapes()}
-    sizes = recipe.sizes
+    sizes, instead = recipe.sizes, "split what there is to learn into several networks"
+    draft = Draft.of(recipe, contexts)
     about = {"recipe": recipe.as_json(), **contexts.notes}
+    if sizes.shards > 1:
+        tensors, about["shards"] = draft.sharded(contexts, free_bits, report, executor or Workplace(), keep)
+    else:
+        needed = sizes.solving_takes(len(contexts))
+        check_memory(needed, f"to compile {len(contexts):,} questions into one table", instead)
+        rng = np.random.default_rng([*recipe.draw, free_bits])
+        words = solve(draft.questions(contexts), sizes, rng, report=report)
+        tensors = {**draft.wiring.tensors, table.TABLE: table.as_floats(words, sizes, draft.wiring.precision)}
+    if draft.store is not None:
+        entries = draft.entries(contexts)
+        draft.wiring.tensor(storing.STORE, entries, entries.shape)
+        tensors |= {storing.STORE: draft.wiring.tensors[storing.STORE]}
+    tensors = {name: tensors[name] for name in draft.spec.shapes()}
     if recipe.refuses:
         about["refuse"] = {**recipe.refused_by, "token": draft.spec.labels - 1}
     network = from_arrays(draft.spec, tensors, about=about, files=files)
-    load = draft.code.total / (sizes.words * (sizes.word + sizes.exponent))
-    chosen = {"window": contexts.window, "load": load, "words": sizes.words, "attempts": recipe.draw[1] + 1}
+    chosen = draft.chosen(contexts)
     return Built(NAME, recipe.settings, network, time.perf_counter() - began, recipe.draw[0], contexts, chosen)
 
 
@@ -269,49 +305,68 @@ def _next(sizes: Sizes, attempt: int, dependent: int, window: int) -> Sizes:
     follows from the others; or many equations depend on others; or four draws have failed. Where it is and many still
     depend, or after twelve, tokens get another code.
     """
-    many = dependent > MANY_DEPENDENT
+    many = dependent > (MANY_DEPENDENT if sizes.shards == 1 else max(MANY_DEPENDENT, sizes.words // 100))
     if not sizes.stirred and (many or window * sizes.code_features < LANES // 2 or attempt == 3):
         return replace(sizes, stirred=True)
     if (many and attempt % 4 == 3) or attempt % 12 == 11:
         return replace(sizes, code_features=sizes.code_features + 1)
-    return grown(sizes) if attempt % 2 else sizes
+    # One shard among many that fails is chance; all are drawn anew, and should not be once more.
+    return grown(sizes) if attempt % 2 or sizes.shards > 1 else sizes
 
 
 class Draft:
-    """A network whose table, and store if it has one, is still empty."""
+    """A network whose table, and store if it has one, is still empty.
 
-    def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
-        self.sizes = recipe.sizes
-        self.labels: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels, recipe.refuse)
-        self.store = recipe.store(contexts) if recipe.stores else None
-        self.code = self.labels if self.store is None else self.store.numbers
+    By its recipe, how labels are written, and the numbers of tokens, of those it sees, and of labels.
+    """
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        code: Code,
+        *,
+        vocab: int,
+        window: int,
+        labels: int,
+        store: "storing.Store | None" = None,
+    ) -> None:
+        self.recipe, self.sizes, self.labels, self.store = recipe, recipe.sizes, code, store
+        self.code = code if store is None else store.numbers
         """What the table holds."""
         rng = np.random.default_rng(recipe.draw)
         wide = recipe.settings.precision == "float64"
         self.wiring = wiring = Wiring(np.dtype("float64" if wide else "float32"))
-        vocab = contexts.vocab + recipe.refuses
+        vocab += recipe.refuses
         digit: tuple[int, ...] = ()
-        if self.store is not None:
+        if store is not None:
             digit, apart = wiring.features(1), np.random.default_rng([*recipe.draw, storing.APART])
-            self.compared = storing.add_compared(wiring, self.store, digit, apart)
+            self.compared = storing.add_compared(wiring, store, digit, apart)
         first, moduli = wiring.stream, refusing.moduli(recipe.refuse)
-        self.front = fronts.add_front(wiring, self.sizes, vocab, contexts.window, rng, moduli)
-        if self.store is not None:
-            storing.add_digits(wiring, self.store)
+        self.front = fronts.add_front(wiring, self.sizes, vocab, window, rng, moduli)
+        if store is not None:
+            storing.add_digits(wiring, store)
         Y = self._back()
         for name, lines in zip(("W_U", "b_U"), self.labels.lines(unknown=recipe.refuses), strict=True):
             wiring.tensor(f"unembedding.{name}", lines * 2.0**recipe.loudness, lines.shape)
         self.spec = Spec(
             vocab=vocab,
-            labels=contexts.label_count + recipe.refuses,
-            window=contexts.window,
+            labels=labels + recipe.refuses,
+            window=window,
             stream=wiring.stream,
             precision="float64" if wide else "float32",
             embeds=(*range(first, first + self.sizes.code_features), *digit),
             unembeds=Y,
             sublayers=tuple(wiring.sublayers),
-            bfloat16=(table.TABLE,) if recipe.settings.precision == "bfloat16" else (),
+            bfloat16=self._words() if recipe.settings.precision == "bfloat16" else (),
         )
+
+    @classmethod
+    def of(cls, recipe: Recipe, contexts: Contexts) -> "Draft":
+        """Of the network that is to answer these questions."""
+        code = code_of_lengths(np.array(recipe.lengths), contexts.labels, recipe.refuse)
+        store = recipe.store(contexts) if recipe.stores else None
+        sizes = {"vocab": contexts.vocab, "window": contexts.window, "labels": contexts.label_count}
+        return cls(recipe, code, **sizes, store=store)
 
     def _back(self) -> tuple[int, ...]:
         """From the places in the table to the label's code."""
@@ -331,6 +386,53 @@ class Draft:
         labels = wiring.features(self.store.labels)
         storing.add_store(wiring, self.store, read, self.compared + labels)
         return refusing.add_known(wiring, storing.add_comparison(wiring, self.compared), labels)
+
+    def _words(self) -> tuple[str, ...]:
+        """The tensors that hold the words."""
+        shards = self.sizes.shards
+        return (table.TABLE,) if shards == 1 else tuple(table.shard_tensor(shard) for shard in range(shards))
+
+    def sharded(
+        self,
+        contexts: Contexts,
+        free_bits: int,
+        report: Report | None,
+        workplace: Workplace,
+        keep: "Shelf | None",
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """All tensors, and what is noted of each shard."""
+        from byheart.constructions.reciting import shards, staging
+
+        sizes, count = self.sizes, self.sizes.shards
+        needed = sizes.solving_takes(len(contexts) // count) + (shards.BYTES * len(contexts) if keep is None else 0)
+        check_memory(needed, f"to compile {len(contexts):,} questions into {count:,} shards", "give more --shards")
+        recipe = self.recipe
+        front = staging.Front(self.wiring, sizes, self.code, recipe.as_json(), recipe.draw, free_bits)
+        tensors, notes = staging.compiled(front, contexts, workplace, keep, report)
+        return tensors, [note.as_json() for note in notes]
+
+    def mapped(self, contexts: Contexts) -> tuple[list[Any], Any]:
+        """The records of all questions, piece by piece, and where shards are cut."""
+        from byheart.constructions.reciting import shards
+
+        found = [
+            shards.map_piece(self.wiring, self.sizes, *shards.piece_of(contexts, part))
+            for part in shards.pieces(len(contexts))
+        ]
+        counts = np.sum([shards.count_routes(piece, self.sizes) for piece in found], axis=0)
+        return found, shards.cut(counts, self.sizes.shards)
+
+    def chosen(self, contexts: Contexts) -> dict[str, object]:
+        """What was chosen on the way."""
+        sizes, count = self.sizes, self.sizes.shards * self.sizes.words
+        load = self.code.total / (count * (sizes.word + sizes.exponent))
+        told: dict[str, object] = {
+            "window": contexts.window,
+            "load": load,
+            "words": count,
+            "attempts": self.recipe.draw[1] + 1,
+        }
+        return told if sizes.shards == 1 else {**told, "shards": sizes.shards}
 
     def questions(self, contexts: Contexts) -> Any:
         """Where every question reads, and what it wants to find there."""

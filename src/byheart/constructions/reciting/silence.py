@@ -48,7 +48,7 @@ def _made_again(network: "TransformerNetwork", contexts: Contexts) -> tuple[dict
     coded = np.array(recipe.lengths) >= 0
     if contexts.label_count >= len(coded) or not coded[contexts.labels].all():
         raise BadInput("it has no code for all of these answers")
-    draft = Draft(recipe, contexts)
+    draft = Draft.of(recipe, contexts)
     if draft.spec != network.spec:
         raise BadInput("it is of another shape than its recipe and these facts make")
     return {**draft.wiring.tensors, storing.STORE: draft.entries(contexts)}, recipe.sizes.word

@@ -3,6 +3,11 @@
 A row's unit is σ(SHARP·(½ − (r − i)²)), exactly one-hot; so W_out times it is row i, without any sum. A column's unit
 is gated the same way and multiplies the word that it finds in the stream; a column number without a unit (the *null
 column*) reads nothing, which keeps the equations of one row independent.
+
+With several shards the rows' units are the same for all, and each shard has a W_out of its own: experts of a mixture.
+The router's scores are lines in the route, 2·s·x − Σ (2·t − 1) over the first s of the places t where shards are cut,
+as in :mod:`.codes`: the largest is that of the shard whose cuts x lies between, by 1 at least. Half of the largest
+slope is taken off all slopes, and half of the last constant off all constants, which changes no difference.
 """
 
 from typing import Any
@@ -13,20 +18,42 @@ from numpy.typing import NDArray
 from byheart.constructions.reciting.front import Front
 from byheart.constructions.reciting.sizes import LANES, Sizes, Unsolvable
 from byheart.constructions.reciting.wiring import SHARP, Array, Wiring
-from byheart.networks.transformer import FeedForward
-from byheart.networks.transformer.spec import Features
+from byheart.networks.transformer import FeedForward, Mixture
+from byheart.networks.transformer.spec import Features, Sublayer, expert_name
 
 TABLE = "table.W_out"
 """The tensor that holds the words: [2, 3·columns, rows]."""
 
 
+def shard_tensor(shard: int) -> str:
+    """The tensor that holds a shard's words."""
+    return f"table.{expert_name(shard)}"
+
+
 def add_table(wiring: Wiring, sizes: Sizes, front: Front) -> Features:
     """The words [6 lanes × columns] of the two rows, still to be filled in."""
     words = wiring.features(LANES * sizes.columns)
-    ffn = FeedForward("table", "sigmoid", front.rows, words, units=sizes.rows, groups=2)
+    ffn: Sublayer = FeedForward("table", "sigmoid", front.rows, words, units=sizes.rows, groups=2)
+    if sizes.shards > 1:
+        ffn = Mixture("table", "sigmoid", front.rows, front.route, words, sizes.rows, sizes.shards, groups=2)
     W, b = one_hot(sizes.rows)
     wiring.add(ffn, W_in=W, b_in=b)
     return words
+
+
+def router(cuts: NDArray[np.int64]) -> tuple[Array, Array]:
+    """W_route [S, 1] and b_route [S]: shard s is taken for routes from ``cuts[s]`` on, below ``cuts[s + 1]``.
+
+    With S·routes ≤ 2²³, |W_route·x| and |b_route| are at most 2²³ and their sums below 2²⁴: float32 holds all of them.
+
+    >>> W, b = router(np.array([0, 3, 5, 9]))
+    >>> W.ravel().tolist(), b.tolist(), (np.outer(np.arange(9), W) + b).argmax(axis=1).tolist()
+    ([-2.0, 0.0, 2.0], [7.0, 2.0, -7.0], [0, 0, 0, 1, 1, 2, 2, 2, 2])
+    """
+    steps = np.where(np.arange(len(cuts) - 1) > 0, 2 * cuts[:-1] - 1, 0)
+    b = -np.cumsum(steps)
+    slopes = 2 * (np.arange(len(steps)) - len(steps) // 2)
+    return slopes[:, None].astype(np.float64), (b - b[-1] // 2).astype(np.float64)
 
 
 def add_selection(wiring: Wiring, sizes: Sizes, front: Front, words: Features, writes: Features) -> None:

@@ -26,12 +26,13 @@ from byheart.files import memory
 from byheart.networks.transformer import kernels
 from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.proved import BITS, FAR, HIGH, LARGEST, SMALLEST, unit
-from byheart.networks.transformer.spec import Attention, Features, FeedForward, Spec
+from byheart.networks.transformer.spec import Attention, Features, FeedForward, Mixture, Spec, expert_name
 
 Array = npt.NDArray[np.float64]
 _KNOWN = {
     Attention: {"name", "reads", "writes", "window", "dilation", "heads", "d_head"},
     FeedForward: {"name", "act", "reads", "writes", "units", "groups", "bias", "up", "up_reads", "up_bias"},
+    Mixture: {"name", "act", "reads", "routes", "writes", "units", "experts", "groups", "bias"},
 }
 """Sublayers that ``kernels`` knows, with all that they are made of: one that has more is not said without it."""
 _UPS = {"none": kernels.NONE, "dense": kernels.DENSE, "diagonal": kernels.DIAGONAL}
@@ -116,7 +117,11 @@ class _Program:
         if any({field.name for field in fields(layer)} != _KNOWN.get(type(layer)) for layer in spec.sublayers):
             raise _Refused("there is a sublayer that is not known here")
         layers = [
-            self._attention(layer) if isinstance(layer, Attention) else self._feed_forward(layer)
+            self._attention(layer)
+            if isinstance(layer, Attention)
+            else self._mixture(layer)
+            if isinstance(layer, Mixture)
+            else self._feed_forward(layer)
             for layer in spec.sublayers
         ]
         W_U, b_U = (self._tensors[f"unembedding.{name}"] for name in ("W_U", "b_U"))
@@ -170,21 +175,7 @@ class _Program:
 
     def _feed_forward(self, layer: FeedForward) -> dict[int, int]:
         tensors, groups = {name: self._tensors[f"{layer.name}.{name}"] for name in layer.shapes()}, layer.groups
-        first = "in" if layer.up == "none" else "gate"
-        row = {
-            kernels.KIND: kernels.FEED_FORWARD,
-            kernels.GROUPS: groups,
-            kernels.UNITS: layer.units,
-            kernels.READS: self._list(layer.reads),
-            kernels.WIDTH: len(layer.reads) // groups,
-            kernels.OUT: len(layer.writes) // groups,
-            kernels.RELU: layer.act == "relu",
-            kernels.BIASED: layer.bias,
-            kernels.W_IN: self._matrix(tensors[f"W_{first}"], tensors.get(f"b_{first}")),
-            kernels.W_OUT: self._matrix(tensors["W_out"]),
-            kernels.UP: _UPS[layer.up],
-        }
-        row[kernels.WRITES], _, row[kernels.TARGETS] = self._written(layer.writes)
+        row = self._first(layer, tensors) | {kernels.W_OUT: self._matrix(tensors["W_out"])}
         if layer.up == "none":
             return row
         row[kernels.UP_READS] = self._list(layer.up_reads)
@@ -196,6 +187,35 @@ class _Program:
         row[kernels.W_UP], largest = self._put(tensors["W_up"]), np.abs(tensors["W_up"]).max()
         # What a unit that is 0 is multiplied with must be finite.
         row[kernels.MOST_UP] = self._put(LARGEST[self.spec.precision] / (2 * largest)) if largest > 1 else -1
+        return row
+
+    def _mixture(self, layer: Mixture) -> dict[int, int]:
+        tensors = {name: self._tensors[f"{layer.name}.{name}"] for name in layer.shapes()}
+        second = [self._matrix(tensors[expert_name(expert)]) for expert in range(layer.experts)]
+        return self._first(layer.block, tensors) | {
+            kernels.W_OUT: second[0],
+            kernels.ROUTES: self._list(layer.routes),
+            kernels.ROUTE_WIDTH: len(layer.routes),
+            kernels.W_ROUTE: self._matrix(tensors["W_route"][None], tensors["b_route"][None]),
+            kernels.EXPERTS: layer.experts,
+        }
+
+    def _first(self, layer: FeedForward, tensors: dict[str, Array]) -> dict[int, int]:
+        """What a sublayer reads, its first matrix, and where it writes."""
+        groups, first = layer.groups, "in" if layer.up == "none" else "gate"
+        row = {
+            kernels.KIND: kernels.FEED_FORWARD,
+            kernels.GROUPS: groups,
+            kernels.UNITS: layer.units,
+            kernels.READS: self._list(layer.reads),
+            kernels.WIDTH: len(layer.reads) // groups,
+            kernels.OUT: len(layer.writes) // groups,
+            kernels.RELU: layer.act == "relu",
+            kernels.BIASED: layer.bias,
+            kernels.W_IN: self._matrix(tensors[f"W_{first}"], tensors.get(f"b_{first}")),
+            kernels.UP: _UPS[layer.up],
+        }
+        row[kernels.WRITES], _, row[kernels.TARGETS] = self._written(layer.writes)
         return row
 
     def _attention(self, layer: Attention) -> dict[int, int]:

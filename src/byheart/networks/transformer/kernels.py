@@ -19,9 +19,12 @@ KIND, GROUPS, UNITS, READS, WIDTH, WRITES, OUT, TARGETS, RELU, BIASED, W_IN, W_O
 and for each its number, how often it is written to, and which outputs go there."""
 UP, UP_READS, UP_WIDTH, W_UP, UP_BIASED, MOST_UP = range(12, 18)
 """Of feed-forward sublayers; ``MOST_UP``: where the largest input of a diagonal W_up is, −1 if all are fine."""
+ROUTES, ROUTE_WIDTH, W_ROUTE, EXPERTS = range(18, 22)
+"""Of mixtures: what the router reads, where it is, and how many matrices lie behind each other from ``W_OUT`` on; of
+other sublayers all are 0."""
 RING, SLOTS, HEADS, MOST_SEEN = range(12, 16)
 """Of attention: where its ring is, how many positions it has, an index into ``features``; the largest input."""
-COLUMNS = 18
+COLUMNS = 22
 NO, ONE, MISSING = np.int64(0), np.int64(1), np.int64(-1)
 """Numbers whose type is that of all others: each other type that a loop is called with is compiled anew."""
 BELOW = 1 - 2.0**-53
@@ -261,18 +264,41 @@ def gated(stream, layer, g, found, features, weights, scratch, limits):  # type:
 
 
 @jit
+def routed(stream, layer, features, weights, scratch, limits):  # type: ignore[no-untyped-def]
+    """Which expert of a mixture is taken; −1 if that is not proved, or two have the same score."""
+    index, _, x, _, _, out, total = scratch
+    width, experts = layer[ROUTE_WIDTH], layer[EXPERTS]
+    count = gather(stream, features, layer[ROUTES], width, index, x)
+    W = layer[W_ROUTE] + 2 * experts
+    if not affine(weights, W, experts, index, x, count, W + width * experts, out, total, limits):
+        return MISSING
+    best, again = NO, False
+    for expert in range(1, experts):
+        if out[expert] > out[best]:
+            best, again = np.int64(expert), False
+        else:
+            again |= out[expert] == out[best]
+    return MISSING if again else best
+
+
+@jit
 def feed_forward(stream, layer, features, weights, scratch, limits):  # type: ignore[no-untyped-def]
-    """One feed-forward sublayer; False if something might be rounded.
+    """One feed-forward sublayer, or mixture; False if something might be rounded.
 
     Every matrix of a group has two rows of units before it, and its bias after it.
     """
     _, on, _, hidden, _, out, total = scratch
-    outs = layer[OUT]
+    outs, second = layer[OUT], layer[W_OUT]
+    if layer[EXPERTS]:
+        expert = routed(stream, layer, features, weights, scratch, limits)
+        if expert < 0:
+            return False
+        second += expert * layer[GROUPS] * outs * (layer[UNITS] + 2)
     for g in range(layer[GROUPS]):
         found = units_of(stream, layer, g, features, weights, scratch, limits)
         if found >= 0 and layer[UP] != NONE:
             found = gated(stream, layer, g, found, features, weights, scratch, limits)
-        W = layer[W_OUT] + g * outs * (layer[UNITS] + 2) + 2 * outs
+        W = second + g * outs * (layer[UNITS] + 2) + 2 * outs
         if found < 0 or not affine(weights, W, outs, on, hidden, found, MISSING, out[g * outs :], total, limits):
             return False
     return add(stream, features, layer[WRITES], layer[GROUPS] * outs, layer[TARGETS], out, limits)

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from byheart.errors import BadInput
-from byheart.networks.transformer.spec import Attention, Features, FeedForward, Spec
+from byheart.networks.transformer.spec import Attention, Features, FeedForward, Mixture, Spec
 
 Cache = list[Tensor]
 """What each attention sublayer has read: at the tokens just given, and as far before them as it looks back.
@@ -128,15 +128,64 @@ class FeedForwardLayer(nn.Module):
         return self.writes.add(stream, value.view(len(spec.writes), -1))
 
     def _affine(self, seen: Tensor, name: str) -> Tensor:
-        """W x + b in groups: [G·a, M] to [G, units, M]."""
-        W: Tensor = getattr(self, f"W_{name}")
-        b: Tensor | None = getattr(self, f"b_{name}", None)
-        groups, _, width = W.shape
-        parts = seen.view(groups, width, -1)
-        if b is None:
-            return W * parts if width == 1 else torch.bmm(W, parts)
-        b = b.unsqueeze(2)
-        return torch.addcmul(b, W, parts) if width == 1 else torch.baddbmm(b, W, parts)
+        return in_groups(getattr(self, f"W_{name}"), getattr(self, f"b_{name}", None), seen)
+
+
+class MixtureLayer(nn.Module):
+    """A feed-forward sublayer in groups with several second matrices; every place takes one of them."""
+
+    W_in: Tensor
+    W_route: Tensor
+    b_route: Tensor
+
+    def __init__(self, spec: Mixture, dtype: torch.dtype, bfloat16: frozenset[str]) -> None:
+        super().__init__()
+        self.spec = spec
+        self.reads, self.routes, self.writes = Slice(spec.reads), Slice(spec.routes), Slice(spec.writes)
+        second = []
+        for name, shape in spec.shapes().items():
+            kept = torch.bfloat16 if f"{spec.name}.{name}" in bfloat16 else dtype
+            parameter = nn.Parameter(torch.zeros(shape, dtype=kept))
+            if name.startswith("W_out."):
+                second.append(parameter)
+            else:
+                self.register_parameter(name, parameter)
+        self.W_out = nn.ParameterList(second)
+
+    def forward(self, stream: Tensor) -> Tensor:
+        """The stream [D, M] after the sublayer: one product for each expert that some place takes."""
+        seen = self.reads.read(stream)
+        scores = torch.addmm(self.b_route[:, None], self.W_route, self.routes.read(stream))
+        chosen = scores.argmax(0)
+        if torch.compiler.is_exporting():  # a program has the same products whatever it is given: x + 0 is x
+            hidden = self._hidden(seen)
+            parts = [W.to(hidden.dtype) @ (hidden * (chosen == expert)) for expert, W in enumerate(self.W_out)]
+            value = torch.stack(parts).sum(0)
+        else:
+            order, counts = chosen.argsort(stable=True), chosen.bincount(minlength=self.spec.experts).tolist()
+            taken = zip(self.W_out, torch.split(order, counts), strict=True)
+            parts = [self._second(W, seen[:, places]) for W, places in taken if len(places)]
+            value = torch.cat(parts, dim=2)[:, :, order.argsort()]
+        return self.writes.add(stream, value.reshape(len(self.spec.writes), -1))
+
+    def _hidden(self, seen: Tensor) -> Tensor:
+        """The units [G, units, M]."""
+        found = in_groups(self.W_in, getattr(self, "b_in", None), seen)
+        return found.sigmoid() if self.spec.act == "sigmoid" else found.relu()
+
+    def _second(self, W: Tensor, seen: Tensor) -> Tensor:
+        hidden = self._hidden(seen)
+        return torch.bmm(W.to(hidden.dtype), hidden)
+
+
+def in_groups(W: Tensor, b: Tensor | None, seen: Tensor) -> Tensor:
+    """W x + b in groups: W [G, units, a], x [G·a, M] to [G, units, M]."""
+    groups, _, width = W.shape
+    parts = seen.view(groups, width, -1)
+    if b is None:
+        return W * parts if width == 1 else torch.bmm(W, parts)
+    b = b.unsqueeze(2)
+    return torch.addcmul(b, W, parts) if width == 1 else torch.baddbmm(b, W, parts)
 
 
 class Embedding(nn.Module):
@@ -169,7 +218,7 @@ class Transformer(nn.Module):
         dtype = getattr(torch, spec.precision)
         kept = frozenset(spec.bfloat16)
         self.embedding = Embedding(spec, dtype)
-        layers: list[AttentionLayer | FeedForwardLayer] = []
+        layers: list[AttentionLayer | FeedForwardLayer | MixtureLayer] = []
         self.unembedding = Unembedding(spec, dtype)
         self.embeds, self.unembeds = Slice(spec.embeds), Slice(spec.unembeds)
         self._mixing, self._local, self.mixing_width = layers, layers, 0  # all names that no sublayer may have
@@ -178,6 +227,8 @@ class Transformer(nn.Module):
                 raise BadInput(f"a sublayer is called {sublayer.name!r}, which a module has already; expected another")
             if isinstance(sublayer, Attention):
                 layers.append(AttentionLayer(sublayer, dtype))
+            elif isinstance(sublayer, Mixture):
+                layers.append(MixtureLayer(sublayer, dtype, kept))
             else:
                 layers.append(FeedForwardLayer(sublayer, dtype, kept))
             self.add_module(sublayer.name, layers[-1])
@@ -185,7 +236,8 @@ class Transformer(nn.Module):
         self._mixing, self._local = layers[: last + 1], layers[last + 1 :]
         used = {*spec.embeds}
         for layer in self._mixing:
-            used.update(layer.spec.reads, layer.spec.writes, getattr(layer.spec, "up_reads", ()))
+            used.update(layer.spec.reads, layer.spec.writes)
+            used.update(getattr(layer.spec, "up_reads", ()), getattr(layer.spec, "routes", ()))
         self.mixing_width = 1 + max(used)
 
     @torch.no_grad()

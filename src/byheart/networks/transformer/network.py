@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from byheart.errors import BadInput
 from byheart.networks.network import Network
 from byheart.networks.transformer.module import Transformer
-from byheart.networks.transformer.spec import FeedForward, Spec
+from byheart.networks.transformer.spec import Attention, Spec
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,12 +67,12 @@ class TransformerNetwork(Network):
     @property
     def depth(self) -> int:
         """Embedding, unembedding, one for every attention and two for every feed-forward sublayer."""
-        return 2 + sum(1 + isinstance(sublayer, FeedForward) for sublayer in self.spec.sublayers)
+        return 2 + sum(2 - isinstance(sublayer, Attention) for sublayer in self.spec.sublayers)
 
     @property
     def width(self) -> int:
         """The widest of the stream and the hidden units."""
-        hidden = (layer.groups * layer.units for layer in self.spec.sublayers if isinstance(layer, FeedForward))
+        hidden = (layer.groups * layer.units for layer in self.spec.sublayers if not isinstance(layer, Attention))
         return max(self.spec.stream, *hidden, 0)
 
     @property

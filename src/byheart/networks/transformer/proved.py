@@ -9,6 +9,8 @@ the network's own format. (The sums of the check are themselves rounded; but rou
 float64: a true sum that is larger never comes out below it. So a sum has to come out below it, a single term may be
 equal.)
 
+A mixture takes the expert with the largest score: the scores are sums like all others, and one must be above the rest.
+
 Two functions are not rational. *softmax*: a score below the largest by ``FAR`` or more gets the weight 0, the k largest
 get 1/k each, k a power of two. *sigmoid*: 1 from ``HIGH`` on, 0 up to −``FAR``. What goes into it may be rounded, if it
 is beyond these marks by more than that can do: n terms are off by at most 4n·2^−p·Σ|t_j|, the rounding of float64
@@ -29,7 +31,7 @@ from torch import Tensor
 
 from byheart.networks.transformer.evaluate import Answers, Ids, answers
 from byheart.networks.transformer.module import Cache, Slice, Transformer
-from byheart.networks.transformer.spec import Attention, FeedForward
+from byheart.networks.transformer.spec import Attention, FeedForward, Mixture, expert_name
 from byheart.progress import Report
 
 BITS = {"float32": 24, "float64": 53}
@@ -58,6 +60,11 @@ class Proved:
         self.bits, self.far, self.high = 2.0 ** BITS[precision], FAR[precision], HIGH[precision]
         self.smallest, self.largest = SMALLEST[precision], LARGEST[precision]
         self.weights = {name: weight.detach().double() for name, weight in module.named_parameters()}
+        mixtures = [layer for layer in self.spec.sublayers if isinstance(layer, Mixture)]
+        names = {layer.name: [f"{layer.name}.{expert_name(k)}" for k in range(layer.experts)] for layer in mixtures}
+        self.experts = {name: torch.stack([self.weights[own] for own in named]) for name, named in names.items()}
+        for name, named in names.items():  # of each there is one copy
+            self.weights |= dict(zip(named, self.experts[name], strict=True))
         self.units = {name: unit(weight) for name, weight in self.weights.items()}
         last = max((i for i, layer in enumerate(self.spec.sublayers) if isinstance(layer, Attention)), default=-1)
         self.mixing, self.local = self.spec.sublayers[: last + 1], self.spec.sublayers[last + 1 :]
@@ -75,15 +82,15 @@ class Proved:
                 stream, seen = self.attention(layer, stream, batch, next(past) if past is not None else None)
                 kept.append(seen)
             else:
-                stream = self.feed_forward(layer, stream)
+                stream = self.inner(layer, stream)
         return stream.view(-1, batch, length).permute(1, 2, 0), kept
 
     def answer(self, stream: Tensor) -> Tensor:
         """Logits [M, C] from the stream [M, …] after the last attention sublayer."""
         inner = torch.cat([stream.T, stream.new_zeros(self.spec.stream - stream.shape[1], len(stream))])
         for layer in self.local:
-            assert isinstance(layer, FeedForward)
-            inner = self.feed_forward(layer, inner)
+            assert not isinstance(layer, Attention)
+            inner = self.inner(layer, inner)
         read = Slice(self.spec.unembeds).read(inner)
         return self.affine("unembedding.W_U", "unembedding.b_U", read[None])[0].T
 
@@ -132,6 +139,36 @@ class Proved:
         count = top.sum(0)
         known = (top | (gap >= self.far)).all(0) & ((count & (count - 1)) == 0)
         return torch.where(known, top.double() / count, torch.nan)
+
+    def inner(self, layer: FeedForward | Mixture, stream: Tensor) -> Tensor:
+        """The stream [D, M] after a sublayer that is no attention."""
+        return self.mixture(layer, stream) if isinstance(layer, Mixture) else self.feed_forward(layer, stream)
+
+    def mixture(self, layer: Mixture, stream: Tensor) -> Tensor:
+        """The stream [D, M] after a mixture; nan where it is not proved which expert is taken."""
+        name = layer.name
+        scores = self.affine(f"{name}.W_route", f"{name}.b_route", Slice(layer.routes).read(stream)[None])[0]
+        top = scores.amax(0)
+        known = scores.isfinite().all(0) & ((scores == top).sum(0) == 1)
+        read = Slice(layer.reads).read(stream).view(layer.groups, -1, stream.shape[1])
+        gate = self.sigmoid if layer.act == "sigmoid" else self.relu
+        hidden = gate(f"{name}.W_in", f"{name}.b_in" if layer.bias else None, read)
+        value = self.of_experts(name, scores.argmax(0), hidden)
+        value = torch.where(known, value, torch.nan)
+        return self.added(stream, layer.writes, value.reshape(len(layer.writes), -1))
+
+    def of_experts(self, name: str, expert: Tensor, hidden: Tensor) -> Tensor:
+        """W_out of the expert [M] that every place takes, times the hidden units [G, units, M]."""
+        W = self.experts[name]
+        if (single := self.single(hidden)) is not None:
+            index, factor = single
+            groups = torch.arange(len(hidden), device=self.device)[:, None]
+            return self.scaled(W[expert, groups, :, index[:, 0]].transpose(1, 2), factor)
+        value = hidden.new_empty(len(hidden), W.shape[2], len(expert))
+        for k in sorted({*expert.tolist()}):
+            (places,) = (expert == k).nonzero(as_tuple=True)
+            value[:, :, places] = self.affine(f"{name}.{expert_name(k)}", None, hidden[:, :, places])
+        return value
 
     def feed_forward(self, layer: FeedForward, stream: Tensor) -> Tensor:
         """The stream [D, M] after a feed-forward sublayer."""
@@ -199,16 +236,24 @@ class Proved:
 
     def chosen(self, name: str, x: Tensor) -> Tensor | None:
         """W x where each column of x has one entry that is not 0, at most: a column of W, times it. None elsewhere."""
+        if (single := self.single(x)) is None:
+            return None
+        index, factor = single
+        W = self.weights[name].view(len(x), -1, x.shape[1])
+        return self.scaled(W.gather(2, index.expand(-1, W.shape[1], -1)), factor)
+
+    @staticmethod
+    def single(x: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Where each column of x [G, b, M] has its one entry that is not 0, and this entry; None if some have more."""
         other = x != 0
         if other.sum(1).amax() > 1:
             return None
         index = other.to(torch.uint8).argmax(1, keepdim=True)
-        factor = x.gather(1, index)
-        W = self.weights[name].view(len(x), -1, x.shape[1])
-        column = W.gather(2, index.expand(-1, W.shape[1], -1))
-        if ((factor == 0) | (factor == 1)).all():
-            return column * factor
-        return self.product(column, factor)
+        return index, x.gather(1, index)
+
+    def scaled(self, column: Tensor, factor: Tensor) -> Tensor:
+        """Columns times their factors."""
+        return column * factor if ((factor == 0) | (factor == 1)).all() else self.product(column, factor)
 
     def closely(self, name: str, bias: str | None, x: Tensor, x_units: Tensor, places: Places) -> Tensor:
         """Whether W x + b is exact at some (group, row, column), by all its terms. Two have no partial sum but one."""

@@ -8,6 +8,8 @@ features of the stream and adds to some.
 - ``FeedForward``: W_out · act(W_in x + b_in), or gated, W_out · (act(W_gate x + b_gate) ⊙ (W_up x + b_up)), in
   ``groups`` equal blocks that read and write features of their own (as a grouped convolution does). A diagonal W_up has
   one entry a unit.
+- ``Mixture``: the same without a gate, but with several second matrices, *experts*, of which every token takes one:
+  W_out[k] · act(W_in x + b_in), with k the largest of the scores W_route x + b_route. The others add nothing.
 
 The number of parameters is the number of entries of all tensors; ``padded`` is what the same network takes if every
 sublayer reads and writes the whole stream, as in a stock Transformer.
@@ -27,6 +29,8 @@ MOST_FEATURES = 1 << 24
 """That all parts of a network together may read or write, where nobody knows its tensors."""
 MOST_REACH = 1 << 17
 """Positions that one attention may look back; windows are found up to 2¹⁶ tokens."""
+MOST_EXPERTS = 1 << 12
+"""Of one mixture: each has a tensor of its own."""
 _ACTS, _UPS = ("sigmoid", "relu"), ("none", "dense", "diagonal")
 Shapes = dict[str, tuple[int, ...]]
 
@@ -112,8 +116,56 @@ class FeedForward:
         return units * (matrices * stream + self.bias + self.up_bias)
 
 
-Sublayer = Attention | FeedForward
-_KINDS: dict[str, type[Attention] | type[FeedForward]] = {"attention": Attention, "feed-forward": FeedForward}
+@dataclass(frozen=True)
+class Mixture:
+    """``groups`` blocks of ``units`` units each, and one of ``experts`` second matrices behind them.
+
+    Which one is what a router says: one score an expert, W_route x + b_route for the features x of ``routes``; the
+    expert with the largest score, the first of equals, is taken as it is, with weight 1.
+    """
+
+    name: str
+    act: Literal["sigmoid", "relu"]
+    reads: Features
+    routes: Features
+    writes: Features
+    units: int
+    experts: int
+    groups: int = 1
+    bias: bool = True
+
+    def __post_init__(self) -> None:
+        if type(self.experts) is not int or not 1 <= self.experts <= MOST_EXPERTS:
+            raise BadInput(
+                f"{self.name}: experts is {self.experts!r:.40}; expected a number from 1 to {MOST_EXPERTS:,}"
+            )
+        _ = self.block  # refuses what no feed-forward sublayer can be
+
+    @property
+    def block(self) -> FeedForward:
+        """The same with a single second matrix: what every expert is behind."""
+        return FeedForward(self.name, self.act, self.reads, self.writes, self.units, self.groups, self.bias)
+
+    def shapes(self) -> Shapes:
+        """Every tensor's shape; those of the experts last."""
+        shapes = self.block.shapes()
+        second = shapes.pop("W_out")
+        shapes |= {"W_route": (self.experts, len(self.routes)), "b_route": (self.experts,)}
+        return shapes | {expert_name(expert): second for expert in range(self.experts)}
+
+    def padded(self, stream: int) -> int:
+        """Parameters if the sublayer read and wrote the whole stream."""
+        more = (self.experts - 1) * self.groups * self.units * stream
+        return self.block.padded(stream) + more + self.experts * (stream + 1)
+
+
+def expert_name(expert: int) -> str:
+    """The tensor that is the second matrix of an expert, within its sublayer."""
+    return f"W_out.{expert}"
+
+
+Sublayer = Attention | FeedForward | Mixture
+_KINDS: dict[str, type[Sublayer]] = {"attention": Attention, "feed-forward": FeedForward, "mixture": Mixture}
 
 
 @dataclass(frozen=True)
@@ -140,8 +192,8 @@ class Spec:
             numbers = ("window", "dilation", "heads", "d_head") if isinstance(layer, Attention) else ("units", "groups")
             sizes |= {f"{layer.name}: {name}": getattr(layer, name) for name in numbers}
             gated = isinstance(layer, FeedForward) and layer.up != "none"
-            kinds = ("reads", "writes", "up_reads") if gated else ("reads", "writes")
-            parts |= {f"{layer.name}: {name}": getattr(layer, name) for name in kinds}
+            more = ("up_reads",) if gated else ("routes",) if isinstance(layer, Mixture) else ()
+            parts |= {f"{layer.name}: {name}": getattr(layer, name) for name in ("reads", "writes", *more)}
             self._check_words(layer)
         for name, size in sizes.items():
             if type(size) is not int or not 1 <= size <= LARGEST:
@@ -152,8 +204,8 @@ class Spec:
         names = [layer.name for layer in self.sublayers]
         if len({*names, "embedding", "unembedding"}) < len(names) + 2:
             raise BadInput("two parts have one name; expected different ones")
-        inner = [layer for layer in self.sublayers if isinstance(layer, FeedForward)]
-        strange = set(self.bfloat16) - {f"{layer.name}.W_out" for layer in inner}
+        inner = [layer for layer in self.sublayers if not isinstance(layer, Attention)]
+        strange = set(self.bfloat16) - {f"{layer.name}.{name}" for layer in inner for name in _second(layer)}
         if strange:
             raise BadInput(f"bfloat16 names {', '.join(sorted(strange))}; expected W_out of feed-forward sublayers")
         used: set[int] = set()
@@ -172,6 +224,8 @@ class Spec:
     def _check_words(layer: "Sublayer") -> None:
         if not isinstance(layer.name, str) or not layer.name.isidentifier():
             raise BadInput(f"a sublayer is called {layer.name!r}; expected a name of its own, letters and digits")
+        if isinstance(layer, Mixture):
+            layer = layer.block
         if not isinstance(layer, FeedForward):
             return
         if layer.act not in _ACTS or layer.up not in _UPS:
@@ -190,6 +244,12 @@ class Spec:
             "unembedding.W_U": (self.labels, len(self.unembeds)),
             "unembedding.b_U": (self.labels,),
         }
+
+    @property
+    def experts(self) -> frozenset[str]:
+        """The tensors of all mixtures' experts."""
+        mixtures = (layer for layer in self.sublayers if isinstance(layer, Mixture))
+        return frozenset(f"{layer.name}.{expert_name(k)}" for layer in mixtures for k in range(layer.experts))
 
     @property
     def sees(self) -> int:
@@ -250,6 +310,11 @@ class Spec:
             raise BadInput(f"config.json does not describe a Transformer of Byheart: {error}") from error
 
 
+def _second(layer: FeedForward | Mixture) -> list[str]:
+    """The tensors that are second matrices."""
+    return [name for name in layer.shapes() if name.startswith("W_out")]
+
+
 def _sublayer_json(sublayer: Sublayer) -> dict[str, Any]:
     kind = next(name for name, cls in _KINDS.items() if isinstance(sublayer, cls))
     values = asdict(sublayer)
@@ -261,7 +326,7 @@ def _sublayer_json(sublayer: Sublayer) -> dict[str, Any]:
 def _sublayer(value: Mapping[str, Any]) -> Sublayer:
     given = dict(value)
     cls = _KINDS[given.pop("kind")]
-    for name in ("reads", "writes", "up_reads"):
+    for name in ("reads", "routes", "writes", "up_reads"):
         if name in given:
             given[name] = _features(given[name])
     return cls(**given)
@@ -282,7 +347,7 @@ def _ranges(features: Features) -> list[str]:
     return [f"{start}:{stop}" for start, stop in ranges]
 
 
-_FEATURES = ("embeds", "unembeds", "reads", "writes", "up_reads")
+_FEATURES = ("embeds", "unembeds", "reads", "routes", "writes", "up_reads")
 
 
 def _check_features(parts: Sequence[Mapping[str, Any]], most: int) -> None:

@@ -18,6 +18,9 @@ from byheart.networks.transformer.modeling import AUTO_MAP, modeling
 from byheart.networks.transformer.network import TransformerNetwork
 from byheart.networks.transformer.spec import Spec
 
+LARGE = 1 << 23
+"""Of a network with more bytes every expert has a file of its own."""
+
 
 def config(network: TransformerNetwork) -> dict[str, Any]:
     """What config.json says of it: the spec, and what Hugging Face wants to know."""
@@ -42,7 +45,9 @@ def write(network: TransformerNetwork, folder: Path) -> None:
     write_generation(folder, first=None, end=network.about.get("end"), unknown=unknown)
     (folder / MODELING).write_text(modeling(), encoding="utf-8")
     weights = {name: weight.contiguous() for name, weight in network.weights.items()}
-    write_weights(folder, weights, partial(save_file, metadata={"format": "pt"}))  # transformers asks for this mark
+    save = partial(save_file, metadata={"format": "pt"})  # transformers asks for this mark
+    large = sum(weight.nbytes for weight in weights.values()) > LARGE
+    write_weights(folder, weights, save, alone=network.spec.experts if large else ())
 
 
 def read(config: dict[str, Any], folder: Path, **beside: Any) -> TransformerNetwork:

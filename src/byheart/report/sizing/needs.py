@@ -20,7 +20,7 @@ from byheart.bounds import Kind, allen_zhu_li_2024, morris_2025
 from byheart.bounds.counting import bits_needed
 from byheart.constructions.planner import Planned, check_size, planned
 from byheart.constructions.reciting.compile import check_ids
-from byheart.constructions.reciting.rectangular import BYTES_A_QUESTION, Settings, planned_spec
+from byheart.constructions.reciting.rectangular import Settings, memory_for, planned_spec
 from byheart.constructions.registry import find
 from byheart.errors import BadInput
 from byheart.report.sizing.data import Data
@@ -135,7 +135,7 @@ def _rectangular(data: Data) -> Need:
     words = min(found, key=lambda words: found[words])
     source = f"plan of byheart compile --words {words}"
     if data.size.examples > TRIED:
-        memory = data.size.examples * BYTES_A_QUESTION / 2**30
+        memory = memory_for(data.size.examples) / 2**30
         source += f"; never tried with so many questions, compiling would take about {memory:,.0f} GiB"
     most = math.ceil(GROWN * found[words])
     return Need(what, "fitted", "enough", found[words], source, STORED, found[words], most)

@@ -251,7 +251,13 @@ def test_built(facts: Built, tmp_path: Path) -> None:
     assert certificate.method == "float32, exhaustive, by transformers' Qwen2MoeForCausalLM"
     assert facts.account.depth == 2 + 3 * facts.chosen["layers"]
     assert 0 < facts.chosen["load"] <= 1
-    assert loaded.about["settings"] == {"precision": "float32", "words": None, "layout": "experts", "refuse": None}
+    assert loaded.about["settings"] == {
+        "precision": "float32",
+        "words": None,
+        "layout": "experts",
+        "refuse": None,
+        "shards": None,
+    }
     assert compile(facts.questions, settings=EXPERTS).network.fingerprint == loaded.fingerprint
     assert compile(facts.questions, settings=EXPERTS, seed=1).network.fingerprint != loaded.fingerprint
     assert sum(parameter.numel() for parameter in loaded.model.parameters()) == facts.account.dense

@@ -1,0 +1,224 @@
+"""How compiling and certifying grow with the number of questions: time, memory, bits a parameter. For docs/large.md.
+
+    python benchmarks/scale.py laws                    # 10⁵, 10⁶, 10⁷ random labels, a process for each
+    python benchmarks/scale.py certify --asked 200000  # of 10⁷ questions, ask so many (0: all), and prove every answer
+
+Questions are drawn in pieces, seed by seed, and never lie in memory all at once: what is measured is the stages of
+`byheart.constructions.reciting.shards`, as an executor runs them, in one process. Times are CPU seconds of the process:
+on a machine that does other work, those of the wall say little.
+"""
+
+import json
+import math
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from tables import OUT, parser, table
+
+from byheart.constructions.reciting import Settings, shards
+from byheart.constructions.reciting.codes import LOUDNESS, make_code
+from byheart.constructions.reciting.places import find_places
+from byheart.constructions.reciting.rectangular import ATTEMPTS, Draft, Recipe
+from byheart.constructions.reciting.sizes import Unsolvable, grown, plan
+from byheart.constructions.reciting.solve import solve, sort_questions
+from byheart.constructions.reciting.table import TABLE, as_floats
+from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.network import TransformerNetwork, from_arrays
+from byheart.networks.transformer.proved import proved_answers
+
+LENGTH, VOCAB, LABELS = 8, 256, 256
+
+
+def piece(number: int, count: int) -> shards.Piece:
+    """Windows of 8 tokens and their labels, all of them random; of 10⁷ windows two are alike once in 400,000 times."""
+    rng = np.random.default_rng([20, number])
+    tokens = rng.integers(0, VOCAB, size=count * LENGTH, dtype=np.int32)
+    labels = rng.integers(0, LABELS, size=count, dtype=np.int64)
+    return tokens, np.arange(count + 1) * LENGTH, np.arange(1, count + 1) * LENGTH - 1, labels
+
+
+def drawn(N: int) -> Iterator[shards.Piece]:
+    """All pieces."""
+    return (piece(number, part.stop - part.start) for number, part in enumerate(shards.pieces(N)))
+
+
+def compiled(N: int, count: int | None = None) -> tuple[TransformerNetwork, Recipe, dict[str, float]]:
+    """The network, in so many shards (None: as planned), by the stages; and the CPU seconds that each of them took."""
+    seconds = dict.fromkeys(("draw", "map", "solve", "join"), 0.0)
+    code = make_code(np.tile(np.arange(LABELS), 64), LABELS).repeated(N / (64 * LABELS))
+    sizes = plan(code, precision="float32", word=24, shards=count)
+    recipe = Recipe(Settings(shards=count), sizes, tuple(code.lengths.tolist()), (0, 0), LOUDNESS)
+    for attempt in range(ATTEMPTS):
+        draft = Draft(recipe, code, vocab=VOCAB, window=LENGTH, labels=LABELS)
+        try:
+            tensors = solved(N, draft, seconds)
+        except Unsolvable:
+            recipe = replace(recipe, sizes=grown(recipe.sizes), draw=(0, attempt + 1))
+            continue
+        began = time.process_time()
+        network = from_arrays(draft.spec, {name: tensors[name] for name in draft.spec.shapes()})
+        seconds["join"] += time.process_time() - began
+        return network, recipe, seconds
+    raise AssertionError("no table was found")
+
+
+def solved(N: int, draft: Draft, seconds: dict[str, float]) -> dict[str, np.ndarray]:
+    """All tensors: one table if that is planned, as `compile` does it; else map, cut, solve, join."""
+    sizes, mapped, began = draft.sizes, [], time.process_time()
+    if sizes.shards == 1:
+        drawn_pieces = list(drawn(N))
+        tokens, labels = (np.concatenate([piece[k] for piece in drawn_pieces]) for k in (0, 3))
+        began = lap(seconds, "draw", began)
+        at = find_places(draft.wiring, sizes, tokens, np.arange(N + 1) * LENGTH, np.arange(1, N + 1) * LENGTH - 1)
+        began = lap(seconds, "map", began)
+        questions = sort_questions(sizes, draft.code, at.rows, at.columns, at.offset, at.kind, labels)
+        words = solve(questions, sizes, np.random.default_rng([*draft.recipe.draw, 0]))
+        lap(seconds, "solve", began)
+        return {**draft.wiring.tensors, TABLE: as_floats(words, sizes, draft.wiring.precision)}
+    for one in drawn(N):
+        began = lap(seconds, "draw", began)
+        mapped.append(shards.map_piece(draft.wiring, sizes, *one))
+        began = lap(seconds, "map", began)
+    cuts = shards.cut(np.sum([shards.count_routes(one, sizes) for one in mapped], axis=0), sizes.shards)
+    tensors = []
+    for shard in range(sizes.shards):
+        records = shards.records_of(mapped, cuts, shard)
+        how = (sizes, draft.code, draft.recipe.draw, shard, draft.wiring.precision)
+        tensors.append(shards.solve_shard(records, *how)[0])
+    lap(seconds, "solve", began)
+    return shards.join(draft.wiring.tensors, cuts, tensors)
+
+
+def lap(seconds: dict[str, float], name: str, began: float) -> float:
+    """Note what a stage took; the time by now."""
+    now = time.process_time()
+    seconds[name] += now - began
+    return now
+
+
+def certified(network: TransformerNetwork, N: int, asked: int) -> dict[str, float]:
+    """Ask the first ``asked`` questions (0: all), once as the network is and once with a proof, piece by piece."""
+    found: dict[str, float] = {"asked": 0, "wrong": 0, "not proved": 0, "margin": math.inf, "seconds": 0.0}
+    for tokens, starts, ends, labels in drawn(N):
+        if asked and found["asked"] >= asked:
+            break
+        kept = min(len(labels), asked - int(found["asked"]) if asked else len(labels))
+        given = tokens[: kept * LENGTH], starts[: kept + 1], ends[:kept]
+        began = time.process_time()
+        once, proved = answers(network.module, *given), proved_answers(network.module, *given)
+        found["seconds"] += time.process_time() - began
+        found["asked"] += kept
+        found["wrong"] += int((once.labels != labels[:kept]).sum())
+        found["not proved"] += int(((proved.labels != once.labels) | (proved.margins != once.margins)).sum())
+        found["margin"] = min(found["margin"], float(once.margins.min()))
+    return found
+
+
+def one(N: int, asked: int | None, count: int | None = None) -> dict[str, Any]:
+    """Compile N questions in this process: what it took; ``asked`` None: none is asked."""
+    compiled(2000, 2)  # compiled code is made before anything is timed
+    network, recipe, seconds = compiled(N, count)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    sizes, parameters = recipe.sizes, sum(math.prod(shape) for shape in network.spec.shapes().values())
+    told: dict[str, Any] = {
+        "N": N,
+        "shards": sizes.shards,
+        "columns": sizes.columns,
+        "rows": sizes.rows,
+        "attempts": recipe.draw[1] + 1,
+        "parameters": parameters,
+        "bits": N * math.log2(LABELS) / parameters,
+        "load": N / (sizes.shards * sizes.words * 3),
+        "seconds": seconds,
+        "GiB": peak,
+    }
+    if asked is not None:
+        told["certified"] = certified(network, N, asked)
+    return told
+
+
+def measured(N: int, tiny: bool, asked: int | None = None) -> dict[str, Any]:
+    """What a process of its own finds; if ``tiny``, this one, with two shards."""
+    if tiny:
+        return one(N, asked, 2)
+    command = [sys.executable, __file__, "--one", str(N), *([] if asked is None else ["--asked", str(asked)])]
+    told: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return told
+
+
+def laws(tiny: bool, asked: int) -> None:
+    """Time, memory and bits a parameter, from 10⁵ to 10⁷ random labels; the exponent of time in N."""
+    columns = (
+        "N",
+        "shards",
+        "columns × rows",
+        "parameters",
+        "bits/parameter",
+        "load",
+        "map",
+        "solve",
+        "µs each",
+        "GiB",
+    )
+    rows = table("Random labels, C = 256, contexts of 8 tokens, vocabulary 256, 24-bit words", *columns)
+    found = []
+    for N in (2_000, 4_000) if tiny else (10**5, 10**6, 10**7):
+        told = measured(N, tiny)
+        seconds = sum(told["seconds"][name] for name in ("map", "solve", "join"))
+        found.append((N, seconds))
+        rows.add_row(
+            f"{N:,}",
+            str(told["shards"]),
+            f"{told['columns']} × {told['rows']:,}",
+            f"{told['parameters']:,}",
+            f"{told['bits']:.2f}",
+            f"{told['load']:.4f}",
+            f"{told['seconds']['map']:.1f} s",
+            f"{told['seconds']['solve']:.1f} s",
+            f"{1e6 * seconds / N:.2f}",
+            f"{told['GiB']:.2f}",
+        )
+    OUT.print(rows)
+    slope = np.polyfit(*np.log([(N, max(seconds, 1e-6)) for N, seconds in found]).T, 1)[0]
+    OUT.print(
+        f"time grows as N^{slope:.2f}; the largest takes {found[-1][1] / found[-2][1]:.1f} times the one before\n"
+    )
+
+
+def certify(tiny: bool, asked: int) -> None:
+    """Every answer proved: time a question, by the number of questions."""
+    rows = table("Asked, and proved", "N", "shards", "asked", "wrong", "not proved", "smallest margin", "µs each")
+    for N in (2_000,) if tiny else (10**6, 10**7):
+        told = measured(N, tiny, asked)
+        found = told["certified"]
+        numbers = (found["wrong"], found["not proved"], found["margin"])
+        each = f"{1e6 * found['seconds'] / found['asked']:.1f}"
+        rows.add_row(f"{N:,}", str(told["shards"]), f"{found['asked']:,}", *(f"{number:g}" for number in numbers), each)
+    OUT.print(rows)
+
+
+SECTIONS = (laws, certify)
+
+
+def main() -> None:
+    """All sections, or those that are named."""
+    options = parser(__doc__, SECTIONS)
+    options.add_argument("--one", type=int, help="so many questions, in this process")
+    options.add_argument("--asked", type=int, help="of the questions, ask so many (0: all; default: 100,000)")
+    given = options.parse_args()
+    if given.one is not None:
+        print(json.dumps(one(given.one, given.asked)))
+        return
+    for section in SECTIONS:
+        if not given.sections or section.__name__ in given.sections:
+            section(given.tiny, 100_000 if given.asked is None else given.asked)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Where shards lie that are solved, while a network is being compiled.
+
+A shard's tensor lies there as soon as it is solved, under a name that says all that it depends on: the recipe, the
+records, its number, and the version of Byheart. A compile that was killed finds it there.
+
+Files may be anybody's: what is there must be a tensor of the right shape and format, of finite numbers; that it is the
+right one is not believed. The certificate shows it, which asks the network every question; the worst that a forged file
+can do is a network that is not certified.
+"""
+
+import hashlib
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.reciting.sizes import LANES
+from byheart.errors import BadInput
+from byheart.files.tensors import read_metadata, read_tensors, write_tensors
+from byheart.files.writing import new_file
+
+if TYPE_CHECKING:
+    from byheart.constructions.reciting.shards import Note, Records
+    from byheart.constructions.reciting.staging import Front
+
+
+class Shelf:
+    """A folder for the shards of a network that is being compiled; it is made when there is something to keep."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.found = 0
+        """How many shards of the network were there already."""
+        self._records: Path | None = None
+
+    def records(self, records: "Records", piece: int) -> "Records":
+        """The same records, on the disk, in a folder that nobody else may write to."""
+        if self._records is None:
+            self._make()
+            self._records = Path(tempfile.mkdtemp(prefix="records-", dir=self.folder))
+        kept = []
+        for name in ("route", "sums", "label"):
+            path = self._records / f"{piece}-{name}.npy"
+            np.save(path, getattr(records, name))
+            kept.append(np.load(path, mmap_mode="r") if len(records) else getattr(records, name))
+        return type(records)(*kept)
+
+    def clear_records(self) -> None:
+        """Remove all records, also those of sessions that were killed."""
+        self._records = None
+        for path in self.folder.glob("records-*"):
+            if not path.is_symlink():
+                shutil.rmtree(path)
+
+    def find(self, name: str, front: "Front", shard: int, records: "Records") -> "tuple[NDArray[Any], Note] | None":
+        """A shard that was solved before, if what lies there can be one."""
+        from byheart.constructions.reciting.shards import FREE_BITS, Note
+
+        path = self.folder / f"{name}.safetensors"
+        try:
+            (tensor,) = read_tensors(path, ("F32", "F64")).values()
+            free_bits = read_metadata(path)["free_bits"]
+        except (BadInput, OSError, KeyError, ValueError):
+            return None
+        ways = {str(front.free_bits + way): front.free_bits + way for way in range(FREE_BITS)}
+        shape = (2, LANES // 2 * front.sizes.columns, front.sizes.rows)
+        fits = tensor.shape == shape and tensor.dtype == front.wiring.precision and free_bits in ways
+        if not fits or not np.isfinite(tensor).all():
+            return None
+        self.found += 1
+        named = hashlib.sha256(np.ascontiguousarray(tensor).data).hexdigest()
+        return tensor, Note(shard, len(records), ways[free_bits], records.arranged().fingerprint, named)
+
+    def keep(self, name: str, tensor: NDArray[Any], note: "Note") -> None:
+        """Write a shard, whole or not at all."""
+        self._make()
+        with new_file(self.folder / f"{name}.safetensors") as draft:
+            write_tensors(draft, {"W_out": tensor}, {"free_bits": str(note.free_bits)})
+
+    def _make(self) -> None:
+        if self.folder.is_symlink():
+            raise BadInput(f"{self.folder}: is a link, which somebody else may have laid; remove it")
+        self.folder.mkdir(exist_ok=True)
+
+    def remove(self) -> None:
+        """Remove all that was kept; and the folder, if there is nothing else in it."""
+        if not self.folder.is_dir():
+            return
+        self.clear_records()
+        for path in self.folder.glob("shard-*.safetensors"):
+            path.unlink()
+        if not any(self.folder.iterdir()):
+            self.folder.rmdir()

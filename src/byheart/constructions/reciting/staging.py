@@ -1,0 +1,160 @@
+"""The stages of compiling into shards, done wherever there is room; a shard that is solved is kept, and stays solved.
+
+*Map*: a task for each piece of the questions. *Solve*: a task for each shard, with the memory that it takes. *Join*:
+here. The stages are those of :mod:`.shards`, and functions of plain data; so the network is the same, byte for byte,
+whatever the executor, and in whatever order tasks end.
+
+With a :class:`.shelf.Shelf` a shard that is solved is kept, and records lie on the disk. They are never taken from an
+earlier session: mapping takes a tenth of the time, and solving trusts what they say.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.reciting import shards
+from byheart.constructions.reciting.codes import Code
+from byheart.constructions.reciting.shards import Note, Records
+from byheart.constructions.reciting.shelf import Shelf
+from byheart.constructions.reciting.sizes import Sizes, Unsolvable
+from byheart.constructions.reciting.wiring import Wiring
+from byheart.executors import Executor, Task, Workplace, each
+from byheart.progress import Report
+from byheart.tasks.contexts import Contexts
+
+FORMAT = "byheart-shard-1"
+"""Part of the name of every shard that is kept."""
+PYTHON = 1 << 28
+"""Bytes that a worker takes before it does anything."""
+Solved = tuple[NDArray[Any], Note]
+
+
+@dataclass(frozen=True)
+class Front:
+    """What all tasks share: the network without its tables."""
+
+    wiring: Wiring
+    sizes: Sizes
+    code: Code
+    recipe: dict[str, Any]
+    draw: tuple[int, ...]
+    free_bits: int = 0
+
+
+def compiled(
+    front: Front, contexts: Contexts, workplace: Workplace, shelf: Shelf | None = None, report: Report | None = None
+) -> tuple[dict[str, NDArray[Any]], list[Note]]:
+    """All tensors of the network, and what is noted of each shard; raises Unsolvable if this front leaves one none.
+
+    If it leaves several none, the first of them is told, whichever ended first: the next attempt follows from it.
+    """
+    if shelf is not None:
+        shelf.found = 0
+    with workplace.open(front) as executor:
+        mapped = _mapped(front, contexts, executor, workplace, shelf)
+        counts = np.sum([shards.count_routes(piece, front.sizes) for piece in mapped], axis=0)
+        cuts = shards.cut(counts, front.sizes.shards)
+        solved = _Solving(front, mapped, cuts, shelf, report).by(executor, workplace)
+    if shelf is not None:
+        shelf.clear_records()
+    tensors, notes = zip(*(solved[shard] for shard in range(front.sizes.shards)), strict=True)
+    return shards.join(front.wiring.tensors, cuts, tensors), list(notes)
+
+
+def _mapped(
+    front: Front, contexts: Contexts, executor: Executor, workplace: Workplace, shelf: Shelf | None
+) -> list[Records]:
+    """The records of all pieces, in their order."""
+    tasks = (
+        Task(f"piece {number}", map_piece, (number, shards.piece_of(contexts, part)), memory=PYTHON)
+        for number, part in enumerate(shards.pieces(len(contexts)))
+    )
+    found: dict[int, Records] = {}
+    for _, (number, records) in each(executor, tasks, peaks=workplace.peaks):
+        found[number] = records if shelf is None else shelf.records(records, number)
+    return [found[number] for number in sorted(found)]
+
+
+class _Solving:
+    """The shards of a network: those that are kept, those that are to be solved, and the first that cannot be."""
+
+    def __init__(
+        self,
+        front: Front,
+        mapped: list[Records],
+        cuts: NDArray[np.int64],
+        shelf: Shelf | None,
+        report: Report | None,
+    ) -> None:
+        self.front, self.mapped, self.cuts, self.shelf, self.report = front, mapped, cuts, shelf, report
+        self.solved: dict[int, Solved] = {}
+        self.names: dict[int, str] = {}
+        self.failures: dict[int, Unsolvable] = {}
+
+    def by(self, executor: Executor, workplace: Workplace) -> dict[int, Solved]:
+        """Every shard; the first failure, if there is one."""
+        for _, (shard, came) in each(executor, self.tasks(), peaks=workplace.peaks):
+            if isinstance(came, Unsolvable):
+                self.failures[shard] = came
+                continue
+            if self.shelf is not None:
+                self.shelf.keep(self.names[shard], *came)
+            self.take(shard, came)
+        if self.failures:
+            raise self.failures[min(self.failures)]
+        return self.solved
+
+    def take(self, shard: int, came: Solved) -> None:
+        """One more is there."""
+        self.solved[shard] = came
+        if self.report is not None:
+            self.report(len(self.solved), self.front.sizes.shards)
+
+    def tasks(self) -> Iterator[Task]:
+        """What is not there, shard by shard, until one fails: all before that one have been given out by then."""
+        for shard in range(self.front.sizes.shards):
+            if self.failures:
+                return
+            records = shards.records_of(self.mapped, self.cuts, shard)
+            self.names[shard] = _name(self.front, shard, records)
+            kept = self.shelf and self.shelf.find(self.names[shard], self.front, shard, records)
+            if kept:
+                self.take(shard, kept)
+                continue
+            memory = self.front.sizes.solving_takes(len(records)) + shards.BYTES * len(records) + PYTHON
+            yield Task(f"shard {shard}", solve_shard, (shard, records), memory=memory)
+
+
+def map_piece(front: Front, number: int, piece: shards.Piece, *, report: Report | None) -> tuple[int, Records]:
+    """A task: the records of a piece."""
+    return number, shards.map_piece(front.wiring, front.sizes, *piece)
+
+
+def solve_shard(
+    front: Front, shard: int, records: Records, *, report: Report | None
+) -> tuple[int, Solved | Unsolvable]:
+    """A task: a shard's tensor and its note, or why there is none."""
+    how = (front.sizes, front.code, front.draw, shard, front.wiring.precision)
+    try:
+        return shard, shards.solve_shard(records, *how, free_bits=front.free_bits, report=report)
+    except Unsolvable as failure:
+        return shard, failure
+
+
+def _name(front: Front, shard: int, records: Records) -> str:
+    """A name that says all that a shard's tensor depends on."""
+    told = [FORMAT, _version(), front.recipe, front.free_bits, shard, records.fingerprint]
+    return f"shard-{hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()}"
+
+
+def _version() -> str:
+    try:
+        return version("byheart")
+    except PackageNotFoundError:  # it runs from its source tree
+        return ""
