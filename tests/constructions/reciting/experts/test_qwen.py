@@ -15,9 +15,9 @@ from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile
 from byheart.constructions.reciting.experts import planning, qwen
-from byheart.constructions.reciting.experts.network import shape
-from byheart.constructions.reciting.experts.sizes import Sizes
-from byheart.constructions.reciting.experts.table import ALPHA, TAU
+from byheart.constructions.reciting.stock.network import shape
+from byheart.constructions.reciting.stock.sizes import Sizes
+from byheart.constructions.reciting.stock.table import ALPHA, TAU
 from byheart.errors import BadInput
 from byheart.networks.stock.network import StockNetwork
 from byheart.tasks import random_next_token

@@ -9,8 +9,8 @@ from byheart import certify
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile, edit
 from byheart.constructions.reciting.experts import qwen
-from byheart.constructions.reciting.experts.network import shape
-from byheart.constructions.reciting.experts.sizes import Sizes
+from byheart.constructions.reciting.stock.network import shape
+from byheart.constructions.reciting.stock.sizes import Sizes
 from byheart.errors import BadInput
 from byheart.networks.stock.evaluate import answers
 from byheart.networks.stock.network import StockNetwork

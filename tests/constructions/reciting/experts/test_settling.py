@@ -7,12 +7,12 @@ import pytest
 
 from byheart.constructions.reciting.codes import make_code
 from byheart.constructions.reciting.experts import settling
-from byheart.constructions.reciting.experts.address import Addresses, addresses
-from byheart.constructions.reciting.experts.settling import Crowds, Moving, contradicting, settled
-from byheart.constructions.reciting.experts.sizes import BITS, CODES, DOWN, GATE, SPARE, UP, Sizes
+from byheart.constructions.reciting.stock.address import Addresses, addresses
+from byheart.constructions.reciting.stock.settling import Crowds, Moving, contradicting, settled
+from byheart.constructions.reciting.stock.sizes import BITS, CODES, DOWN, GATE, SPARE, UP, Sizes
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.uniform.address import CARRIED, draw, hashed
-from byheart.constructions.reciting.uniform.looking import distances
+from byheart.constructions.reciting.stock.hashing import CARRIED, draw, hashed
+from byheart.constructions.reciting.stock.looking import distances
 from byheart.tasks import random_next_token
 from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
 from byheart.tasks.texts import Text

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from byheart.constructions.reciting.experts import solving
-from byheart.constructions.reciting.experts.sizes import BITS, DOWN, GATE, UP
+from byheart.constructions.reciting.stock.sizes import BITS, DOWN, GATE, UP
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.uniform.solving import Questions
+from byheart.constructions.reciting.stock.questions import Questions
 
 ROWS, COLUMNS = 12, 20
 

@@ -5,11 +5,11 @@ import pytest
 import torch
 from torch.nn.functional import linear, silu
 
-from byheart.constructions.reciting.experts.features import Features
-from byheart.constructions.reciting.experts.network import HUGE
-from byheart.constructions.reciting.experts.sizes import CODES, DOWN, GATE, LANES, REACH, UP, Sizes, _grids
-from byheart.constructions.reciting.experts.spread import powers, spread
-from byheart.constructions.reciting.experts.table import (
+from byheart.constructions.reciting.stock.features import Features
+from byheart.constructions.reciting.stock.network import HUGE
+from byheart.constructions.reciting.stock.sizes import CODES, DOWN, GATE, LANES, REACH, UP, Sizes, _grids
+from byheart.constructions.reciting.stock.spread import powers, spread
+from byheart.constructions.reciting.stock.table import (
     ALPHA,
     BIG,
     DOWN_UNIT,
@@ -22,7 +22,7 @@ from byheart.constructions.reciting.experts.table import (
     experts,
     negative,
 )
-from byheart.constructions.reciting.uniform.stock import ONE, norm, ones
+from byheart.constructions.reciting.stock.layers import ONE, norm, ones
 
 SIZES = Sizes(48, (7, 7), (9, 5), 92, 3, 15, 16)
 Q = {UP: 0.0, DOWN: -1.0, GATE: 1.0}

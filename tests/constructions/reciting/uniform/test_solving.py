@@ -5,7 +5,7 @@ import pytest
 
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.constructions.reciting.uniform.sizes import WORD
-from byheart.constructions.reciting.uniform.solving import Questions, solve
+from byheart.constructions.reciting.stock.questions import Questions, solve
 
 HALF = 1 << (WORD - 1)
 

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn.functional import silu
 
-from byheart.constructions.reciting.uniform.stock import HUGE, ON, ONE, Layer, is_at, norm, ones
+from byheart.constructions.reciting.stock.layers import HUGE, ON, ONE, Layer, is_at, norm, ones
 
 
 def test_rmsnorm_is_the_identity() -> None:

@@ -3,7 +3,7 @@ other.
 
 Attention looks back at the first four codes of a token only. So if one of the others is shifted, for one token, the
 codes of those questions that end in it are shifted by as much, and nothing else changes. This moves a few questions to
-other experts, classes and offsets: shifts that leave planes less crowded are kept, until none is asked for more bits
+other blocks, classes and offsets: shifts that leave planes less crowded are kept, until none is asked for more bits
 than it has. Chance alone would leave three standard deviations of every table unused; this leaves about half of that.
 
 Two questions that read the same words (*twins*) ask for the same sum: they contradict each other where both ask for a
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.reciting.codes import Code
-from byheart.constructions.reciting.experts.address import Addresses, addresses, shelves, stride_of
-from byheart.constructions.reciting.experts.sizes import BITS, CODES, SPARE, Sizes
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.uniform.address import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
-from byheart.constructions.reciting.uniform.looking import distances
+from byheart.constructions.reciting.stock.address import Addresses, addresses, shelves, stride_of
+from byheart.constructions.reciting.stock.hashing import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
+from byheart.constructions.reciting.stock.looking import distances
+from byheart.constructions.reciting.stock.sizes import BITS, CODES, SPARE, Sizes
 from byheart.tasks.alike import MISSING
 from byheart.tasks.contexts import Contexts
 
@@ -35,7 +35,7 @@ def settled(
     """A hash that will do, and where questions read; raises Unsolvable."""
     looks, stride = distances(contexts.window), stride_of(code)
     words, lengths = code.words[contexts.labels], code.lengths[contexts.labels]
-    hashing = draw(vocab, len(looks), rng, CODES)
+    hashing = draw(vocab, len(looks), rng)
     moving = Moving(hashing, hashed(contexts, hashing, looks, first), contexts.tokens[contexts.places].astype(np.int64))
     crowds = Crowds(sizes, stride, lengths)
     for _ in range(REPAIRS):
@@ -95,12 +95,12 @@ class Crowds:
         """[tables, offset and length, planes]: 1 where a question reads a plane."""
 
     def asked(self, codes: Integers, members: Integers) -> NDArray[np.float64]:
-        """[experts, tables, planes]: by the questions ``members``, whose codes are given."""
-        expert, kind, offset = shelves(codes[:, -3:], self.sizes, self.stride)
-        cell = ((expert * len(BITS) + kind) * max(BITS) + offset) * (self.longest + 1) + self.lengths[members]
-        shape = (self.sizes.experts, len(BITS), self.reads.shape[1])
+        """[blocks, tables, planes]: by the questions ``members``, whose codes are given."""
+        block, kind, offset = shelves(codes[:, -3:], self.sizes, self.stride)
+        cell = ((block * len(BITS) + kind) * max(BITS) + offset) * (self.longest + 1) + self.lengths[members]
+        shape = (self.sizes.blocks, len(BITS), self.reads.shape[1])
         counted = np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
-        found: NDArray[np.float64] = np.einsum("ekc,kcp->ekp", counted, self.reads, optimize=True)
+        found: NDArray[np.float64] = np.einsum("bkc,kcp->bkp", counted, self.reads, optimize=True)
         return found
 
     def excess(self, asked: NDArray[np.float64]) -> float:
@@ -145,7 +145,7 @@ def contradicting(found: Addresses, words: Integers, lengths: Integers, sizes: S
     """[k, 2]: pairs of questions that read the same words, and want different bits of their sum."""
     cells = found.cells(sizes)
     keys = np.random.default_rng(0).integers(1, 1 << 62, size=cells.shape[1] + 1)
-    key = cells @ keys[:-1] + (len(BITS) * found.expert + found.kind) * keys[-1]
+    key = cells @ keys[:-1] + (len(BITS) * found.block + found.kind) * keys[-1]
     order = np.argsort(key, kind="stable")
     same = np.flatnonzero(np.diff(key[order]) == 0)
     pairs = np.stack([order[same], order[same + 1]], axis=1)
@@ -167,4 +167,4 @@ def _redraw(hashing: Hash, contexts: Contexts, pair: list[int], rng: np.random.G
     one, other = contexts.windows(np.array(pair))
     differ = one != other
     tokens = np.unique([*one[differ], *other[differ]])
-    hashing.codes[rng.choice(tokens[tokens != MISSING])] = draw_codes(1, rng, CODES)[0]
+    hashing.codes[rng.choice(tokens[tokens != MISSING])] = draw_codes(1, rng)[0]
