@@ -63,11 +63,6 @@ class Layer:
         """Add (up·x)·down."""
         self.unit({ONE: LINE}, up, {feature: weight / LINE for feature, weight in down.items()})
 
-    def square(self, feature: int, adds: int) -> None:
-        """Add x² for an integer |x| < 2¹¹: (x + 2¹²)·x − 2¹²·x."""
-        self.unit({feature: 1, ONE: 4096}, {feature: 1}, {adds: 1})
-        self.unit({ONE: 4096}, {feature: 1}, {adds: -1})
-
     def rounded(self, ups: Mapping[int, Weights], downs: Mapping[int, Weights]) -> None:
         """For each key: add the integer next to up·x (one term) times its ``down``, to features of its own."""
         for key, up in ups.items():
@@ -85,11 +80,6 @@ def answering(z: int, answer: int, longest: int) -> Layer:
     layer.carry({z: 2.0**longest, ONE: ROUND}, {answer: 1})
     layer.carry({ONE: ROUND}, {answer: -1})
     return layer
-
-
-def is_at(number: int, square: int, value: int) -> Weights:
-    """The gate that is ON where feature ``number``, whose square is ``square``, has this value, and off elsewhere."""
-    return {number: 2 * value * ON, square: -ON, ONE: ON * (1 - value**2)}
 
 
 def write_lines(table: NDArray[np.float64], code: Code, labels: int, answer: int, bias: int) -> None:

@@ -144,6 +144,6 @@ def grids(rows: int) -> tuple[Grid, Grid] | None:
     fitting = []
     for first, second in product(_grids(), _grids()):
         null = math.prod(first) + math.prod(second) - rows
-        if 0 < null <= min(1 / 4, math.prod(first) / rows / 2) * math.prod(second) and math.prod(first) < rows:
+        if math.prod(first) < rows and 0 < null <= min(1 / 4, math.prod(first) / rows / 2) * math.prod(second):
             fitting.append((-math.prod(first) * (rows - math.prod(first)), null, first, second))
     return min(fitting)[2:] if fitting else None

@@ -6,7 +6,8 @@ block's number: 0 in its own block only (``table``). Attention takes s from one 
 """
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any, ClassVar
 
 from byheart.constructions.built import Built
@@ -45,7 +46,7 @@ def sized(width: int, pair: tuple[Grid, Grid], rows: int, blocks: int, steps: in
     return None if rows <= CODES else LayerSizes(width, *pair, rows, blocks, rows, _around(width, rows) + steps)
 
 
-@lru_cache
+@cache
 def _around(width: int, units: int) -> int:
     return around(LayerSizes(width, (1, 1), (3, 1), 4, 1, units, 0), 0)
 
@@ -62,9 +63,8 @@ class Uniform:
         units = config["intermediate_size"]
         pair = grids(units)
         sizes = None if pair is None else sized(config["hidden_size"], pair, units, 0, steps)
-        if sizes is None or (blocks := config["num_hidden_layers"] - sizes.around) < 1:
-            return None
-        return sized(sizes.width, (sizes.first, sizes.second), units, blocks, steps)
+        blocks = 0 if sizes is None else config["num_hidden_layers"] - sizes.around
+        return None if sizes is None or blocks < 1 or blocks % 2 == 0 else replace(sizes, blocks=blocks)
 
     def tables(self, sizes: Sizes, at: Features) -> list[Layer]:
         """Block after block: s has (e − l)² in it, e counted from the middle."""
