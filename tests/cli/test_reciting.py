@@ -735,7 +735,7 @@ def test_compile_a_llama(here: Path, run: Run) -> None:
         "README.md",
     }
     complaint = run("compile", "hamlet.txt", "-o", "net", "--layout", "uniform", "--words", 24).complaint
-    assert "the layout uniform is for float32 and 21-bit words; omit precision and words" in complaint
+    assert "the layout uniform is for float32 and words of its own sizes; omit precision and words" in complaint
 
 
 def test_recite_a_llama(llama: Path, run: Run) -> None:
