@@ -146,11 +146,10 @@ class _Rectangular:
 
 class _Stock:
     def __init__(self, network: "StockNetwork") -> None:
-        from byheart.constructions.reciting.experts.qwen import Experts
+        from byheart.constructions.reciting.layouts import STOCK
         from byheart.constructions.reciting.stock.rewriting import lengths_of
-        from byheart.constructions.reciting.uniform.llama import Uniform
 
-        self.layout = Experts() if "num_experts" in network.config else Uniform()
+        self.layout = STOCK["experts" if "num_experts" in network.config else "uniform"]()
 
         self.network, self.lengths = network, lengths_of(network)
         self.labels = len(self.lengths)

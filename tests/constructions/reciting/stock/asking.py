@@ -30,6 +30,15 @@ def last_logits(model: Any, tokens: torch.Tensor) -> torch.Tensor:
     return found
 
 
+def check_answers(logits: torch.Tensor, contexts: Contexts) -> None:
+    """All are right, exact, and certain enough to be drawn at temperature 1."""
+    assert np.array_equal(logits.argmax(-1).numpy(), contexts.labels)
+    two = logits.topk(2, dim=-1).values
+    assert (two[:, 0] - two[:, 1]).min() >= 1024
+    assert torch.equal(logits, (logits / 1024).round() * 1024)
+    assert (logits.softmax(-1).amax(-1) == 1).all()
+
+
 def check_inside(read: torch.Tensor, gates: torch.Tensor, ups: torch.Tensor, *, columns: int) -> None:
     """Gates and ups [questions, units, 2], of float32 and float64, of each question's own block, which it has ``read``.
 

@@ -7,9 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.built import Built
-from byheart.constructions.reciting.rectangular import Settings
-from byheart.constructions.reciting.stock.compiling import Name, Named, compile_stock
+from byheart.constructions.reciting.stock.compiling import Name, Named
 from byheart.constructions.reciting.stock.features import Features
 from byheart.constructions.reciting.stock.layers import ONE, Layer
 from byheart.constructions.reciting.stock.network import around
@@ -17,8 +15,6 @@ from byheart.constructions.reciting.stock.planning import plan
 from byheart.constructions.reciting.stock.sizes import CODES, Grid, Sizes, grids
 from byheart.constructions.reciting.stock.spread import finish_squares
 from byheart.constructions.reciting.stock.table import UP_UNIT, Tables, swiglus
-from byheart.progress import Report
-from byheart.tasks.contexts import Contexts
 
 _MOST_UNITS = 64
 
@@ -107,18 +103,6 @@ class Experts:
     def noted(self, sizes: Sizes) -> dict[str, object]:
         """How many experts there are, and their units."""
         return {"experts": sizes.blocks, "expert_units": sizes.rows}
-
-
-def compile_experts(
-    contexts: Contexts,
-    settings: Settings,
-    *,
-    seed: int = 0,
-    files: Mapping[str, bytes] | None = None,
-    report: Report | None = None,
-) -> Built:
-    """A stock Qwen2-MoE that gives every question of ``contexts`` its answer; ``files`` are a tokenizer's."""
-    return compile_stock(Experts(), contexts, settings, seed=seed, files=files, report=report)
 
 
 def _router(sizes: Sizes, at: Features) -> NDArray[np.float64]:

@@ -10,9 +10,7 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, ClassVar
 
-from byheart.constructions.built import Built
-from byheart.constructions.reciting.rectangular import Settings
-from byheart.constructions.reciting.stock.compiling import Name, Named, code_of, compile_stock, deviations
+from byheart.constructions.reciting.stock.compiling import Name, Named, code_of, deviations
 from byheart.constructions.reciting.stock.features import Features
 from byheart.constructions.reciting.stock.layers import ONE, Layer
 from byheart.constructions.reciting.stock.looking import distances
@@ -22,7 +20,6 @@ from byheart.constructions.reciting.stock.sizes import CODES, Grid, Sizes, grids
 from byheart.constructions.reciting.stock.spread import finish_squares
 from byheart.constructions.reciting.stock.table import PARTS, Tables, swiglus
 from byheart.constructions.reciting.stock.tokens import Tokens
-from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 
 
@@ -101,20 +98,8 @@ class Uniform:
         return {"table_layers": sizes.blocks}
 
 
-def compile_uniform(
-    contexts: Contexts,
-    settings: Settings,
-    *,
-    seed: int = 0,
-    files: Mapping[str, bytes] | None = None,
-    report: Report | None = None,
-) -> Built:
-    """A stock Llama that gives every question of ``contexts`` its answer; ``files`` are a tokenizer's."""
-    return compile_stock(Uniform(), contexts, settings, seed=seed, files=files, report=report)
-
-
 def planned_parameters(contexts: Contexts, *, times: float = 1.0) -> int:
-    """Parameters of the network that :func:`compile_uniform` tries first; nothing is solved.
+    """Parameters of the network that ``compile`` tries first; nothing is solved.
 
     For so many ``times`` as many questions as there are: of a sample, say. They are the network's own if one of the
     first hashes leaves every question with an answer.
