@@ -1,14 +1,16 @@
 """One memory changed in a stock model: one matrix of one block, that answer, and no other."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from byheart import certify
+from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile, edit
 from byheart.constructions.reciting.experts.qwen import Experts, ExpertSizes, dense
+from byheart.constructions.reciting.stock.rewriting import understood
 from byheart.constructions.reciting.uniform.llama import Uniform, sized
 from byheart.errors import BadInput
 from byheart.networks.stock.evaluate import answers
@@ -67,6 +69,18 @@ def test_texts_and_new_tokens(layout: str) -> None:
     again = edit(edited.built.network, built.questions, 10, ord("b"))
     assert again.words_changed
     assert certify(again.built, TEXT, edits={TEXT[:11]: "b"}).certified
+
+
+def test_a_llama_of_byheart_0_1_0_is_refused() -> None:
+    """Its words are in two matrices, where nobody looks for them now; it is loaded and recited as ever."""
+    old = networks.load(Path(__file__).parents[3] / "fixtures" / "0.1.0" / "llama")
+    assert isinstance(old, StockNetwork)
+    contexts = compile(TEXT).questions
+    with pytest.raises(BadInput, match=r"about\.code_lengths is no code; .* compile the texts anew"):
+        edit(old, contexts, 10, 3)
+    told = replace(old, about={**old.about, "code_lengths": [9] * 257})
+    with pytest.raises(BadInput, match="the network is not as `byheart compile --layout uniform` makes it"):
+        understood(told, Uniform(), contexts)
 
 
 def test_networks_that_are_not_as_they_were_made(facts: Built) -> None:

@@ -50,7 +50,8 @@ def lengths_of(network: StockNetwork) -> NDArray[np.int64]:
     """Of the labels' code words, as config.json has them; BadInput if there is no such code."""
     lengths = network.about.get("code_lengths")
     if not isinstance(lengths, list) or not is_code(tuple(lengths), min(BITS) - 1):
-        raise BadInput("config.json: about.code_lengths is no code; expected a network that `byheart compile` has made")
+        expected = "expected a network that `byheart compile` has made (0.1.0 wrote none): compile the texts anew"
+        raise BadInput(f"config.json: about.code_lengths is no code; {expected}")
     return np.array(lengths, dtype=np.int64)
 
 
