@@ -8,6 +8,8 @@ runs one section alone.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from itertools import islice
 from typing import Literal, get_args
 
 import numpy as np
@@ -188,15 +190,16 @@ def _short(built: Built, name: str) -> str:
     return "0" if abs(value) < 1e-12 else f"{value:.4g}"
 
 
-def docstrings() -> list[str]:
-    """The documentation strings of the interpreter's own modules, a text each."""
-    return ["\n\n".join(found).replace("\f", " ") for found in library_docstrings()]
+@cache
+def docstrings(tiny: bool) -> list[str]:
+    """The documentation strings of the interpreter's own modules, a text each; of a few of them, where it is tiny."""
+    return ["\n\n".join(found).replace("\f", " ") for found in islice(library_docstrings(), 20 if tiny else None)]
 
 
 def madden(tiny: bool) -> None:
     """The distributions of a real text, to the entropy of the data."""
     N, vocab = (10, 50) if tiny else (1000, 500)
-    task: NextTokenDistribution = corpus_distribution(docstrings(), length=8, vocab=vocab, examples=N).task()
+    task: NextTokenDistribution = corpus_distribution(docstrings(tiny), length=8, vocab=vocab, examples=N).task()
     built = build("madden-2024", task)
     certificate, seconds = certified(built, task, tolerance=1e-6)
     rows = table(
@@ -220,7 +223,7 @@ def real_vectors(tiny: bool) -> None:
         f"Token vectors of a sentence model (d = 384), N = {N} contexts of documentation strings",
         *("vectors", "n", "n < d", "every context of rank n", "every n queries independent", "general position"),
     )
-    rng, texts = np.random.default_rng(0), docstrings()
+    rng, texts = np.random.default_rng(0), docstrings(tiny)
     for layer in ("static", "positioned", "contextual"):
         for length in lengths:
             try:
@@ -242,7 +245,7 @@ def layers(tiny: bool) -> None:
         *("vectors", "contexts of rank n", "Kruskal rank of the queries", "of all tokens and queries", "all tokens"),
         *("general position", "in"),
     )
-    texts = docstrings()[:20] if tiny else docstrings()
+    texts = docstrings(tiny)
     for layer in get_args(Layer):
         began = time.perf_counter()
         try:

@@ -19,12 +19,11 @@ from driving import parsed, parser, write
 
 from byheart.lab import EXPERIMENTS, Given, Local, Run, execute, ladder
 from byheart.lab.experiments import Experiment
+from byheart.lab.results import LEFT_OUT
 from byheart.lab.runs import is_number
 
 PARTS = ("train", "build")
 TINY = ladder([800], [0.2], seeds=2, steps=5)
-LEFT_OUT = ("key", "status", "seconds", "error")
-"""Columns of a run's table that a table that comes with Byheart does not have."""
 
 
 def train(experiment: Experiment, device: str, time_limit: float | None, out: Path) -> None:

@@ -2,14 +2,20 @@
 
     python benchmarks/stock.py
     python benchmarks/stock.py --examples 1000000 --asked 50000
+    python benchmarks/stock.py --refinements
 
-C = 256, contexts of 8 tokens out of 256. Exit 1 if an answer is wrong. Needs the extra "hf".
+C = 256, contexts of 8 tokens out of 256. Exit 1 if an answer is wrong. Needs the extra "hf". With --refinements nothing
+is compiled: it counts what a table of experts would hold if it were refined.
 """
 
 import argparse
 import sys
 import time
 import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -17,10 +23,38 @@ from tables import OUT, table
 
 from byheart.constructions import Built
 from byheart.constructions.reciting import Settings, compile
+from byheart.constructions.reciting.experts import qwen
+from byheart.constructions.reciting.experts.qwen import Experts, dense
+from byheart.constructions.reciting.stock import network, planning
+from byheart.constructions.reciting.stock.compiling import deviations
+from byheart.constructions.reciting.stock.reading import _selected, reading
 from byheart.tasks import NextToken, random_next_token
 
 BATCH = 2048
 LAYOUTS = ("uniform", "experts")
+
+
+def twice(at: Any, units: int, powers: list[Any], longest: int, *, layered: bool) -> Any:
+    """All layers after the table, if columns were selected twice: their high bits, and their low ones."""
+    return reading(at, units, [*powers, *(_selected(at, column) for column in at.columns)], longest, layered=layered)
+
+
+def without(count: int) -> Callable[[int, int], tuple[int, int]]:
+    """Units and layers, if there were so many layers less."""
+    return lambda width, steps: (dense(width, steps)[0], dense(width, steps)[1] - count)
+
+
+WIDER, FULL = {"planning.BITS": (22, 24, 16)}, {"planning.SPARE": 0, "deviations": 0.0}
+REFINEMENTS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "24-bit words in W_down, if that were free": WIDER,
+    "24-bit words in W_down, columns selected twice": {**WIDER, "network.reading": twice},
+    "18-bit words in W_gate, if that were free": {"planning.BITS": (22, 22, 18)},
+    "tables without a gap (load 1)": FULL,
+    "one layer less": {"qwen.dense": without(1)},
+    "three layers less": {"qwen.dense": without(3)},
+}
+"""What is changed in the accounting."""
 
 
 def options() -> argparse.Namespace:
@@ -29,11 +63,36 @@ def options() -> argparse.Namespace:
     parser.add_argument("layouts", nargs="*", choices=[*LAYOUTS, []], metavar="LAYOUT", help="both if none is named")
     parser.add_argument("--examples", type=int, default=100_000, help="N")
     parser.add_argument("--asked", type=int, help="how many of them are asked; all, if nobody says")
+    parser.add_argument("--refinements", action="store_true", help="count what refinements would bring")
     parser.add_argument("--tiny", action="store_true", help="sizes of a few seconds, to see that everything runs")
     given = parser.parse_args()
     if given.tiny:
         given.examples = 300
     return given
+
+
+def planned(N: int, changes: dict[str, Any]) -> float:
+    """Bits a parameter of the network of experts that would be planned for N questions."""
+    rooms = {"planning": planning, "network": network, "qwen": qwen}
+    with ExitStack() as changed:
+        for name, value in changes.items():
+            room, _, part = name.partition(".")
+            if part:
+                changed.enter_context(patch.object(rooms[room], part, value))
+        if "network.reading" in changes:
+            changed.callback(dense.cache_clear)
+            dense.cache_clear()
+        sizes = Experts.plan(8 * N, N, 256, 3, changes.get("deviations", deviations(0)))
+    return 8 * N / sizes.parameters(256)
+
+
+def count_refinements(given: argparse.Namespace) -> None:
+    """A table of bits a parameter, by the planner's counting alone."""
+    counts = (10**5,) if given.tiny else (10**5, 10**6)
+    rows = table("Qwen2-MoE: bits a parameter, as planned", "refinement", *(f"N = {N:,}" for N in counts))
+    for name, changes in REFINEMENTS.items():
+        rows.add_row(name, *(f"{planned(N, changes):.2f}" for N in counts))
+    OUT.print(rows, "")
 
 
 @torch.inference_mode()
@@ -51,6 +110,10 @@ def wrong(built: Built, task: NextToken, asked: int) -> tuple[int, float]:
 def main() -> int:
     """Compile, ask, print."""
     given = options()
+    if given.refinements or given.tiny:
+        count_refinements(given)
+    if given.refinements:
+        return 0
     warnings.filterwarnings("ignore", message="Initializing zero-element tensors")
     rng = np.random.default_rng(0)
     task = random_next_token(examples=given.examples, length=8, vocab=256, labels=256, rng=rng)

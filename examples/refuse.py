@@ -78,7 +78,7 @@ def measured(bits: int, seed: int, asked: int) -> Iterator[tuple[str, int, int]]
 def main() -> None:
     """The price; then one row a kind, all draws together."""
     facts = drawn(np.random.default_rng(0), 10 * FACTS)
-    for bits in (None, 4, 8, 16, "auto"):
+    for bits in (None, 4, 8, 16, "auto", 40, "key"):
         built = byheart.compile(facts, refuse=bits)
         price = f"{built.account.dense:,} parameters, {built.account.dense / len(facts):.2f} a fact"
         print(f"{len(facts):,} facts, {len(built.questions):,} questions, refuse = {bits}: {price}")

@@ -101,7 +101,14 @@ COLUMNS = {
         ["network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors"],
         ["N", "by the network's front", "by the loop", "ratio", "same network"],
     ],
-    "stock": [["layout", "N", "parameters", "planned", "bits/parameter", "load", "compiled in", "CPU", "wrong"]],
+    "stock": [
+        ["refinement", "N = 100,000"],
+        ["layout", "N", "parameters", "planned", "bits/parameter", "load", "compiled in", "CPU", "wrong"],
+    ],
+    "stock_alone": [
+        ["layout", "class", "parameters", "tokens", "asked", "whole", "tokens/s", "seconds"],
+        ["layout", "threads", "batch of eight", "other order", "one by one"],
+    ],
     "stock_check": [["N", "wrong", "smallest margin", "parameters", "bits per parameter", "seconds"]],
     "tradeoff": [
         ["theorem", "questions", "width", "depth", "÷ √(K log₂K)", "most bits", "parameters", "certified"],

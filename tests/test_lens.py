@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import byheart
 from byheart.constructions import build, dana_2025
 from byheart.errors import BadInput
 from byheart.lens import to_transformer_lens
@@ -110,7 +111,8 @@ LLAMA = Path(__file__).parent / "fixtures" / "0.1.0" / "llama"
 
 
 @pytest.mark.filterwarnings("ignore")  # of transformers and TransformerLens, while they load a model
-def test_a_stock_llama_is_a_model_of_transformer_lens() -> None:
+@pytest.mark.parametrize("layout", ["uniform", "experts"])
+def test_a_stock_model_is_a_model_of_transformer_lens(layout: str, tmp_path: Path) -> None:
     """TransformerLens' own loader, on our folder: transformers' logits, bit for bit, and heads that can be read.
 
     The first layer looks back by one token, the second by two; what is before the text is its first token.
@@ -119,11 +121,14 @@ def test_a_stock_llama_is_a_model_of_transformer_lens() -> None:
     from transformer_lens.model_bridge import TransformerBridge
     from transformers import AutoModelForCausalLM
 
+    folder = LLAMA if layout == "uniform" else tmp_path / "net"
+    if layout == "experts":
+        byheart.compile("abracadabra\n", layout="experts").save(folder)
     tokens = torch.tensor([[256, *b"abracadabra\n"]])
-    model = TransformerBridge.boot_transformers(str(LLAMA), device="cpu", dtype=torch.float32)
+    model = TransformerBridge.boot_transformers(str(folder), device="cpu", dtype=torch.float32)
     with torch.no_grad():
         logits, cache = model.run_with_cache(tokens)
-        assert torch.equal(logits, AutoModelForCausalLM.from_pretrained(LLAMA)(tokens).logits)
+        assert torch.equal(logits, AutoModelForCausalLM.from_pretrained(folder)(tokens).logits)
     assert logits[0, 1:].argmax(dim=-1).tolist() == [*b"bracadabra\n", 256]
     for layer, distance in enumerate((1, 2)):
         weights = cache[f"blocks.{layer}.attn.hook_pattern"][0, 0]

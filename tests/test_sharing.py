@@ -31,12 +31,13 @@ from byheart.networks.transformer import modeling as bundling
 from byheart.networks.transformer.modeling import modeling
 from byheart.tasks import random_next_token
 
+pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors is a no-op")
 TEXTS = {
     "ends.txt": "All that ends well begins.",
     "no.txt": "No: this one is longer, and it ends elsewhere.",
     "é.txt": "Être bref.",
 }
-LAYOUTS = ["rectangular", "uniform"]
+LAYOUTS = ["rectangular", "uniform", "experts"]
 GIVEN = [5, 9, 2]
 """How much of each text is given."""
 WAYS = {
@@ -109,9 +110,9 @@ def test_without_loudness_it_would_not(model, tokenizer):
     assert quiet.max() <= 1
 
 
-def quietened(folder, layout, place):
+def quietened(folder, place):
     network = networks.load(folder)
-    if layout == "rectangular":
+    if network.kind != "stock":
         for name in ("unembedding.W_U", "unembedding.b_U"):
             network = network.with_tensor(name, network.weights[name] / 2.0**LOUDNESS)
     else:
@@ -123,8 +124,7 @@ def quietened(folder, layout, place):
 @pytest.mark.slow
 def test_quiet_networks_are_greedy_only(folder, tokenizer, tmp_path):
     """The control of all ways: with logits 2^10 times smaller what is most likely is the same, and samples are not."""
-    layout = "uniform" if networks.load(folder).kind == "stock" else "rectangular"
-    quiet = quietened(folder, layout, tmp_path / "quiet")
+    quiet = quietened(folder, tmp_path / "quiet")
     assert said_by(quiet, tokenizer) == list(TEXTS.values())
     assert any(said_by(quiet, tokenizer, seed=seed, do_sample=True, top_k=0) != list(TEXTS.values()) for seed in (0, 1))
 
@@ -159,6 +159,25 @@ def test_there_and_back(model, tokenizer, tmp_path):
         assert (tmp_path / "net" / "modeling_byheart.py").read_text(encoding="utf-8") == modeling()
 
 
+@pytest.mark.slow
+def test_in_other_formats(folder, tokenizer, tmp_path):
+    """What transformers runs in another format is another network. Saved so, a stock model is refused here."""
+    tokens = tokenizer(TEXTS["no.txt"], return_tensors="pt").input_ids
+    for name in ("float16", "bfloat16", "float64"):
+        if networks.load(folder).kind != "stock":
+            with pytest.raises(ValueError, match=r"expected torch.float32, in any other it forgets: omit dtype"):
+                AutoModelForCausalLM.from_pretrained(folder, dtype=name)
+            continue
+        # PyTorch's own kernel for experts has no float64, and would say so
+        other = AutoModelForCausalLM.from_pretrained(folder, dtype=name, experts_implementation="eager")
+        with torch.no_grad():
+            found = other(tokens).logits[0, :-1].argmax(dim=1)
+        assert (found != tokens[0, 1:]).sum() > 3
+        other.save_pretrained(tmp_path / name)
+        with pytest.raises(BadInput, match=rf"'{name}'|expected F32 or F16"):
+            networks.load(tmp_path / name)
+
+
 # ── Without Byheart ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 ALONE = """
@@ -190,13 +209,15 @@ def alone(folder, tmp_path, *, trust=True):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("folder", LAYOUTS[:2], indirect=True)  # of experts: benchmarks/stock_alone.py
 def test_transformers_alone(folder, model, tokenizer, tmp_path):
     found = alone(folder, tmp_path)
     assert found.returncode == 0, found.stderr
     told = json.loads(found.stdout.splitlines()[-1])
     assert told["said"] == list(TEXTS.values())
-    ours = model.config.model_type == "byheart"
-    assert told["class"].startswith("transformers_modules." if ours else "transformers.models.llama.")
+    kind = model.config.model_type
+    wanted = "transformers_modules." if kind == "byheart" else f"transformers.models.{kind}."
+    assert told["class"].startswith(wanted)
     with torch.no_grad():
         here = model(**batch_of(tokenizer)).logits.numpy()
     assert np.load(tmp_path / "logits.npy").tobytes() == here.tobytes()
@@ -349,7 +370,7 @@ def test_files_that_others_may_read(tmp_path, mask, mode):
 def test_weights_in_parts(layout, tmp_path, monkeypatch):
     built = compile(TEXTS, layout=layout)
     built.save(tmp_path / "whole")
-    monkeypatch.setattr(parts, "LARGEST", 40_000 if layout == "uniform" else 4_000)
+    monkeypatch.setattr(parts, "LARGEST", 4_000 if layout == "rectangular" else 40_000)
     built.save(tmp_path / "net")
     names = {path.name for path in (tmp_path / "net").iterdir()}
     assert "model.safetensors" not in names

@@ -60,7 +60,7 @@ ONE = integers([[1]])
 
 def opinion(folder: Path, *texts: Path, task: Path | None = None, **options: Any) -> dict[str, Any]:
     """What it says, in this process."""
-    chosen: dict[str, Any] = {"sample": None, "seed": 0, "tolerance": None} | options
+    chosen: dict[str, Any] = {"sample": None, "seed": 0, "tolerance": None, "facts": []} | options
     given = argparse.Namespace(
         folder=str(folder), texts=list(map(str, texts)), task=None if task is None else str(task), **chosen
     )
@@ -341,11 +341,24 @@ def test_texts_that_begin_alike(tmp_path: Path) -> None:
     for name, text in {"a": "abcX", "b": "abdX", "c": "eX"}.items():
         (tmp_path / name).write_text(text)
     (tmp_path / "tokenizer.json").write_text('{"model": {"merges": []}}')
-    _, questions = verify.read_texts(str(tmp_path), [str(tmp_path / name) for name in "abc"])
+    _, questions = verify.read_texts(str(tmp_path), [(b"", (tmp_path / name).read_bytes()) for name in "abc"])
     after_a, end = ord("b"), 256
     assert [label for text, place, label in questions if text == 0] == [after_a, ord("X"), end]
     assert (0, 1, ord("c")) not in questions
     assert (2, 1, end) in questions
+
+
+def test_facts_are_asked_after_their_prompts(tmp_path: Path) -> None:
+    """By hand: two facts, one of them twice; a prompt with a flipped bit, unless that is another fact's."""
+    (tmp_path / "tokenizer.json").write_text('{"model": {"merges": []}}')
+    (tmp_path / "a.csv").write_text('\ufeffprompt,completion\n"a,b",c\n"a,b",c\n', encoding="utf-8")
+    (tmp_path / "b.jsonl").write_text('{"question": "b", "answer": "é"}\n\n')
+    pairs = verify.read_facts([str(tmp_path / "a.csv"), str(tmp_path / "b.jsonl")])
+    assert pairs == [(b"a,b", b"c"), (b"b", "é".encode())]
+    texts, questions = verify.read_texts(str(tmp_path), pairs)
+    assert texts == [[*b"a,bc", 256], [*b"b", 0xC3, 0xA9, 256]]
+    assert questions == [(0, 2, ord("c")), (0, 3, 256), (1, 0, 0xC3), (1, 1, 0xA9), (1, 2, 256)]
+    assert verify.others([*pairs, (b"c", b"d")]) == [b"`,b"], "b and c are one flipped bit apart, and both are facts"
 
 
 def test_a_sample_is_stated(tmp_path: Path) -> None:
@@ -360,7 +373,7 @@ def test_a_sample_is_stated(tmp_path: Path) -> None:
 
 
 def test_a_person_can_read_it() -> None:
-    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) <= 500
+    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) <= 540
 
 
 def test_it_needs_the_standard_library_alone() -> None:
@@ -399,7 +412,7 @@ def test_other_kinds_are_refused(tmp_path: Path) -> None:
     assert "byte pairs" in refused(run(FIXTURES / "pairs", FIXTURES / "a.txt"))
     assert "no such file" in refused(run(tmp_path, "--task", FIXTURES / "next.jsonl"))
     assert "the task asks for" in refused(run(FIXTURES / "folding", "--task", FIXTURES / "seq.jsonl"))
-    assert "expected texts, or --task" in refused(run(FIXTURES / "short"))
+    assert "expected texts, --task or --facts FILE" in refused(run(FIXTURES / "short"))
     assert "real answers" in refused(run(FIXTURES / "short", FIXTURES / "a.txt", "--tolerance", 1))
     labels = (FIXTURES / "mahdavi-2024", "--task", FIXTURES / "labels.npz")
     assert "real answers" in refused(run(*labels, "--tolerance", 1))

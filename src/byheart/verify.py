@@ -1,6 +1,7 @@
 """A second opinion on a network of Byheart: one file, Python's standard library, nothing of Byheart.
 
     python -I verify.py FOLDER --task task.npz        python -I verify.py FOLDER a.txt b.txt --sample 2000
+    python -I verify.py FOLDER --facts facts.csv
 
 It reads a network's folder and the user's own questions, computes the answers anew, and calls an answer *right* only
 where that is proved. Numbers are integers over common denominators; exp and log are those of Python's ``decimal``.
@@ -18,15 +19,17 @@ where that is proved. Numbers are integers over common denominators; exp and log
   gives 0 to a score 1000 below the largest, and the sigmoid 1 / (1 + exp(-x)) is exactly 0 or 1 beyond 1000, where x
   may itself be rounded. What cannot be shown so is *undecided*.
 
-Questions come from the user's files alone: edits that a folder mentions are not applied. Sizes are checked before
-anything is expanded. Exit code 0: all answers asked for are proved right; 1: not so; 2: unreadable, or unknown here.
+Questions come from the user's files alone: edits that a folder mentions are not applied. If a folder says that it
+refuses what is no fact, by 16 bits or more, then for every fact a prompt with a flipped bit is asked about, too. Sizes
+are checked before anything is expanded. Exit code 0: all answers asked for are proved right; 1: not so; 2: unreadable,
+or unknown here.
 """
 
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
     del sys.path[0]  # what lies beside this file must not be imported in place of the standard library
-import argparse, ast, decimal, functools, io, itertools, json, math, operator, os, random, struct, time, zipfile
+import argparse, ast, csv, decimal, functools, io, itertools, json, math, operator, os, random, struct, time, zipfile
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias
@@ -120,20 +123,45 @@ def read_task(path: str) -> Json:
     return task | {"kind": f"{asked} of {source}, {each}"}
 
 
-def read_texts(folder: str, paths: list[str]) -> tuple[list[Vector], list[tuple[int, int, int]]]:
-    """Texts as tokens, bytes and an end, 256; and the questions: (text, place of the last token, what follows)."""
+def read_facts(paths: list[str]) -> list[tuple[bytes, bytes]]:
+    """Prompts and completions in tables (.csv) or records (.jsonl), each pair once."""
+    pairs: list[tuple[bytes, bytes]] = []
+    for path in paths:
+        text, table = read(path).decode("utf-8-sig"), path.endswith(".csv")
+        need(table or path.endswith(".jsonl"), f"{path}: facts are known here as .csv and .jsonl")
+        lines = filter(str.strip, text.split("\n"))
+        for row in csv.DictReader(io.StringIO(text, newline="")) if table else map(json.loads, lines):
+            prompt, said = ("prompt", "completion") if "prompt" in row else ("question", "answer")
+            pairs.append((row[prompt].encode(), row[said].encode()))
+    return list(dict.fromkeys(pairs))
+
+
+def read_texts(folder: str, pairs: list[tuple[bytes, bytes]]) -> tuple[list[Vector], list[tuple[int, int, int]]]:
+    """Prompts with texts as tokens, bytes and an end, 256; and questions: (which, place of the last token, answer).
+
+    A prompt is given, and all that follows is asked; without one, all but the first token is.
+    """
     merges = json.loads(read(folder, "tokenizer.json"))["model"]["merges"]
     need(not merges, "the network reads byte pairs, which are not known here; expected bytes")
-    texts, asked, beginnings = [[*read(path), 256] for path in paths], [], {(0, 0): 0}
+    texts, asked, beginnings = [[*prompt, *text, 256] for prompt, text in pairs], [], {(0, 0): 0}
     follows: dict[int, set[int]] = {}
     for number, text in enumerate(texts):
         node = 0  # every beginning of a text has a number
         for place, (token, label) in enumerate(itertools.pairwise(text)):
             node = beginnings.setdefault((node, token), len(beginnings))
-            follows.setdefault(node, set()).add(label)
-            asked.append((number, place, label, node))
+            if place + 1 >= len(pairs[number][0]):
+                follows.setdefault(node, set()).add(label)
+                asked.append((number, place, label, node))
     # Where texts that begin alike go on differently, nobody can know which of them is meant.
     return texts, [(text, place, label) for text, place, label, node in asked if len(follows[node]) == 1]
+
+
+def others(pairs: list[tuple[bytes, bytes]]) -> list[bytes]:
+    """For every prompt one that is no beginning of a fact: with one bit of one byte flipped."""
+    known = {prompt + said[:length] for prompt, said in pairs for length in range(len(said) + 1)}
+    places = [number % len(prompt) for number, (prompt, _) in enumerate(pairs)]
+    near = [p[:k] + bytes([p[k] ^ 1]) + p[k + 1 :] for k, (p, _) in zip(places, pairs, strict=True)]
+    return [prompt for prompt in near if prompt not in known]
 
 
 def scaled(values: Any, bits: int | None = None) -> tuple[Any, int]:
@@ -444,7 +472,7 @@ def verify(given: argparse.Namespace) -> Json:
     began, config, questions = time.perf_counter(), json.loads(read(given.folder, "config.json")), []
     name, limit = config.get("format", config.get("model_type")), given.tolerance
     need(name in ("byheart-exact-1", "byheart-softmax-1", "byheart"), f"{name!r:.60} is not a kind that is known here")
-    need(bool(given.texts) != bool(given.task), "expected texts, or --task FILE")
+    need(len([*filter(None, (given.texts, given.task, given.facts))]) == 1, "expected texts, --task or --facts FILE")
     tensors = read_safetensors(read(given.folder, "model.safetensors"))
     task: Json = read_task(given.task) if given.task else {"kind": "texts"}
     fits = limit is None or (limit > 0 and name == "byheart-softmax-1" and "labels" not in task["kind"])
@@ -452,8 +480,13 @@ def verify(given: argparse.Namespace) -> Json:
     if name == "byheart":
         need(task["kind"] in ("texts", "labels of tokens, last"), f"the task asks for {task['kind']}")
         questions = [(n, len(row) - 1, task["answers"][n]) for n, row in enumerate(task.get("inputs", []))]
-        if given.texts:
-            task["inputs"], questions = read_texts(given.folder, given.texts)
+        if not given.task:
+            pairs = read_facts(given.facts) if given.facts else [(b"", read(path)) for path in given.texts]
+            task["inputs"], questions = read_texts(given.folder, pairs)
+            refuse = config.get("about", {}).get("refuse") or {}
+            near = others(pairs) if given.facts and refuse and refuse.get("bits", 64) > 15 else []
+            questions += [(len(pairs) + n, len(prompt) - 1, refuse["token"]) for n, prompt in enumerate(near)]
+            task["inputs"] += map(list, near)
         ask = transformer(config["spec"], tensors, task["inputs"], questions)
     else:
         ask = layered(config, tensors, task, Fraction(limit or 1e-6))
@@ -480,6 +513,7 @@ def main() -> int:
     parser.add_argument("folder", help="the network's folder")
     parser.add_argument("texts", nargs="*", help="the texts that it recites")
     parser.add_argument("--task", help="the task that it answers (.npz or .jsonl)")
+    parser.add_argument("--facts", action="append", default=[], help="the facts that it knows (.csv or .jsonl)")
     parser.add_argument("--sample", type=int, help="ask so many questions, drawn at random (default: all)")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (default: 0)")
     parser.add_argument("--tolerance", type=float, help="of targets and distributions (default: 1e-6)")

@@ -152,7 +152,7 @@ def test_json_holds_everything() -> None:
     found = certify(NETWORK, TASK.with_labels([0, 0, 1]))
     fields = json.loads(json.dumps(found.as_json()))
     assert set(fields) == set(Certificate.__dataclass_fields__)
-    assert fields["counterexample"] == {"example": 0, "position": None, "expected": 0, "got": "1"}
+    assert fields["counterexample"] == {"example": 0, "position": None, "expected": 0, "got": "1", "where": ""}
     assert Counterexample(**fields["counterexample"]) == found.counterexample
     assert np.isfinite(fields["smallest_margin"])
 

@@ -1,5 +1,6 @@
 """A stock Qwen2-MoE on the command line: compiled, certified, heard, shown, edited."""
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -42,6 +43,12 @@ def test_from_compiling_to_showing(net: Path, run: Run) -> None:
     assert {path.name: path.read_bytes() for path in Path("said").iterdir()} == TEXTS
     assert "a stock Qwen2-MoE" in run("show", "net").out
     assert {"experts", "gate_proj"} < {part["part"] for part in run("show", "net", "--json").json["parts"]}
+    refused = run("explore", "net", "--no-open").complaint
+    assert refused.endswith("whose table it shows: compile the same texts without --layout")
+    assert not Path("explorer.html").exists()
+    if importlib.util.find_spec("gguf"):
+        written = run("export", "net", "--gguf", "x.gguf").out
+        assert "tensors, read back and equal bit for bit; llama.cpp wants" in written
 
 
 def test_editing(net: Path, run: Run) -> None:

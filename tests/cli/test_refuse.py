@@ -77,6 +77,42 @@ def test_what_is_printed(work: Path, run: Run) -> None:
     assert "refuse" not in run("compile", "-o", "net", "--facts", "facts.csv", "--json").json
 
 
+def test_by_the_whole_key(work: Path, run: Run) -> None:
+    write(work / "facts.csv")
+    proved = "any other context: unknown, token 257; no other is answered: proved, for all of it is compared"
+    assert proved in run("compile", "-o", "net", "--facts", "facts.csv", "--refuse", "key").out
+    certify = ("certify", "net", "--facts", "facts.csv")
+    said = run(*certify, "--second-opinion", "--sample", "12")
+    assert (said.code, proved in said.out, "second opinion: agrees (12 answers right" in said.out) == (0, True, True)
+    assert "second opinion: agrees (" in run(*certify, "--second-opinion", "--sample", "3", "--recheck").out
+    said = run("recite", "net", "--prompt", "capital of Peru")
+    assert (said.code, said.out, said.err.splitlines()[-1].endswith("; memorized")) == (0, "Lima", True)
+    assert run("recite", "net", "--prompt", "capital of Perm").code == 1
+    assert "knows no --columns" in run(*certify, "--columns", "a", "b", "--second-opinion").complaint
+    found = run("compile", "-o", "net", "--facts", "facts.csv", "--refuse", "30", "--json").json
+    assert (found["refuse"], found["others"]["by"], found["others"]["proved"]) == (30, "stored print", True)
+
+
+def test_a_folder_that_only_says_so(net: Path, run: Run) -> None:
+    """It refuses by a print of 18 bits, and claims to compare all of a prompt."""
+    config = json.loads((net / "config.json").read_text())
+    config["about"]["refuse"] = {"by": "key", "token": 257}
+    (net / "config.json").write_text(json.dumps(config))
+    said = run("certify", "net", "--facts", "facts.csv")
+    assert (said.code, "NOT proved, it has no store" in said.out) == (1, True)
+    told = run("certify", "net", "--facts", "facts.csv", "--json").json
+    assert (told["certified"], told["others"]["proved"]) == (True, False)
+
+
+def test_a_wrong_answer_is_told_by_its_fact(net: Path, run: Run) -> None:
+    (net.parent / "other.csv").write_text("prompt,completion\ncapital of France,Paris\ncapital of Peru,Limb\n")
+    said = run("certify", "net", "--facts", "other.csv", "-o", "other.json")
+    assert said.code == 1
+    assert "(other.csv line 3, after the prompt and 3 tokens of the completion): expected 98, got 97" in said.out
+    told = json.loads((net.parent / "other.json").read_text())["counterexample"]
+    assert told["where"] == "other.csv line 3, after the prompt and 3 tokens of the completion"
+
+
 def test_a_fact_is_edited(net: Path, run: Run) -> None:
     assert run("edit", "net", "--facts", "facts.csv", "--set", "capital of France=L").code == 0
     assert run("recite", "net", "--prompt", "capital of France", "--tokens", "1").out == "L"
@@ -89,8 +125,9 @@ def test_bad_input_leaves_nothing_behind(work: Path, run: Run, everything: Every
     before = everything(work)
     facts = ("compile", "-o", "net", "--facts", "facts.csv", "--refuse")
     for command, message in (
-        ((*facts, "99"), "refuse is 99, and labels take"),
-        ((*facts, "8", "9"), "--refuse is 8 9; expected one number of bits, or none"),
+        ((*facts, "99"), "refuse is 99; expected 1 to 64 bits, or key"),
+        ((*facts, "8", "9"), "--refuse is 8 9; expected one number of bits, key, or nothing"),
+        ((*facts, "keys"), "--refuse is keys; expected one number of bits, key, or nothing"),
         ((*facts, "--words", "31"), "expected --words 24"),
         (("compile", "facts.csv", "-o", "net", "--refuse"), "refuse is for facts"),
     ):
@@ -113,7 +150,7 @@ def test_a_folder_that_says_nonsense(net: Path, run: Run, refuse: object) -> Non
     assert run("certify", "net", "--facts", "facts.csv").code == 0, "nothing that a folder says has a say"
 
 
-@pytest.mark.parametrize("refuse", ["auto", 0, -1, 24, 10**9, True, [8]], ids=str)
+@pytest.mark.parametrize("refuse", ["auto", 0, -1, 65, 10**9, True, [8]], ids=str)
 def test_a_recipe_that_says_nonsense(net: Path, run: Run, refuse: object) -> None:
     config = json.loads((net / "config.json").read_text())
     config["about"]["recipe"]["settings"]["refuse"] = refuse

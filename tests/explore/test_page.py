@@ -15,6 +15,8 @@ from byheart.explore import explorer, reciting
 from byheart.networks import Network, save
 from byheart.tasks import NextToken
 
+from ..networks.stock.small import tiny, tiny_moe
+
 TEXT = "A page, a page, and no server."
 
 
@@ -71,6 +73,9 @@ def test_networks_of_other_kinds_are_refused(own: Network, monkeypatch: pytest.M
     task = NextToken(tokens=[[0, 1], [1, 1]], labels=[0, 1])
     with pytest.raises(BadInput, match="is an exact network; the explorer takes what `byheart compile` made"):
         reciting.shown("mine", build("interpolate", task).network)
+    for network in (tiny(), tiny_moe()):
+        with pytest.raises(BadInput, match=rf"is {network.title}; .*: compile the same texts without --layout$"):
+            reciting.shown("mine", network)
     with pytest.raises(BadInput, match="was compiled from a task; the explorer recites texts"):
         reciting.shown("mine", compile(task).network)
     monkeypatch.setattr(reciting, "MOST_PARAMETERS", 100)

@@ -1,4 +1,4 @@
-"""Stock Llamas as GGUF: what is in the file, what is refused, and what llama.cpp says (``make gguf``)."""
+"""Stock models as GGUF: what is in the file, what is refused, and what llama.cpp says (``make gguf``)."""
 
 import json
 import sys
@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import byheart
+from byheart.constructions.reciting.experts import qwen
+from byheart.constructions.reciting.stock.layers import ones
 from byheart.errors import BadInput
 from byheart.export import gguf
 from byheart.networks import load
@@ -24,6 +26,18 @@ PAIRS = "\tan  apple,\r\n\n   an onion; é's \n\n\tan apple  and an onion,   an\
 
 def llama(name: str = "llama") -> StockNetwork:
     network = load(FIXTURES / name)
+    assert isinstance(network, StockNetwork)
+    return network
+
+
+@pytest.fixture(scope="module")
+def moe() -> StockNetwork:
+    """A Qwen2-MoE of three experts, which it takes many more questions to need."""
+    task = byheart.tasks.random_next_token(examples=300, length=4, vocab=32, labels=16, rng=np.random.default_rng(0))
+    with pytest.MonkeyPatch.context() as patch:
+        sizes = qwen.ExpertSizes(48, (3, 3), (3, 3), 16, 3, *qwen.dense(48, 2))
+        patch.setattr(qwen.Experts, "plan", lambda *_: sizes)
+        network = byheart.compile(task, layout="experts").network
     assert isinstance(network, StockNetwork)
     return network
 
@@ -59,6 +73,80 @@ def test_every_tensor_is_there() -> None:
     for new, old in others.items():
         np.testing.assert_array_equal(kept[f"{new}.weight"], network.weights[f"model.{old}.weight"])
     assert "output.weight" not in kept, "tied: llama.cpp takes the embedding"
+
+
+def by_hand(kept: dict[str, Any], layer: int, x: np.ndarray) -> np.ndarray:
+    """The feed-forward block as llama.cpp computes it, for one token: the router's softmax is not divided by its sum.
+
+    Units that are off, or hold nothing, may be of any size: float64 keeps the rest.
+    """
+
+    def silu(z: np.ndarray) -> np.ndarray:
+        return z * (z > 0)  # of multiples of 64, or below −128
+
+    def swiglu(kind: str, number: Any = ...) -> np.ndarray:
+        gate, up, down = (own[f"ffn_{part}_{kind}"][number] for part in ("gate", "up", "down"))
+        return down @ (silu(gate @ x) * (up @ x))
+
+    own = {name.removeprefix(f"blk.{layer}.").removesuffix(".weight"): W.astype(np.float64) for name, W in kept.items()}
+    raised = np.exp(own["ffn_gate_inp"] @ x - (own["ffn_gate_inp"] @ x).max())
+    best = int(raised.argmax())
+    shared = 1 / (1 + np.exp(-own["ffn_gate_inp_shexp"] @ x))
+    return swiglu("exps", best) * (raised / raised.sum())[best] + swiglu("shexp") * shared
+
+
+def test_blocks_of_a_qwen2_moe_are_what_they_were(moe: StockNetwork) -> None:
+    """Every layer as llama.cpp has it, with experts and a shared one, against ours: a dense block, or experts."""
+    kept, config = gguf.tensors(moe), moe.config
+    rng = np.random.default_rng(0)
+    for layer in (0, *set(range(config["num_hidden_layers"])) - set(config["mlp_only_layers"])):
+        x = rng.integers(-2, 3, config["hidden_size"]).astype(np.float64)
+        x[: ones(config["hidden_size"])] = 1.0
+        own = f"model.layers.{layer}.mlp"
+        if layer:
+            own += f".experts.{int((moe.weights[f'{own}.gate.weight'].astype(np.float64) @ x).argmax())}"
+        gate, up, down = (moe.weights[f"{own}.{part}_proj.weight"].astype(float) for part in ("gate", "up", "down"))
+        wanted = down @ ((gate @ x) * (gate @ x > 0) * (up @ x))
+        assert wanted.any()
+        np.testing.assert_allclose(by_hand(kept, layer, x), wanted, rtol=1e-12)
+        kept[f"blk.{layer}.ffn_gate_inp_shexp.weight"] = np.zeros(config["hidden_size"])
+        assert layer or not np.allclose(by_hand(kept, layer, x), wanted), "the control: half of the shared expert"
+
+
+def test_heads_that_are_added_say_nothing(moe: StockNetwork) -> None:
+    kept = gguf.tensors(moe)
+    for new, old in (("attn_q", "q_proj"), ("attn_output", "o_proj")):
+        W = kept[f"blk.1.{new}.weight"]
+        W = W if new == "attn_q" else W.T
+        own = moe.weights[f"model.layers.1.self_attn.{old}.weight"]
+        np.testing.assert_array_equal(W[:4], own if new == "attn_q" else own.T)
+        assert W.shape == (48, 48)
+        assert not W[4:].any()
+    assert kept["blk.1.attn_k.weight"].shape == (4, 48)
+
+
+def test_the_head_of_a_qwen2_moe(moe: StockNetwork) -> None:
+    told = gguf.head(moe)
+    assert told["general.architecture"] == "qwen2moe"
+    assert not any(key.startswith("llama.") for key in told)
+    counted = {"attention.head_count": 12, "attention.head_count_kv": 1, "attention.key_length": 4}
+    counted |= {"expert_count": 3, "expert_used_count": 1, "expert_feed_forward_length": 16}
+    counted["expert_shared_feed_forward_length"] = moe.config["intermediate_size"]
+    assert counted.items() <= {key.removeprefix("qwen2moe."): value for key, value in told.items()}.items()
+
+
+@pytest.mark.parametrize("change", [{"num_experts_per_tok": 2}, {"head_dim": 10}], ids=str)
+def test_another_qwen2_moe_is_refused(change: dict[str, int], moe: StockNetwork) -> None:
+    """llama.cpp would weigh several experts otherwise; and heads must fill the width."""
+    weights = dict(moe.weights)
+    if "head_dim" in change:
+        for name in [name for name in weights if "self_attn" in name]:
+            weights[name] = np.zeros((48, 10) if "o_proj" in name else (10, 48), np.float32)
+    network = replace(moe, config={**moe.config, **change}, weights=weights)
+    with pytest.raises(
+        BadInput, match="no model for this Qwen2-MoE; expected one that `byheart compile --layout experts`"
+    ):
+        gguf.check_gguf(network)
 
 
 def test_the_head_of_a_text() -> None:
@@ -99,7 +187,10 @@ def test_another_tokenizer_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("texts", "no model for a float Transformer; compile the same with --layout uniform, or export it with --onnx"),
+        (
+            "texts",
+            "no model for a float Transformer; compile the same with --layout uniform or experts, or export it",
+        ),
         ("folding", "llama.cpp has no model for an exact network; its entries are integers of any size"),
         ("dana-2025", "no model for a softmax network; byheart.lens"),
         ("trained", "no model for a trained network; if it is a GPT-2"),
@@ -118,12 +209,14 @@ def test_without_the_package_nothing_is_written(tmp_path: Path, monkeypatch: pyt
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_is_what_was_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["llama", "qwen2moe"])
+def test_a_file_is_what_was_told(name: str, moe: StockNetwork, tmp_path: Path) -> None:
     package = pytest.importorskip("gguf", reason="the extra gguf is not installed")
-    network = llama()
-    assert gguf.to_gguf(network, tmp_path / "x.gguf") == 92
+    network = llama() if name == "llama" else moe
+    count = 92 if name == "llama" else 3 + 14 * moe.config["num_hidden_layers"]
+    assert gguf.to_gguf(network, tmp_path / "x.gguf") == count
     found = package.GGUFReader(tmp_path / "x.gguf")
-    assert found.fields["general.architecture"].contents() == "llama"
+    assert found.fields["general.architecture"].contents() == name
     kept = gguf.tensors(network)
     assert {tensor.name for tensor in found.tensors} == kept.keys()
     for tensor in found.tensors:
@@ -181,6 +274,16 @@ def test_llama_cpp_answers_a_task(tmp_path: Path) -> None:
     gguf.to_gguf(llama("llama-facts"), tmp_path / "x.gguf")
     task = byheart.tasks.load(FIXTURES / "next.jsonl")
     for tokens, label in zip(task.tokens.tolist(), task.labels.tolist(), strict=True):
+        assert said_by(tmp_path / "x.gguf", tokens, 1, **FLOAT32) == [label]
+
+
+def test_llama_cpp_answers_through_experts(moe: StockNetwork, tmp_path: Path) -> None:
+    """All questions of a task, through three experts and three tables each."""
+    pytest.importorskip("gguf", reason="the extra gguf is not installed")
+    pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: make gguf")
+    gguf.to_gguf(moe, tmp_path / "x.gguf")
+    task = byheart.tasks.random_next_token(examples=300, length=4, vocab=32, labels=16, rng=np.random.default_rng(0))
+    for tokens, label in zip(task.tokens.tolist()[:100], task.labels.tolist(), strict=False):
         assert said_by(tmp_path / "x.gguf", tokens, 1, **FLOAT32) == [label]
 
 

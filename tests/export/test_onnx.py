@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +94,12 @@ def needed() -> Any:
 
 def network_of(name: str) -> Network:
     text = (FIXTURES / "a.txt").read_text()
+    if name == "experts":
+        return byheart.compile(text, layout="experts").network
     return byheart.compile(text, precision=name).network if name == "float64" else load(FIXTURES / name)
 
 
-@pytest.mark.parametrize("name", ["llama", "llama-facts", "texts", "pairs", "short", "float64"])
+@pytest.mark.parametrize("name", ["llama", "llama-facts", "texts", "pairs", "short", "float64", "experts"])
 def test_it_says_the_same(name: str, tmp_path: Path) -> None:
     """Greedily, whole, from the file alone: the last tokens in, the next one out, until the end."""
     runtime = needed()
@@ -118,6 +121,20 @@ def test_it_says_the_same(name: str, tmp_path: Path) -> None:
         wanted = byheart.networks.generate(network, text["prompt"], end=told["end"])
         assert said[(told["first"] is not None) + len(text["prompt"]) :] == list(wanted)
         assert len(said) > text["tokens"]
+
+
+def test_experts_are_fused_as_transformers_has_them() -> None:
+    """Two experts of one unit each, by hand: gates above ups, and downs; what is no expert's stays as it is."""
+    from byheart.export.onnx import _fused
+
+    given = {"mlp.gate.weight": np.zeros((2, 2))}
+    for number, part in product(range(2), ("gate", "up", "down")):
+        row = np.array([[1 + number, 10.0 * len(part)]])
+        given[f"mlp.experts.{number}.{part}_proj.weight"] = row.T if part == "down" else row
+    found = _fused(given)
+    assert found.keys() == {"mlp.gate.weight", "mlp.experts.gate_up_proj", "mlp.experts.down_proj"}
+    assert found["mlp.experts.gate_up_proj"].tolist() == [[[1, 40], [1, 20]], [[2, 40], [2, 20]]]
+    assert found["mlp.experts.down_proj"].tolist() == [[[1], [40]], [[2], [40]]]
 
 
 def test_the_graph_tells_nothing_of_this_machine(tmp_path: Path) -> None:

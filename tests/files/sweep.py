@@ -28,7 +28,7 @@ from byheart.cli.main import main
 from byheart.files import claims
 from byheart.networks import load
 
-TEXT = "to be or not to be, that is the question: whether 'tis nobler\n"
+TEXT = "to be or not to be, nobler\n"
 FOREIGN = {"notes.txt": b"years of work", ".net-draft": b"mine", ".hidden/letter": b"Dear"}
 CHANGING = ("os.rename", "os.mkdir", "os.chmod", "os.truncate", "os.link", "os.symlink", "fcntl.flock")
 REMOVING = ("os.remove", "os.rmdir")

@@ -1,6 +1,7 @@
 """Commands that are killed, or find the disk full, at any of their file operations."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -52,12 +53,30 @@ def test_checking_again_writes_nothing(tmp_path: Path) -> None:
 
 
 LIMITED = """
-    import resource, sys
-    from byheart.cli.main import main
-    import byheart.certificates, byheart.constructions.reciting, byheart.networks.exact.store
-    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
-    main(sys.argv[2:])
+import json, os, resource, sys
+from byheart.cli.main import main
+import byheart.certificates, byheart.constructions.reciting, byheart.networks.exact.store
+
+def run(size, command):
+    told, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(tell, 2)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+        try:
+            main(command)
+        except SystemExit as ended:
+            sys.stderr.flush()
+            os._exit(ended.code or 0)
+    os.close(tell)
+    with os.fdopen(told) as said:
+        words = said.read()
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), words
+
+print(json.dumps([run(int(sys.argv[1]), command) for command in json.loads(sys.argv[2])]))
 """
+"""Each command in a child of one process, which has imported what they need; its exit code, and what it said."""
 
 
 @pytest.mark.slow
@@ -66,20 +85,21 @@ def test_files_that_the_system_does_not_let_grow(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text(" ".join(map(str, range(500))))
     sizes = ("--examples", "40", "--length", "3", "--vocab", "60", "--labels", "4")
 
-    def run(size: int, *command: str) -> subprocess.CompletedProcess[str]:
-        script = "\n".join(line.strip() for line in LIMITED.splitlines())
-        arguments = [sys.executable, "-c", script, str(size), *command]
-        return subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
+    def run(size: int, *commands: tuple[str, ...]) -> list[tuple[int, str]]:
+        arguments = [sys.executable, "-c", LIMITED, str(size), json.dumps(commands)]
+        alone = os.environ | {"OMP_NUM_THREADS": "1"}  # threads do not survive a fork
+        done = subprocess.run(arguments, cwd=tmp_path, env=alone, capture_output=True, text=True, check=True)
+        return [(code, said) for code, said in json.loads(done.stdout)]
 
-    for command in (
+    first = (
         ("task", "random", *sizes, "-o", "t.npz"),
         ("build", "interpolate", "--task", "t.npz", "-o", "net"),
         ("compile", "text.txt", "-o", "book"),
         ("recite", "book", "--all-to", "said"),  # what numba compiles is kept beside the source, in larger files
-    ):
-        assert run(10**9, *command).returncode == 0
+    )
+    assert [code for code, _ in run(10**9, *first)] == [0] * len(first)
     before = {str(path): path.read_bytes() if path.is_file() else b"" for path in tmp_path.rglob("*")}
-    for command in (
+    commands = (
         ("task", "random", *sizes, "--seed", "1", "-o", "t.npz"),
         ("task", "random", *sizes, "-o", "t.jsonl"),
         ("build", "interpolate", "--task", "t.npz", "-o", "net"),
@@ -88,13 +108,13 @@ def test_files_that_the_system_does_not_let_grow(tmp_path: Path) -> None:
         ("compile", "text.txt", "--layout", "uniform", "-o", "book"),
         ("recite", "book", "-o", "said.txt"),
         ("recite", "book", "--all-to", "."),
-    ):
-        found = run(100, *command)
+    )
+    for command, (code, said) in zip(commands, run(100, *commands), strict=True):
         if command[-1] == ".":
-            assert found.returncode == 0, "what is there already is not written"
+            assert code == 0, "what is there already is not written"
             continue
-        assert found.returncode == 2, (command, found)
-        assert found.stderr.startswith(f"byheart: {command[-1]}: cannot be written: "), (command, found)
-        assert "File too large" in found.stderr
-        assert found.stderr.count("\n") == 1
+        assert code == 2, (command, said)
+        assert said.startswith(f"byheart: {command[-1]}: cannot be written: "), (command, said)
+        assert "File too large" in said
+        assert said.count("\n") == 1
     assert {str(path): path.read_bytes() if path.is_file() else b"" for path in tmp_path.rglob("*")} == before

@@ -1,7 +1,7 @@
 """How many answers of a network are wrong, by plain means that share nothing with the judges.
 
 Exact networks in python-flint's rationals; whatever has softmax attention of real numbers in mpmath, with thousands of
-bits; float Transformers in float64 by loops over positions; stock Llamas by transformers, a whole sequence at a time.
+bits; float Transformers in float64 by loops over positions; stock models by transformers, a whole sequence at a time.
 """
 
 import re
@@ -164,13 +164,13 @@ def _is_wrong(network: Any, tokens: list[int], at: int, label: int) -> bool:
     key = (network.fingerprint, tuple(tokens))
     if key not in _KNOWN:
         _KNOWN.clear()
-        _KNOWN[key] = _llama(network, tokens) if network.kind == "stock" else _logits(network, tokens)
+        _KNOWN[key] = _stock(network, tokens) if network.kind == "stock" else _logits(network, tokens)
     row = _KNOWN[key][at]
     others = np.delete(row, label) if 0 <= label < len(row) else None
     return others is None or not np.isfinite(row).all() or bool(row[label] <= others.max(initial=-np.inf))
 
 
-def _llama(network: Any, tokens: list[int]) -> Array:
+def _stock(network: Any, tokens: list[int]) -> Array:
     import torch
 
     first = [] if network.first is None else [network.first]

@@ -118,7 +118,7 @@ def _save(built: Built, folder: Path) -> None:
 
 
 def _compiled(folder: Path) -> list[Seed]:
-    """A text in every format of the weights, and with weights in several files."""
+    """A text in every format of the weights, with weights in several files, and as a stock model of experts."""
     layouts = [("float64", None), ("float64", 60), ("bfloat16", None), ("bfloat16", 15), ("float32", 31)]
     found, text = [], FIXTURES / "c.txt"
     for precision, words in layouts:
@@ -127,6 +127,8 @@ def _compiled(folder: Path) -> list[Seed]:
         found.append(_network(f"compiled {place.name}", place, [text]))
     with patch.object(parts, "LARGEST", 4_000):
         _save(byheart.compile(text), folder / "parts")
+    _save(byheart.compile(text, layout="experts"), folder / "experts")
+    found.append(_network("compiled experts", folder / "experts", [text]))
     return [*found, _network("compiled in parts", folder / "parts", [text])]
 
 

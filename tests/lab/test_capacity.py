@@ -37,10 +37,14 @@ def test_ladders_have_every_rung_once() -> None:
 
 
 @pytest.mark.parametrize("scale", ["smoke", "short", "paper"])
-def test_every_scale_is_an_experiment_with_repetitions(scale: str) -> None:
+def test_every_scale_is_an_experiment_with_repetitions_whose_networks_can_be_kept(scale: str) -> None:
     made = experiment(scale)
     assert (made.name, made.scale) == ("capacity", scale)
     assert len({rung.seed for rung in made.configs}) >= 2
+    assert made.prepare is not None
+    kept = made.prepare(made.configs[0])
+    assert kept.task is not None
+    assert len(kept.task.inputs) == made.configs[0].examples
 
 
 @pytest.mark.slow

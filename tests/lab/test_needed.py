@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byheart.lab.needed import Needed, examples_each, first_at, needed, needed_line
+from byheart.lab.needed import Needed, examples_each, first_at, needed, needed_line, same_step
 
 HEADS = (1, 5, 10, 20, 30, 40, 50, 60)
 
@@ -57,6 +57,14 @@ def test_seeds_that_say_nothing_are_counted_and_their_numbers_of_examples_left_o
     through = needed_line(found)
     assert through is not None
     assert through.points == 6
+
+
+def test_what_is_crossed_within_one_step_says_nothing_of_growth() -> None:
+    within = [Needed(10, (4.2, 5.0), 2), Needed(20, (4.6,), 2)]
+    assert same_step(within, HEADS) == (1, 5)
+    assert same_step([*within, Needed(30, (5.1,), 1)], HEADS) is None, "in the next step"
+    assert same_step(needed(rows(), "heads"), HEADS) is None
+    assert same_step([Needed(10, (), 2)], HEADS) is None
 
 
 def test_means_have_intervals_over_seeds() -> None:

@@ -1,5 +1,7 @@
 """The tables that come with Byheart are whole, and their rows are those of the experiments they are named after."""
 
+from pathlib import Path
+
 import pytest
 
 from byheart.errors import BadInput
@@ -7,6 +9,7 @@ from byheart.lab import results
 from byheart.lab.experiments import EXPERIMENTS
 from byheart.lab.experiments.madden_2024 import data_of
 from byheart.lab.results import Presence, names, presence, table
+from byheart.lab.runs import Row, Run
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 
@@ -64,6 +67,36 @@ def test_stories_that_a_table_lacks_are_said(monkeypatch: pytest.MonkeyPatch) ->
     assert str(presence(name)) == "63 of 80 models (without stories 900, 1,000)"
     some += [{"stories": n, "hidden": m, "frozen": False, "seed": 0} for n in (900, 1000) for m in WIDTHS]
     assert presence(name) == Presence(79, 80, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("capacity", "train its 72 models with byheart lab run capacity --scale paper, then draw them with"),
+        ("madden-2024", "train its 160 models with byheart lab run madden-2024-trained --scale paper and byheart"),
+        ("dana-2025-6", "train its 120 models with byheart lab run dana-2025-6 --scale paper"),
+        ("dana-2025-4", "dana-2025-4 trains nothing: it is about the results of dana-2025-1; expected that name"),
+        ("dana-2025-11", "no results of 'dana-2025-11' come with Byheart; did you mean 'dana-2025-1'?"),
+        ("dana", "no results of 'dana' come with Byheart; there are a few"),
+    ],
+)
+def test_what_there_could_be_is_told_from_what_there_is_not(name: str, told: str) -> None:
+    results.check_there("dana-2025-1", ["dana-2025-1"], "there are a few")
+    with pytest.raises(BadInput) as refused:
+        results.check_there(name, ["dana-2025-1"], "there are a few")
+    assert told in str(refused.value)
+
+
+def test_what_the_lab_writes_can_be_put_there_as_it_is(tmp_path: Path) -> None:
+    """Two models of a run, one of which failed."""
+    experiment = EXPERIMENTS["dana-2025-6"]("smoke")
+    with Run.create(tmp_path / "run", experiment) as run:
+        done, failed = run.configs
+        run.append([Row(experiment.name, done, run.configs[done], "done", {"accuracy": 0.5}, 1.5)])
+        run.append([Row(experiment.name, failed, run.configs[failed], "failed", {}, 1.5, "too large")])
+        run.write_csv(tmp_path / "run.csv")
+    (row,) = results.read((tmp_path / "run.csv").read_text())
+    assert row == {name: results._read_back(value) for name, value in run.configs[done].items()} | {"accuracy": 0.5}
 
 
 def test_unknown_tables_are_refused() -> None:

@@ -69,6 +69,10 @@ def test_a_file_may_import_what_lies_beside_it_and_make_its_experiment_of_the_sc
             "own.py: nothing says how a Training is trained: define a function work(configs, device, report) in it "
             "that returns a dictionary of metrics for each config, in order",
         ),
+        (
+            "from byheart.lab import Training as T\nCONFIGS = [T(1, 1, 1.0)]\ndef work(configs, device): pass",
+            "own.py: work takes (configs, device); expected work(configs, device, report), which it is called with",
+        ),
         ("from byheart.lab.experiments import dana_2025\nCONFIGS = [dana_2025.Config(3)]", "own.py:2: TypeError"),
         (
             "work = print\nclass Config: pass\nCONFIGS = [Config()]",

@@ -1,16 +1,20 @@
 """Pages about what comes with Byheart: every experiment has one, and every paper."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from byheart.errors import BadInput
 from byheart.lab import results
+from byheart.lab.capacity import Rung
+from byheart.lab.experiments import EXPERIMENTS
 from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
 from byheart.lab.results import Presence
-from byheart.report.lab import findings_of
+from byheart.report.lab import findings_of, tables_of
+from byheart.report.lab.beside import NETWORKS
 from byheart.report.lab.mahdavi import Panel, draw_blocks
-from byheart.report.lab.shipped import lead_of, names, shown
+from byheart.report.lab.shipped import absent, lead_of, names, shown
 from byheart.report.page import picture_of
 
 from .test_lab_figures import dana, grid_of_madden, madden, mahdavi, rung
@@ -93,11 +97,73 @@ def test_a_block_that_is_dropped_in_appears_on_the_papers_page(monkeypatch: pyte
     monkeypatch.setattr("byheart.lab.results.names", lambda: [*found])
     monkeypatch.setattr("byheart.lab.results.table", found.__getitem__)
     page = shown("mahdavi-2024")
-    assert page.lead.findings[0].startswith("80 of the paper's 2,052 models are here; nothing yet of ")
+    assert page.lead.findings[0].startswith("80 of the 2,052 models of the paper are here; nothing yet of ")
     assert "regression-heads-random" not in page.lead.findings[0]
     (counts,) = [row for row in page.tables[-1].rows if row["experiment"] == name]
     assert (counts["models"], counts["planned"], counts["shipped"]) == (80, 240, "partial")
     assert [drawing.name for drawing in page.drawings] == ["classification", "regression"]
+
+
+def measured(config: Any) -> dict[str, Any]:
+    """A row of results as its experiment has it, with numbers out of thin air."""
+    if isinstance(config, Rung):
+        sizes = {"parameters": config.most_parameters, "examples": config.examples}
+        return vars(config) | sizes | {"bits_per_parameter": 2.0 + config.seed / 10}
+    if hasattr(config, "stories"):
+        sizes = {"contexts": 8 * config.stories, "vocab": 3 * config.stories, "parameters": 9}
+        return vars(config) | sizes | {"loss": 0.5, "entropy": 0.4, "relative_excess": 1 / config.hidden}
+    share = min(1.0, (300 * config.heads + config.seed) / config.examples)
+    return vars(config) | {"best_accuracy": share, "best_loss": (1 - share) / 12}
+
+
+@pytest.mark.parametrize(
+    ("name", "some"),
+    [
+        ("mahdavi-2024-classification-heads-random", "one model"),
+        ("mahdavi-2024-classification-heads-random", "one seed"),
+        ("mahdavi-2024-classification-head-dim-fixed", "one model"),
+        ("capacity", "one seed"),
+        ("capacity", "all"),
+    ],
+)
+def test_a_table_that_is_dropped_in_needs_nothing_else(name: str, some: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole, in part, with any number of seeds: it has a page, which says how much is there."""
+    configs = EXPERIMENTS[name]("paper").configs
+    kept = {"one model": configs[:1], "one seed": [c for c in configs if c.seed == 0], "all": configs}[some]
+    rows = [measured(config) for config in kept]
+    monkeypatch.setattr(results, "names", lambda: [name])
+    monkeypatch.setattr(results, "table", {name: rows}.__getitem__)
+    for page in map(shown, names()):
+        assert page.lead.findings
+        assert page.drawings
+        assert page.tables
+    assert name not in absent()
+    assert absent()
+    said = shown(name).lead.findings[-1]
+    assert said.startswith("At the paper's scale here are ") == (some != "all")
+    if some == "one seed":
+        assert said.endswith(f"{len(kept):,} of {len(configs):,} models (1 of {configs[-1].seed + 1} seeds).")
+
+
+def test_the_ladders_page_has_what_is_built_for_the_same_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [measured(config) for config in EXPERIMENTS["capacity"]("paper").configs]
+    monkeypatch.setattr(results, "names", lambda: ["capacity"])
+    monkeypatch.setattr(results, "table", lambda _: rows)
+    page = shown("capacity")
+    assert any("about 3.6 (Morris et al. 2025)" in said for said in page.lead.findings)
+    assert page.lead.findings[-1].startswith("Built for the same labels, every answer checked, bits a parameter: ")
+    (built,) = [table for table in page.tables if table.title.startswith("Networks built for the same labels")]
+    assert {row["name"] for row in built.rows} == {*NETWORKS}
+
+
+def test_saturated_heads_have_a_table_and_no_lines() -> None:
+    """By hand: 2 and 3 of 4 heads are 2.5 on average, ± 12.706 · (0.5 √2) / √2 by Student's t."""
+    rows = [mahdavi(heads=4, examples=550, seed=s, saturated_heads=2.0 + s) for s in (0, 1)]
+    (table,) = tables_of("mahdavi-2024-saturation", rows)
+    (cells,) = table.rows
+    assert (cells["heads"], cells["examples"], cells["seeds"]) == (4, 550, 2)
+    assert (cells["saturated_heads"], cells["saturated_share"]) == (2.5, 0.625)
+    assert cells["saturated_heads_high"] == pytest.approx(2.5 + 12.7062 * 0.5, rel=1e-5)
 
 
 def test_findings_in_words() -> None:
@@ -122,6 +188,10 @@ def test_findings_in_words() -> None:
     last = findings_of("mahdavi-2024-classification-heads-fixed", many)[-1]
     assert last.startswith("The heads at which 0.9 is reached grow with N: one more for every 46 (")
     assert "(a line over 3 numbers of examples, R² = 0." in last
+    early = [row | {"best_accuracy": 0.1 if row["heads"] == 1 else 1.0} for row in many]
+    assert findings_of("mahdavi-2024-classification-heads-fixed", early) == [
+        "Where 0.9 is crossed, it is between 1 and 5 heads: one step, which does not tell how that grows with N."
+    ]
     curved = [mahdavi(heads=H, best_accuracy=0.002 * H**2 + 0.001 * s) for H in (1, 5, 10, 20) for s in (0, 1)]
     _, explain, _ = findings_of("mahdavi-2024-classification-heads-fixed", curved)
     assert explain.endswith("at N = 1,000 it is not quite straight (F test, p < 0.05).")
@@ -143,9 +213,10 @@ def test_findings_in_words() -> None:
     _, law, _ = findings_of("madden-2024-trained", grid_of_madden(frozen=False))
     assert law == "Where the excess crosses 1 %, m = 0.1·n^1 (95 %: 1 to 1)."
     assert findings_of("capacity", [rung(1000, 2, 1.5), rung(1000, 4, 1.4)]) == [
-        "1,000 parameters hold 1.50 bits each."
+        "1,000 parameters hold 1.50 bits each.",
+        "Published, for GPTs of 5·10⁵ to 1.5·10⁹ parameters: about 3.6 (Morris et al. 2025).",
     ]
-    _, unsure = findings_of("capacity", [rung(1000, 2, 1.4), rung(1000, 4, 1.5)])
+    _, unsure, _ = findings_of("capacity", [rung(1000, 2, 1.4), rung(1000, 4, 1.5)])
     assert unsure == "Of 1,000 parameters most was held where most was asked for: they may not be full."
     rows = [rung(1000, 2, bits) | {"steps": steps} for steps, bits in ((50, 1.2), (100, 1.5), (200, 1.6))]
     *_, longer = findings_of("capacity", [*rows, rung(1000, 4, 1.1), rung(2000, 2, 1.5)])

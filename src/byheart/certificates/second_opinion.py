@@ -51,6 +51,7 @@ def second_opinion(
     *,
     files: Sequence[Path] = (),
     task: Path | None = None,
+    facts: Sequence[Path] = (),
     tolerance: float | None = None,
     sample: int | None = None,
     seed: int = 0,
@@ -63,11 +64,18 @@ def second_opinion(
         raise BadInput(f"sample is {sample}; expected at least 1")
     options = {"--task": task, "--tolerance": tolerance, "--sample": sample, "--seed": seed}
     given = [f"{name}={value}" for name, value in options.items() if value is not None]
+    given += [f"--facts={path}" for path in facts]
     command = [sys.executable, "-I", str(PROGRAM), "--json", *given, "--", str(network), *map(str, files)]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode not in (0, 1) or not ran.stdout:
         return SecondOpinion(None, ran.stderr.strip() or f"verify.py ended with {ran.returncode}")
     said = json.loads(ran.stdout)
+    if said["not_right"] and isinstance(questions, Contexts):
+        answered = [text for text, *_ in said["not_right"] if text >= len(questions.starts) - 1]
+        if answered:
+            return SecondOpinion(
+                False, f"{len(answered):,} prompts that are no facts, and are not proved to be refused"
+            )
     found = (
         f"{said['right']:,} answers right, {said['wrong']:,} wrong, {said['undecided']:,} undecided, {said['scope']}"
     )

@@ -23,9 +23,12 @@ class Counterexample:
     position: int | None
     expected: int | float | str
     got: str
+    where: str = ""
+    """In whose file that is asked: of a fact, its line, and how much of it was said."""
 
     def __str__(self) -> str:
         place = f"example {self.example}" + ("" if self.position is None else f", position {self.position}")
+        place += f" ({self.where})" if self.where else ""
         return f"{place}: expected {self.expected}, got {self.got}"
 
 

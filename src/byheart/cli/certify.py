@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, UseAppendAction, arg
 
 from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.others import Others, others_of
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, print_json, steps, typed
 from byheart.cli.recite import unescaped
 from byheart.errors import BadInput, check_seed
@@ -87,8 +88,8 @@ class CertifyCommand:
         check_seed(self.seed)
         if self.sample is not None and not self.second_opinion:
             raise BadInput("--sample is for a second opinion; expected --second-opinion too")
-        if self.second_opinion and self.facts:
-            raise BadInput("--second-opinion asks verify.py, which reads texts and tasks; expected no --facts")
+        if self.second_opinion and self.columns:
+            raise BadInput("--second-opinion asks verify.py, which knows no --columns; expected prompt and completion")
         self._check_named(path)
         if not self.recheck and self.network.is_dir():
             if self.out is None and path.is_symlink():
@@ -114,13 +115,15 @@ class CertifyCommand:
                 changed = "was changed while it was checked, and no certificate is written"
                 raise BadInput(f"{self.network}: {changed}; certify it again")
             write(certificate, path)
+        others = others_of(network, questions) if self.facts else None
+        others = others if others is not None and others.refusal.proves else None  # what is not checked is not repeated
         lies: list[Control] = []
         if self.controls:
             with steps("telling lies", quiet=self.json):
                 lies = controls(network, questions, np.random.default_rng(self.seed), **options)
         other = self._second_opinion(certificate, questions) if self.second_opinion else None
-        self._print(certificate, lies, other, path, kept)
-        agreed = other is None or other.agrees is True
+        self._print(certificate, others, lies, other, path, kept)
+        agreed = (other is None or other.agrees is True) and not (others and others.doubt)
         return DONE if certificate.certified and all(lie.found is not False for lie in lies) and agreed else NOT_TRUE
 
     def _check_named(self, path: Path) -> None:
@@ -144,18 +147,26 @@ class CertifyCommand:
                 questions,
                 files=self.files,
                 task=self.task,
+                facts=self.facts,
                 tolerance=self.tolerance,
                 sample=self.sample,
                 seed=self.seed,
             )
 
     def _print(
-        self, certificate: "Certificate", lies: "list[Control]", other: "SecondOpinion | None", path: Path, kept: bool
+        self,
+        certificate: "Certificate",
+        others: "Others | None",
+        lies: "list[Control]",
+        other: "SecondOpinion | None",
+        path: Path,
+        kept: bool,
     ) -> None:
         if self.json:
             told = [{"name": lie.name, "found": lie.found, "detail": lie.detail} for lie in lies]
             written = None if self.recheck or kept else str(path)
             more: dict[str, object] = {"note": self._last_line(path, kept)} if kept else {}
+            more |= {"others": others.as_json()} if others is not None else {}
             more |= {"controls": told} if self.controls else {}
             more |= {"second_opinion": other.as_json()} if other is not None else {}
             again = None if kept else self._again()
@@ -164,6 +175,8 @@ class CertifyCommand:
         print_verdict(certificate)
         if self.facts and not (self.set or self.count or self.at_least):
             print_facts(certificate)
+        if others is not None:
+            console().print(str(others), markup=False)
         if other is not None:
             console().print(f"second opinion: {other}", markup=False)
         for lie in lies:
@@ -173,8 +186,8 @@ class CertifyCommand:
             example = f"; {lie.verdict.counterexample}" if lie.verdict.counterexample and not self.count else ""
             console().print(f"control, {lie.name}: {words[lie.found]} ({_escaped(lie.detail + example)})")
         if self.named is not None:
-            others = f"{certificate.checked - certificate.right:,} of {certificate.checked:,} answers"
-            console().print(f"wrote {self.named}: {others}", style="dim", markup=False)
+            not_right = f"{certificate.checked - certificate.right:,} of {certificate.checked:,} answers"
+            console().print(f"wrote {self.named}: {not_right}", style="dim", markup=False)
         console().print(self._last_line(path, kept), style="dim", markup=False)
 
     def _last_line(self, path: Path, kept: bool) -> str:

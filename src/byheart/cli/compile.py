@@ -10,11 +10,11 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_facts, print_verdict
 from byheart.cli.options import Columns, FactFiles, Json
+from byheart.cli.others import others_of
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table, typed, visible
 from byheart.cli.recite import escaped, tokenizer_of
 from byheart.errors import BadInput, check_installed
 from byheart.files.writing import check_apart
-from byheart.networks.about import refuse_of
 from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
@@ -48,9 +48,10 @@ class CompileCommand:
     """Tokens of the BPE (default: 1024)."""
     window: str = "auto"
     """How many tokens back the network looks: a power of two, or auto: as few as leave no context with two answers."""
-    refuse: Annotated[tuple[int, ...] | None, arg(metavar="[BITS]")] = None
+    refuse: Annotated[tuple[str, ...] | None, arg(metavar="[BITS|key]")] = None
     """Answer what was never memorized by a token of its own, "unknown", which recite tells; wrongly for one context in
-    2^BITS. For facts (without BITS: 20, or as many as fit into a word beside a label)."""
+    2^BITS. For facts (without BITS: 20, or as many as fit into a word beside a label; more are stored apart, and then
+    the rate is proved). key: all of a prompt is stored and compared, so that no other is ever answered."""
     seed: int = 0
     """Seed of all random choices; the same seed gives the same network."""
     json: Json = False
@@ -59,6 +60,7 @@ class CompileCommand:
         """Compile, save, reload, check every answer, print."""
         from byheart.certificates import certify, write
         from byheart.constructions.reciting import Settings, compile
+        from byheart.networks import load
         from byheart.networks.kinds import describe
         from byheart.tasks import Facts
 
@@ -79,14 +81,18 @@ class CompileCommand:
                 )
             built.write(new)
             with steps("checking every answer", quiet=self.json) as report:
-                certificate = certify(new, built.questions, report=report)
+                saved = load(new)
+                certificate = certify(saved, built.questions, report=report)
+                others = others_of(saved, built.questions)
             write(certificate, new / "certificate.json")
             describe(built.network, new, f"{certificate.statement} {certificate.sentence}")
         numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
         if isinstance(given, Facts):
             numbers |= {"facts": len(given), "parameters_per_fact": numbers["parameters"] / len(given)}
-        if refuse := refuse_of(built.network):
-            numbers |= {"refuse": refuse[0], "bits_in_prints": refuse[0] * numbers["examples"]}
+        if others is not None:
+            refuse = others.refusal
+            numbers |= {"refuse": refuse.bits or refuse.by, "others": others.as_json()}
+            numbers |= {"bits_in_prints": refuse.bits * numbers["examples"]} if refuse.bits else {}
         if self.json:
             print_json(numbers)
         else:
@@ -94,11 +100,10 @@ class CompileCommand:
             print_verdict(certificate)
             if self.facts:
                 print_facts(certificate)
-            if refuse:
-                rate = f"answered all the same: 1 in {1 << refuse[0]:,}, if the hash acts like a random function"
-                console().print(f"any other context: unknown, token {refuse[1]}; {rate}", markup=False)
+            if others is not None:
+                console().print(str(others), markup=False)
             self._print_rest(built, given)
-        return DONE if certificate.certified else NOT_TRUE
+        return DONE if certificate.certified and not (others and others.doubt) else NOT_TRUE
 
     def _hint(self) -> None:
         """Say that a table was read as a text, where facts were probably meant."""
@@ -127,7 +132,7 @@ class CompileCommand:
         rows.add_row("bits in the answers (order-0 entropy)", number(round(numbers["bits"])))
         if numbers["bits_lzma"] is not None:
             rows.add_row("bits of the files after lzma", number(numbers["bits_lzma"]))
-        if "refuse" in numbers:
+        if "bits_in_prints" in numbers:
             label = f"bits in the prints ({numbers['refuse']} a question, to refuse others)"
             rows.add_row(label, number(numbers["bits_in_prints"]))
         rows.add_row("parameters", number(numbers["parameters"]))
@@ -195,12 +200,14 @@ def _tokenizer(given: str | None) -> Literal["bytes", "bpe"] | Path | None:
     return given if given in (None, "bytes", "bpe") else Path(given)  # type: ignore[return-value]  # one of the two
 
 
-def _refuse(given: tuple[int, ...] | None) -> int | Literal["auto"] | None:
+def _refuse(given: tuple[str, ...] | None) -> int | Literal["auto", "key"] | None:
     if given is None or not given:
         return None if given is None else "auto"
-    if len(given) > 1:
-        raise BadInput(f"--refuse is {' '.join(map(str, given))}; expected one number of bits, or none")
-    return given[0]
+    if given == ("key",):
+        return "key"
+    if len(given) > 1 or not given[0].isascii() or not given[0].removeprefix("-").isdigit():
+        raise BadInput(f"--refuse is {' '.join(given)}; expected one number of bits, key, or nothing")
+    return int(given[0][:20])
 
 
 def _window(given: str) -> int | None:

@@ -22,9 +22,9 @@ class ExportCommand:
     network: Positional[Path]
     """Network folder."""
     gguf: Path | None = None
-    """GGUF file to write, of a stock Llama (compile --layout uniform). Needs the extra gguf."""
+    """GGUF file to write, of a stock model (compile --layout uniform or experts). Needs the extra gguf."""
     onnx: Path | None = None
-    """ONNX file to write, of a compiled network in either layout. Needs the extra onnx."""
+    """ONNX file to write, of a compiled network in any layout. Needs the extra onnx."""
     json: Json = False
 
     def run(self) -> int:

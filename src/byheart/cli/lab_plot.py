@@ -1,5 +1,6 @@
 """``byheart lab plot``: the figures of runs, and one page with everything."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
     from byheart.lab.runs import Run
     from byheart.progress import Report
     from byheart.report.lab import Drawing
+    from byheart.report.lab.beside import Beside
     from byheart.report.lab.shipped import Shown
 
+Rows = list[dict[str, Any]]
 Written = tuple[list[Path], list[str]]
 """Files, and why other figures are not among them."""
 
@@ -36,8 +39,8 @@ class LabPlot:
     folders: Positional[tuple[Path, ...]] = ()
     """Folders of one or more runs; several are drawn as one table."""
     shipped: str | None = None
-    """Instead of a folder: results that come with Byheart, of an experiment (dana-2025-1, …), a paper (dana-2025,
-    mahdavi-2024), or all: a folder for each, and a page that leads to them."""
+    """Instead of a folder: results that come with Byheart, of an experiment (dana-2025-1, …), a paper (dana-2025, …),
+    or all: a folder for each, and a page that leads to them."""
     out: Annotated[Path | None, arg(aliases=["-o"])] = None
     """Folder for pictures and page; "figures" in the first run's folder, or here, if not given."""
     format: Literal["png", "svg"] = "png"
@@ -52,6 +55,7 @@ class LabPlot:
         if self.shipped is not None:
             return self._shipped(self.shipped)
         from byheart.lab.runs import Run
+        from byheart.report.lab.beside import beside_in_words, beside_table
         from byheart.report.lab.shipped import Shown, lead_of
 
         if not self.folders:
@@ -61,17 +65,20 @@ class LabPlot:
         rows = [row for run in runs for row in run.table]
         if not rows:
             raise BadInput(f"{self.folders[0]}: no model is done yet; expected results to draw")
+        _check_one_paper(runs)
         with steps("building", quiet=self.json) as report:
-            drawings = _drawings(runs, rows, report)
+            beside = _beside(runs[0], rows, report)
         title = ", ".join(dict.fromkeys(f"{run.name}, {run.about['scale']}" for run in runs))
         if self.out is None:
             _check_links(self.folders[0] / "figures")
         out = self.out or self.folders[0] / "figures"
-        found = Shown(title, lead_of(runs[0].name, rows), drawings, _tables(runs), _about(runs))
+        lead = lead_of(runs[0].name, rows, beside_in_words(beside))
+        tables = [*_tables(runs), *beside_table(beside)]
+        found = Shown(title, lead, _drawings(runs[0], rows, beside), tables, _about(runs))
         return self._say([self._write(out, found)], len(rows))
 
     def _shipped(self, name: str) -> int:
-        from byheart.report.lab.shipped import PAGES, names, shown
+        from byheart.report.lab.shipped import PAGES, absent, names, shown
         from byheart.report.page import Page, html_of, write_page
 
         if self.folders:
@@ -81,10 +88,11 @@ class LabPlot:
         written = [self._write(out / page.name if name == "all" else out, page) for page in pages]
         if name == "all":
             leading = [(page.name, f"{page.name}/index.html", page.lead.findings) for page in pages]
-            write_page(out / "index.html", html_of(Page("Results that come with Byheart", pages=leading)))
+            leads = Page("Results that come with Byheart", note=_nothing_of(absent()), pages=leading)
+            write_page(out / "index.html", html_of(leads))
             written.append(([out / "index.html"], []))
         counted = [page for page in pages if name != "all" or page.name not in PAGES]  # a model is in its paper's too
-        return self._say(written, sum(page.about["models"] for page in counted))
+        return self._say(written, sum(page.about["models"] for page in counted), absent() if name == "all" else ())
 
     def _write(self, out: Path, shown: "Shown") -> Written:
         """Draw the figures and the page into a folder; the files, and what could not be drawn."""
@@ -106,15 +114,22 @@ class LabPlot:
             write_page(out / "index.html", html_of(page))
         return [*files, out / "index.html"], missing
 
-    def _say(self, written: list[Written], rows: int) -> int:
+    def _say(self, written: list[Written], rows: int, absent: Sequence[str] = ()) -> int:
         files = [path for some, _ in written for path in some]
         missing = [reason for _, some in written for reason in some]
         if self.json:
-            print_json({"files": [str(path) for path in files], "rows": rows, "missing": missing})
+            told = {"files": [str(path) for path in files], "rows": rows, "missing": missing}
+            print_json(told | {"absent": [*absent]})
         else:
-            lines = [*missing, *(f"wrote {path}" for path in files)]
+            lines = [*missing, *(f"wrote {path}" for path in files), *filter(None, [_nothing_of(absent)])]
             console().print("\n".join(lines), markup=False)
         return DONE
+
+
+def _nothing_of(absent: Sequence[str]) -> str:
+    """Which experiments cannot be drawn, and what to do about it; nothing if all can."""
+    how = "byheart lab run NAME --scale paper trains one, and byheart lab plot draws it"
+    return f"No results come with Byheart of {', '.join(absent)}; {how}." if absent else ""
 
 
 def _check_links(figures: Path) -> None:
@@ -124,16 +139,28 @@ def _check_links(figures: Path) -> None:
             raise BadInput(f"{path}: is a link, which is not written through here; remove it, or choose a folder (-o)")
 
 
-def _drawings(runs: "list[Run]", rows: list[dict[str, Any]], report: "Report | None") -> "list[Drawing]":
-    from byheart.report.lab import figures_of, own_figures
-    from byheart.report.lab.beside import build_beside, labels_of
-
-    papers = {run.name.split("-", maxsplit=1)[0] for run in runs}
+def _check_one_paper(runs: "list[Run]") -> None:
+    papers = {_paper(run) for run in runs}
     if len(papers) > 1:
         raise BadInput(f"the runs are of {', '.join(sorted(papers))}; expected runs of one paper in one picture")
-    found = figures_of(runs[0].name, rows, build_beside(labels_of(rows), report) if papers == {"capacity"} else ())
-    settings = [*next(iter(runs[0].configs.values()))]
-    return found or own_figures(runs[0].name, rows, settings)
+
+
+def _paper(run: "Run") -> str:
+    return run.name.split("-", maxsplit=1)[0]
+
+
+def _beside(run: "Run", rows: Rows, report: "Report | None") -> "list[Beside]":
+    """Networks built for the labels of a ladder; of other experiments none."""
+    from byheart.report.lab.beside import build_beside, labels_of
+
+    return build_beside(labels_of(rows), report) if _paper(run) == "capacity" else []
+
+
+def _drawings(run: "Run", rows: Rows, beside: "list[Beside]") -> "list[Drawing]":
+    from byheart.report.lab import figures_of, own_figures
+
+    settings = [*next(iter(run.configs.values()))]
+    return figures_of(run.name, rows, beside) or own_figures(run.name, rows, settings)
 
 
 def _about(runs: "list[Run]") -> dict[str, Any]:

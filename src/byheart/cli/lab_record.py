@@ -1,11 +1,12 @@
 """``byheart lab compare --shipped``: all that comes with Byheart against what the papers published.
 
-Of Dana's paper every number; of Mahdavi's, which has none, what its figures show: linear in H, growing in n, flat in
-d_h beyond n, in the tables and the words of the page that ``byheart lab plot --shipped mahdavi-2024`` writes.
+Of Dana's paper every number. Of the others, whose numbers were not published, what their figures show, in the words and
+the tables of the page that ``byheart lab plot --shipped PAPER`` writes: of Mahdavi's linear in H, growing in n, flat in
+d_h beyond n; of Madden's the least m; of the ladder bits a parameter, beside the 3.6 of Morris et al.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from byheart.cli.output import DONE, console, number, print_json, table
 
@@ -22,21 +23,38 @@ would make; lack of fit: probability of such a fit if the curve were straight; r
 proved: what H(min(n, d_h) − 1) + 1 grows by; equal: probability of such slopes if they were the same on either side of
 n; saturated: accuracy reaches 0.9, and says nothing about d_h"""
 
-Paper = Literal["dana-2025", "mahdavi-2024"]
+WIDTHS = """least hidden: the fewest hidden neurons m within 1 % of the entropy; crossing: where the excess is 1 %,
+between two m; needed by any N: N(ω − 1), which N contexts with any distributions take"""
+HELD = """low, high: 95 % over seeds; lost: runs without a number; edge: no more was asked for, so it may not be full;
+weight bits: of the largest weight of a network that is built"""
+LEGENDS = {"mahdavi-2024": LINES, "madden-2024": WIDTHS, "capacity": HELD}
+
+NAMED = ("experiment", "name")
+"""Columns of names, which stand on the left."""
+
+Paper = Literal["dana-2025", "mahdavi-2024", "madden-2024", "capacity"]
 
 
 def compare_shipped(paper: Paper | None, *, as_json: bool) -> int:
-    """The tables of one paper, or of both."""
-    papers = {"dana-2025": (_dana_json, _print_dana), "mahdavi-2024": (_mahdavi_json, _print_mahdavi)}
-    chosen = [both for name, both in papers.items() if paper in (None, name)]
+    """The tables of one paper, or of all of which results are there."""
+    from byheart.report.lab.shipped import names
+
+    there = names()
+    chosen: list[Paper] = [name for name in get_args(Paper) if name in there] if paper is None else [paper]
+    absent = [] if paper else [name for name in get_args(Paper) if name not in chosen]
     if as_json:
         found: dict[str, Any] = {}
-        for told, _ in chosen:
-            found |= told()
-        print_json(found)
-    else:
-        for _, show in chosen:
-            show()
+        for name in chosen:
+            found |= _dana_json() if name == "dana-2025" else _page_json(name)
+        print_json(found if paper else found | {"absent": absent})
+        return DONE
+    for name in chosen:
+        if name == "dana-2025":
+            _print_dana()
+        else:
+            _print_page(name)
+    if absent:
+        console().print(f"no results come with Byheart of {', '.join(absent)}", style="dim", markup=False)
     return DONE
 
 
@@ -67,29 +85,32 @@ def _print_dana() -> None:
     out.print(NOISE, style="dim", markup=False)
 
 
-def _mahdavi_json() -> dict[str, Any]:
+def _page_json(name: Paper) -> dict[str, Any]:
     from byheart.report.lab.shipped import shown
 
-    page = shown("mahdavi-2024")
+    page = shown(name)
     tables = [{"title": each.title, "rows": each.rows} for each in page.tables]
-    return {"mahdavi-2024": {"findings": page.lead.findings, "tables": tables}}
+    return {name: {"findings": page.lead.findings, "tables": tables}}
 
 
-def _print_mahdavi() -> None:
-    """What came out, and the tables that say so."""
-    from byheart.report.lab.shipped import shown
+def _print_page(name: Paper) -> None:
+    """What came out, and the tables that say so; single models and fitted laws are for the page."""
+    from byheart.report.lab.shipped import ALL_MODELS, shown
 
-    page, out = shown("mahdavi-2024"), console()
+    page, out = shown(name), console()
     out.print(f"{page.lead.paper}: {page.lead.question}", style="bold", markup=False)
     for finding in page.lead.findings:
         out.print(f"- {finding}", markup=False)
     for each in page.tables:
+        if each.title == ALL_MODELS or "family" in each.rows[0]:
+            continue
         listed = [_folded(row) for row in each.rows]
-        rows = table(each.title, *(name if name == "experiment" else f">{name}" for name in listed[0]))
+        columns = dict.fromkeys(column for cells in listed for column in cells)
+        rows = table(each.title, *(column if column in NAMED else f">{column}" for column in columns))
         for cells in listed:
-            rows.add_row(*cells.values())
+            rows.add_row(*(cells.get(column, "–") for column in columns))
         out.print(rows)
-    out.print(LINES, style="dim", markup=False)
+    out.print(LEGENDS[name], style="dim", markup=False)
 
 
 def _folded(row: Mapping[str, Any]) -> dict[str, str]:

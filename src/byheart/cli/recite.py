@@ -25,6 +25,7 @@ from byheart.networks.about import end_of, facts_of, refuse_of, texts_of
 
 if TYPE_CHECKING:
     from byheart.networks import Network
+    from byheart.networks.about import Refusal
     from byheart.tasks.tokenizers import Tokenizer
 
 UNKNOWN = "unknown: this prompt was never memorized"
@@ -107,7 +108,7 @@ class ReciteCommand:
         tokens = 1 + longest if self.tokens is None else self.tokens
         speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
         refuse = _refuse(network, tokenizer)
-        heard = _Heard(speech, refuse[1] if refuse else None)
+        heard = _Heard(speech, refuse.token if refuse else None)
         if facts is None or self.prompt is None:
             if known is not None:
                 raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
@@ -122,7 +123,10 @@ class ReciteCommand:
             unknown = f"no end after {longest:,} tokens, the longest completion: this prompt was never memorized"
         note = ""
         if known is None and refuse:
-            note = f"; memorized, or the one other prompt in {1 << refuse[0]:,} that passes for it"
+            passes = (
+                "" if refuse.bits is None else f", or the one other prompt in {1 << refuse.bits:,} that passes for it"
+            )
+            note = f"; memorized{passes}"
         elif known is None:
             note = "; whether this prompt was memorized, --facts FILE tells"
         memorized = False if unknown else None if known is None and not refuse else True
@@ -231,11 +235,11 @@ class _Heard:
             yield token
 
 
-def _refuse(network: "Network", tokenizer: "Tokenizer") -> tuple[int, int] | None:
+def _refuse(network: "Network", tokenizer: "Tokenizer") -> "Refusal | None":
     """How the network refuses, if it does; BadInput if the tokenizer has a word for *unknown*."""
     refuse = refuse_of(network)
-    if refuse and refuse[1] < tokenizer.vocab:
-        raise BadInput(f"config.json: unknown is token {refuse[1]}; expected one that the tokenizer has not")
+    if refuse and refuse.token < tokenizer.vocab:
+        raise BadInput(f"config.json: unknown is token {refuse.token}; expected one that the tokenizer has not")
     return refuse
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import TypeAlias
 
@@ -20,10 +21,20 @@ class Shape:
 
     layers: tuple[tuple[str, int, int], ...]
 
-    @property
+    @cached_property
     def dense(self) -> int:
         """Σ (inputs + 1) · outputs."""
         return sum(outputs * (inputs + 1) for _, outputs, inputs in self.layers)
+
+    @property
+    def depth(self) -> int:
+        """Layers."""
+        return len(self.layers)
+
+    @cached_property
+    def width(self) -> int:
+        """Units of the widest layer."""
+        return max(outputs for _, outputs, _ in self.layers)
 
     def tensors(self) -> Iterable[Named]:
         """The tensors of a feed-forward network of this shape, as the network itself will name them."""
@@ -38,10 +49,20 @@ class Blocks:
 
     blocks: tuple[tuple[str, int, int], ...]
 
-    @property
+    @cached_property
     def dense(self) -> int:
         """Σ (2·d_model + 1) · d_ff."""
         return sum(d_ff * (2 * d_model + 1) for _, d_ff, d_model in self.blocks)
+
+    @property
+    def depth(self) -> int:
+        """Layers: two a block."""
+        return 2 * len(self.blocks)
+
+    @cached_property
+    def width(self) -> int:
+        """Hidden units of the widest block; 0 if there is none."""
+        return max((d_ff for _, d_ff, _ in self.blocks), default=0)
 
     def tensors(self) -> Iterable[Named]:
         """The tensors of such a chain, as the network itself will name them."""
@@ -78,7 +99,7 @@ class Plan:
             named += [(f"{name}.{key}", shape) for key, shape in given]
         return tuple(named)
 
-    @property
+    @cached_property
     def dense(self) -> int:
         """Entries of all tensors, zeros included."""
         return sum(_dense(part) for part in self.parts)
@@ -107,10 +128,6 @@ def plan_of(parts: Iterable[Part], *, input_width: int, extra_depth: int) -> Pla
     """Put the parts of a network together; ``extra_depth`` is that of layers that are neither Shape nor Blocks."""
     parts, depth, width = tuple(parts), extra_depth, input_width
     for _, part in parts:
-        if isinstance(part, Shape):
-            depth += len(part.layers)
-            width = max(width, *(outputs for _, outputs, _ in part.layers))
-        elif isinstance(part, Blocks):
-            depth += 2 * len(part.blocks)
-            width = max(width, *(d_ff for _, d_ff, _ in part.blocks))
+        if not isinstance(part, tuple):
+            depth, width = depth + part.depth, max(width, part.width)
     return Plan(parts, depth, width)

@@ -72,8 +72,9 @@ def _checked(network: Network) -> "TransformerNetwork":
     from byheart.networks.transformer.network import TransformerNetwork
 
     if not isinstance(network, TransformerNetwork):
-        what = network.title
-        raise BadInput(f"is {what}; the explorer takes what `byheart compile` made, in the rectangular layout")
+        instead = ", whose table it shows: compile the same texts without --layout" if network.kind == "stock" else ""
+        takes = f"the explorer takes what `byheart compile` made in the rectangular layout{instead}"
+        raise BadInput(f"is {network.title}; {takes}")
     spec, texts = network.spec, texts_of(network)
     tokens = sum(text["tokens"] for text in texts)
     if not texts or end_of(network) is None:

@@ -1,11 +1,12 @@
-"""Byheart's stock Llamas as GGUF files: what llama.cpp, and all that is built on it, loads.
+"""Byheart's stock models as GGUF files: what llama.cpp, and all that is built on it, loads.
 
     from byheart.export.gguf import to_gguf
 
     to_gguf(byheart.load("book"), "book.gguf")
 
-Exact: every tensor, in float32. Only the rows of W_Q and W_K stand in another order: llama.cpp turns neighbours (0, 1),
-(2, 3), …, transformers turns halves apart. The file is read back before it takes its place, and every tensor and every
+Exact: every tensor, in float32. Of a Llama, only the rows of W_Q and W_K stand in another order: llama.cpp turns
+neighbours (0, 1), (2, 3), …, transformers turns halves apart. A Qwen2-MoE has zeros beside its tensors
+(:mod:`byheart.export.qwen2moe`). The file is read back before it takes its place, and every tensor and every
 entry of the head compared. Not checked: what llama.cpp makes of it; ``make gguf`` does, on the CPU.
 
 **The cache has to be of 32 bits, and flash attention off**; llama.cpp has to be asked for it. Values hold x + 1.5·2²³,
@@ -24,10 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput, check_installed
+from byheart.export import qwen2moe
 from byheart.export.refusing import refused
 from byheart.files.writing import new_file
 from byheart.networks import Network
 from byheart.networks.about import texts_of
+from byheart.networks.stock.config import architecture
 from byheart.networks.stock.network import StockNetwork
 from byheart.tasks.loaded import TOKENIZER, Loaded
 from byheart.tasks.tokenizers import from_files
@@ -36,10 +39,10 @@ Array = NDArray[np.float32]
 Head = dict[str, Any]
 """Values by their keys, as in the file's head: strings, numbers, lists of either."""
 
-ARCHITECTURE = "llama"
 CACHE = "a cache of 32 bits and no flash attention (-ctk f32 -ctv f32 -fa off)"
 NEVER = "<|end|> <|end|>"
 """llama.cpp wants at least one merge: of two names that no text is made of."""
+_ARCHITECTURE = "general.architecture"
 _NORMAL, _CONTROL = 1, 3
 """Types of tokens."""
 _OUTER = {
@@ -61,7 +64,7 @@ _INNER = {
 
 
 def to_gguf(network: Network, path: Path | str) -> int:
-    """Write the network to ``path``, whole or not at all, and give the number of tensors; BadInput if it is no Llama.
+    """Write the network to ``path``, whole or not at all, and give the number of tensors; BadInput if it cannot be.
 
     What was compiled from texts has its tokenizer in the file, bytes or byte pairs: one that was loaded is refused,
     as llama.cpp would not split texts as it does. What was compiled from a task takes token ids.
@@ -77,13 +80,25 @@ def to_gguf(network: Network, path: Path | str) -> int:
 
 def check_gguf(network: Network) -> None:
     """BadInput if a network has no GGUF, or the package is not there to write it with."""
-    if not isinstance(network, StockNetwork) or network.config.get("model_type", ARCHITECTURE) != ARCHITECTURE:
+    if not isinstance(network, StockNetwork):
         raise refused(network, "llama.cpp")
+    if _is_moe(network):
+        qwen2moe.check(network)
     check_installed("gguf", "writing GGUF", "gguf")
 
 
+def _is_moe(network: StockNetwork) -> bool:
+    return architecture(network.config).model_type == "qwen2_moe"
+
+
 def tensors(network: StockNetwork) -> dict[str, Array]:
-    """Every tensor in float32 by llama.cpp's name, W_Q and W_K in its order."""
+    """Every tensor in float32 by llama.cpp's name."""
+    kept = qwen2moe.tensors(network) if _is_moe(network) else _llama(network)
+    return {name: np.ascontiguousarray(tensor, dtype=np.float32) for name, tensor in kept.items()}
+
+
+def _llama(network: StockNetwork) -> dict[str, NDArray[Any]]:
+    """Those of a Llama, W_Q and W_K in llama.cpp's order."""
     heads = network.config["num_attention_heads"]
     turned = {"attn_q": heads, "attn_k": network.config.get("num_key_value_heads", heads)}
     kept = {}
@@ -91,7 +106,7 @@ def tensors(network: StockNetwork) -> dict[str, Array]:
         layer, _, inner = name.removeprefix("model.layers.").removesuffix(".weight").partition(".")
         part = _INNER.get(inner, "")
         rows = interleaved(tensor, turned[part]) if part in turned else tensor
-        kept[_OUTER.get(name, f"blk.{layer}.{part}.weight")] = np.ascontiguousarray(rows, dtype=np.float32)
+        kept[_OUTER.get(name, f"blk.{layer}.{part}.weight")] = rows
     return kept
 
 
@@ -125,12 +140,16 @@ def head(network: StockNetwork) -> Head:
         "rope.dimension_count": d_head,
         "rope.freq_base": float(rope.get("rope_theta", config.get("rope_theta", 1e4))),
     }
+    name = qwen2moe.ARCHITECTURE if _is_moe(network) else "llama"
+    if _is_moe(network):
+        sizes |= qwen2moe.sizes(config)
     return {
+        _ARCHITECTURE: name,
         "general.type": "model",
         "general.name": f"Byheart: {', '.join(names[:3]) or 'a task'}",
         "general.description": f"Recites what it was compiled from, with {CACHE}.",
         "general.file_type": 0,
-        **{f"{ARCHITECTURE}.{name}": value for name, value in sizes.items()},
+        **{f"{name}.{key}": value for key, value in sizes.items()},
         **_spoken(network),
         "byheart.fingerprint": network.fingerprint,
         "byheart.texts": json.dumps(texts_of(network), ensure_ascii=False),
@@ -171,9 +190,11 @@ def _write(path: Path, told: Head, kept: Mapping[str, Array]) -> None:
 
     kinds = {str: GGUFValueType.STRING, bool: GGUFValueType.BOOL, list: GGUFValueType.ARRAY}
     kinds |= {int: GGUFValueType.UINT32, float: GGUFValueType.FLOAT32}
-    writer = GGUFWriter(path, ARCHITECTURE)
+    writer = GGUFWriter(path, told[_ARCHITECTURE])
     try:
         for key, value in told.items():
+            if key == _ARCHITECTURE:
+                continue  # is there already
             writer.add_key_value(key, value, kinds[type(value)])
         for name, tensor in kept.items():
             writer.add_tensor(name, tensor)

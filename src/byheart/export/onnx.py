@@ -6,8 +6,10 @@
 
 Inputs are ``input_ids`` and ``attention_mask`` [batch, length], both int64; a mask of 0 is padding on the left. The
 output is ``logits`` [batch, length, labels]. The graph is PyTorch's own trace of the network, be it a float Transformer
-or a stock Llama. It keeps nothing between calls: the next token follows from the last ``byheart.window`` tokens alone,
-a number that the file's metadata hold, with ``byheart.first``, the token before every text, if there is one.
+or a stock model; in that of a Qwen2-MoE every token takes its expert's matrices along (transformers' ``batched_mm``,
+the one of its kernels that has a trace). It keeps nothing between calls: the next token follows from the last
+``byheart.window`` tokens alone, a number that the file's metadata hold, with ``byheart.first``, the token before every
+text, if there is one.
 
 The file is read back before it takes its place: every tensor is in it, bit for bit (some transposed or reversed), and
 ONNX Runtime gives PyTorch's logits, bit for bit, on what the network says, at ``LENGTHS``, with padding and without.
@@ -18,9 +20,11 @@ Needs onnx, onnxscript and onnxruntime, which are imported when a network is wri
 
 import json
 import logging
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
@@ -43,6 +47,7 @@ LENGTHS = (1, 2, 7, 60)
 """At which logits are compared: one token, two, and more than any example that was traced."""
 MOST_BYTES = 1 << 31
 """Of one file: a limit of its format."""
+_EXPERTS = re.compile(r"\.experts\.\d+\.")
 _TRACED = (2, 3)
 """Batch and length of the example that is traced; neither is kept."""
 
@@ -62,21 +67,20 @@ def to_onnx(network: Network, path: Path | str) -> int:
 
 def check_onnx(network: Network) -> None:
     """BadInput if a network has no ONNX, or a package is not there to write and check it with."""
-    llama = isinstance(network, StockNetwork) and network.config.get("model_type", "llama") == "llama"
-    if not llama and not isinstance(network, TransformerNetwork):
+    if not isinstance(network, StockNetwork | TransformerNetwork):
         raise refused(network, "ONNX")
     if network.account.dense * 8 > MOST_BYTES:
         raise BadInput(
             f"has {network.account.dense:,} parameters; expected at most {MOST_BYTES // 8:,} in one ONNX file"
         )
-    if llama:
-        check_installed("transformers", "a stock Llama", "hf")
+    if isinstance(network, StockNetwork):
+        check_installed("transformers", network.title, "hf")
     for package in ("onnx", "onnxscript", "onnxruntime"):
         check_installed(package, "writing ONNX", "onnx")
 
 
-class _Llama(nn.Module):
-    """A stock Llama without its cache, every position by its number in the row."""
+class _Stock(nn.Module):
+    """A stock model without its cache, every position by its number in the row."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -105,7 +109,10 @@ class _Float(nn.Module):
 
 def _module(network: Network) -> nn.Module:
     if isinstance(network, StockNetwork):
-        return _Llama(network.model).eval()
+        model = replace(network).model  # of its own: others go on with the kernel that they have
+        if _EXPERTS.search(" ".join(network.weights)):
+            model.set_experts_implementation("batched_mm")
+        return _Stock(model).eval()
     assert isinstance(network, TransformerNetwork)
     return _Float(network.module).eval()
 
@@ -151,12 +158,30 @@ def _compare_tensors(path: Path, network: Network) -> int:
 
     arrays = map(onnx.numpy_helper.to_array, onnx.load(path).graph.initializer)
     there = {array.astype(np.float32 if array.dtype.itemsize == 2 else array.dtype).tobytes() for array in arrays}
-    tensors = dict(network.tensors())
+    tensors = _fused(dict(network.tensors()))
     # What a graph does to a tensor alone, its optimizer does beforehand: to transpose it, or to turn offsets around.
-    lost = [name for name, W in tensors.items() if not {W.tobytes(), W.T.tobytes(), W[..., ::-1].tobytes()} & there]
+    forms = {name: (W, W.T, W[..., ::-1], np.moveaxis(W, -1, W.ndim // 2)) for name, W in tensors.items()}
+    lost = [name for name, found in forms.items() if not {form.tobytes() for form in found} & there]
     if lost:
         raise RuntimeError(f"{path}: {lost[:3]} were not read back as they were written")
-    return len(tensors)
+    return sum(1 for _ in network.tensors())
+
+
+def _fused(tensors: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """As transformers holds them: all experts of a layer in two tensors, of gates above ups and of downs."""
+    kept = {name: W for name, W in tensors.items() if not _EXPERTS.search(name)}
+    layers = {name[: found.start()] for name in tensors if (found := _EXPERTS.search(name))}
+    for layer in layers:
+        count = sum(name.startswith(f"{layer}.experts.") for name in tensors) // 3
+        gate, up, down = (
+            np.stack([tensors[f"{layer}.experts.{number}.{part}_proj.weight"] for number in range(count)])
+            for part in ("gate", "up", "down")
+        )
+        kept |= {
+            f"{layer}.experts.gate_up_proj": np.concatenate([gate, up], axis=1),
+            f"{layer}.experts.down_proj": down,
+        }
+    return kept
 
 
 @torch.no_grad()
@@ -178,7 +203,7 @@ def _compare_logits(path: Path, network: StockNetwork | TransformerNetwork) -> N
 def _before(network: Network) -> int:
     """How many tokens a network must have seen before it answers.
 
-    A Llama without a first token was never asked about less than its window; where it looks there is not exact.
+    A stock model without a first token was never asked about less than its window; where it looks there is not exact.
     """
     return network.window - 1 if isinstance(network, StockNetwork) and network.first is None else 0
 

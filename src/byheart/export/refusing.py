@@ -8,8 +8,7 @@ _INSTEAD = {
     "exact": "its entries are integers of any size, which floats do not hold; `byheart compile` makes float networks",
     "softmax": "byheart.lens makes a model of TransformerLens of it, if it is of dana-2025",
     "trained": "if it is a GPT-2, it is in Hugging Face's format, and their converters take it",
-    "transformer": "compile the same with --layout uniform, or export it with --onnx",
-    "stock": "compile the same with --layout uniform",
+    "transformer": "compile the same with --layout uniform or experts, or export it with --onnx",
 }
 
 

@@ -1,6 +1,8 @@
 """How much memory there is, asked before anything large is made."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from byheart.errors import BadInput
@@ -31,6 +33,29 @@ def check_memory(needed: int, what: str, instead: str = "") -> None:
     if needed > there:
         expected = f"expected at most {_told(there)}, {round(100 * SHARE)} % of what is available"
         raise BadInput(f"{what} would take {_told(needed)} of memory; {expected}" + (f": {instead}" if instead else ""))
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """While a library unpacks somebody's file: what goes beyond the share of memory that is available fails.
+
+    On Linux, where the process's own limit is lowered meanwhile; elsewhere nothing is bounded.
+    """
+    try:
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = used + int(SHARE * available())
+    if soft == resource.RLIM_INFINITY or most < soft:
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
 def _told(size: int) -> str:

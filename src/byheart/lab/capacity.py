@@ -118,7 +118,7 @@ def experiment(scale: str) -> Experiment:
     beyond = ladder(TUNED, [3, 12], seeds=3, **PAPER).configs
     tuned = [rung for rung in rungs if rung.most_parameters in TUNED and rung.demand == 8]
     others = varied(tuned, rates=(1 / 2, 2), times=(1 / 4, 1 / 2, 2))
-    return Experiment("capacity", scale, (*rungs, *beyond, *others), groups, work)
+    return Experiment("capacity", scale, (*rungs, *beyond, *others), groups, work, prepare)
 
 
 def varied(rungs: Sequence[Rung], rates: Sequence[float], times: Sequence[float]) -> list[Rung]:

@@ -71,6 +71,19 @@ def needed(rows: Rows, along: str) -> list[Needed]:
     ]
 
 
+def same_step(found: Sequence[Needed], tried: Sequence[float]) -> tuple[float, float] | None:
+    """The two neighbours among the sizes that were tried between which every seed of every N crosses; None if several.
+
+    What is read off inside one step is a straight line's, not the curve's: how it grows with N cannot be said.
+
+    >>> same_step([Needed(10, (4.2, 4.4), 2), Needed(20, (4.6,), 1)], [1, 5, 10])
+    (1, 5)
+    """
+    crossed = [x for each in found for x in each.found]
+    steps = {(left, right) for left, right in pairwise(sorted(tried)) for x in crossed if left < x <= right}
+    return steps.pop() if len(steps) == 1 else None
+
+
 def needed_line(found: Sequence[Needed]) -> Line | None:
     """Through what every seed needed, over N, at those N of which all seeds say something."""
     whole = [each for each in found if len(each.found) == each.seeds]

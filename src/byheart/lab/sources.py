@@ -17,10 +17,11 @@ Its folder is on the path while it is read, as for ``python FILE``.
 
 import sys
 import traceback
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol
@@ -51,9 +52,10 @@ class Named:
 
     def load(self) -> Experiment:
         """Look it up."""
-        from byheart.lab.experiments import EXPERIMENTS
+        from byheart.lab.experiments import EXPERIMENTS, check_trains
 
         if self.name not in EXPERIMENTS:
+            check_trains(self.name)
             expected = "expected a name of byheart lab list, or a Python file"
             if Path(self.name).is_dir():
                 raise BadInput(f"{self.name}: is a folder; {expected}")
@@ -103,6 +105,9 @@ class UserFile:
         if not callable(work):
             what = f"nothing says how a {kinds[0]} is trained: define a function work(configs, device, report) in it"
             raise BadInput(f"{self.path}: {what} that returns a dictionary of metrics for each config, in order")
+        if not _takes_three(work):
+            what = f"work takes {signature(work)}; expected work(configs, device, report), which it is called with"
+            raise BadInput(f"{self.path}: {what}")
         return Experiment(Path(self.path).stem, self.scale, tuple(found), groups or _alone, work, prepare)
 
 
@@ -116,6 +121,17 @@ class Given:
     def load(self) -> Experiment:
         """Hand it over."""
         return self.experiment
+
+
+def _takes_three(function: Callable[..., Any]) -> bool:
+    """Whether it can be called with three arguments; where nobody can tell, it is believed."""
+    try:
+        signature(function).bind(None, None, None)
+    except TypeError:
+        return False
+    except ValueError:
+        pass
+    return True
 
 
 def _alone(configs: Sequence[Any]) -> list[list[Any]]:

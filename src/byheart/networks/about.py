@@ -1,6 +1,6 @@
 """What a network that says texts or facts notes about them, checked: its folder may come from anywhere."""
 
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from byheart.errors import BadInput
 from byheart.networks.network import Network
@@ -8,7 +8,7 @@ from byheart.networks.network import Network
 MOST_TOKENS = (1 << 31) - 1
 """Of a text, as when it was compiled."""
 MOST_PRINT = 64
-"""Bits of a print: no word has more."""
+"""Bits of a print."""
 
 
 def texts_of(network: Network) -> list[dict[str, Any]]:
@@ -47,17 +47,44 @@ def end_of(network: Network) -> int | None:
     return end
 
 
-def refuse_of(network: Network) -> tuple[int, int] | None:
-    """How many bits the prints have by which a network refuses, and the token *unknown*; None if it refuses nothing.
+class Refusal(NamedTuple):
+    """How a network refuses what it has not memorized, as its folder says."""
 
-    BadInput unless that token is the last one, and ends no text.
+    by: Literal["print", "stored print", "key"]
+    bits: int | None
+    """Of a print."""
+    token: int
+    """*unknown*."""
+
+    @property
+    def proves(self) -> bool:
+        """Whether it is by something whose rate is proved."""
+        return self.by != "print"
+
+    @property
+    def rate(self) -> str:
+        """How often another context is answered all the same."""
+        if self.bits is None:
+            return "no other is answered: proved, for all of it is compared"
+        if self.by == "stored print":
+            return f"answered all the same with probability 2^-{self.bits} at most, over the weights drawn: proved"
+        return f"answered all the same: 1 in {1 << self.bits:,}, if the hash acts like a random function"
+
+
+def refuse_of(network: Network) -> Refusal | None:
+    """How a network refuses; None if it refuses nothing.
+
+    BadInput unless the token for that is the last one, and ends no text.
     """
     refuse = network.about.get("refuse")
     if refuse is None:
         return None
-    bits, token = (refuse.get(key) if isinstance(refuse, dict) else None for key in ("bits", "token"))
+    given = refuse if isinstance(refuse, dict) else {}
+    by, bits, token = given.get("by", "print"), given.get("bits"), given.get("token")
     last = getattr(getattr(network, "spec", None), "labels", 0) - 1
-    fits = type(bits) is int and 1 <= bits <= MOST_PRINT and type(token) is int and 0 < token == last
+    counted = bits is None if by == "key" else type(bits) is int and 1 <= bits <= MOST_PRINT
+    fits = by in ("print", "stored print", "key") and counted and type(token) is int and 0 < token == last
     if not fits or token == end_of(network):
-        raise BadInput("config.json: about.refuse is none of this network; expected bits, and the last token, unknown")
-    return bits, token  # type: ignore[return-value]  # both were just found to be whole numbers
+        expected = "expected by what, bits, and the last token, unknown"
+        raise BadInput(f"config.json: about.refuse is none of this network; {expected}")
+    return Refusal(by, bits, token)  # type: ignore[arg-type]  # a whole number, as was just found

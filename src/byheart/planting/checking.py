@@ -154,7 +154,7 @@ def unsaid(memory: Memory, facts: Sequence[Fact]) -> tuple[int, Counterexample |
                 if expected != token:
                     wrong += 1
                     told = "nothing" if token < 0 else str(token)
-                    example = example or Counterexample(number, position, expected, told)
+                    example = example or Counterexample(number, position, expected, told, fact.where)
     return wrong, example
 
 

@@ -46,6 +46,8 @@ OURS = {MANIFEST, MEMORY, CODE, BASE, CERTIFICATE}
 """Names that a base must not have already, a certificate aside."""
 LENGTHS = ("max_position_embeddings", "n_positions")
 """What configurations call the most tokens that a model reads."""
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "decoder_layers", "encoder_layers")
+"""And how many layers it has."""
 MOST_HEADER = 1 << 27
 PORTION = 1 << 24
 
@@ -100,13 +102,27 @@ def read_base(folder: Path) -> Base:
     taken = sorted(name for name in files if name in OURS - {CERTIFICATE} or name.startswith(f"{BEFORE}/"))
     if taken:
         raise BadInput(f"{folder}: has a file {taken[0]!r}, whose name is needed; rename it")
-    return Base(folder, config, _weights(folder), files)
+    weights = _weights(folder)
+    _check_claims(folder, config, weights)
+    return Base(folder, config, weights, files)
+
+
+def _check_claims(folder: Path, config: Mapping[str, Any], weights: Mapping[str, str]) -> None:
+    """BadInput if a configuration claims more layers, or tokens, than its files can hold: they would all be made."""
+    shapes = [shape for file in sorted(set(weights.values())) for shape in _shapes(folder / file).values()]
+    largest = max((size for shape in shapes for size in shape), default=0)
+    parts = [config, *(part for part in config.values() if isinstance(part, dict))]
+    for name, claim in ((name, claim) for part in parts for name, claim in part.items() if type(claim) is int):
+        most = largest if name == "vocab_size" else len(shapes) if name in LAYERS else claim
+        if claim > most:
+            held = f"the files hold {len(shapes):,} tensors, of {largest:,} rows at most"
+            raise BadInput(f"{folder / CONFIG}: {name} is {claim:,}, and {held}; expected the model's own sizes")
 
 
 def _weights(folder: Path) -> dict[str, str]:
     """Which file holds which tensor."""
     if (folder / WEIGHTS).is_file():
-        return dict.fromkeys(_names(folder / WEIGHTS), WEIGHTS)
+        return dict.fromkeys(_shapes(folder / WEIGHTS), WEIGHTS)
     if not (folder / INDEX).is_file():
         raise BadInput(f"{folder}: has no {WEIGHTS} and no {INDEX}; expected a model saved in safetensors")
     found = read_json(folder / INDEX).get("weight_map")
@@ -118,15 +134,20 @@ def _weights(folder: Path) -> dict[str, str]:
     return found
 
 
-def _names(path: Path) -> list[str]:
-    """The tensors of a safetensors file; only its header is read."""
+def _shapes(path: Path) -> dict[str, list[int]]:
+    """The shape of every tensor in a safetensors file; only its header is read."""
     from byheart.files.reading import parsed, read_part
 
     length = int.from_bytes(read_part(path, 0, 8), "little")
     if not 0 < length <= MOST_HEADER:
         raise BadInput(f"{path}: no safetensors file")
     header = parsed(read_part(path, 8, length))
-    return [name for name in header if name != "__metadata__"]
+    entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
+    found = {name: entry.get("shape") if isinstance(entry, dict) else None for name, entry in entries.items()}
+    for name, shape in found.items():
+        if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+            raise BadInput(f"{path}: {shortened(name)} has the shape {shortened(shape)}; expected sizes")
+    return found
 
 
 def write(made: Made, base: Base, folder: Path, facts: str) -> None:
@@ -360,5 +381,5 @@ def is_planted(config: Mapping[str, Any]) -> bool:
 def has_memory(folder: Path) -> bool:
     """Whether tensors of a memory lie in a folder, whatever its config.json says."""
     names = read_bytes(folder / INDEX).decode(errors="replace") if (folder / INDEX).is_file() else ""
-    single = _names(folder / WEIGHTS) if (folder / WEIGHTS).is_file() else []
+    single = _shapes(folder / WEIGHTS) if (folder / WEIGHTS).is_file() else []
     return f'"{PREFIX}table"' in names or f"{PREFIX}table" in single or (folder / MEMORY).is_file()

@@ -58,6 +58,8 @@ class Contexts(Questions):
     names: tuple[str, ...] = ()
     """What the sequences are called, if they are texts; "" for a fact, which has a prompt instead. The fingerprint
     does not cover it."""
+    origins: tuple[str, ...] = ()
+    """Where each sequence comes from, if they are facts: "facts.csv line 3". The fingerprint does not cover it."""
     edited: int = 0
     """How many answers are not those of the texts or the task, but were changed afterwards."""
     edited_places: int = 0
@@ -93,6 +95,14 @@ class Contexts(Questions):
     def stands_for(self) -> int:
         """How many places of the texts, or examples of the task, ask one of the questions."""
         return int((self.asked >= 0).sum())
+
+    def where(self, place: int) -> str:
+        """What is asked at a place of ``tokens``: of which fact, and how much of it was said; nothing if of none."""
+        if not self.origins:
+            return ""
+        number = int(np.searchsorted(self.starts, place, side="right")) - 1
+        said = place + 1 - int(self.starts[number]) - self.prompts[number]
+        return f"{self.origins[number]}, after the prompt" + f" and {said} tokens of the completion" * (said > 0)
 
     def with_answers(self, answers: npt.ArrayLike) -> "Contexts":
         """The same contexts with other labels."""

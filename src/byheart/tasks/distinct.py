@@ -9,6 +9,7 @@ from byheart.tasks.checks import Floats, Ids
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
+_PIECE = 1 << 16
 
 
 class Distinct(NamedTuple):
@@ -35,6 +36,10 @@ def distinct(rows: Ids | Floats) -> Distinct:
     >>> distinct(np.array([[7, 1], [5, 5], [7, 1], [7, 2]]))
     Distinct(ids=array([0, 1, 0, 2]), first=array([0, 1, 3]))
     """
+    if rows.dtype.kind in "iu" and rows.shape[1] == 1 and len(rows):
+        low, high = int(rows.min()), int(rows.max())
+        if high - low <= len(rows):
+            return _small(rows[:, 0].astype(np.int64, copy=False), low, high)
     columns = np.ascontiguousarray(rows).view(np.uint64).T
     classes = _numbered(_hashed(columns))
     for column in columns:
@@ -44,6 +49,20 @@ def distinct(rows: Ids | Floats) -> Distinct:
         within = _numbered(column)
         classes = _numbered(classes.ids * len(within.first) + within.ids)
     return classes
+
+
+def _small(numbers: Ids, low: int, high: int) -> Distinct:
+    """The classes of numbers from ``low`` to ``high`` by a table of them, piece by piece and without a sort."""
+    number, first = np.full(high - low + 1, -1), np.empty(0, np.int64)
+    ids = np.empty(len(numbers), np.int64)
+    for begin in range(0, len(numbers), _PIECE):
+        piece = numbers[begin : begin + _PIECE] - low
+        places = np.flatnonzero(number[piece] < 0)
+        places = np.sort(places[np.unique(piece[places], return_index=True)[1]])
+        number[piece[places]] = len(first) + np.arange(len(places))
+        first = np.append(first, begin + places)
+        ids[begin : begin + _PIECE] = number[piece]
+    return Distinct(ids, first)
 
 
 def first_positions(rows: Ids, among: Ids) -> Ids:

@@ -450,6 +450,18 @@ def test_plans_of_inconsistent_tasks_are_refused() -> None:
         demand(asking(task, positions=False), Settings())
 
 
+@pytest.mark.parametrize(("kind", "vocab"), [("next-token", 30), ("seq-to-seq", 300)])
+def test_a_few_questions_tell_no_more_than_all(kind: str, vocab: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking at 1, 8, 64 and then all questions gives the network that looking at all of them at once gives."""
+    task = MAKE[kind](examples=200, length=4, vocab=vocab, labels=2, rng=np.random.default_rng(5))
+    built = []
+    for few in (1, 10**6):
+        monkeypatch.setattr("byheart.constructions.folding.build._FEW", few)
+        built.append(build("folding", task).network)
+    one, other = (dict(network.tensors()) for network in built)
+    assert all((tensor == other[name]).all() for name, tensor in one.items())
+
+
 def test_words_grow_where_no_draw_fits() -> None:
     """Few questions over vectors: at the planned size some digit is always read too often."""
     sizes = {"examples": 35, "length": 2, "vocab": 8, "labels": 2, "dim": 2}

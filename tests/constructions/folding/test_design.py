@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.constructions.folding import Demand, plan
-from byheart.constructions.folding.design import Sizes, balanced, closed_form, design, load_limit, slack
+from byheart.constructions.folding.cheapest import Choice, bit_lengths, design
+from byheart.constructions.folding.design import Sizes, balanced, closed_form, load_limit, slack
 from byheart.constructions.folding.fronts import Front
 from byheart.constructions.folding.radix import bits_of, factors, radix_for
 from byheart.sizes import Size
@@ -80,6 +81,19 @@ def test_the_search_finds_the_minimum(questions: int, labels: int, reach: int, g
     )
     assert found.dense + 7 * found.dim == cheapest
     assert found.questions <= found.words * found.digits
+
+
+@given(st.integers(1, 10**14), st.sampled_from([1, 2, 3, 7, 256, 2**50]), st.integers(1, 10**20), st.integers(1, 10**7))
+def test_counts_at_once_are_those_of_each(questions: int, labels: int, reach: int, digits: int) -> None:
+    """From one digit on, where nothing is shifted, up to products that need more than 64 bits."""
+    for tried in (range(1, 4), range(digits, digits + 9, 4)):
+        choice = Choice(questions, labels, reach, growth=1, digits=tried)
+        assert choice.costs(5).tolist() == [choice.sizes(5, index).dense for index in range(3)]
+
+
+@given(st.lists(st.integers(0, 10**15), min_size=1), st.integers(1, 10**30))
+def test_bit_lengths(numbers: list[int], times: int) -> None:
+    assert bit_lengths(np.array(numbers), times).tolist() == [(number * times).bit_length() for number in numbers]
 
 
 @pytest.mark.parametrize(("labels", "reach"), [(2, 30), (10, 200), (256, 5000)])

@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.constructions.folding import gfp
-from byheart.constructions.folding.residues import eliminate
+from byheart.constructions.folding.features import Coefficients
+from byheart.constructions.folding.residues import System
+from byheart.constructions.folding.residues import eliminate as eliminate_coefficients
+
+
+def eliminate(A: np.ndarray, radix: int) -> System:
+    """Any matrix is one of coefficients, with one gate that is always open."""
+    return eliminate_coefficients(Coefficients(np.ones((len(A), 1), dtype=np.bool_), A), radix)
 
 
 @given(st.sampled_from([3, 5, 7, 11, 13]), st.integers(0, 8), st.integers(1, 9), st.booleans(), st.integers(0, 2**32))

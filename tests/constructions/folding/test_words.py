@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from byheart.constructions.folding.design import GUARD, Sizes
 from byheart.constructions.folding.features import Questions, Unsolvable
-from byheart.constructions.folding.words import LIMB, solve
+from byheart.constructions.folding.words import LIMB, Layout, solve
 
 
 def read(question: tuple[list[int], list[bool], int], words: list[list[int]], sizes: Sizes) -> tuple[int, int]:
@@ -33,7 +33,12 @@ def simulated(questions: Questions, words: np.ndarray, sizes: Sizes) -> list[int
     rows = [[int(w) for w in row] for row in words]
     assert all(-sizes.modulus <= 2 * w < sizes.modulus for row in rows for w in row)
     answers = []
-    for u, opened, digit in zip(questions.u.tolist(), questions.open.tolist(), questions.digit.tolist(), strict=True):
+    for u, opened, digit in zip(
+        questions.u.tolist(),
+        questions.open(np.arange(len(questions.u))).tolist(),
+        questions.digit.tolist(),
+        strict=True,
+    ):
         by_window, by_wave = read((u, opened, digit), rows, sizes)
         assert by_window == by_wave
         answers.append(by_window)
@@ -47,7 +52,7 @@ def drawn(sizes: Sizes, loads: list[int], rng: np.random.Generator) -> Questions
     opened = rng.integers(0, 2, size=(K, sizes.rows)).astype(np.bool_)
     opened[:, 0] = True
     digit = rng.permutation(np.repeat(np.arange(sizes.digits), loads))
-    return Questions(u, opened, digit, rng.integers(sizes.labels, size=K))
+    return Questions(u, opened.__getitem__, digit, rng.integers(sizes.labels, size=K))
 
 
 @pytest.mark.slow
@@ -104,12 +109,30 @@ def test_long_words(radix: int) -> None:
     assert simulated(questions, words, sizes) == questions.label.tolist()
 
 
+@pytest.mark.parametrize("radix", [2, 10, 2**30])
+def test_few_limbs_decide_what_all_do(radix: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one limb alone most carries stay open, and are found from all of them; with two hardly any does."""
+    sizes = Sizes(1, radix, radix, 9, 7, 90, 1 << 12)
+    questions, words = drawn(sizes, [9] * 90, np.random.default_rng(0)), []
+    for deciding in (Layout.deciding, lambda *_: 1, lambda *_: 2, lambda *_: 10**6):
+        monkeypatch.setattr(Layout, "deciding", deciding)
+        words.append(solve(questions, sizes, np.random.default_rng(1)).tolist())
+    assert words[0] == words[1] == words[2] == words[3]
+
+
+def test_how_many_limbs_decide() -> None:
+    """Of 24 bits each: a carry of 4 bits, times 2^20, fills one and not more; one of 5 bits takes two."""
+    layout = Layout(Sizes(1, 2, 2, 4, 5, 90, 1 << 12))
+    assert layout.bases[:2] == [1 << GUARD, 1 << LIMB]
+    assert [layout.deciding(carry) for carry in (0, 1, 16, 17, 1 << 28, (1 << 28) + 1)] == [0, 1, 1, 2, 2, 3]
+
+
 def test_dependent_rows_are_cured_by_carries() -> None:
     """Two questions with equal parities at the same digit but different u: solvable only with the right carries."""
     sizes = Sizes(1, 2, 2, 2, 1, 2, 40)
     u = np.array([[1, 2], [3, 4], [5, 1], [7, 3]])
     for label in product(range(2), repeat=4):
-        questions = Questions(u, np.ones((4, 1), dtype=np.bool_), np.array([0, 0, 1, 1]), np.array(label))
+        questions = Questions(u, np.ones((4, 1), dtype=np.bool_).__getitem__, np.array([0, 0, 1, 1]), np.array(label))
         words = solve(questions, sizes, np.random.default_rng(0))
         assert simulated(questions, words, sizes) == list(label)
 
@@ -119,7 +142,9 @@ def test_carries_from_further_below() -> None:
     sizes = Sizes(1, 2, 2, 1, 1, 4, 40)
     u = np.array([[1], [9], [2], [4], [6]])
     for label in product(range(2), repeat=5):
-        questions = Questions(u, np.ones((5, 1), dtype=np.bool_), np.array([3, 3, 0, 1, 2]), np.array(label))
+        questions = Questions(
+            u, np.ones((5, 1), dtype=np.bool_).__getitem__, np.array([3, 3, 0, 1, 2]), np.array(label)
+        )
         words = solve(questions, sizes, np.random.default_rng(0))
         assert simulated(questions, words, sizes) == list(label)
 
@@ -127,7 +152,7 @@ def test_carries_from_further_below() -> None:
 def test_equal_questions_with_different_labels_are_unsolvable() -> None:
     sizes = Sizes(1, 2, 2, 2, 1, 1, 9)
     questions = Questions(
-        np.array([[1, 2], [1, 2]]), np.ones((2, 1), dtype=np.bool_), np.array([0, 0]), np.array([0, 1])
+        np.array([[1, 2], [1, 2]]), np.ones((2, 1), dtype=np.bool_).__getitem__, np.array([0, 0]), np.array([0, 1])
     )
     with pytest.raises(Unsolvable, match="digit 0"):
         solve(questions, sizes, np.random.default_rng(0))
@@ -137,7 +162,9 @@ def test_hopeless_systems_are_refused_at_once() -> None:
     """Twenty questions with one parity: 19 dependent rows."""
     sizes = Sizes(1, 2, 2, 2, 4, 1, 99)
     u = np.arange(40).reshape(20, 2) * 2
-    questions = Questions(u, np.ones((20, 4), dtype=np.bool_), np.zeros(20, dtype=np.int64), np.arange(20) % 2)
+    questions = Questions(
+        u, np.ones((20, 4), dtype=np.bool_).__getitem__, np.zeros(20, dtype=np.int64), np.arange(20) % 2
+    )
     with pytest.raises(Unsolvable, match="digit 0: 19 of 20 questions depend on others"):
         solve(questions, sizes, np.random.default_rng(0))
 
@@ -173,7 +200,7 @@ def test_one_word_by_hand() -> None:
     """
     sizes = Sizes(1, 2, 2, 1, 1, 1, 1)
     for label in (0, 1):
-        questions = Questions(np.array([[1]]), np.array([[True]]), np.array([0]), np.array([label]))
+        questions = Questions(np.array([[1]]), np.array([[True]]).__getitem__, np.array([0]), np.array([label]))
         for seed in range(20):
             ((first, second),) = solve(questions, sizes, np.random.default_rng(seed)).tolist()
             assert [0, 1, 1, 0][(first + second) // 128 % 4] == label

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 from torch.nn.functional import silu, softmax
 
 from byheart import networks
@@ -98,6 +99,11 @@ def test_it_comes_back_as_it_was(tmp_path):
         ({"mlp_only_layers": [0, 1]}, r"tensors \[.*\] are missing, unknown or of another shape"),
         ({"mlp_only_layers": ["0"]}, r"mlp_only_layers is \['0'\]; expected numbers of layers"),
         ({"mlp_only_layers": None}, "mlp_only_layers is None; expected numbers of layers"),
+        (
+            {"dtype": "bfloat16"},
+            "dtype is 'bfloat16'; expected \"float32\" or null: transformers would load it in that",
+        ),
+        ({"torch_dtype": "float64"}, "torch_dtype is 'float64'; expected \"float32\" or null"),
         ({"hidden_act": "gelu"}, "hidden_act is 'gelu'; expected \"silu\""),
         ({"experts_implementation": "eager"}, "has 'experts_implementation', which a Qwen2-MoE of Byheart's does not"),
         ({"attention_bias": False}, "has 'attention_bias', which a Qwen2-MoE of Byheart's does not have; remove it"),
@@ -134,3 +140,27 @@ def test_without_transformers(monkeypatch):
         BadInput, match=r"^a stock Qwen2-MoE needs transformers, which is not installed; install it, or"
     ):
         _ = tiny_moe().model
+
+
+def test_half_precision_is_said_or_refused():
+    """Tensors of 16 bits are read if config.json has transformers make them float32, as they are run here."""
+    half = {name: tensor.astype(np.float16) for name, tensor in tiny_moe().weights.items()}
+    network = tiny_moe()
+    assert replace(network, weights=half).account.total_bits < network.account.total_bits
+    unsaid = {name: value for name, value in network.config.items() if name != "dtype"}
+    assert replace(network, config=unsaid).fingerprint != network.fingerprint, "the control: float32 needs no word"
+    with pytest.raises(BadInput, match=r'weight is float16; expected "dtype": "float32" in config.json'):
+        replace(network, config=unsaid, weights=half)
+
+
+def test_experts_that_stand_there_twice_are_refused(tmp_path):
+    """One by one, and fused, as transformers holds them: which of the two it would run is not for us to guess."""
+    network = tiny_moe()
+    fused = {
+        "model.layers.1.mlp.experts.gate_up_proj": np.zeros((EXPERTS, 2 * EXPERT_UNITS, WIDTH), np.float32),
+        "model.layers.1.mlp.experts.down_proj": np.zeros((EXPERTS, WIDTH, EXPERT_UNITS), np.float32),
+    }
+    networks.save(network, tmp_path / "net")
+    save_file({**network.weights, **fused}, tmp_path / "net" / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(BadInput, match=r"tensors \['model.layers.1.mlp.experts.down_proj', .* are missing, unknown"):
+        networks.load(tmp_path / "net")

@@ -2,10 +2,12 @@
 
 import builtins
 import json
+from pathlib import Path
 
 import pytest
 
 from byheart.errors import BadInput
+from byheart.files import memory
 from byheart.tasks import Facts
 from byheart.tasks.facts import rows as reading
 
@@ -140,6 +142,25 @@ def test_a_billion_rows_of_nothing(pyarrow, saved):
     nothing = pyarrow.nulls(10**9)
     with pytest.raises(BadInput, match="row 1: the prompt is missing"):
         Facts.read(rewritten(pyarrow, saved, prompt=nothing, completion=nothing))
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="limits are Linux's")
+def test_what_unpacks_to_more_than_memory(pyarrow, saved, monkeypatch):
+    """64 MiB of one letter in 6 kB, where there are 40; and what fits is read as before."""
+    import resource
+
+    text = pyarrow.array(["x" * (1 << 26)])
+    batch = pyarrow.RecordBatch.from_arrays([text, text], names=["prompt", "completion"])
+    path, options = saved / "data-00000-of-00002.arrow", pyarrow.ipc.IpcWriteOptions(compression="zstd")
+    with pyarrow.ipc.new_stream(str(path), batch.schema, options=options) as stream:
+        stream.write_batch(batch)
+    assert path.stat().st_size < 20_000
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    monkeypatch.setattr(memory, "available", lambda: 40 << 20)
+    with pytest.raises(BadInput, match=rf"^{path}: unpacks to more than 80 % of the memory"):
+        Facts.read(saved)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    assert said(Facts.read(rewritten(pyarrow, saved, prompt=pyarrow.array(["a"]), completion=pyarrow.array(["b"]))))
 
 
 @pytest.mark.parametrize("kind", ["dictionary", "run ends", "nulls in a list", "bits in a list", "views", "no fields"])

@@ -73,7 +73,7 @@ def compared(
             got += ", not proved to be exact"
         elif answers.labels[at] == label:
             got = "a tie, or no number"
-        return Counterexample(answer, None, label, got)
+        return Counterexample(answer, None, label, got, contexts.where(int(places[at])))
 
     wrong = int((codes == WRONG).sum())
     return Verdict(

@@ -6,9 +6,11 @@ from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from byheart.constructions.construction import Construction, Made, Reading
-from byheart.constructions.folding.design import WEIGHT, Sizes, design, slack
+from byheart.constructions.folding.cheapest import design
+from byheart.constructions.folding.design import WEIGHT, Sizes, slack
 from byheart.constructions.folding.features import (
     Gates,
     Positions,
@@ -37,6 +39,7 @@ from byheart.tasks.counts import counted
 NAME = "folding"
 _DRAWS = 200
 _FAILURES = 6
+_FEW, _PIECE = 1 << 12, 1 << 16
 MOST_LABELS = 1 << 60
 """Words are solved for in 64 bits."""
 _GROWTH = 20
@@ -72,16 +75,19 @@ class Demand:
     @property
     def cost(self) -> int:
         """What is to be small: the parameters in all, or without the embedding table."""
-        planned = plan(self)
-        return planned.dense if self.fewest == "in-all" else planned.dense - planned.embedding
+        sizes = self.sizes()
+        return self.front_cost(sizes.dim) + sizes.dense
+
+    def front_cost(self, dim: int) -> int:
+        """Of them, those in front of the attention, with so many columns."""
+        return self.front.cost(dim, table=self.fewest == "in-all")
 
 
 @lru_cache(maxsize=64)
 def _sizes(demand: Demand, growth: int) -> Sizes:
     front, reach = demand.front, demand.front.reach(demand.spread)
     growth += 1 if front.vectors or front.narrow else 0
-    cost = partial(front.cost, table=demand.fewest == "in-all")
-    return design(demand.questions, front.size.labels, reach, front.dims, growth=growth, front=cost)
+    return design(demand.questions, front.size.labels, reach, front.dims, growth=growth, front=demand.front_cost)
 
 
 def demand(asked: Asking, settings: Settings) -> Demand:
@@ -114,7 +120,7 @@ def _fronts(size: Size, setting: Setting, settings: Settings, bits: int) -> list
 def _tells_apart(front: Front, asked: Asking, rng: np.random.Generator) -> bool:
     """Whether one of four draws of codes leaves no two questions with different labels alike."""
     codes = (draw_codes(front, asked.task, asked.first, front.dims[0], rng)[0] for _ in range(4))
-    return any(_distinct(asked, _hashes(asked, drawn, front.own)) is not None for drawn in codes)
+    return any(_apart(asked, drawn, front.own) is not None for drawn in codes)
 
 
 def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
@@ -214,11 +220,10 @@ def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -
     """Codes that tell the questions apart, gates and position hash within the planned limits; None if none is found."""
     for _ in range(_DRAWS):
         codes, layers = draw_codes(front, asked.task, asked.first, sizes.dim, rng)
-        hashes = _hashes(asked, codes, front.own)
-        chosen = _distinct(asked, hashes)
-        if chosen is None:
+        apart = _apart(asked, codes, front.own)
+        if apart is None:
             continue
-        raw = hashes[chosen]
+        raw, chosen = apart
         centre = np.sort(raw, axis=0)[len(raw) // 2]
         halvings = _common_halvings(raw - centre)
         u = (raw - centre) >> halvings
@@ -227,13 +232,17 @@ def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -
         gates = draw_gates(u, sizes, rng)
         if gates is None:
             continue
-        opened, sums = gates.open(u)
-        placed = draw_positions(sums, sizes, rng, limit=sizes.words - slack(sizes.radix, sizes.words))
+        placed = draw_positions(gates.sums(u), sizes, rng, limit=sizes.words - slack(sizes.radix, sizes.words))
         if placed is not None:
             positions, shifts = placed
+            opened = partial(_open, gates, u)
             questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
             return _Drawn(layers, centre, halvings, gates, positions, questions, front.own)
     return None
+
+
+def _open(gates: Gates, u: Ids, chosen: Ids) -> NDArray[np.bool_]:
+    return gates.open(u[chosen])
 
 
 def _common_halvings(u: Ids) -> Ids:
@@ -253,6 +262,23 @@ def _assemble(task: NextToken | SeqToSeq, drawn: _Drawn, label: list[Layer]) -> 
     return network_for(task, (*drawn.front, attention, *label))
 
 
+def _apart(asked: Asking, codes: Ids, own: int) -> tuple[Ids, Ids] | None:
+    """All different u [K, D] and which questions have them; None if two questions with equal u have different labels.
+
+    Among some thousand questions there are mostly two, if there are any: all are looked at last.
+    """
+    count = _FEW
+    while True:
+        some = asked.begin(count)
+        u = _hashes(some, codes, own)
+        found = _distinct(some, u)
+        if found is None:
+            return None
+        if count >= len(asked.token):
+            return u[found], found
+        count *= 8
+
+
 def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
     """u = own code + WEIGHT · Σ codes for every question [K, D]; in the first ``own`` columns the own code alone."""
     from byheart.constructions.folding.loops import code_sums
@@ -264,9 +290,12 @@ def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
 
 def _spread(ids: Ids) -> int:
     """The largest |WEIGHT·counts + own|² over the questions, or a little more."""
-    counts = counted(ids)
-    squares = np.bincount(counts.sequence, weights=counts.count.astype(np.float64) ** 2)
-    return int(WEIGHT**2 * squares.max() + 2 * WEIGHT * counts.count.max() + 1)
+    squares, most = 0, 0
+    for begin in range(0, len(ids), _PIECE):
+        counts = counted(ids[begin : begin + _PIECE])
+        squares = max(squares, int(np.bincount(counts.sequence, weights=counts.count.astype(np.float64) ** 2).max()))
+        most = max(most, int(counts.count.max()))
+    return int(WEIGHT**2 * squares + 2 * WEIGHT * most + 1)
 
 
 def _distinct(asked: Asking, u: Ids) -> Ids | None:

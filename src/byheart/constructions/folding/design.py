@@ -1,7 +1,6 @@
-"""How large a folding network is: every width from the demand alone, by minimising the dense count."""
+"""How large a folding network is: every width and the dense count, from a few sizes; :mod:`.cheapest` chooses them."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from statistics import NormalDist
@@ -125,12 +124,16 @@ class Sizes:
         return Shape((("step", steps, 1), ("answer", 1, steps)))
 
     @property
+    def fixed(self) -> int:
+        """Parameters behind the codes that are as many whatever rows and digits: attention, the sum's bias, label."""
+        label = 10 * self.label_bits + 7 if self.label_bits else self.stairs.dense
+        return 2 * self.dim**2 + 1 + label
+
+    @property
     def dense(self) -> int:
         """All parameters behind the codes: attention, words, folds, shifts and label."""
-        attention, words = 2 * self.dim**2, self.words + self.rows + 1
         shift = 10 * self.stages + 3 if self.stages else 0
-        label = 10 * self.label_bits + 7 if self.label_bits else self.stairs.dense
-        return attention + words + shift + 2 * self.folds + label
+        return self.fixed + self.words + self.rows + shift + 2 * self.folds
 
 
 def closed_form(questions: int, labels: int, dim: int, reach: int, load: float) -> float:
@@ -172,31 +175,3 @@ def _excess(digits: int) -> float:
 def slack(radix: int, words: int) -> int:
     """Words beyond the largest load, so that dependent rows stay few enough for the retries."""
     return (2 if radix == 2 else 6) + words // 100
-
-
-def design(
-    questions: int, labels: int, reach: int, dims: range, *, growth: int = 0, front: Callable[[int], int] = lambda _: 0
-) -> Sizes:
-    """The cheapest sizes for ``questions`` keys, with what D columns cost in ``front`` of the attention.
-
-    Each ``growth`` makes the words a fifth more. It is needed where questions look alike (on a line, say): then
-    thresholds go out to the edges as well.
-
-    Up to two hundred numbers of digits are all tried; of more, two hundred, and then those around the best.
-    """
-    radix, fronts = radix_for(labels), {dim: front(dim) for dim in dims}
-
-    def sizes(dim: int, digits: int) -> Sizes:
-        needed = load_limit(questions, digits)
-        rows = math.ceil((needed + slack(radix, needed)) / (dim + 1) * 1.2**growth)
-        return Sizes(questions, labels, radix, dim, rows, digits, reach, 0.3 if growth <= 1 else 0.01)
-
-    def cost(sizes: Sizes) -> int:
-        return fronts[sizes.dim] + sizes.dense
-
-    balance = math.sqrt(questions / (2 * bits_of(radix)))
-    low, high = max(1, int(balance / 2)), int(2 * balance) + 3
-    step = max(1, (high - low) // 200)
-    middle = min((sizes(dim, digits) for dim in dims for digits in range(low, high, step)), key=cost)
-    around = range(max(low, middle.digits - step), min(high, middle.digits + step + 1))
-    return min((sizes(middle.dim, digits) for digits in around), key=cost)

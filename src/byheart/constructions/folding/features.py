@@ -1,12 +1,13 @@
 """What a question looks like to a folding network: hash integers, open gates, and the digit it reads."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.folding.design import Sizes
-from byheart.tasks.checks import Ids
+from byheart.tasks.checks import Floats, Ids
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 15
@@ -23,19 +24,22 @@ class Gates:
     tau: Ids
     factor: Ids
 
-    def open(self, u: Ids) -> tuple[NDArray[np.bool_], Ids]:
-        """Which gates are open for all questions [K, s], and the sums of the open gates' weighted arguments [K].
+    def open(self, u: Ids) -> NDArray[np.bool_]:
+        """Which gates are open for all questions [K, s]."""
+        return self._arguments(u) > 0
 
-        Levels have less than 53 bits, and so have all sums on the way to them: float64 makes no error.
-        """
-        result, sums = np.empty((len(u), len(self.tau)), dtype=np.bool_), np.empty(len(u), dtype=np.int64)
-        gamma, tau, factor = (2.0 * self.gamma.T, self.tau.astype(np.float64), self.factor.astype(np.float64))
+    def sums(self, u: Ids) -> Ids:
+        """The sums of the open gates' weighted arguments [K]."""
+        factor = self.factor.astype(np.float64)
+        result = np.empty(len(u), dtype=np.int64)
         for begin in range(0, len(u), _CHUNK):
             chunk = slice(begin, begin + _CHUNK)
-            arguments = u[chunk].astype(np.float64) @ gamma - tau
-            result[chunk] = arguments > 0
-            sums[chunk] = np.maximum(arguments, 0) @ factor
-        return result, sums
+            result[chunk] = np.maximum(self._arguments(u[chunk]), 0) @ factor
+        return result
+
+    def _arguments(self, u: Ids) -> Floats:
+        """Levels have less than 53 bits, and so have all sums on the way to them: float64 makes no error."""
+        return u.astype(np.float64) @ (2.0 * self.gamma.T) - self.tau
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +73,54 @@ class Positions:
 
 
 @dataclass(frozen=True, eq=False)
+class Coefficients:
+    """f [questions, g]: word (k, j) enters with open_k · (u_1, …, u_D, 1)_j. It is never written out."""
+
+    open: NDArray[np.bool_]
+    factors: Ids
+    """(u_1, …, u_D, 1) of every question."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Questions and words."""
+        return len(self.open), self.open.shape[1] * self.factors.shape[1]
+
+    def modulo(self, prime: int) -> NDArray[np.uint8]:
+        """Modulo a small prime, one byte each."""
+        residues = (self.factors % prime).astype(np.uint8)
+        return (self.open.view(np.uint8)[:, :, None] * residues[:, None, :]).reshape(self.shape)
+
+    def times(self, columns: NDArray[np.integer] | Floats) -> Floats:
+        """f·columns, columns [g, w]: without any error where no sum of absolute values reaches 2⁵³."""
+        by_row = columns.astype(np.float64).reshape(self.open.shape[1], -1)
+        partial = (self.open.astype(np.float64) @ by_row).reshape(*self.factors.shape, columns.shape[1])
+        result: Floats = np.einsum("qjw,qj->qw", partial, self.factors.astype(np.float64))
+        return result
+
+    def norms(self) -> Ids:
+        """Σ |f| of every question."""
+        result: Ids = self.open.sum(axis=1) * np.abs(self.factors).sum(axis=1)
+        return result
+
+    def some(self, chosen: NDArray[np.bool_]) -> "Coefficients":
+        """Those of the chosen questions."""
+        return Coefficients(self.open[chosen], self.factors[chosen])
+
+
+@dataclass(frozen=True, eq=False)
 class Questions:
-    """All keys: hash integers u [K, D], open gates [K, s], digit that is read [K], label [K]."""
+    """All keys: hash integers u [K, D], the gates that are open for some of them, digit that is read [K], label [K]."""
 
     u: Ids
-    open: NDArray[np.bool_]
+    open: Callable[[Ids], NDArray[np.bool_]]
+    """[chosen, s] from indices: all at once would take a byte a gate and question."""
     digit: Ids
     label: Ids
 
-    def coefficients(self, chosen: Ids) -> Ids:
-        """f [chosen, g]: word (k, j) enters with open_k · (u_1, …, u_D, 1)_j."""
+    def coefficients(self, chosen: Ids) -> Coefficients:
+        """Those of the chosen questions."""
         factors = np.concatenate([self.u[chosen], np.ones((len(chosen), 1), dtype=np.int64)], axis=1)
-        result: Ids = self.open[chosen][:, :, None] * factors[:, None, :]
-        return result.reshape(len(chosen), self.open.shape[1] * factors.shape[1])
+        return Coefficients(self.open(chosen), factors)
 
 
 class Unsolvable(Exception):  # noqa: N818 (it is not an error: the caller draws again)
@@ -103,7 +142,7 @@ def draw_gates(u: Ids, sizes: Sizes, rng: np.random.Generator) -> Gates | None:
     place = (rng.uniform(sizes.edge, 1 - sizes.edge, size=sizes.rows) * len(ordered)).astype(np.int64)
     tau = 2 * ordered[place, np.arange(sizes.rows)] + rng.choice([-1, 1], size=sizes.rows)
     tau[0] = -1
-    largest = int(Gates(gamma, tau, np.ones(sizes.rows, dtype=np.int64)).open(u)[1].max())
+    largest = int(Gates(gamma, tau, np.ones(sizes.rows, dtype=np.int64)).sums(u).max())
     if largest > sizes.gate_limit:
         return None
     room = (1 << sizes.level_bits - 1) // largest

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.constructions.folding import gf2, gfp
+from byheart.constructions.folding.features import Coefficients
 from byheart.constructions.folding.radix import factors
 from byheart.tasks.checks import Ids
 
@@ -20,7 +21,7 @@ from byheart.tasks.checks import Ids
 class System:
     """A [rows, columns] with its eliminations, one for each prime factor of R."""
 
-    A: Ids
+    A: Coefficients
     radix: int
     binary: gf2.Reduced | None
     odd: tuple[gfp.Reduced, ...]
@@ -58,7 +59,7 @@ class System:
                 return None
             values += digit * prime**place
             if place + 1 < power:
-                rest = (rest - self.A @ digit) // prime
+                rest = (rest - self.A.times(digit[:, None])[:, 0].astype(np.int64)) // prime
         return values
 
     def _prime(self, prime: int, e: Ids, rng: np.random.Generator) -> Ids | None:
@@ -72,8 +73,8 @@ class System:
         return gfp.solve(reduced, e, rng.integers(0, prime, size=shape))
 
 
-def eliminate(A: Ids, radix: int) -> System:
+def eliminate(A: Coefficients, radix: int) -> System:
     """One elimination for each prime factor of ``radix``."""
     primes = factors(radix)
-    binary = gf2.reduce(A) if 2 in primes else None
-    return System(A, radix, binary, tuple(gfp.reduce(A, prime) for prime in primes if prime > 2))
+    binary = gf2.reduce(A.modulo(2)) if 2 in primes else None
+    return System(A, radix, binary, tuple(gfp.reduce(A.modulo(prime), prime) for prime in primes if prime > 2))

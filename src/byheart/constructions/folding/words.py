@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from byheart.constructions.folding.design import GUARD, Sizes
-from byheart.constructions.folding.features import Questions, Unsolvable
+from byheart.constructions.folding.features import Coefficients, Questions, Unsolvable
 from byheart.constructions.folding.residues import System, eliminate
 from byheart.networks.exact import Integers, integers
 from byheart.progress import Report
@@ -19,6 +19,8 @@ from byheart.tasks.checks import Floats, Ids
 LIMB = 24
 _UNLIKELY = 1 << 9
 _BACK = 4
+_SURE = 20
+"""Bits that a limb must have beyond what is carried into it from below, so that it seldom matters."""
 
 
 def solve(questions: Questions, sizes: Sizes, rng: np.random.Generator, report: Report | None = None) -> Integers:
@@ -66,6 +68,13 @@ class Layout:
             limb, place = divmod(digit, self.per_limb)
             return limb + 1, self.radix**place
         return 1 + len(self.parts) * digit, 1
+
+    def deciding(self, carry: int) -> int:
+        """So many limbs have as many values as a ``carry`` into them, times 2^20."""
+        limbs, values = 0, 1
+        while values < carry << _SURE:
+            limbs, values = limbs + 1, values * min(self.bases[1:])
+        return limbs
 
     def write(self, limbs: Floats, digit: int, values: Ids) -> None:
         """Put a digit of all words into the limbs; where one was written before, it is exchanged."""
@@ -137,18 +146,34 @@ class _Solver:
     def _wanted(self, digit: int, system: System) -> Ids:
         """f·T must be this modulo R at the digit: see the proof, "The digit is right"."""
         R, labels = self.sizes.radix, self.questions.label[self.members[digit]]
-        half = self._half_digits(digit, system.A.astype(np.float64))
+        half = self._half_digits(digit, system.A)
         z = np.where((labels ^ half) & 1, 2 * R - 1 - labels, labels)
         return ((z - half) >> 1) % R
 
-    def _half_digits(self, digit: int, f: Floats) -> Ids:
-        """⌊(2·Σ f·words below the digit + 1) / (2^γ·R^digit)⌋, exactly: float64 sums stay below 2⁵³."""
+    def _half_digits(self, digit: int, f: Coefficients) -> Ids:
+        """⌊(2·Σ f·words below the digit + 1) / (2^γ·R^digit)⌋, exactly: float64 sums stay below 2⁵³.
+
+        What the limbs below some limb carry into it is between −2·Σ|f| and 2·Σ|f|. So a few limbs decide, but for one
+        question in millions, of which all are looked at.
+        """
+        limb, bound = self.layout.place(digit)[0], 2 * f.norms()
+        first = limb - self.layout.deciding(int(bound.max(initial=0)))
+        if first <= 0:
+            return self._carried(digit, 0, f, np.ones_like(bound))
+        half, most = self._carried(digit, first, f, np.stack([-bound, bound]))
+        unclear = half != most
+        if unclear.any():
+            half[unclear] = self._carried(digit, 0, f.some(unclear), np.ones_like(bound[unclear]))
+        return np.asarray(half, np.int64)
+
+    def _carried(self, digit: int, first: int, f: Coefficients, carry: Ids) -> Ids:
+        """The half digits for each ``carry`` [questions], or several, of the limbs below the ``first`` one into it."""
         limb, weight = self.layout.place(digit)
-        sums = 2 * (f @ self.limbs[:, : limb + 1]).astype(np.int64)
-        carry = np.ones(len(f), dtype=np.int64)
-        for index in range(limb):
-            carry = (carry + sums[:, index]) // self.layout.bases[index]
-        return (carry + sums[:, limb]) // weight
+        sums = 2 * f.times(self.limbs[:, first : limb + 1]).T.astype(np.int64)
+        for index in range(first, limb):
+            carry = (carry + sums[index - first]) // self.layout.bases[index]
+        half: Ids = (carry + sums[-1]) // weight
+        return half
 
     def words(self) -> Integers:
         """The limbs as integers [s, D + 1], each the residue modulo M of the smallest absolute value."""

@@ -7,6 +7,7 @@ import numpy as np
 from byheart.constructions.gadgets.demand import positioned_ids
 from byheart.tasks import NextToken, SeqToSeq
 from byheart.tasks.checks import Ids
+from byheart.tasks.distinct import distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +27,12 @@ class Asking:
     labels: Ids
     places: Ids
 
+    def begin(self, count: int) -> "Asking":
+        """The first ``count`` questions, with the sequences that they stand in: questions come in their order."""
+        sequences = int(self.sequence[:count].max(initial=-1)) + 1
+        asked = (self.token[:count], self.sequence[:count], self.labels[:count], self.places[:count])
+        return Asking(self.task, self.ids[:sequences], self.first, *asked)
+
 
 def asking(task: NextToken | SeqToSeq, *, positions: bool) -> Asking:
     """Next-token: every sequence asks at its last token. Seq-to-seq: every different token of every sequence asks.
@@ -36,8 +43,16 @@ def asking(task: NextToken | SeqToSeq, *, positions: bool) -> Asking:
     """
     ids = positioned_ids(task, positions)
     N, n = ids.shape
-    first = np.unique(ids, return_index=True)[1]
+    first = _first(ids.ravel())
     if isinstance(task, NextToken):
         return Asking(task, ids, first, ids[:, -1], np.arange(N), task.labels, np.arange(n - 1, N * n, n))
     places = np.unique(ids + len(first) * np.arange(N)[:, None], return_index=True)[1]
     return Asking(task, ids, first, ids.ravel()[places], places // n, task.labels.ravel()[places], places)
+
+
+def _first(ids: Ids) -> Ids:
+    """Where each of the numbers 0, 1, … stands first."""
+    places = distinct(ids[:, None]).first
+    first = np.empty_like(places)
+    first[ids[places]] = places
+    return first

@@ -49,11 +49,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from byheart.constructions.gadgets.selecting import NARROW, WIDE, Chain, Groups, Selection, Squares, Wide
+from byheart.constructions.gadgets.selecting.groups import Count
 from byheart.constructions.gadgets.waves import wave, wave_shapes
 from byheart.constructions.plan import Shape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers
-from byheart.tasks.checks import Ids
+from byheart.tasks.checks import Floats, Ids
 
 Width: TypeAlias = Literal["free", "constant"]
 """As wide as makes the network smallest, or as wide for any number of keys."""
@@ -116,7 +117,7 @@ class Lookup:
     def depth(self) -> int:
         """Layers: those that select, *read*, the slots', and *answer*."""
         selecting = self.selection.depth(self.groups) + self.selection.unpacking(self)
-        return selecting + 1 + self.slots * _slot_depth(self) + 1
+        return selecting + 1 + self.slots * _slot_depth(self.field, self.fold_bits) + 1
 
     @property
     def shape(self) -> Shape:
@@ -152,7 +153,7 @@ def design(
     [9218, 11735]
     """
     smallest = Lookup(keys, labels, largest, 0, labels.bit_length(), keys, own_bits, limits.selection)
-    best = _cheapest(smallest, _PARAMETERS, lambda sizes: _most_slots(sizes, limits, layers_before))
+    best = _cheapest(smallest, _PARAMETERS, lambda fields: _most_slots(smallest, fields, limits, layers_before))
     if best is None or (limits.bits is not None and best.weight_bits > limits.bits):
         layers = f"{layers_before + SHALLOWEST} layers and " if limits.width == "free" else ""
         raise BadInput(
@@ -169,21 +170,21 @@ def shallowest(keys: int, labels: int, largest: int, selection: Chain | Squares,
     [967, 171, 23]
     """
     smallest = Lookup(keys, labels, largest, 0, labels.bit_length(), keys, 0, selection, fold_bits)
-    best = _cheapest(smallest, _LAYERS, lambda sizes: sizes.keys - 1)
+    best = _cheapest(smallest, _LAYERS, lambda fields: np.full_like(fields, keys - 1))
     assert best is not None
     return best
 
 
-def _slot_depth(sizes: Lookup) -> int:
-    return -(-(sizes.field + 1) // sizes.fold_bits) + 1
+def _slot_depth(field: Count, fold_bits: int) -> Count:
+    return -(-(field + 1) // fold_bits) + 1
 
 
 @dataclass(frozen=True)
 class _Price:
-    """What shall be small, parameters or layers: the price of a layer of three units, and of a lookup's slot."""
+    """What shall be small, parameters or layers: the price of a layer of three units, and of a slot by its field."""
 
     layer: int
-    slot: Callable[[Lookup], int]
+    slot: Callable[[Ids, int], Ids]
 
     def groups(self, selection: Selection, groups: Ids) -> Ids:
         """Of a selection among so many groups, up to a constant."""
@@ -195,58 +196,55 @@ class _Price:
 
 
 _WIDE_GROUP = 8
-_PARAMETERS = _Price(layer=12, slot=lambda sizes: 12 * sizes.field + 31)
+_PARAMETERS = _Price(layer=12, slot=lambda field, _: 12 * field + 31)
 _LAYERS = _Price(layer=1, slot=_slot_depth)
 
 
-def _cheapest(smallest: Lookup, price: _Price, most: Callable[[Lookup], int]) -> Lookup | None:
+def _cheapest(smallest: Lookup, price: _Price, most: Callable[[Ids], Ids]) -> Lookup | None:
     """The cheapest among all fields and all numbers of slots up to the ``most`` for that field; None if there is none.
 
-    ``smallest`` is the lookup without slots.
+    ``smallest`` is the lookup without slots. Of equally cheap ones it is that of the shortest field, then the one with
+    the fewest slots.
     """
-    keys, span = smallest.keys, smallest.labels * (smallest.largest + 1)
+    keys, span, selection = smallest.keys, smallest.labels * (smallest.largest + 1), smallest.selection
+    fields = np.arange(smallest.labels.bit_length(), span.bit_length() + 1)[:, None]
+    fields = fields[most(fields).ravel() >= 0]
+    if not len(fields):
+        return None
+    cuts = np.array([min(keys, span >> field) for field in fields.ravel().tolist()])[:, None]
+    slot = price.slot(fields, smallest.fold_bits)
+    slots = _candidates(price.group(selection) * np.maximum(1, keys - cuts - 1) / slot, most(fields))
+    groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
     # Where words are packed, the first slot makes it necessary to unpack them.
-    selection = smallest.selection
     unpacking = price.layer * (selection.unpacking(replace(smallest, slots=1)) - selection.unpacking(smallest))
-    best, best_cost = None, 0
-    for field in range(smallest.labels.bit_length(), span.bit_length() + 1):
-        sizes = replace(smallest, field=field)
-        cuts = min(keys, span >> field)
-        slots = _candidates(sizes, price, cuts, most(sizes))
-        groups = np.minimum(keys, (keys + slots * (cuts + 1)) // (slots + 1))
-        cost = price.groups(selection, groups) + slots * price.slot(sizes) + unpacking * (slots > 0)
-        if len(slots) and (best is None or cost.min() < best_cost):
-            at = int(cost.argmin())
-            best_cost = int(cost[at])
-            best = replace(sizes, slots=int(slots[at]), groups=int(groups[at]))
-    return best
+    cost = price.groups(selection, groups) + slots * slot + unpacking * (slots > 0)
+    at = np.unravel_index(cost.argmin(), cost.shape)
+    return replace(smallest, field=int(fields[at[0], 0]), slots=int(slots[at]), groups=int(groups[at]))
 
 
-def _candidates(smallest: Lookup, price: _Price, cuts: int, most: int) -> Ids:
-    """Numbers of slots up to ``most`` among which the cheapest is: none at all, or near the minimum.
+def _candidates(squared: Floats, most: Ids) -> Ids:
+    """Numbers of slots up to ``most`` [fields, 1] among which the cheapest is: none at all, or near the minimum.
 
     Let a be the price of a group, b that of a slot, N' = N − cuts − 1. With x = slots + 1 the cost is within s, the
-    price of a group and two layers, of aN'/x + bx + constant. Around its minimum at x₀ = √(aN'/b) that convex function
-    is more than s larger than there once |x − x₀| > √(s·x/b), where s < 2b.
+    price of a group and two layers, of aN'/x + bx + constant. Around its minimum at x₀ = √(aN'/b), ``squared``, that
+    convex function is more than s larger than there once |x − x₀| > √(s·x/b), where s < 2b.
     """
-    if most < 0:
-        return np.arange(0)
-    N = max(1, smallest.keys - cuts - 1)
-    best = (price.group(smallest.selection) * N / price.slot(smallest)) ** 0.5
-    reach = (2 * best) ** 0.5 + 4
-    low, high = max(0, int(best - reach) - 1), min(most, int(best + reach))
-    return np.unique([0, *range(min(low, high), high + 1)])
+    best = np.sqrt(squared)
+    reach = np.sqrt(2 * best) + 4
+    low, high = np.maximum(0, (best - reach).astype(np.int64) - 1), np.minimum(most, (best + reach).astype(np.int64))
+    low = np.minimum(low, high)
+    near = np.minimum(low + np.arange(int((high - low).max()) + 1), high)
+    return np.hstack([np.zeros_like(low), near])
 
 
-def _most_slots(smallest: Lookup, limits: Limits, layers_before: int) -> int:
-    """Slots within the limits; negative if there are none."""
-    most = smallest.keys - 1
+def _most_slots(smallest: Lookup, fields: Ids, limits: Limits, layers_before: int) -> Ids:
+    """Slots of each field within the limits; negative if there are none."""
+    most = np.full_like(fields, smallest.keys - 1)
     if limits.depth is not None:
-        most = min(most, (limits.depth - layers_before - SHALLOWEST) // (smallest.field + 2))
+        most = np.minimum(most, (limits.depth - layers_before - SHALLOWEST) // (fields + 2))
     if limits.bits is not None:
-        most = min(
-            most, (limits.bits - smallest.selection.spare_bits(smallest) - smallest.answer_bits) // (smallest.field + 1)
-        )
+        spare = smallest.selection.spare_bits(smallest) + smallest.answer_bits
+        most = np.minimum(most, (limits.bits - spare) // (fields + 1))
     return most
 
 

@@ -11,8 +11,8 @@ So the right logit exceeds every other by 1 at least, which is enough for whoeve
 searches with beams, wants a probability of 1: networks multiply these logits by 2^``LOUDNESS``, which rounds nothing,
 and e^−1024 is 0 in float32 and in float64.
 
-In a network that refuses (:mod:`.refusing`), a print of ``refuse`` bits stands before every code word, and the last
-label, which has none, is *unknown*: its line is the largest where Y₁, or Y, is −1.
+In a network that refuses, the last label, which has no code word, is *unknown*: its line is the largest where Y₁, or Y,
+is −1. A print of ``refuse`` bits may stand before every code word (:mod:`.refusing`).
 """
 
 import heapq
@@ -79,8 +79,19 @@ class Code:
         first = sum(min(length, exponent) * count for length, count in enumerate(self.histogram))
         return self.total / (word * self.questions + first)
 
-    def lines(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """W_U [C, digits] and b_U [C]."""
+    def read(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Y for these labels [N], as it is read: [N, 1 or 2]; of a short code word, zeros follow its bits.
+
+        >>> make_code(np.array([0, 0, 0, 0, 1, 1, 2, 3]), 4).read(np.array([0, 1, 3])).tolist()
+        [[0], [4], [7]]
+        """
+        if self.low:
+            words = self.words[labels]
+            return np.stack([words >> self.low, words & ((1 << self.low) - 1)], axis=1)
+        return (self.words[labels] << (self.longest - self.lengths[labels]))[:, None]
+
+    def lines(self, *, unknown: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """W_U [C, digits] and b_U [C]; the last label may be *unknown*, and has no code word then."""
         used = np.flatnonzero(self.lengths >= 0)
         b = np.full(len(self.lengths), -float(1 << (EXACT - 1)))
         if self.low:
@@ -88,25 +99,28 @@ class Code:
             W = np.stack([2.0 * high, 2.0 * low], axis=1)
             b[used] = -(high[used] ** 2 + low[used] ** 2)
             W[self.lengths < 0] = 0
-            return self._with_unknown(W, b)
+            return _with_unknown(W, b) if unknown else (W, b)
         starts = self.words[used] << (self.longest - self.lengths[used])
         order = np.argsort(starts, kind="stable")
         W = np.zeros((len(self.lengths), 1))
         W[used[order], 0] = 2.0 * np.arange(len(used))
         b[used[order]] = np.cumsum(np.where(np.arange(len(used)) > 0, 1.0 - 2.0 * starts[order], 0.0))
-        return self._with_unknown(W, b)
+        return _with_unknown(W, b) if unknown else (W, b)
 
-    def _with_unknown(
-        self, W: NDArray[np.float64], b: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        if self.refuse:
-            W[-1, 0], b[-1] = -2.0, -1.0
-        return W, b
+
+def _with_unknown(W: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    W[-1, 0], b[-1] = -2.0, -1.0
+    return W, b
 
 
 def label_bits(labels: NDArray[np.int64]) -> int:
     """Of each code word, if all are equally long."""
-    return max(1, math.ceil(math.log2(len(np.unique(labels)))))
+    return bits_for(len(np.unique(labels)))
+
+
+def bits_for(count: int) -> int:
+    """Of each code word, if so many labels have one and all are equally long."""
+    return max(1, math.ceil(math.log2(count)))
 
 
 def make_code(labels: NDArray[np.int64], count: int, word: int = EXACT, refuse: int = 0) -> Code:

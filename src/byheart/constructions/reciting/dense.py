@@ -22,11 +22,15 @@ def reduce(cells: NDArray[np.int64], unknowns: int) -> Reduced:
     >>> solve(system, np.array([1, 0], dtype=np.uint8), np.zeros(2, dtype=np.uint8)).tolist()
     [1, 1]
     """
-    words = (unknowns + 63) >> 6
-    order, pivot, used, rows = _reduce(cells, unknowns, words)
+    return reduce_packed(_packed(cells, (unknowns + 63) >> 6), unknowns)
+
+
+def reduce_packed(packed: NDArray[np.uint64], unknowns: int) -> Reduced:
+    """The same for equations [m, words] whose unknowns are bits, lowest first; what is ``packed`` is overwritten."""
+    order, pivot, used, rows = _reduce(packed, unknowns)
     extent, found = np.zeros(unknowns, dtype=np.int64), pivot[pivot >= 0]
-    extent[found] = words - (found >> 6)
-    return Reduced(np.zeros(len(cells), dtype=np.int64), pivot, used[order], rows, extent, order)
+    extent[found] = packed.shape[1] - (found >> 6)
+    return Reduced(np.zeros(len(packed), dtype=np.int64), pivot, used[order], rows, extent, order)
 
 
 @jit
@@ -40,11 +44,11 @@ def _packed(cells, words):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _reduce(cells, unknowns, words):  # type: ignore[no-untyped-def]
-    left = _packed(cells, words)
+def _reduce(left, unknowns):  # type: ignore[no-untyped-def]
+    count, words = left.shape
     used = np.zeros_like(left)
     rows = np.zeros((unknowns, words), np.uint64)
-    order, pivot = np.arange(len(cells)), np.full(len(cells), -1, np.int64)
+    order, pivot = np.arange(count), np.full(count, -1, np.int64)
     sums = np.zeros((8, 256, words), np.uint64)
     done = 0
     for panel in range(words):

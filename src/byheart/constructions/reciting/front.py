@@ -83,7 +83,7 @@ def _hash(
     wiring: Wiring, sizes: Sizes, vocab: int, window: int, rng: np.random.Generator, prints: tuple[int, ...]
 ) -> tuple[Features, Features]:
     """One reduced sum for each modulus of ``sizes.moduli``, and of ``prints``."""
-    dims, spans = sizes.code_features, _spans(window, sizes.stirred)
+    dims, spans = sizes.code_features, spans_of(window, sizes.stirred)
     largest = _largest_code(vocab, spans[0][0], sizes)
     codes = np.stack([_codes(vocab, largest, rng) for _ in range(dims)], axis=1)
     wiring.tensor("embedding.W_E", codes, codes.shape)
@@ -98,9 +98,9 @@ def _hash(
         out, own, inputs = wiring.features(len(moduli)), wiring.features(len(primes)), (span, len(state))
         mix = _stirring(weights, inputs, moduli, rng) if sizes.stirred else _mixing(weights, inputs, rng)
         wiring.attention(f"hash_{index}", state, out + own, dilation, np.concatenate([mix, _mixing(fair, inputs, rng)]))
-        _reduce(wiring, f"reduce_{index}", out, terms * weights + 1, moduli)
+        reduce(wiring, f"reduce_{index}", out, terms * weights + 1, moduli)
         if own:
-            _reduce(wiring, f"print_{index}", own, terms * fair + 1, primes)
+            reduce(wiring, f"print_{index}", own, terms * fair + 1, primes)
         state, largest = out + own, int(max(moduli.max(), primes.max(initial=0))) - 1
     return state[: len(sizes.moduli)], state[len(sizes.moduli) :]
 
@@ -159,12 +159,12 @@ def _codes(vocab: int, largest: int, rng: np.random.Generator) -> Array:
     return rng.integers(1, largest + 1, size=vocab).astype(np.float64)
 
 
-def _spans(window: int, stirred: bool = False) -> list[tuple[int, int]]:
+def spans_of(window: int, stirred: bool = False) -> list[tuple[int, int]]:
     """Window and dilation of each layer: (8, 1), (8, 8), … and as much as is left for the last.
 
     A stirred hash has two layers at least, so that there are states.
 
-    >>> _spans(32), _spans(1), _spans(2, stirred=True)
+    >>> spans_of(32), spans_of(1), spans_of(2, stirred=True)
     ([(8, 1), (4, 8)], [(1, 1)], [(2, 1), (1, 1)])
     """
     spans, dilation = [], 1
@@ -178,11 +178,11 @@ def _spans(window: int, stirred: bool = False) -> list[tuple[int, int]]:
 
 def sees(window: int) -> int:
     """How many tokens a network for this window sees: all of them, and a few more if that is no power of two."""
-    span, dilation = _spans(window)[-1]
+    span, dilation = spans_of(window)[-1]
     return span * dilation
 
 
-def _reduce(wiring: Wiring, name: str, features: Features, bounds: Integers, moduli: Integers) -> None:
+def reduce(wiring: Wiring, name: str, features: Features, bounds: Integers, moduli: Integers) -> None:
     """x ← x mod modulus, for x below its bound: multiples of modulus·ρ^j are taken off, the largest j first."""
     ratio = (bounds / moduli).max()
     count = max(1, math.ceil(math.log(ratio, RADIX) - 0.2))

@@ -36,7 +36,8 @@ def find_places(wiring: Wiring, sizes: Sizes, tokens: NDArray[np.integer], start
 
     Sequences begin at ``starts[:-1]``. Layers before the last are worked out at every token, the last one at ``ends``.
     """
-    *before, last = [layer for layer in wiring.sublayers if isinstance(layer, Attention)]
+    layers = [layer for layer in wiring.sublayers if isinstance(layer, Attention)]
+    *before, last = [layer for layer in layers if layer.name.startswith("hash_")]
     values, coded = wiring.tensors["embedding.W_E"].astype(np.int32), True
     for layer in before:
         weights = _weights(wiring, layer)

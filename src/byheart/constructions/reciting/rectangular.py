@@ -6,11 +6,21 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import front as fronts
-from byheart.constructions.reciting import reading, refusing, table
-from byheart.constructions.reciting.codes import LOUDNESS, Code, code_of_lengths, is_code, label_bits, make_code
+from byheart.constructions.reciting import reading, refusing, storing, table
+from byheart.constructions.reciting.codes import (
+    EXACT,
+    LOUDNESS,
+    Code,
+    bits_for,
+    code_of_lengths,
+    is_code,
+    label_bits,
+    make_code,
+)
 from byheart.constructions.reciting.refusing import Refuse
 from byheart.constructions.reciting.sizes import LANES, WORDS, Sizes, Unsolvable, grown, plan
 from byheart.constructions.reciting.wiring import Wiring
@@ -42,8 +52,9 @@ class Settings:
     """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama. experts: a stock
     Qwen2-MoE, which takes fewer parameters. Both are float32, with words of 16 and 22 bits."""
     refuse: Refuse = None
-    """Bits of a print beside every label, by which the network tells contexts that were never memorized: of facts, in
-    the rectangular layout, with the smaller words. "auto": 20, or as many as there is room for."""
+    """By what the network tells contexts that were never memorized: of facts, in the rectangular layout, with the
+    smaller words. Bits of a print, beside the label in a word of the table; where there is no room for so many, or
+    "key", the whole context, in a store. "auto": 20 bits, or as many as there is room for."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +72,40 @@ class Recipe:
 
     @property
     def refuse(self) -> int:
-        """Bits of a print; 0 if nothing is refused."""
+        """Bits of a print beside the label; 0 if there is none."""
         assert self.settings.refuse != "auto", "how many it is was decided before"
-        return self.settings.refuse or 0
+        used = sum(length >= 0 for length in self.lengths)
+        return refusing.beside(self.settings.refuse, bits_for(used), self.sizes.word)
+
+    @property
+    def refuses(self) -> bool:
+        """Whether what was not memorized is answered by *unknown*."""
+        return self.settings.refuse is not None
+
+    @property
+    def stores(self) -> bool:
+        """Whether the table is an index, and keys or prints are in a store."""
+        return self.refuses and not self.refuse
+
+    @property
+    def refused_by(self) -> dict[str, Any]:
+        """How, in words, and by how many bits if it is a print."""
+        if self.settings.refuse == "key":
+            return {"by": "key"}
+        return {"by": "stored print" if self.stores else "print", "bits": self.settings.refuse}
+
+    def store(self, contexts: Contexts) -> storing.Store:
+        """The store for these questions."""
+        assert self.settings.refuse != "auto", "how many bits it is was decided before"
+        code = code_of_lengths(np.array(self.lengths), contexts.labels)
+        return storing.Store(
+            bits=None if self.settings.refuse == "key" else self.settings.refuse,
+            word=(self.sizes.word if self.settings.precision == "float64" else EXACT) - 1,
+            window=1 + int(np.diff(contexts.starts).max()),
+            questions=len(contexts),
+            labels=2 if code.low else 1,
+            alphabet=storing.alphabet(contexts.tokens, contexts.vocab + 1),  # unknown is a token, too
+        )
 
     def as_json(self) -> dict[str, Any]:
         """As config.json keeps it."""
@@ -88,7 +130,10 @@ class Recipe:
         fits = (
             settings.precision in WORDS
             and settings.words in (None, *WORDS[settings.precision])
-            and (settings.refuse is None or (type(settings.refuse) is int and settings.refuse > 0))
+            and (
+                settings.refuse in (None, "key")
+                or (type(settings.refuse) is int and 0 < settings.refuse <= refusing.MOST)
+            )
             and sizes.word == WORDS[settings.precision][0]
             and all(type(number) is int and 0 <= number <= parameters for number in numbers.values())
             and min(sizes.columns, sizes.starts, sizes.code_features) >= 1
@@ -134,14 +179,22 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
     word = plain if settings.words is None else settings.words
     if settings.refuse is not None and word != plain:
         raise BadInput(f"words of {word} bits do not go with refuse; expected --words {plain}")
-    refuse = refusing.bits_of(settings.refuse, label_bits(contexts.labels), plain)
-    settings = replace(settings, refuse=refuse or None)
-    code = make_code(contexts.labels, contexts.label_count + (refuse > 0), plain, refuse).repeated(times)
+    refuse = refusing.decided(settings.refuse, label_bits(contexts.labels), plain)
+    settings = replace(settings, refuse=refuse)
+    beside = refusing.beside(refuse, label_bits(contexts.labels), plain)
+    code = make_code(contexts.labels, contexts.label_count + (refuse is not None), plain, beside).repeated(times)
     if code.low and word != plain:
         expected = f"expected --words {plain}, or fewer labels"
         raise BadInput(f"words of {word} bits do not go with {contexts.label_count} labels; {expected}")
     sizes = plan(code, precision=settings.precision, word=word)
-    return Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, 0), LOUDNESS)
+    recipe = Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, 0), LOUDNESS)
+    if not recipe.stores:
+        return recipe
+    numbers = recipe.store(contexts).numbers
+    if numbers.bits > plain:
+        got = f"{len(contexts):,} questions have numbers of {numbers.bits} bits"
+        raise BadInput(f"{got}, and words have {plain}: choose a wider --precision")
+    return replace(recipe, sizes=plan(numbers, precision=settings.precision, word=word))
 
 
 def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) -> Spec:
@@ -154,13 +207,13 @@ def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) 
     from byheart.constructions.reciting.solve import check_places
 
     recipe = first_recipe(contexts, settings, times=times)
-    draft = _Draft(recipe, contexts)
+    draft = Draft(recipe, contexts)
     try:
         if times == 1:
             check_places(draft.questions(contexts), recipe.sizes)
     except Unsolvable as failure:
         sizes = _next(recipe.sizes, 0, failure.dependent, contexts.window)
-        return _Draft(replace(recipe, sizes=sizes), contexts).spec
+        return Draft(replace(recipe, sizes=sizes), contexts).spec
     return draft.spec
 
 
@@ -183,15 +236,17 @@ def compile_with(
     began = time.perf_counter() if began is None else began
     needed, instead = recipe.sizes.solving_takes(len(contexts)), "split what there is to learn into several networks"
     check_memory(needed, f"to compile {len(contexts):,} questions into one table", instead)
-    draft = _Draft(recipe, contexts)
+    draft = Draft(recipe, contexts)
     rng = np.random.default_rng([*recipe.draw, free_bits])
     words = solve(draft.questions(contexts), recipe.sizes, rng, report=report)
     draft.wiring.tensors[table.TABLE] = table.as_floats(words, recipe.sizes, draft.wiring.precision)
+    if draft.store is not None:
+        draft.wiring.tensor(storing.STORE, entries := draft.entries(contexts), entries.shape)
     tensors = {name: draft.wiring.tensors[name] for name in draft.spec.shapes()}
     sizes = recipe.sizes
     about = {"recipe": recipe.as_json(), **contexts.notes}
-    if draft.code.refuse:
-        about["refuse"] = {"bits": draft.code.refuse, "token": draft.spec.labels - 1}
+    if recipe.refuses:
+        about["refuse"] = {**recipe.refused_by, "token": draft.spec.labels - 1}
     network = from_arrays(draft.spec, tensors, about=about, files=files)
     load = draft.code.total / (sizes.words * (sizes.word + sizes.exponent))
     chosen = {"window": contexts.window, "load": load, "words": sizes.words, "attempts": recipe.draw[1] + 1}
@@ -222,28 +277,37 @@ def _next(sizes: Sizes, attempt: int, dependent: int, window: int) -> Sizes:
     return grown(sizes) if attempt % 2 else sizes
 
 
-class _Draft:
-    """A network whose table is still empty."""
+class Draft:
+    """A network whose table, and store if it has one, is still empty."""
 
     def __init__(self, recipe: Recipe, contexts: Contexts) -> None:
         self.sizes = recipe.sizes
-        refuse = recipe.refuse
-        self.code: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels, refuse)
+        self.labels: Code = code_of_lengths(np.array(recipe.lengths), contexts.labels, recipe.refuse)
+        self.store = recipe.store(contexts) if recipe.stores else None
+        self.code = self.labels if self.store is None else self.store.numbers
+        """What the table holds."""
         rng = np.random.default_rng(recipe.draw)
         wide = recipe.settings.precision == "float64"
         self.wiring = wiring = Wiring(np.dtype("float64" if wide else "float32"))
-        vocab = contexts.vocab + (refuse > 0)
-        self.front = fronts.add_front(wiring, self.sizes, vocab, contexts.window, rng, refusing.moduli(refuse))
+        vocab = contexts.vocab + recipe.refuses
+        digit: tuple[int, ...] = ()
+        if self.store is not None:
+            digit, apart = wiring.features(1), np.random.default_rng([*recipe.draw, storing.APART])
+            self.compared = storing.add_compared(wiring, self.store, digit, apart)
+        first, moduli = wiring.stream, refusing.moduli(recipe.refuse)
+        self.front = fronts.add_front(wiring, self.sizes, vocab, contexts.window, rng, moduli)
+        if self.store is not None:
+            storing.add_digits(wiring, self.store)
         Y = self._back()
-        for name, lines in zip(("W_U", "b_U"), self.code.lines(), strict=True):
+        for name, lines in zip(("W_U", "b_U"), self.labels.lines(unknown=recipe.refuses), strict=True):
             wiring.tensor(f"unembedding.{name}", lines * 2.0**recipe.loudness, lines.shape)
         self.spec = Spec(
             vocab=vocab,
-            labels=contexts.label_count + (refuse > 0),
+            labels=contexts.label_count + recipe.refuses,
             window=contexts.window,
             stream=wiring.stream,
             precision="float64" if wide else "float32",
-            embeds=tuple(range(self.sizes.code_features)),
+            embeds=(*range(first, first + self.sizes.code_features), *digit),
             unembeds=Y,
             sublayers=tuple(wiring.sublayers),
             bfloat16=(table.TABLE,) if recipe.settings.precision == "bfloat16" else (),
@@ -261,7 +325,12 @@ class _Draft:
             sums = reading.Lanes(wiring.features(LANES // 2), ())
             pairs = tuple(feature for feature in sums.sums for _ in range(2))
             table.add_selection(wiring, sizes, front, words, pairs)
-        return reading.add_reading(wiring, sizes, self.code, front, sums)
+        read = reading.add_reading(wiring, sizes, self.code, front, sums)
+        if self.store is None:
+            return read
+        labels = wiring.features(self.store.labels)
+        storing.add_store(wiring, self.store, read, self.compared + labels)
+        return refusing.add_known(wiring, storing.add_comparison(wiring, self.compared), labels)
 
     def questions(self, contexts: Contexts) -> Any:
         """Where every question reads, and what it wants to find there."""
@@ -271,23 +340,22 @@ class _Draft:
         if self.front.prints:
             return self._questions_with_prints(contexts)
         at = find_places(self.wiring, self.sizes, contexts.tokens, contexts.starts, contexts.places)
-        return sort_questions(self.sizes, self.code, at.rows, at.columns, at.offset, at.kind, contexts.labels)
+        wanted = contexts.labels if self.store is None else np.arange(len(contexts))
+        return sort_questions(self.sizes, self.code, at.rows, at.columns, at.offset, at.kind, wanted)
+
+    def entries(self, contexts: Contexts) -> Any:
+        """What the store is to hold of every question: the lanes that are compared, and the code of its label."""
+        assert self.store is not None
+        lanes = self._found(contexts, self.compared)
+        return storing.entries(self.store, np.hstack([-lanes, self.labels.read(contexts.labels)]))
 
     def _questions_with_prints(self, contexts: Contexts) -> Any:
         """The same, and the prints: the network's own front is asked."""
         from byheart.constructions.reciting.solve import sort_questions
-        from byheart.networks.transformer.evaluate import local_work, streams
-        from byheart.networks.transformer.network import from_arrays
 
         front = self.front
-        module = from_arrays(self.spec, self.wiring.tensors).module
-        wanted = [*front.rows[::2], *front.columns[::2], *front.scale, *front.kind, *front.prints]
-        found = np.empty((len(contexts), len(wanted)))
-        portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
-        for index, values in local_work(
-            module, portions, lambda module, stream: (module.local(stream, until="table")[:, wanted].numpy(),)
-        ):
-            found[index] = values
+        wanted = (*front.rows[::2], *front.columns[::2], *front.scale, *front.kind, *front.prints)
+        found = self._found(contexts, wanted)
         whole = found.astype(np.int64)
         return sort_questions(
             self.sizes,
@@ -299,3 +367,17 @@ class _Draft:
             labels=contexts.labels,
             prints=refusing.joined(whole[:, len(wanted) - len(front.prints) :], self.code.refuse),
         )
+
+    def _found(self, contexts: Contexts, features: tuple[int, ...]) -> NDArray[np.float64]:
+        """What the network finds in each context before it looks into the table: [N, features]."""
+        from byheart.networks.transformer.evaluate import local_work, streams
+        from byheart.networks.transformer.network import from_arrays
+
+        module = from_arrays(self.spec, self.wiring.tensors).module
+        found = np.empty((len(contexts), len(features)))
+        portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
+        for index, values in local_work(
+            module, portions, lambda module, stream: (module.local(stream, until="table")[:, features].numpy(),)
+        ):
+            found[index] = values
+        return found

@@ -2,7 +2,8 @@
 
 Beside the label of a question, the table holds b = ``refuse`` bits of a second hash of its context, the *print*; the
 network works that out from the context too, with weights of their own, and compares. Where the two differ the answer is
-one more token, *unknown*.
+one more token, *unknown*. (Prints that do not fit beside a label, and whole contexts, are kept in a store:
+:mod:`.storing`.)
 
 - *Print*: one digit for every 10 bits, a sum of the window modulo a prime (:mod:`.front`).
 - *Comparing*: m = Σ |digit read − digit worked out|, an integer; two units a digit.
@@ -28,28 +29,40 @@ from byheart.networks.transformer import FeedForward
 from byheart.networks.transformer.spec import Features
 from byheart.tasks.contexts import LARGEST_WINDOW, Contexts
 
-Refuse: TypeAlias = int | Literal["auto"] | None
+Refuse: TypeAlias = int | Literal["auto", "key"] | None
 DEFAULT = 20
 """Bits of a print, if there is room for them."""
+MOST = 64
+"""Bits of a print."""
 DIGIT = 10
 """Bits of one of its digits, at most."""
 
 
-def bits_of(refuse: Refuse, label_bits: int, word: int) -> int:
-    """How many bits a print has beside labels of that many; BadInput if they do not fit into a word.
+def decided(refuse: Refuse, label_bits: int, word: int) -> int | Literal["key"] | None:
+    """The same with "auto" as a number; BadInput if it is none, or if there is no room for a print beside labels.
 
-    >>> bits_of("auto", 8, 24), bits_of("auto", 8, 53), bits_of(12, 8, 24), bits_of(None, 8, 24)
-    (16, 20, 12, 0)
+    >>> decided("auto", 8, 24), decided("auto", 8, 53), decided("key", 8, 24), decided(None, 8, 24)
+    (16, 20, 'key', None)
     """
-    if refuse is None:
-        return 0
+    if refuse is None or refuse == "key":
+        return refuse
     room = word - label_bits
     bits = min(DEFAULT, room) if refuse == "auto" else refuse
-    if type(bits) is not int or not 1 <= bits <= room:
-        expected = f"expected 1 to {room}, or a wider --precision" if room > 0 else "expected a wider --precision"
+    if bits == room == 0:
         got = f"labels take {label_bits} bits of a word of {word}"
-        raise BadInput(f"refuse is {refuse!r}, and {got}; {expected}")
+        raise BadInput(f"refuse is 'auto', and {got}; expected a number of bits, key, or a wider --precision")
+    if type(bits) is not int or not 1 <= bits <= MOST:
+        raise BadInput(f"refuse is {refuse!r}; expected 1 to {MOST} bits, or key")
     return bits
+
+
+def beside(refuse: int | Literal["key"] | None, label_bits: int, word: int) -> int:
+    """Bits of a print beside a label of so many, if there is room for all of them in a word; else 0.
+
+    >>> beside(16, 8, 24), beside(17, 8, 24), beside("key", 8, 24), beside(None, 8, 24)
+    (16, 0, 0, 0)
+    """
+    return refuse if isinstance(refuse, int) and refuse <= word - label_bits else 0
 
 
 def digits(bits: int) -> tuple[int, ...]:
@@ -110,8 +123,13 @@ def add_check(wiring: Wiring, read: Features, found: Features, Y: Features) -> F
     pairs = tuple(feature for both in zip(read, found, strict=True) for feature in both)
     compare = FeedForward("compare", "relu", pairs, (off,) * len(read), units=2, groups=len(read), bias=False)
     wiring.add(compare, W_in=[[1.0, -1.0], [-1.0, 1.0]], W_out=1.0)
+    return add_known(wiring, (off,), Y)
+
+
+def add_known(wiring: Wiring, off: Features, Y: Features) -> Features:
+    """Y where ``off``, an integer, is 0; −1 and zeros where it is more."""
     out, count = wiring.features(len(Y)), len(Y)
-    known = FeedForward("known", "sigmoid", (off,), out, units=count + 1, up="dense", up_reads=Y, up_bias=True)
+    known = FeedForward("known", "sigmoid", off, out, units=count + 1, up="dense", up_reads=Y, up_bias=True)
     sign = np.append(np.full(count, -1.0), 1.0)
     wiring.add(
         known,

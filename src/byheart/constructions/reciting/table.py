@@ -24,14 +24,14 @@ def add_table(wiring: Wiring, sizes: Sizes, front: Front) -> Features:
     """The words [6 lanes × columns] of the two rows, still to be filled in."""
     words = wiring.features(LANES * sizes.columns)
     ffn = FeedForward("table", "sigmoid", front.rows, words, units=sizes.rows, groups=2)
-    W, b = _one_hot(sizes.rows)
+    W, b = one_hot(sizes.rows)
     wiring.add(ffn, W_in=W, b_in=b)
     return words
 
 
 def add_selection(wiring: Wiring, sizes: Sizes, front: Front, words: Features, writes: Features) -> None:
     """The chosen word of each lane, added to ``writes`` [6] (which may name a feature twice)."""
-    W, b = _one_hot(sizes.columns)
+    W, b = one_hot(sizes.columns)
     ffn = FeedForward(
         "select",
         "sigmoid",
@@ -45,7 +45,7 @@ def add_selection(wiring: Wiring, sizes: Sizes, front: Front, words: Features, w
     wiring.add(ffn, W_gate=W, b_gate=b, W_up=1.0, W_out=1.0)
 
 
-def _one_hot(count: int) -> tuple[Array, Array]:
+def one_hot(count: int) -> tuple[Array, Array]:
     """W [count, 2] on (x, x²) and b: unit i is on exactly for x = i."""
     i = np.arange(count, dtype=np.float64)
     return SHARP * np.stack([2 * i, np.full(count, -1.0)], axis=1), SHARP * (0.5 - i**2)

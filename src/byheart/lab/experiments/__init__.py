@@ -6,6 +6,7 @@ here where it is not. Scales: "smoke" takes seconds on two cores, "short" minute
 
 from collections.abc import Callable
 
+from byheart.errors import BadInput
 from byheart.lab.experiments.dana_2025 import EXPERIMENTS as DANA_2025
 from byheart.lab.experiments.experiment import SCALES, Config, Experiment, Row, Scale, key, to_json
 from byheart.lab.experiments.madden_2024 import EXPERIMENTS as MADDEN_2024
@@ -25,6 +26,15 @@ EXPERIMENTS: dict[str, Callable[[str], Experiment]] = {
     **MADDEN_2024,
     "capacity": _capacity,
 }
+ABOUT_OTHERS = {f"dana-2025-4{text}": f"dana-2025-1{text}" for text in ("", "-text")}
+"""Experiments of the papers that train nothing, and whose results they are about: 4 fits the slopes of 1."""
+
+
+def check_trains(name: str) -> None:
+    """BadInput if an experiment of the papers trains nothing of its own."""
+    if name in ABOUT_OTHERS:
+        raise BadInput(f"{name} trains nothing: it is about the results of {ABOUT_OTHERS[name]}; expected that name")
+
 
 __all__ = [
     "EXPERIMENTS",
@@ -33,6 +43,7 @@ __all__ = [
     "Experiment",
     "Row",
     "Scale",
+    "check_trains",
     "key",
     "to_json",
 ]

@@ -1,9 +1,37 @@
-"""What both kinds of contexts share of a step: the output's weights behind the heads, the embedding before them."""
+"""What both kinds of contexts share of a step: the output and its loss behind the heads, the embedding before them."""
 
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.parts import adam, product
+from byheart.lab.fused.parts import adam, judged, product
+
+
+@triton.jit(do_not_specialize=["P", "M", "B", "H", "C", "by_head", "by_row"])
+def outputs(
+    W, answers, places, at, U, A, losses, rights, DA, DL, P, M, B, H, C, by_head, by_row,
+    DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr, UNIT: tl.constexpr,
+    ROWS: tl.constexpr, LABELS: tl.constexpr, TRAIN: tl.constexpr,
+):  # fmt: skip
+    """A program has ROWS examples of one model: from the heads' averages A to the loss, and with TRAIN back to them.
+
+    ``by_head`` and ``by_row`` say how far an average is from that of the next head, and of the next example.
+    """
+    m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    r, hs, c = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
+    inside = (r < B)[:, None]
+    place = tl.load(places + (tl.load(at) * M + m) * B + r, mask=r < B, other=0)
+    cells = m * HEADS * B + hs[None, :] * by_head + r[:, None] * by_row
+    averages = tl.load(A + cells, mask=inside & (hs < H)[None, :], other=0.0)
+    out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
+    b_at = DIM * DIM + DIM + 2 * H * DIM * HEAD + 2 * H * DIM + DIM * C
+    b_U = tl.load(W + m * P * UNIT + b_at + c, mask=c < C, other=0.0)
+    wanted = tl.load(answers + place, mask=r < B, other=0)
+    loss, right, gradient = judged(product(averages, out) + b_U[None, :], wanted, c[None, :], C, B, LABELS)
+    tl.store(losses + m * B + r, loss, mask=r < B)
+    tl.store(rights + m * B + r, right, mask=r < B)
+    if TRAIN:
+        tl.store(DL + (m * B + r)[:, None] * COLUMNS + c[None, :], gradient, mask=inside)
+        tl.store(DA + cells, product(gradient, tl.trans(out)), mask=inside)
 
 
 @triton.jit(do_not_specialize=["P", "M", "B", "H", "C"])
@@ -12,10 +40,7 @@ def output_back(
     DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr, UNIT: tl.constexpr,
     ROWS: tl.constexpr, beta1: tl.constexpr, beta2: tl.constexpr,
 ):  # fmt: skip
-    """A program has one model: Adam for W_O, W_U, b_U, whose product U = W_O W_U the heads' averages A meet.
-
-    ``by_head`` and ``by_row`` say how far an average is from that of the next head, and of the next example.
-    """
+    """A program has one model: Adam for W_O, W_U, b_U, whose product U = W_O W_U the heads' averages A meet."""
     m = tl.program_id(0).to(tl.int64)
     i, hs, c = tl.arange(0, DIM), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
     of_U = tl.zeros((HEADS, COLUMNS), tl.float32)

@@ -1,16 +1,16 @@
 """A training step of models whose examples have contexts of their own; letters as in ``lab/models/mahdavi.py``.
 
 Behind one another: :func:`heads` multiplies each head's weights out (T = G W_Eᵀ, R = G pᵀ for G = W_Q W_Kᵀ, and the
-values' direction and shift); :func:`directions` takes the queries through them; :func:`examples` reads each context
-once, where it lies, and goes from scores to the loss and back to the directions, which it writes over;
-:func:`directions_back` and :func:`heads_back` go on to the queries and to the heads' weights, and the latter changes
-them. :mod:`~byheart.lab.fused.ends` does the rest.
+values' direction and shift); :func:`directions` takes the queries through them; :func:`examples` reads each context,
+where it lies, and goes on to the heads' averages; with the loss known, :func:`examples_back` reads it again and goes
+back to the directions, which it writes over; :func:`directions_back`, and :func:`heads_sums` and :func:`heads_back`, go
+on to the queries and to the heads' weights, and the last changes them. :mod:`~byheart.lab.fused.ends` does the rest.
 """
 
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.parts import adam, judged, product, softmax, write_output
+from byheart.lab.fused.parts import adam, product, softmax, write_output
 
 
 @triton.jit(do_not_specialize=["P", "H", "n", "C"])
@@ -84,52 +84,44 @@ def _attended(
     return e, shares, product(value, tl.trans(e)) + shift
 
 
-@triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "C"])
+@triton.jit(do_not_specialize=["M", "B", "H", "n"])
 def examples(
-    W, contexts, answers, places, at, Q, Z, U, VD, VS, A, losses, rights, DA, DL, DVD, DVS, P, M, B, H, n, C,
-    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
-    UNIT: tl.constexpr, GROUP: tl.constexpr, LABELS: tl.constexpr, TRAIN: tl.constexpr,
+    contexts, places, at, Q, Z, VD, VS, A, M, B, H, n,
+    N: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
-    """A program has GROUP examples of one model: one after the other to their averages, all at once to the loss, and
-    with TRAIN one after the other back, for which shares and values are computed again.
-    """
+    """A program has GROUP examples of one model, one after the other: the averages A of all heads."""
     m, group = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    s, i, hs, c = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
-    r, own_places = group * GROUP + tl.arange(0, GROUP), places + (tl.load(at) * M + m) * B
+    hs, own_places = tl.arange(0, HEADS), places + (tl.load(at) * M + m) * B
     for b in range(group * GROUP, tl.minimum(group * GROUP + GROUP, B)):
         place = tl.load(own_places + b)
         _, shares, values = _attended(contexts, Q, Z, VD, VS, place, m, b, B, H, n, N, DIM, HEADS)
         tl.store(A + (m * B + b) * HEADS + hs, tl.sum(shares * values, 1))
-    tl.debug_barrier()  # all of A is written before it is read as a whole
-    rows, inside = (m * B + r)[:, None], (r < B)[:, None]
-    averages = tl.load(A + rows * HEADS + hs[None, :], mask=inside, other=0.0)
-    out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
-    b_at = DIM * DIM + DIM + 2 * H * DIM * HEAD + 2 * H * DIM + DIM * C
-    b_U = tl.load(W + m * P * UNIT + b_at + c, mask=c < C, other=0.0)
-    logits = product(averages, out) + b_U[None, :]
-    wanted = tl.load(answers + tl.load(own_places + r, mask=r < B, other=0), mask=r < B, other=0)
-    loss, right, gradient = judged(logits, wanted, c[None, :], C, B, LABELS)
-    tl.store(losses + m * B + r, loss, mask=r < B)
-    tl.store(rights + m * B + r, right, mask=r < B)
-    if TRAIN:
-        tl.store(DL + rows * COLUMNS + c[None, :], gradient, mask=inside)
-        tl.store(DA + rows * HEADS + hs[None, :], product(gradient, tl.trans(out)), mask=inside)
-        tl.debug_barrier()
-        of_value = tl.zeros((HEADS, DIM), tl.float32)
-        of_shift = tl.zeros((HEADS, N), tl.float32)
-        for b in range(group * GROUP, tl.minimum(group * GROUP + GROUP, B)):
-            place = tl.load(own_places + b)
-            e, shares, values = _attended(contexts, Q, Z, VD, VS, place, m, b, B, H, n, N, DIM, HEADS)
-            passed = tl.load(DA + (m * B + b) * HEADS + hs)[:, None] * shares
-            of_scores = passed * (values - tl.load(A + (m * B + b) * HEADS + hs)[:, None])
-            row = (m * B + b) * H + hs
-            tl.store(Q + row[:, None] * DIM + i[None, :], product(of_scores, e), mask=(hs < H)[:, None])
-            tl.store(Z + row[:, None] * N + s[None, :], of_scores, mask=(hs < H)[:, None])
-            of_value += product(passed, e)
-            of_shift += passed
-        part = (m * tl.num_programs(1) + group) * H + hs
-        tl.store(DVD + part[:, None] * DIM + i[None, :], of_value, mask=(hs < H)[:, None])
-        tl.store(DVS + part[:, None] * N + s[None, :], of_shift, mask=(hs < H)[:, None])
+
+
+@triton.jit(do_not_specialize=["M", "B", "H", "n"])
+def examples_back(
+    contexts, places, at, Q, Z, VD, VS, A, DA, DVD, DVS, M, B, H, n,
+    N: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """As :func:`examples`, back to directions and offsets, over which it writes; what values are passed is a part."""
+    m, group = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    s, i, hs = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, HEADS)
+    own_places, of_h = places + (tl.load(at) * M + m) * B, (hs < H)[:, None]
+    of_value = tl.zeros((HEADS, DIM), tl.float32)
+    of_shift = tl.zeros((HEADS, N), tl.float32)
+    for b in range(group * GROUP, tl.minimum(group * GROUP + GROUP, B)):
+        place = tl.load(own_places + b)
+        e, shares, values = _attended(contexts, Q, Z, VD, VS, place, m, b, B, H, n, N, DIM, HEADS)
+        passed = tl.load(DA + (m * B + b) * HEADS + hs)[:, None] * shares
+        of_scores = passed * (values - tl.load(A + (m * B + b) * HEADS + hs)[:, None])
+        row = (m * B + b) * H + hs
+        tl.store(Z + row[:, None] * N + s[None, :], of_scores, mask=of_h)
+        tl.store(Q + row[:, None] * DIM + i[None, :], product(of_scores, e), mask=of_h)
+        of_value += product(passed, e)
+        of_shift += passed
+    part = (m * tl.num_programs(1) + group) * H + hs
+    tl.store(DVD + part[:, None] * DIM + i[None, :], of_value, mask=of_h)
+    tl.store(DVS + part[:, None] * N + s[None, :], of_shift, mask=of_h)
 
 
 @triton.jit(do_not_specialize=["M", "B", "H", "tiles"])
@@ -157,17 +149,14 @@ def directions_back(
     tl.store(DB + part * DIM + i, tl.sum(of_asked, 0))
 
 
-@triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "groups", "tiles"])
-def heads_back(
-    W, first, second, sizes, roots, at, positions, asked, Q, Z, DVD, DVS, DE, DB, P, M, B, H, n, groups, tiles,
-    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr,
-    beta1: tl.constexpr, beta2: tl.constexpr,
+@triton.jit(do_not_specialize=["B", "H"])
+def heads_sums(
+    asked, Q, Z, DT, DR, B, H, N: tl.constexpr, DIM: tl.constexpr, ROWS: tl.constexpr
 ):  # fmt: skip
-    """A program has all examples of one head of one model; Adam for W_Q, W_K, W_V; its part of W_E and b_E."""
+    """A program has all examples of one head of one model: what directions and offsets pass to T and R."""
     which = tl.program_id(0).to(tl.int64)
     m, h = which // H, which % H
-    s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)
-    square = i[:, None] * DIM + i[None, :]
+    s, i = tl.arange(0, N), tl.arange(0, DIM)
     of_T, of_R = tl.zeros((DIM, DIM), tl.float32), tl.zeros((DIM, N), tl.float32)
     for start in range(0, B, ROWS):
         r = start + tl.arange(0, ROWS)
@@ -175,11 +164,27 @@ def heads_back(
         a = tl.trans(tl.load(asked + (m * B + r)[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0))
         of_T += product(a, tl.load(Q + row[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0))
         of_R += product(a, tl.load(Z + row[:, None] * N + s[None, :], mask=(r < B)[:, None], other=0.0))
+    tl.store(DT + which * DIM * DIM + i[:, None] * DIM + i[None, :], of_T)
+    tl.store(DR + which * DIM * N + i[:, None] * N + s[None, :], of_R)
+
+
+@triton.jit(do_not_specialize=["P", "M", "H", "n", "groups", "tiles"])
+def heads_back(
+    W, first, second, sizes, roots, at, positions, DT, DR, DVD, DVS, DE, DB, P, M, H, n, groups, tiles,
+    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, UNIT: tl.constexpr,
+    beta1: tl.constexpr, beta2: tl.constexpr,
+):  # fmt: skip
+    """A program has one head of one model: Adam for W_Q, W_K, W_V; its part of W_E and b_E."""
+    which = tl.program_id(0).to(tl.int64)
+    m, h = which // H, which % H
+    s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)
+    square = i[:, None] * DIM + i[None, :]
     of_value, of_shift = tl.zeros((DIM,), tl.float32), tl.zeros((N,), tl.float32)
     for group in range(groups):
         part = (m * groups + group) * H + h
         of_value += tl.load(DVD + part * DIM + i)
         of_shift += tl.load(DVS + part * N + s)
+    of_T = tl.load(DT + which * DIM * DIM + square)
     step = tl.load(at)
     size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
     base = m * P * UNIT
@@ -196,6 +201,7 @@ def heads_back(
     p = tl.load(positions + DIM + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
     of_W_V = tl.sum(of_value[:, None] * W_E, 0)
     of_W_V += tl.sum(of_shift[:, None] * (p + tl.load(W + base + DIM * DIM + i)[None, :]), 0)
+    of_R = tl.load(DR + which * DIM * N + i[:, None] * N + s[None, :])
     of_G = product(of_T, W_E) + product(of_R, p)
     W_Q = tl.load(W + q_at, mask=inside, other=0.0)
     of_W_K = product(tl.trans(of_G), W_Q)

@@ -1,15 +1,16 @@
 """A training step of models with one context for all examples, in kernels; letters as in ``lab/models/mahdavi.py``.
 
 Behind one another: :func:`heads` makes of each head the matrix F = W_Q (x W_K)ᵀ that scores are products with, and its
-values; :func:`examples` takes a tile of examples through all heads to the loss and back to the queries in the stream;
-:func:`heads_back` takes all examples of a head back to its weights, and changes them. Scores are never written: they
-are computed anew where they are read. :mod:`~byheart.lab.fused.ends` does the rest.
+values; :func:`examples` takes a tile of examples through the heads to their averages; with the loss known,
+:func:`examples_back` goes back to the queries in the stream, and :func:`heads_back` takes all examples of a head back
+to its weights, and changes them. Scores are never written: they are computed anew where they are read.
+:mod:`~byheart.lab.fused.ends` does the rest.
 """
 
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.parts import adam, judged, product, softmax, write_output
+from byheart.lab.fused.parts import adam, product, softmax, write_output
 
 
 @triton.jit(do_not_specialize=["P", "H", "n", "C"])
@@ -43,62 +44,58 @@ def heads(
         write_output(own, U, m, H, C, DIM, HEAD, HEADS, COLUMNS)
 
 
-@triton.jit(do_not_specialize=["P", "M", "B", "H", "n", "C"])
+@triton.jit(do_not_specialize=["P", "M", "B", "H", "n"])
 def examples(
-    W, queries, answers, places, at, positions, F, V, U, A, losses, rights, DA, DL, DE, DB, asked, P, M, B, H, n, C,
-    N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
-    UNIT: tl.constexpr, ROWS: tl.constexpr, LABELS: tl.constexpr, TRAIN: tl.constexpr,
+    W, queries, places, at, positions, F, V, asked, A, P, M, B, H, n,
+    N: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """A program has ROWS examples of one model, and goes through its heads forward, and with TRAIN back."""
-    m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    """A program has ROWS examples of one model, and every so manieth of its heads: their averages A."""
+    m, tile, share = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
     r, s, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, N), tl.arange(0, DIM)
-    hs, c = tl.arange(0, HEADS), tl.arange(0, COLUMNS)
-    step = tl.load(at)
-    place = tl.load(places + (step * M + m) * B + r, mask=r < B, other=0)
+    place = tl.load(places + (tl.load(at) * M + m) * B + r, mask=r < B, other=0)
     own = W + m * P * UNIT
     W_E = tl.load(own + i[:, None] * DIM + i[None, :])
     shift = tl.load(own + DIM * DIM + i) + tl.load(positions + i)
     q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
     a = (product(q, W_E) + shift[None, :]) * (DIM**-0.5)
+    if share == 0:
+        tl.store(asked + (m * B + r)[:, None] * DIM + i[None, :], a, mask=(r < B)[:, None])
     cells = i[:, None] * N + s[None, :]
-    column = m * HEADS * B + r
-    for h in range(H):
+    for h in range(share, H, tl.num_programs(2)):
+        of_head = m * H + h
+        values = tl.load(V + of_head * N + s)
+        shares = softmax(product(a, tl.load(F + of_head * DIM * N + cells)), (s < n)[None, :])
+        tl.store(A + (m * HEADS + h) * B + r, tl.sum(shares * values[None, :], 1), mask=r < B)
+
+
+@triton.jit(do_not_specialize=["M", "B", "H", "n"])
+def examples_back(
+    queries, places, at, F, V, asked, A, DA, DE, DB, M, B, H, n,
+    N: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """As :func:`examples`, back to the queries in the stream; what these pass to W_E and b_E is a part."""
+    m, tile, share = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
+    r, s, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, N), tl.arange(0, DIM)
+    inside = (r < B)[:, None]
+    a = tl.load(asked + (m * B + r)[:, None] * DIM + i[None, :], mask=inside, other=0.0)
+    of_asked = tl.zeros((ROWS, DIM), tl.float32)
+    cells = i[:, None] * N + s[None, :]
+    for h in range(share, H, tl.num_programs(2)):
         of_head = m * H + h
         folded = tl.load(F + of_head * DIM * N + cells)
         values = tl.load(V + of_head * N + s)
+        column = (m * HEADS + h) * B + r
+        average = tl.load(A + column, mask=r < B, other=0.0)
+        passed = tl.load(DA + column, mask=r < B, other=0.0)
         shares = softmax(product(a, folded), (s < n)[None, :])
-        tl.store(A + column + h * B, tl.sum(shares * values[None, :], 1), mask=r < B)
-    tl.debug_barrier()  # all of A is written before it is read as a whole
-    turned, inside = column[:, None] + hs[None, :] * B, (r < B)[:, None]
-    averages = tl.load(A + turned, mask=inside & (hs < H)[None, :], other=0.0)
-    out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
-    b_U = tl.load(own + DIM * DIM + DIM + 2 * H * DIM * HEAD + 2 * H * DIM + DIM * C + c, mask=c < C, other=0.0)
-    logits = product(averages, out) + b_U[None, :]
-    wanted = tl.load(answers + place, mask=r < B, other=0)
-    loss, right, gradient = judged(logits, wanted, c[None, :], C, B, LABELS)
-    tl.store(losses + m * B + r, loss, mask=r < B)
-    tl.store(rights + m * B + r, right, mask=r < B)
-    if TRAIN:
-        gradient = tl.where(inside, gradient, 0.0)
-        tl.store(DL + (m * B + r)[:, None] * COLUMNS + c[None, :], gradient, mask=inside)
-        tl.store(DA + turned, product(gradient, tl.trans(out)), mask=inside)
-        tl.store(asked + (m * B + r)[:, None] * DIM + i[None, :], a, mask=inside)
-        tl.debug_barrier()
-        of_asked = tl.zeros((ROWS, DIM), tl.float32)
-        for h in range(H):
-            of_head = m * H + h
-            folded = tl.load(F + of_head * DIM * N + cells)
-            values = tl.load(V + of_head * N + s)
-            average = tl.load(A + column + h * B, mask=r < B, other=0.0)
-            passed = tl.load(DA + column + h * B, mask=r < B, other=0.0)
-            shares = softmax(product(a, folded), (s < n)[None, :])
-            of_scores = shares * passed[:, None] * (values[None, :] - average[:, None])
-            of_asked += product(of_scores, tl.trans(folded))
-        of_asked = of_asked * (DIM**-0.5)
-        part = m * tl.num_programs(1) + tile
-        q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=inside, other=0.0)
-        tl.store(DE + part * DIM * DIM + i[:, None] * DIM + i[None, :], product(tl.trans(q), of_asked))
-        tl.store(DB + part * DIM + i, tl.sum(of_asked, 0))
+        of_scores = shares * passed[:, None] * (values[None, :] - average[:, None])
+        of_asked += product(of_scores, tl.trans(folded))
+    of_asked = of_asked * (DIM**-0.5)
+    part = (m * tl.num_programs(1) + tile) * tl.num_programs(2) + share
+    place = tl.load(places + (tl.load(at) * M + m) * B + r, mask=r < B, other=0)
+    q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=inside, other=0.0)
+    tl.store(DE + part * DIM * DIM + i[:, None] * DIM + i[None, :], product(tl.trans(q), of_asked))
+    tl.store(DB + part * DIM + i, tl.sum(of_asked, 0))
 
 
 @triton.jit(do_not_specialize=["P", "M", "B", "H", "n"])

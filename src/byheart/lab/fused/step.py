@@ -1,6 +1,12 @@
-"""The kernels put together: a training step of a stack, and the measuring of rows."""
+"""The kernels put together: a training step of a stack, and the measuring of rows.
 
-from collections.abc import Sequence
+Everything that a kernel reads or writes has one name, the same in all of them; so a launch is told the kernel and the
+grid, and finds the rest by the names of its arguments.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 import triton
@@ -11,13 +17,13 @@ from byheart.lab.models.mahdavi import QueryAttention
 from byheart.lab.models.parts import sinusoids
 
 TILE = 64
-"""Examples, or heads' rows of them, that a program has before it; eight warps take two tiles."""
-GROUP = 16
-"""Examples with contexts of their own that a program takes one after the other."""
+"""Examples that a program has before it; eight warps take two tiles."""
 SOME = 16
 """Columns of W_E that a program changes."""
 LEAST = 16
 """Of a side of a tile."""
+PROGRAMS = 256
+"""How many a GPU has at a time: fewer leave it idle, and their work is cut smaller."""
 FOUR, EIGHT = {"num_warps": 4}, {"num_warps": 8}
 FEW = {"num_warps": 2, "num_stages": 2}
 """For tiles of 32 times 32, as of the heads and tokens of an example; larger ones need FOUR."""
@@ -38,90 +44,43 @@ class Step:
         state: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
         betas: tuple[float, float],
     ) -> None:
-        self.model, self.data, self.state = model, data, state
-        self.M, self.P = state[0].shape
-        self.betas = {"beta1": betas[0], "beta2": betas[1]}
-        device = state[0].device
-        self.positions = sinusoids(model.length + 1, model.model_dim, device, torch.float32)
-        unit = 4 if self.P % 4 == 0 else 1  # that rows of weights begin at a multiple of 16 bytes
-        self.columns = max(LEAST, triton.next_power_of_2(model.labels))
-        self.heads = max(LEAST, triton.next_power_of_2(model.heads))
-        self.tokens = max(LEAST, triton.next_power_of_2(model.length))
-        self.units = self.P // unit
-        self.sides = {"N": self.tokens, "DIM": model.model_dim}
-        self.width = {"HEAD": model.head_dim, "UNIT": unit}
-        self.inner = {**self.width, "K": max(LEAST, triton.next_power_of_2(model.head_dim))}
-        self.outer = {"HEADS": self.heads, "COLUMNS": self.columns}
-        self.small = FEW if max(self.heads, self.tokens) <= TILE // 2 else FOUR
-        self.labels = not data["answers"].is_floating_point()
-        self.buffers: dict[tuple[int, bool], Tensors] = {}
+        self.model, self.data, self.state, self.betas = model, data, state, betas
+        self.M, P = state[0].shape
+        unit = 4 if P % 4 == 0 else 1  # that rows of weights begin at a multiple of 16 bytes
+        contexts = data["contexts"]
+        self.known: dict[str, Any] = {
+            **dict(zip(("W", "first", "second"), state, strict=True)),
+            **data,
+            "positions": sinusoids(model.length + 1, model.model_dim, state[0].device, torch.float32),
+            **{"M": self.M, "P": P // unit, "UNIT": unit, "H": model.heads, "n": model.length, "C": model.labels},
+            "context": contexts.stride(0) if model.fixed and len(contexts) > 1 else 0,  # to the next model's
+            **{"DIM": model.model_dim, "HEAD": model.head_dim, "K": _side(model.head_dim), "SOME": SOME},
+            **{"N": _side(model.length), "HEADS": _side(model.heads), "COLUMNS": _side(model.labels)},
+            **{"beta1": betas[0], "beta2": betas[1], "SHARED": model.fixed},
+            "LABELS": not data["answers"].is_floating_point(),
+        }
+        self.few = FEW if max(self.known["HEADS"], self.known["N"]) <= TILE // 2 else FOUR
+        self.rooms: dict[tuple[int, bool], dict[str, Any]] = {}
         self.parts: dict[tuple[int, ...], Step] = {}
-
-    def _room(self, rows: int, train: bool) -> Tensors:
-        """Where kernels leave what the next ones read, for batches of so many rows."""
-        if (rows, train) not in self.buffers:
-            self.buffers[rows, train] = self._made(rows, train)
-        return self.buffers[rows, train]
-
-    def _made(self, B: int, train: bool) -> Tensors:
-        M, H, d, N, model = self.M, self.model.heads, self.model.model_dim, self.tokens, self.model
-        tiles = triton.cdiv(B, TILE if model.fixed else 2 * TILE)
-        shapes: dict[str, tuple[int, ...]] = {"losses": (M, B), "rights": (M, B), "U": (M, self.heads, self.columns)}
-        shapes |= {"A": (M, self.heads, B)}
-        back: dict[str, tuple[int, ...]] = {"DA": (M, self.heads, B), "DL": (M, B, self.columns)}
-        if model.fixed:
-            shapes |= {"F": (M, H, d, N), "V": (M, H, N), "X": (M, N, d)}
-            back |= {"asked": (M, B, d), "DX": (M, H, N, d)}
-            back |= {"DE": (M, tiles, d, d), "DB": (M, tiles, d)}
-        else:
-            groups = triton.cdiv(B, GROUP)
-            shapes |= {"T": (M, H, d, d), "R": (M, H, d, N), "VD": (M, H, d), "VS": (M, H, N)}
-            shapes |= {"asked": (M, B, d), "Q": (M, B, H, d), "Z": (M, B, H, N)}
-            back |= {"DVD": (M, groups, H, d), "DVS": (M, groups, H, N)}
-            back |= {"DE": (M, tiles + H, d, d), "DB": (M, tiles + H, d)}
-        if train:
-            shapes |= back
-        return {name: self.state[0].new_empty(shape) for name, shape in shapes.items()}
+        self.aside = torch.cuda.Stream(state[0].device) if state[0].is_cuda else None
 
     def train(self, plan: Tensors, told: tuple[torch.Tensor, torch.Tensor]) -> None:
         """The step that ``at`` says."""
-        B = plan["places"].shape[-1]
-        room = self._room(B, True)
-        (self._shared if self.model.fixed else self._own)(plan, room, B, train=True)
-        (self._shared_back if self.model.fixed else self._own_back)(plan, room, B)
-        model, P, M, H, d = self.model, self.units, self.M, self.model.heads, self.model.model_dim
-        ends.output_back[(M,)](
-            *self.state, *_in(plan, "sizes roots at"), *_in(room, "A DL losses rights"), *told,
-            P, M, B, H, model.labels, *((B, 1) if model.fixed else (1, self.heads)),
-            DIM=d, **self.width, **self.outer, ROWS=TILE, **self.betas, **EIGHT,
-        )  # fmt: skip
-        contexts, stride = self._contexts()
-        passed = room["DX" if model.fixed else "DE"]
-        ends.embedding_back[(M, d // SOME)](
-            *self.state, *_in(plan, "sizes roots at"), contexts, *_in(room, "DE DB"), passed,
-            P, M, H, model.length, room["DE"].shape[1], stride, **self.sides, SOME=SOME, UNIT=self.width["UNIT"],
-            SHARED=model.fixed, **self.betas, **FOUR,
-        )  # fmt: skip
-
-    def _shared_back(self, plan: Tensors, room: Tensors, B: int) -> None:
-        M, H = self.M, self.model.heads
-        shared.heads_back[(M * H,)](
-            *self.state, *_in(plan, "sizes roots at"), *_in(room, "X F V asked A DA DX"),
-            self.units, M, B, H, self.model.length, **self.sides, **self.inner, HEADS=self.heads, ROWS=TILE,
-            **self.betas, **FOUR,
-        )  # fmt: skip
-
-    def _own_back(self, plan: Tensors, room: Tensors, B: int) -> None:
-        M, H, tiles, groups = self.M, self.model.heads, room["DE"].shape[1], room["DVD"].shape[1]
-        own.directions_back[(M, triton.cdiv(B, 2 * TILE))](
-            self.data["queries"], *_in(plan, "places at"), *_in(room, "T R Q Z DE DB"), M, B, H, tiles,
-            **self.sides, ROWS=2 * TILE, **EIGHT,
-        )  # fmt: skip
-        own.heads_back[(M * H,)](
-            *self.state, *_in(plan, "sizes roots at"), self.positions, *_in(room, "asked Q Z DVD DVS DE DB"),
-            self.units, M, B, H, self.model.length, groups, tiles, **self.sides, **self.inner, ROWS=TILE // 2,
-            **self.betas, **FOUR,
-        )  # fmt: skip
+        known = self._all(plan, train=True) | {"mean_losses": told[0], "mean_rights": told[1]}
+        self._forward(known, train=True)
+        M, B, H, tile = self.M, known["B"], self.model.heads, {"ROWS": TILE}
+        with self._beside():
+            _launch(ends.output_back, (M,), known, tile, EIGHT)
+            if not self.model.fixed:
+                _launch(own.directions_back, (M, triton.cdiv(B, 2 * TILE)), known, {"ROWS": 2 * TILE}, EIGHT)
+        if self.model.fixed:
+            _launch(shared.examples_back, (M, triton.cdiv(B, TILE), known["shares"]), known, tile, FOUR)
+            _launch(shared.heads_back, (M * H,), known, tile, FOUR)
+        else:
+            _launch(own.heads_sums, (M * H,), known, {"ROWS": TILE // 2}, FOUR)
+            _launch(own.heads_back, (M * H,), known, {}, FOUR)
+        self._join()
+        _launch(ends.embedding_back, (M, self.model.model_dim // SOME), known, {}, FOUR)
 
     def measure(self, places: torch.Tensor, some: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
         """Losses and right answers [m, rows] of the rows at places [m, rows] of m members; the next call overwrites."""
@@ -129,60 +88,93 @@ class Step:
             part = self._part(tuple(some))
             part.state[0].copy_(self.state[0][list(some)])
             return part.measure(places, range(part.M))
-        B = places.shape[-1]
-        room = self._room(B, False)
-        plan = {"places": places, "at": places.new_zeros(1)}
-        (self._shared if self.model.fixed else self._own)(plan, room, B, train=False)
-        return room["losses"], room["rights"]
+        known = self._all({"places": places, "at": places.new_zeros(1)}, train=False)
+        self._forward(known, train=False)
+        return known["losses"], known["rights"]
+
+    def _forward(self, known: Mapping[str, Any], *, train: bool) -> None:
+        """To the losses, and when training to what these pass to the heads' averages, and examples to directions."""
+        M, B, H = self.M, known["B"], self.model.heads
+        tiles, tile = triton.cdiv(B, TILE), {"ROWS": TILE}
+        if self.model.fixed:
+            _launch(shared.heads, (M * H,), known, {}, FOUR)
+            _launch(shared.examples, (M, tiles, known["shares"]), known, tile, FOUR)
+        else:
+            _launch(own.heads, (M * H,), known, {}, FOUR)
+            _launch(own.directions, (M, triton.cdiv(B, 2 * TILE)), known, {"ROWS": 2 * TILE}, EIGHT)
+            _launch(own.examples, (M, known["groups"]), known, {}, self.few)
+        _launch(ends.outputs, (M, tiles), known, {**tile, "TRAIN": train}, FOUR)
+        if train and not self.model.fixed:
+            _launch(own.examples_back, (M, known["groups"]), known, {}, self.few)
+
+    def _all(self, plan: Tensors, *, train: bool) -> dict[str, Any]:
+        """All that kernels ask for, by name; the room for batches of so many rows is made once."""
+        B = plan["places"].shape[-1]
+        if (B, train) not in self.rooms:
+            self.rooms[B, train] = self._room(B, train)
+        return self.known | self.rooms[B, train] | plan
+
+    def _room(self, B: int, train: bool) -> dict[str, Any]:
+        """Where kernels leave what the next ones read, and how examples are shared out among programs."""
+        M, H, d, known = self.M, self.model.heads, self.model.model_dim, self.known
+        N, HEADS, COLUMNS = known["N"], known["HEADS"], known["COLUMNS"]
+        tiles = triton.cdiv(B, TILE)
+        shares = max(1, min(4, H, PROGRAMS // (M * tiles)))
+        group = 16 if M * B >= 16 * PROGRAMS else 4
+        groups = triton.cdiv(B, group)
+        shapes: dict[str, tuple[int, ...]] = {"losses": (M, B), "rights": (M, B), "U": (M, HEADS, COLUMNS)}
+        shapes |= {"asked": (M, B, d), "A": (M, HEADS, B)}
+        back: dict[str, tuple[int, ...]] = {"DA": (M, HEADS, B), "DL": (M, B, COLUMNS)}
+        if self.model.fixed:
+            parts = tiles * shares
+            shapes |= {"F": (M, H, d, N), "V": (M, H, N), "X": (M, N, d)}
+            back |= {"DX": (M, H, N, d)}
+        else:
+            parts = triton.cdiv(B, 2 * TILE) + H
+            shapes |= {"T": (M, H, d, d), "R": (M, H, d, N), "VD": (M, H, d), "VS": (M, H, N)}
+            shapes |= {"Q": (M, B, H, d), "Z": (M, B, H, N)}
+            back |= {"DVD": (M, groups, H, d), "DVS": (M, groups, H, N), "DT": (M, H, d, d), "DR": (M, H, d, N)}
+        back |= {"DE": (M, parts, d, d), "DB": (M, parts, d)}
+        made = {name: self.state[0].new_empty(shape) for name, shape in (shapes | back if train else shapes).items()}
+        if not train:
+            made |= {"DA": made["A"], "DL": made["A"]}  # named, and not touched
+        made.setdefault("DX", made["A"])
+        by_head, by_row = (B, 1) if self.model.fixed else (1, HEADS)
+        numbers = {"B": B, "tiles": parts, "shares": shares, "GROUP": group, "groups": groups}
+        return made | numbers | {"by_head": by_head, "by_row": by_row}
 
     def _part(self, some: tuple[int, ...]) -> "Step":
         """Some of the models alone, to be measured."""
         if some not in self.parts:
             data = dict(self.data)
-            if self.model.fixed and len(data["contexts"]) > 1:
+            if self.known["context"]:
                 data["contexts"] = data["contexts"][list(some)]
-            flat = self.state[0].new_empty(len(some), self.P)
-            self.parts[some] = Step(self.model, data, (flat, flat, flat), (self.betas["beta1"], self.betas["beta2"]))
+            flat = self.state[0].new_empty(len(some), self.state[0].shape[1])
+            self.parts[some] = Step(self.model, data, (flat, flat, flat), self.betas)
         return self.parts[some]
 
-    def _contexts(self) -> tuple[torch.Tensor, int]:
-        """The contexts, and how far a model's is from the next one's (0: all have the same)."""
-        contexts = self.data["contexts"]
-        return contexts, contexts.stride(0) if self.model.fixed and len(contexts) > 1 else 0
+    @contextmanager
+    def _beside(self) -> Iterator[None]:
+        """Kernels that leave most of a GPU idle run beside what follows, up to :meth:`_join`."""
+        if self.aside is None:
+            yield
+            return
+        self.aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self.aside):
+            yield
 
-    def _shared(self, plan: Tensors, room: Tensors, B: int, *, train: bool) -> None:
-        model, P, M, H, flat = self.model, self.units, self.M, self.model.heads, self.state[0]
-        contexts, stride = self._contexts()
-        shared.heads[(M * H,)](
-            flat, contexts, self.positions, *_in(room, "F V X U"), P, H, model.length, model.labels, stride,
-            **self.sides, **self.inner, **self.outer, **FOUR,
-        )  # fmt: skip
-        kept = _in(room, "DA DL DE DB asked") if train else [room["losses"]] * 5
-        shared.examples[(M, triton.cdiv(B, TILE))](
-            flat, *_in(self.data, "queries answers"), *_in(plan, "places at"), self.positions,
-            *_in(room, "F V U A losses rights"), *kept, P, M, B, H, model.length, model.labels,
-            **self.sides, **self.width, **self.outer, LABELS=self.labels, ROWS=TILE, TRAIN=train,
-            **FOUR,
-        )  # fmt: skip
-
-    def _own(self, plan: Tensors, room: Tensors, B: int, *, train: bool) -> None:
-        model, P, M, H, flat = self.model, self.units, self.M, self.model.heads, self.state[0]
-        own.heads[(M * H,)](
-            flat, self.positions, *_in(room, "T R VD VS U"), P, H, model.length, model.labels,
-            **self.sides, **self.inner, **self.outer, **FOUR,
-        )  # fmt: skip
-        own.directions[(M, triton.cdiv(B, 2 * TILE))](
-            flat, self.data["queries"], *_in(plan, "places at"), self.positions, *_in(room, "T R asked Q Z"),
-            P, M, B, H, **self.sides, UNIT=self.width["UNIT"], ROWS=2 * TILE, **EIGHT,
-        )  # fmt: skip
-        kept = _in(room, "DA DL DVD DVS") if train else [room["losses"]] * 4
-        own.examples[(M, triton.cdiv(B, GROUP))](
-            flat, *_in(self.data, "contexts answers"), *_in(plan, "places at"),
-            *_in(room, "Q Z U VD VS A losses rights"), *kept, P, M, B, H, model.length, model.labels,
-            **self.sides, **self.width, **self.outer, LABELS=self.labels, GROUP=GROUP, TRAIN=train,
-            **self.small,
-        )  # fmt: skip
+    def _join(self) -> None:
+        if self.aside is not None:
+            torch.cuda.current_stream().wait_stream(self.aside)
 
 
-def _in(tensors: Tensors, names: str) -> list[torch.Tensor]:
-    return [tensors[name] for name in names.split()]
+def _side(size: int) -> int:
+    """Of a tile that holds so many."""
+    side: int = max(LEAST, triton.next_power_of_2(size))
+    return side
+
+
+def _launch(
+    kernel: Any, grid: tuple[int, ...], known: Mapping[str, Any], more: Mapping[str, Any], options: Mapping[str, Any]
+) -> None:
+    kernel[grid](**{name: more[name] if name in more else known[name] for name in kernel.arg_names}, **options)

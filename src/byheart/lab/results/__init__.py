@@ -1,17 +1,24 @@
 """Results that come with Byheart: one CSV file per experiment, one row per model, settings and metrics side by side.
 
-All were trained on an H200 by this room's code, at the papers' scale: Dana's whole paper; of Mahdavi's study all that
-has a fixed context, with two seeds (of d_h N = 15,000 and 20,000 only, and all N with a sixth of the steps, "short"),
-and the saturated heads with six. ``2-text`` is Dana's experiment 2 as the text has it.
+All were trained on an H200 by this room's code, at the papers' scale, but for what is called "short", with a sixth of
+the steps. :func:`presence` says how much of an experiment is here; ``2-text`` is Dana's experiment 2 as the text has
+it.
+
+What ``byheart lab show RUN --csv FILE`` writes can be put here as it is, under the experiment's name, of all models or
+of some: rows that failed are left out, and so are columns that are about the run. Nothing else names what is here.
 """
 
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import resources
+from importlib.resources.abc import Traversable
 from typing import Any
 
 from byheart.errors import BadInput, did_you_mean
+
+LEFT_OUT = ("key", "status", "seconds", "error")
+"""Columns of a run's table that are about the run, not about its models."""
 
 
 def names() -> list[str]:
@@ -20,8 +27,13 @@ def names() -> list[str]:
     >>> [name for name in names() if name.startswith("dana-2025-1")]
     ['dana-2025-1', 'dana-2025-1-deeper', 'dana-2025-1-larger']
     """
-    files = (path.name for path in resources.files(__name__).iterdir())
-    return sorted(name.removesuffix(".csv").replace("_", "-") for name in files if name.endswith(".csv"))
+    return sorted(_files())
+
+
+def _files() -> dict[str, Traversable]:
+    """The tables by their experiments' names, which have dashes where file names may have underscores."""
+    files = (path for path in resources.files(__name__).iterdir() if path.name.endswith(".csv"))
+    return {path.name.removesuffix(".csv").replace("_", "-"): path for path in files}
 
 
 def table(name: str) -> list[dict[str, Any]]:
@@ -31,11 +43,34 @@ def table(name: str) -> list[dict[str, Any]]:
     >>> len(rows), rows[0]["head_dim"], rows[0]["hidden"], rows[0]["text"]
     (50, 1, None, False)
     """
-    if name not in names():
-        meant = did_you_mean(name, names(), f"there are those of {names()[0]}, say")
-        raise BadInput(f"no results of {name!r} come with Byheart; {meant}")
-    text = resources.files(__name__).joinpath(f"{name.replace('-', '_', 2)}.csv").read_text(encoding="utf-8")
-    return [{column: _value(cell) for column, cell in row.items()} for row in csv.DictReader(text.splitlines())]
+    check_there(name, names(), f"there are those of {names()[0]}, say")
+    return read(_files()[name].read_text(encoding="utf-8"))
+
+
+def read(text: str) -> list[dict[str, Any]]:
+    """The rows of a table in CSV, less what is about a run.
+
+    >>> read("key,status,heads,accuracy,error\\n12e4,done,1,0.5,\\n13e4,failed,2,,no memory")
+    [{'heads': 1, 'accuracy': 0.5}]
+    """
+    done = (row for row in csv.DictReader(text.splitlines()) if row.get("status", "done") == "done")
+    return [{column: _value(cell) for column, cell in row.items() if column not in LEFT_OUT} for row in done]
+
+
+def check_there(name: str, known: Sequence[str], otherwise: str) -> None:
+    """BadInput unless the name is known: how to make results of an experiment that has none here, or what was meant."""
+    if name in known:
+        return
+    from byheart.lab.experiments import EXPERIMENTS, check_trains
+
+    check_trains(name)
+    none = f"no results of {name!r} come with Byheart"
+    planned = [name] if name in EXPERIMENTS else [each for each in EXPERIMENTS if each.startswith(f"{name}-")]
+    if planned and not {*planned} & {*known}:
+        models = sum(len(EXPERIMENTS[each]("paper").configs) for each in planned)
+        how = " and ".join(f"byheart lab run {each} --scale paper" for each in planned)
+        raise BadInput(f"{none}; train its {models:,} models with {how}, then draw them with byheart lab plot")
+    raise BadInput(f"{none}; {did_you_mean(name, known, otherwise)}")
 
 
 def settings(name: str) -> list[str]:

@@ -31,6 +31,10 @@ _PLAIN: Rule = (
     lambda value: value is None or (isinstance(value, list) and all(item == "full_attention" for item in value)),
     "full_attention in all layers",
 )
+_FORMAT: Rule = (
+    one_of("float32", None)[0],
+    '"float32" or null: transformers would load it in that format, and run another network than is checked here',
+)
 _MATTERS: dict[str, Rule] = {
     **dict.fromkeys(("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"), SIZE),
     **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "head_dim"), SIZE),
@@ -47,13 +51,13 @@ _MATTERS: dict[str, Rule] = {
 _BESIDE: dict[str, Rule] = {
     **dict.fromkeys(("bos_token_id", "pad_token_id"), TOKEN),
     "eos_token_id": TOKENS,
-    **dict.fromkeys(("dtype", "torch_dtype"), one_of("float32", "float16", "bfloat16", None)),
+    **dict.fromkeys(("dtype", "torch_dtype"), _FORMAT),
     "attn_implementation": one_of("eager", "sdpa", None),
     "use_cache": one_of(False, True),
     "initializer_range": number(0.0, 1.0),
     **dict.fromkeys(("transformers_version", "_name_or_path"), TEXT),
 }
-"""What may stand there too, and changes no logit."""
+"""What may stand there too, and changes no logit in the values that are allowed."""
 _NEEDED = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 
 

@@ -34,6 +34,10 @@ class StockNetwork(Network):
         self._check_shapes(shapes(checked(self.config), len(self.weights)))
         if self.first is not None and self.first >= self.config["vocab_size"]:
             raise BadInput(f"config.json: bos_token_id is {self.first!r}; expected null or a token")
+        half = [name for name, tensor in self.weights.items() if tensor.dtype != np.float32]
+        if half and "float32" not in (self.config.get("dtype"), self.config.get("torch_dtype")):
+            expected = 'expected "dtype": "float32" in config.json, or transformers would run it in that format'
+            raise BadInput(f"{half[0]} is {self.weights[half[0]].dtype}; {expected}")
         for name, tensor in self.weights.items():
             if not np.isfinite(tensor).all():
                 raise BadInput(f"{name} has entries that are not finite")

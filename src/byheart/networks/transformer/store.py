@@ -23,7 +23,7 @@ def config(network: TransformerNetwork) -> dict[str, Any]:
     """What config.json says of it: the spec, and what Hugging Face wants to know."""
     _ = network.module  # what could not be loaded is not written
     end, refuse = network.about.get("end"), refuse_of(network)
-    ends = end if refuse is None else [end, refuse[1]]
+    ends = end if refuse is None else [end, refuse.token]
     return {
         "model_type": FLOAT,
         "architectures": ["ByheartForCausalLM"],
@@ -38,7 +38,7 @@ def config(network: TransformerNetwork) -> dict[str, Any]:
 def write(network: TransformerNetwork, folder: Path) -> None:
     """Write the weights into ``folder``, every tensor in its own format; and what transformers needs to run them."""
     refuse = refuse_of(network)
-    unknown = None if refuse is None else refuse[1]
+    unknown = None if refuse is None else refuse.token
     write_generation(folder, first=None, end=network.about.get("end"), unknown=unknown)
     (folder / MODELING).write_text(modeling(), encoding="utf-8")
     weights = {name: weight.contiguous() for name, weight in network.weights.items()}

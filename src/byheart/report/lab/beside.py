@@ -10,7 +10,7 @@ Floats have 32; the weights of exact networks are integers that grow with N, and
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from byheart.errors import BadInput
 from byheart.lab.built import built
 from byheart.lab.capacity import plateaus
 from byheart.progress import Report
+from byheart.report.page import Table
 from byheart.tasks import NextToken, random_next_token
 
 WORDS = 31
@@ -97,6 +98,29 @@ def _checked(name: str, labels: Labels, made: Built) -> Beside:
     bits = labels.examples * math.log2(labels.labels)
     account = made.account
     return Beside(name, labels.examples, account.dense, bits / account.dense, account.max_bits)
+
+
+def beside_in_words(beside: Sequence[Beside]) -> list[str]:
+    """What a page says of them, in one sentence; nothing if there are none.
+
+    >>> beside_in_words([Beside("folding", N, P, 6 * N / P, 340) for N, P in ((4000, 1036), (8000, 1500))])
+    ['Built for the same labels, every answer checked, bits a parameter: folding (of up to 340 bits) 23.17 to 32.00.']
+    """
+    said = []
+    for name in dict.fromkeys(each.name for each in beside):
+        some = [each for each in beside if each.name == name]
+        bits = sorted(each.bits_per_parameter for each in some)
+        ends = " to ".join(dict.fromkeys(f"{end:.2f}" for end in (bits[0], bits[-1])))
+        most = max(each.weight_bits for each in some)
+        said.append(f"{name} (of up to {most:,} bits) {ends}")
+    told = f"Built for the same labels, every answer checked, bits a parameter: {'; '.join(said)}."
+    return [told] if said else []
+
+
+def beside_table(beside: Sequence[Beside]) -> list[Table]:
+    """All of them; no table if there are none."""
+    title = "Networks built for the same labels (first seed), every answer checked"
+    return [Table(title, [asdict(each) for each in beside])] if beside else []
 
 
 def shipped_beside(rows: Sequence[Mapping[str, Any]]) -> list[Beside]:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
+from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
 from byheart.lab.blocks import Growth, axis_of, beyond_length, growth
 from byheart.lab.capacity import Held, Tuning, plateaus, tunings
 from byheart.lab.fits import Estimate
 from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED
-from byheart.lab.needed import examples_each, needed, needed_line
+from byheart.lab.needed import examples_each, needed, needed_line, same_step
 from byheart.lab.published import beside
 from byheart.lab.runs import is_number
 from byheart.lab.widths import growth as width_growth
@@ -15,7 +16,7 @@ from byheart.lab.widths import widths
 from byheart.report.lab.dana import other_steps
 from byheart.report.lab.madden import law_told
 from byheart.report.lab.record import claims, summary
-from byheart.report.lab.series import Rows, one
+from byheart.report.lab.series import Rows, one, values
 
 PAPERS = {
     "dana": "Dana, Pydi & Chevaleyre 2025, on the memorization of associations by attention-only Transformers",
@@ -112,11 +113,14 @@ def _beside_proved(found: Sequence[Growth], each: str) -> list[str]:
 def _needed(rows: Rows, along: str) -> list[str]:
     """How fast what N examples need grows with N, and how straight."""
     found = needed(rows, along)
+    each = {"heads": "heads", "length": "tokens of context"}[along]
+    if step := same_step(found, values(rows, along)):
+        where = f"between {step[0]:,} and {step[1]:,} {each}"
+        return [f"Where {SATURATED} is crossed, it is {where}: one step, which does not tell how that grows with N."]
     through = needed_line(found)
     more = None if through is None else examples_each(through)
     if through is None or more is None:
         return []
-    each = {"heads": "heads", "length": "tokens of context"}[along]
     whole = [some for some in found if len(some.found) == some.seeds]
     return [
         f"The {each} at which {SATURATED} is reached grow with N: one more for every {_in_words(more, '.0f')} examples"
@@ -174,7 +178,8 @@ def _capacity(_: str, rows: Rows) -> list[str]:
     if any(point.edge for point in best):
         full = ", ".join(f"{point.parameters:,}" for point in best if point.edge)
         found.append(f"Of {full} parameters most was held where most was asked for: they may not be full.")
-    return found + [_tuned(tuning) for tuning in tunings(rows)]
+    published = f"Published, for GPTs of 5·10⁵ to 1.5·10⁹ parameters: about {BITS_PER_PARAMETER} (Morris et al. 2025)."
+    return [*found, published, *(_tuned(tuning) for tuning in tunings(rows))]
 
 
 def _tuned(tuning: Tuning) -> str:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from byheart.errors import BadInput, did_you_mean
 from byheart.lab import results
 from byheart.lab.built import built
+from byheart.lab.experiments import EXPERIMENTS
 from byheart.lab.experiments.madden_2024 import EXPERIMENTS as MADDEN_2024
 from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
 from byheart.lab.results import Presence
-from byheart.report.lab.beside import shipped_beside
+from byheart.report.lab.beside import beside_in_words, beside_table, shipped_beside
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.held import draw_held, held_of, spoken_of
 from byheart.report.lab.madden import draw_settings
@@ -28,6 +28,7 @@ from byheart.report.lab.series import Rows, values
 from byheart.report.lab.tables import claimed, tables_of
 from byheart.report.page import Lead, Table
 
+ALL_MODELS = "All models"
 PARTNERS = {
     "dana-2025-5-attention": "dana-2025-5-mlp",
     "dana-2025-5-mlp": "dana-2025-5-attention",
@@ -60,25 +61,37 @@ def names() -> list[str]:
 
 def shown(name: str) -> Shown:
     """The page about a paper or about one experiment."""
-    if name not in names():
-        meant = did_you_mean(name, names(), f"there are those of {names()[0]}, say, and all")
-        raise BadInput(f"no results of {name!r} come with Byheart; {meant}")
+    results.check_there(name, names(), f"there are those of {names()[0]}, say, and all")
     if name in PAGES:
         return PAGES[name](name)
     rows = results.table(name)
-    drawings = figures_of(name, rows, shipped_beside(rows) if name == "capacity" else ())
+    beside = shipped_beside(rows) if name == "capacity" else []
+    drawings = figures_of(name, rows, beside)
     if name in PARTNERS:
         both = [each for each in figures_of(name, [*rows, *results.table(PARTNERS[name])]) if each.name == AGAINST_MLP]
         drawings = [*both, *(each for each in drawings if each.name != AGAINST_MLP)]
-    tables = [*tables_of(name, rows), Table("All models", rows)]
+    tables = [*tables_of(name, rows), *beside_table(beside), Table(ALL_MODELS, rows)]
     same = {column: values(rows, column)[0] for column in rows[0] if len(values(rows, column)) == 1}
-    return Shown(name, lead_of(name, rows), drawings, tables, _about(len(rows)) | same)
+    more = [*beside_in_words(beside), *_not_whole(name)]
+    return Shown(name, lead_of(name, rows, more), drawings, tables, _about(len(rows)) | same)
 
 
-def lead_of(experiment: str, rows: Rows) -> Lead:
-    """What a page about an experiment says first; nothing about one of a user's own."""
+def lead_of(experiment: str, rows: Rows, more: Sequence[str] = ()) -> Lead:
+    """What a page about an experiment says first, and ``more`` findings; nothing about one of a user's own."""
     paper = experiment.split("-", maxsplit=1)[0]
-    return Lead(PAPERS.get(paper, ""), QUESTIONS.get(paper, ""), findings_of(experiment, rows))
+    return Lead(PAPERS.get(paper, ""), QUESTIONS.get(paper, ""), [*findings_of(experiment, rows), *more])
+
+
+def absent() -> list[str]:
+    """The experiments of which nothing comes with Byheart."""
+    there = results.names()
+    return [name for name in EXPERIMENTS if name not in there]
+
+
+def _not_whole(name: str) -> list[str]:
+    """How much of the experiment is there, if not all."""
+    there = results.presence(name) if name in EXPERIMENTS else None
+    return [f"At the paper's scale here are {there}."] if there and there.models < there.planned else []
 
 
 def _dana(name: str) -> Shown:
@@ -150,7 +163,8 @@ def _how_much(paper: str, there: Mapping[str, Presence]) -> str:
     models, planned = sum(each.models for each in there.values()), sum(each.planned for each in there.values())
     missing = [name.removeprefix(f"{paper}-") for name, each in there.items() if not each.models]
     nothing = f"; nothing yet of {', '.join(missing)}" if missing else ""
-    return f"{models:,} of the paper's {planned:,} models are here{nothing}."
+    many = f"All {planned:,}" if models == planned else f"{models:,} of the {planned:,}"
+    return f"{many} models of the paper are here{nothing}."
 
 
 def _madden(name: str) -> Shown:

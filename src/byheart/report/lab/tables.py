@@ -12,6 +12,7 @@ from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED, unsaturated
 from byheart.lab.needed import Needed, needed
 from byheart.lab.published import beside, names
+from byheart.lab.quantiles import mean_interval
 from byheart.lab.runs import is_number
 from byheart.lab.widths import Width, widths
 from byheart.report.lab.record import claims, interval_cells, point_cells, slopes
@@ -25,8 +26,8 @@ def tables_of(experiment: str, rows: Rows) -> list[Table]:
     paper = experiment.split("-", maxsplit=1)[0]
     if paper == "dana":
         return [*_published(experiment, rows), *_slope_laws(rows)]
-    if paper == "mahdavi" and len(values(rows, "answers")) == 1 and not values(rows, "saturated_heads"):
-        return [*claimed(rows), *_crossings(rows), *_by_heads(rows)]
+    if paper == "mahdavi" and len(values(rows, "answers")) == 1:
+        return claimed(rows) if _is_saturation(rows) else [*claimed(rows), *_crossings(rows), *_by_heads(rows)]
     if paper == "madden" and rows:
         return _hidden(rows)
     if paper == "capacity":
@@ -66,7 +67,12 @@ def _laws(found: Comparison, **first: Any) -> list[Mapping[str, Any]]:
 
 
 def claimed(rows: Rows) -> list[Table]:
-    """Mahdavi's claims for each N: straight along heads and n, flat along d_h beyond n; and what N examples need."""
+    """Mahdavi's claims for each N: straight along heads and n, flat along d_h beyond n; and what N examples need.
+
+    Of the experiment on saturation, how many heads are saturated.
+    """
+    if _is_saturation(rows):
+        return [Table("Heads that are saturated on an example: mean over seeds (95 %)", _saturated_cells(rows))]
     along = axis_of(rows)
     if along is None or not all("examples" in row for row in rows):
         return []
@@ -80,6 +86,25 @@ def claimed(rows: Rows) -> list[Table]:
         Table(f"Lines of {what} over {along}, below {SATURATED}, for each number of examples (95 %)", cells),
         Table(f"Where {what} reaches {SATURATED}, by {along}: mean over seeds (95 %)", reached),
     ]
+
+
+def _is_saturation(rows: Rows) -> bool:
+    return any(is_number(row.get("saturated_heads")) for row in rows)
+
+
+def _saturated_cells(rows: Rows) -> list[dict[str, Any]]:
+    """For each size: heads that are saturated on an example, on average over all examples."""
+    found: dict[tuple[int, int], list[float]] = {}
+    for row in rows:
+        if is_number(row.get("saturated_heads")):
+            found.setdefault((row["heads"], row["examples"]), []).append(row["saturated_heads"])
+    cells = []
+    for (heads, examples), counts in sorted(found.items()):
+        mean, low, high = mean_interval(counts)
+        ends = {"saturated_heads": mean, "saturated_heads_low": low, "saturated_heads_high": high}
+        share = {"saturated_share": mean / heads, "seeds": len(counts)}
+        cells.append({"heads": heads, "examples": examples, **ends, **share})
+    return cells
 
 
 def _needed_cells(found: Needed, along: str) -> dict[str, Any]:

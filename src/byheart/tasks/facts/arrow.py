@@ -5,17 +5,18 @@ Read by pyarrow (extra ``data``), which executes nothing of a file; of a folder 
 
 A few bytes of such a file may stand for any number of values: a column of nothing but nulls, one text that a dictionary
 has once and a million rows point at. So columns have to be of types whose every value takes room, and rows are made a
-few at a time, each time held against the memory that is left. What is not checked: what compressed pages and buffers
-become before their rows are counted.
+few at a time, each time held against the memory that is left. What compressed pages and buffers become is known only
+when they are unpacked: that is done within the memory that is left, and fails beyond (on Linux).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
 from byheart.errors import BadInput, missing
-from byheart.files.memory import check_memory
+from byheart.files.memory import SHARE, bounded, check_memory
 from byheart.files.reading import read_bytes, read_json
 
 Rows = Iterator[tuple[str, Any]]
@@ -42,12 +43,13 @@ def parquet_rows(path: Path) -> Rows:
 
     data = read_bytes(path, takes=TAKES)
     try:
-        file = pyarrow.parquet.ParquetFile(pa.BufferReader(data))
+        with _plainly_allocated(pa):
+            file = pyarrow.parquet.ParquetFile(pa.BufferReader(data))
         about = file.metadata
         size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
         check_memory(TAKES * size + ROW_TAKES * about.num_rows, str(path))
-        yield from _rows(path, file.schema_arrow, file.iter_batches(AT_ONCE))
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        yield from _rows(path, file.schema_arrow, _unpacked(file.iter_batches(AT_ONCE, use_threads=False)))
+    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
         raise _unreadable(path, error) from error
 
 
@@ -66,11 +68,13 @@ def dataset_rows(folder: Path) -> Rows:
     for name in parts:
         data = read_bytes(folder / name, takes=TAKES)
         try:
-            with pa.ipc.open_stream(pa.BufferReader(data)) as stream:
-                for place, row in _rows(folder, stream.schema, stream, before):
+            with _plainly_allocated(pa):
+                opened = pa.ipc.open_stream(pa.BufferReader(data))
+            with opened as stream:
+                for place, row in _rows(folder, stream.schema, _unpacked(stream), before):
                     before += 1
                     yield place, row
-        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
             raise _unreadable(folder / name, error) from error
 
 
@@ -88,6 +92,28 @@ def _rows(path: Path, schema: Any, batches: Any, before: int = 0) -> Rows:
             for number, row in enumerate(few.to_pylist(), start=before + first + 1):
                 yield f"{path} row {number}", row
         before += batch.num_rows
+
+
+def _unpacked(batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches, each one unpacked within the memory that is left."""
+    left = iter(batches)
+    while True:
+        with bounded():
+            batch = next(left, None)
+        if batch is None:
+            return
+        yield batch
+
+
+@contextmanager
+def _plainly_allocated(pa: Any) -> Iterator[None]:
+    """Files that are opened meanwhile are read into memory that the system gives, and nobody has reserved before."""
+    pool = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(pool)
 
 
 def _is_plain(kind: Any, within: bool = False) -> bool:
@@ -116,6 +142,8 @@ def _takes(column: Any) -> int:
 
 
 def _unreadable(path: Path, error: Exception) -> BadInput:
+    if isinstance(error, MemoryError):
+        return BadInput(f"{path}: unpacks to more than {round(100 * SHARE)} % of the memory that is left: split it")
     return error if isinstance(error, BadInput) else BadInput(f"{path}: cannot be read ({str(error).splitlines()[0]})")
 
 

@@ -7,6 +7,7 @@ Prompt and completion are made into tokens apart from each other: the tokens of 
 will give.
 """
 
+from dataclasses import replace
 from reprlib import Repr
 
 import numpy as np
@@ -45,7 +46,8 @@ def fact_contexts(
         _part(sequences, kept, prompts, np.repeat(alone, lengths))
     names = [fact.place if fact.prompt is None else "" for fact in facts]
     try:
-        return contexts_asked(sequences, kept, prompts.tolist(), window=window, largest=largest, names=names)
+        asked = contexts_asked(sequences, kept, prompts.tolist(), window=window, largest=largest, names=names)
+        return replace(asked, origins=sequences.names)
     except Undetermined as conflict:
         if conflict.width < sequences.longest:
             raise

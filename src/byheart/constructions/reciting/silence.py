@@ -1,0 +1,57 @@
+"""Is what a network that refuses says of other contexts true? From its files and the user's own facts.
+
+What :mod:`.storing` proves is about the network that it makes. So that network is made again, from the recipe that the
+folder states and from the facts, and compared, tensor by tensor and bit by bit. The recipe need not be believed: if
+nothing differs, it is the one. The words of the index are not compared: it may name any entry, as long as these words
+are integers of the kind that are added up without rounding, and that is looked at.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.reciting import storing, table
+from byheart.constructions.reciting.rectangular import Draft, Recipe
+from byheart.constructions.reciting.sizes import LANES
+from byheart.errors import BadInput
+from byheart.tasks.contexts import Contexts
+
+if TYPE_CHECKING:
+    from byheart.networks.transformer.network import TransformerNetwork
+
+
+def doubt(network: "TransformerNetwork", contexts: Contexts) -> str:
+    """Why it is not proved that the network tells these contexts from all others; empty if it is.
+
+    That is for networks with a store: of whole keys, or of prints.
+    """
+    try:
+        recipe = Recipe.from_json(network.about.get("recipe", {}))
+        recipe.check(labels=network.spec.labels, parameters=network.account.dense)
+        if not recipe.stores:
+            return "it has no store"
+        draft = Draft(recipe, contexts)
+        if draft.spec != network.spec:
+            return "it is of another shape than its recipe and these facts make"
+        wanted = {**draft.wiring.tensors, storing.STORE: draft.entries(contexts)}
+    except BadInput as error:
+        return str(error)
+    for name, tensor in network.tensors():
+        if name == table.TABLE:
+            if not _are_words(tensor.astype(np.float64), recipe.sizes.word):
+                return f"{name} holds numbers that are no words of an index"
+        elif not np.array_equal(tensor, wanted[name]):
+            return f"{name} is not what its recipe and these facts make"
+    return ""
+
+
+def _are_words(halves: NDArray[Any], bits: int) -> bool:
+    """Whether the tensor ``TABLE`` has integers from 0 to 2^bits − 1 in even lanes, from −2^bits to −1 in the others.
+
+    >>> halves = np.array([[[3.0], [-1.0], [0.0]], [[-4.0], [1.0], [-2.0]]])
+    >>> _are_words(halves, 2), _are_words(halves + 0.5, 2), _are_words(halves + 1, 2)
+    (True, False, False)
+    """
+    lifted = halves.reshape(LANES, -1) + (np.arange(LANES) % 2 * 2.0**bits)[:, None]
+    return bool(np.all((lifted >= 0) & (lifted < 2.0**bits) & (lifted == np.floor(lifted))))
