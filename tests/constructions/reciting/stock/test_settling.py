@@ -63,9 +63,15 @@ def test_no_plane_is_asked_too_much(contexts: Contexts) -> None:
     again = addresses(codes, sizes, 1)
     assert np.array_equal(again.cells(sizes), found.cells(sizes))
     asked = by_hand(again, lengths, sizes.blocks)
-    assert np.array_equal(asked, crowds.asked(codes, np.arange(len(codes))))
+    assert np.array_equal(asked, crowds.asked(codes[:, -3:]))
     assert asked.max() <= sizes.cells - SPARE
     assert crowds.excess(asked) == 0
+    some, others = slice(100, 900), codes[-800:, -3:]
+    mixed = codes[:, -3:].copy()
+    mixed[some] = others
+    assert np.array_equal(
+        crowds.moved(crowds.asked(codes[:, -3:]), some, codes[some, -3:], others), crowds.asked(mixed)
+    )
     assert crowds.excess(asked + sizes.cells) > 0
 
 
