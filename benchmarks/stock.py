@@ -23,24 +23,25 @@ from tables import OUT, table
 
 from byheart.constructions import Built
 from byheart.constructions.reciting import Settings, compile
-from byheart.constructions.reciting.experts import network, planning
-from byheart.constructions.reciting.experts.reading import _selected, reading
+from byheart.constructions.reciting.experts import qwen
+from byheart.constructions.reciting.experts.qwen import Experts, dense
+from byheart.constructions.reciting.stock import network, planning
+from byheart.constructions.reciting.stock.compiling import deviations
+from byheart.constructions.reciting.stock.reading import _selected, reading
 from byheart.tasks import NextToken, random_next_token
 
 BATCH = 2048
 LAYOUTS = ("uniform", "experts")
-DEVIATIONS = 0.9
-"""What the compiler begins with."""
 
 
-def twice(at: Any, units: int, powers: list[Any], longest: int) -> Any:
+def twice(at: Any, units: int, powers: list[Any], longest: int, *, layered: bool) -> Any:
     """All layers after the table, if columns were selected twice: their high bits, and their low ones."""
-    return reading(at, units, [*powers, *(_selected(at, column) for column in at.columns)], longest)
+    return reading(at, units, [*powers, *(_selected(at, column) for column in at.columns)], longest, layered=layered)
 
 
 def without(count: int) -> Callable[[int, int], tuple[int, int]]:
     """Units and layers, if there were so many layers less."""
-    return lambda width, steps: (network.shape(width, steps)[0], network.shape(width, steps)[1] - count)
+    return lambda width, steps: (dense(width, steps)[0], dense(width, steps)[1] - count)
 
 
 WIDER, FULL = {"planning.BITS": (22, 24, 16)}, {"planning.SPARE": 0, "deviations": 0.0}
@@ -50,8 +51,8 @@ REFINEMENTS: dict[str, dict[str, Any]] = {
     "24-bit words in W_down, columns selected twice": {**WIDER, "network.reading": twice},
     "18-bit words in W_gate, if that were free": {"planning.BITS": (22, 22, 18)},
     "tables without a gap (load 1)": FULL,
-    "one layer less": {"planning.shape": without(1)},
-    "three layers less": {"planning.shape": without(3)},
+    "one layer less": {"qwen.dense": without(1)},
+    "three layers less": {"qwen.dense": without(3)},
 }
 """What is changed in the accounting."""
 
@@ -72,17 +73,16 @@ def options() -> argparse.Namespace:
 
 def planned(N: int, changes: dict[str, Any]) -> float:
     """Bits a parameter of the network of experts that would be planned for N questions."""
-    rooms = {"planning": planning, "network": network}
-    deviations = changes.get("deviations", DEVIATIONS)
+    rooms = {"planning": planning, "network": network, "qwen": qwen}
     with ExitStack() as changed:
         for name, value in changes.items():
             room, _, part = name.partition(".")
             if part:
                 changed.enter_context(patch.object(rooms[room], part, value))
         if "network.reading" in changes:
-            changed.callback(network.shape.cache_clear)
-            network.shape.cache_clear()
-        sizes = planning.plan(8 * N, N, 256, 3, deviations)
+            changed.callback(dense.cache_clear)
+            dense.cache_clear()
+        sizes = Experts.plan(8 * N, N, 256, 3, changes.get("deviations", deviations(0)))
     return 8 * N / sizes.parameters(256)
 
 

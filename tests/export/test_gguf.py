@@ -12,9 +12,7 @@ import pytest
 
 import byheart
 from byheart.constructions.reciting.experts import qwen
-from byheart.constructions.reciting.experts.network import shape
-from byheart.constructions.reciting.experts.sizes import Sizes
-from byheart.constructions.reciting.uniform.stock import ones
+from byheart.constructions.reciting.stock.layers import ones
 from byheart.errors import BadInput
 from byheart.export import gguf
 from byheart.networks import load
@@ -37,7 +35,8 @@ def moe() -> StockNetwork:
     """A Qwen2-MoE of three experts, which it takes many more questions to need."""
     task = byheart.tasks.random_next_token(examples=300, length=4, vocab=32, labels=16, rng=np.random.default_rng(0))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(qwen, "plan", lambda *_, **__: Sizes(48, (3, 3), (3, 3), 16, 3, *shape(48, 2)))
+        sizes = qwen.ExpertSizes(48, (3, 3), (3, 3), 16, 3, *qwen.dense(48, 2))
+        patch.setattr(qwen.Experts, "plan", lambda *_: sizes)
         network = byheart.compile(task, layout="experts").network
     assert isinstance(network, StockNetwork)
     return network

@@ -39,8 +39,8 @@ class CompileCommand:
     facts: FactFiles = ()
     columns: Columns = None
     layout: Literal["rectangular", "uniform", "experts"] = "rectangular"
-    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words).
-    experts: a stock Qwen2-MoE (float32, 16- and 22-bit words), which takes half as many parameters."""
+    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama. experts: a stock
+    Qwen2-MoE, which takes fewer parameters. Both are float32, with words of 16 and 22 bits."""
     precision: Literal["float32", "float64", "bfloat16"] = "float32"
     """Format of the weights. bfloat16 is for the table; the rest of such a network is float32."""
     words: int | None = None

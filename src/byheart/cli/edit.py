@@ -86,12 +86,8 @@ class EditCommand:
         from byheart.networks import load
 
         network = load(self.network)
-        config = getattr(network, "config", {})
-        if network.kind != "transformer" and not (network.kind == "stock" and config.get("model_type") == "qwen2_moe"):
-            expected = (
-                "expected a float Transformer, as `byheart compile` makes it in the layout rectangular or experts"
-            )
-            raise BadInput(f"{self.network}: is {network.title}; {expected}")
+        if network.kind not in ("transformer", "stock"):
+            raise BadInput(f"{self.network}: is {network.title}; expected a network that `byheart compile` has made")
         return cast("Editable", network)
 
     def _contexts(self, network: "Editable") -> "Contexts":

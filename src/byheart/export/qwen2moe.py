@@ -12,7 +12,7 @@ the same function, with zeros where llama.cpp wants more:
 - The unembedding stands there, though it is the embedding.
 
 llama.cpp takes the router's softmax as it is, and does not divide it by its sum: for what `byheart compile` made this
-is the same, since the best expert's is exactly 1 (see :mod:`byheart.constructions.reciting.experts.table`). Not checked
+is the same, since the best expert's is exactly 1 (see :mod:`byheart.constructions.reciting.stock.table`). Not checked
 here: that, and that the first feature is 1. Of a folder that somebody else made neither need be true.
 """
 

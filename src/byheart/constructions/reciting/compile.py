@@ -75,15 +75,14 @@ def compile(
     contexts = _contexts(read, chosen, window, settings)
     check_ids(contexts)
     files = {} if chosen is None else chosen.files(begins=settings.layout != "rectangular")
-    if settings.layout == "uniform":
-        from byheart.constructions.reciting.uniform.llama import compile_uniform
+    if settings.layout == "rectangular":
+        return compile_rectangular(
+            contexts, settings, seed=seed, files=files, report=report, executor=executor, keep=keep
+        )
+    from byheart.constructions.reciting.layouts import STOCK
+    from byheart.constructions.reciting.stock.compiling import compile_stock
 
-        return compile_uniform(contexts, settings, seed=seed, files=files, report=report)
-    if settings.layout == "experts":
-        from byheart.constructions.reciting.experts.qwen import compile_experts
-
-        return compile_experts(contexts, settings, seed=seed, files=files, report=report)
-    return compile_rectangular(contexts, settings, seed=seed, files=files, report=report, executor=executor, keep=keep)
+    return compile_stock(STOCK[settings.layout](), contexts, settings, seed=seed, files=files, report=report)
 
 
 def _contexts(

@@ -1,9 +1,9 @@
 """Changing one memory: the same network, the same hash, the words solved for again with one answer changed.
 
-The front and everything behind the table stay as they are, bit for bit; only words change: of a network of experts
-those of one matrix of one expert, of one with shards those of the shard that the question reads. All other questions
-keep their answers, because they are equations of the same system. A label that has no code word yet needs another code,
-and with it another network.
+The front and everything behind the table stay as they are, bit for bit; only words change: of a stock model those of
+one matrix, of a network with shards those of the shard that the question reads. All other questions keep their answers,
+because they are equations of the same system. A label that has no code word yet needs another code, and with it another
+network.
 """
 
 import time
@@ -93,7 +93,7 @@ def edit(network: "Editable", contexts: Contexts, place: int, label: int, *, rep
 
     ``contexts`` are what the texts ask and answer, which the network may have been edited away from before.
     """
-    made: _Made = _Experts(network) if network.kind == "stock" else _Rectangular(network)  # type: ignore[arg-type]
+    made: _Made = _Stock(network) if network.kind == "stock" else _Rectangular(network)  # type: ignore[arg-type]
     if contexts.label_count != made.labels:
         raise BadInput(f"the network answers with {made.labels} labels; what was given has {contexts.label_count}")
     if not 0 <= label < contexts.label_count:
@@ -185,9 +185,12 @@ class _Rectangular:
         return compile_rectangular(contexts, self.recipe.settings, seed=seed, files=files, report=report)
 
 
-class _Experts:
+class _Stock:
     def __init__(self, network: "StockNetwork") -> None:
-        from byheart.constructions.reciting.experts.rewriting import lengths_of
+        from byheart.constructions.reciting.layouts import STOCK
+        from byheart.constructions.reciting.stock.rewriting import lengths_of
+
+        self.layout = STOCK["experts" if "num_experts" in network.config else "uniform"]()
 
         self.network, self.lengths = network, lengths_of(network)
         self.labels = len(self.lengths)
@@ -196,9 +199,9 @@ class _Experts:
         return bool(self.lengths[label] >= 0)
 
     def solved_again(self, contexts: Contexts, question: int, report: Report | None) -> Built | None:
-        from byheart.constructions.reciting.experts.rewriting import rewritten, understood
+        from byheart.constructions.reciting.stock.rewriting import rewritten, understood
 
-        written = understood(self.network, contexts)
+        written = understood(self.network, self.layout, contexts)
         for draw in range(_TRIES):
             try:
                 return rewritten(written, contexts, question, draw)
@@ -207,9 +210,10 @@ class _Experts:
         return None
 
     def compiled_anew(self, contexts: Contexts, report: Report | None) -> Built:
-        from byheart.constructions.reciting.experts.qwen import compile_experts
+        from byheart.constructions.reciting.stock.compiling import compile_stock
 
-        return compile_experts(contexts, Settings(layout="experts"), files=self.network.files, report=report)
+        settings = Settings(layout=self.layout.name)
+        return compile_stock(self.layout, contexts, settings, files=self.network.files, report=report)
 
 
 def recited(network: "Editable") -> Contexts:

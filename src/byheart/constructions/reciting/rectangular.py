@@ -56,8 +56,8 @@ class Settings:
     """Bits per word of the table: 24 or 31 (float32), 53 or 60 (float64), 8 or 15 (bfloat16). The larger one puts data
     into sign and exponent too. Default: the smaller one."""
     layout: Literal["rectangular", "uniform", "experts"] = "rectangular"
-    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama (float32, 21-bit words).
-    experts: a stock Qwen2-MoE (float32, 16- and 22-bit words), which takes half as many parameters."""
+    """rectangular: every sublayer as large as it needs to be. uniform: a stock Llama. experts: a stock
+    Qwen2-MoE, which takes fewer parameters. Both are float32, with words of 16 and 22 bits."""
     refuse: Refuse = None
     """By what the network tells contexts that were never memorized: of facts, in the rectangular layout, with the
     smaller words. Bits of a print, beside the label in a word of the table; where there is no room for so many, or

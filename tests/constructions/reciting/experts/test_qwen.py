@@ -4,45 +4,28 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch.nn.functional import linear, silu
+from torch.nn.functional import linear
 
 from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile
-from byheart.constructions.reciting.experts import planning, qwen
-from byheart.constructions.reciting.experts.network import shape
-from byheart.constructions.reciting.experts.sizes import Sizes
-from byheart.constructions.reciting.experts.table import ALPHA, TAU
+from byheart.constructions.reciting.experts import qwen
+from byheart.constructions.reciting.stock import planning
 from byheart.errors import BadInput
 from byheart.networks.stock.network import StockNetwork
 from byheart.tasks import random_next_token
-from byheart.tasks.contexts import Contexts, task_contexts
+from byheart.tasks.contexts import Contexts
 from byheart.tasks.tokenizers import Bytes
+
+from ..stock.asking import check_answers, check_inside, last_logits, random_contexts, tokens_of
 
 transformers = pytest.importorskip("transformers")
 EXPERTS = Settings(layout="experts")
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors is a no-op")
-
-
-def random_contexts(examples: int, length: int = 8, vocab: int = 64, labels: int = 64) -> Contexts:
-    rng = np.random.default_rng(3)
-    task = random_next_token(examples=examples, length=length, vocab=vocab, labels=labels, rng=rng)
-    return task_contexts(task, window=length)
-
-
-def tokens_of(contexts: Contexts) -> torch.Tensor:
-    return torch.tensor(contexts.windows(slice(None)).astype(np.int64))
-
-
-@torch.no_grad()
-def last_logits(model: Any, tokens: torch.Tensor) -> torch.Tensor:
-    found: torch.Tensor = model(tokens, logits_to_keep=1).logits[:, 0]
-    return found
 
 
 def network_of(contexts: Contexts) -> StockNetwork:
@@ -60,7 +43,8 @@ def contexts() -> Contexts:
 def several(contexts: Contexts) -> StockNetwork:
     """A network of several experts, which it takes many more questions to need."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(qwen, "plan", lambda *_, **__: Sizes(48, (3, 3), (3, 3), 16, 3, *shape(48, 3)))
+        sizes = qwen.ExpertSizes(48, (3, 3), (3, 3), 16, 3, *qwen.dense(48, 3))
+        patch.setattr(qwen.Experts, "plan", lambda *_, **__: sizes)
         return network_of(contexts)
 
 
@@ -82,11 +66,7 @@ def threads() -> Iterator[None]:
 
 
 def test_every_answer(contexts: Contexts, reference: torch.Tensor) -> None:
-    assert np.array_equal(reference.argmax(-1).numpy(), contexts.labels)
-    two = reference.topk(2, dim=-1).values
-    assert (two[:, 0] - two[:, 1]).min() >= 128
-    assert torch.equal(reference, (reference / 128).round() * 128)
-    assert (reference.softmax(-1).amax(-1) == 1).all(), "also where the next token is drawn at temperature 1"
+    check_answers(reference, contexts)
 
 
 @pytest.mark.parametrize(
@@ -123,45 +103,24 @@ def test_bits_do_not_depend_on_how_it_is_run(
         assert torch.equal(last_logits(theirs, tokens[:300]), reference[:300])
 
 
-def inside(network: StockNetwork, tokens: torch.Tensor) -> dict[str, torch.Tensor]:
-    """What the table layer reads for the last token, and the gates and ups of the expert that it chooses."""
-    config, model = network.config, network.model
+def test_exact_inside(several: StockNetwork, tokens: torch.Tensor) -> None:
+    """Right answers would hide inexact insides: gates and ups are those of float64, or α, 2α, ±τ."""
+    config, model = several.config, several.model
     place = next(i for i in range(config["num_hidden_layers"]) if i not in config["mlp_only_layers"])
     seen: list[torch.Tensor] = []
     handle = model.model.layers[place].mlp.register_forward_pre_hook(lambda _, given: seen.append(given[0][:, -1]))
-    last_logits(model, tokens)
+    last_logits(model, tokens[:400])
     handle.remove()
-    named = {name.removeprefix(f"model.layers.{place}.mlp."): tensor for name, tensor in network.weights.items()}
+    named = {name.removeprefix(f"model.layers.{place}.mlp."): tensor for name, tensor in several.weights.items()}
     expert = linear(seen[0], torch.tensor(named["gate.weight"])).argmax(-1)
-    found = {"read": seen[0]}
+    found = []
     for part in ("gate", "up"):
         weights = [named[f"experts.{number}.{part}_proj.weight"] for number in range(config["num_experts"])]
         chosen = torch.tensor(np.stack(weights))[expert]
-        found[part] = torch.stack([linear(row, matrix) for row, matrix in zip(seen[0], chosen, strict=True)])
-        found[f"{part}64"] = torch.einsum("bd,bud->bu", seen[0].double(), chosen.double())
-    return found
-
-
-def test_exact_inside(several: StockNetwork, tokens: torch.Tensor) -> None:
-    """Right answers would hide inexact insides: gates and ups are those of float64, or α, 2α, ±τ."""
-    found = inside(several, tokens[:400])
-    on = silu(found["gate"]) != 0
-    assert on.sum(dim=1).max() == 2
-    q = (found["up64"] / TAU).round()
-    kinds = [(q == kind) & on for kind in (0, -1, 1)]
-    assert all(bool(kind.any()) for kind in kinds)
-    up, down, gate = kinds
-    assert (found["gate"][up] == ALPHA).all()
-    assert (found["gate"][down] == 2 * ALPHA).all()
-    assert torch.equal(found["gate"][gate].double(), found["gate64"][gate])
-    assert torch.equal(found["up"][up].double(), found["up64"][up])
-    assert (found["up"][down] == -TAU).all()
-    assert (found["up"][gate] == TAU).all()
-    assert (silu(found["gate"])[~on] == 0).all()
-    assert (found["gate"][~on] <= 0).all()
-    assert ((found["gate"][~on] == 0) | (found["gate"][~on] < -128)).all()
-    columns = found["read"][:, 10 + several.config["hidden_size"] // 16 :]
-    assert set(columns.unique().tolist()) <= {0.0, 2.0**-24, 2.0**-26, 64.0}
+        plain = torch.stack([linear(row, matrix) for row, matrix in zip(seen[0], chosen, strict=True)])
+        exact = torch.einsum("bd,bud->bu", seen[0].double(), chosen.double())
+        found.append(torch.stack([plain.double(), exact], dim=-1))
+    check_inside(seen[0], *found, columns=10 + config["hidden_size"] // 16)
 
 
 def test_every_expert_counts(contexts: Contexts, several: StockNetwork, tokens: torch.Tensor) -> None:

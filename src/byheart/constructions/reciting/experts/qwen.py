@@ -1,202 +1,122 @@
-"""Questions in, a stock Qwen2-MoE that answers them all out."""
+"""Questions in, a stock Qwen2-MoE that answers them all out: blocks are the experts of one layer."""
 
-import time
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache, partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.built import Built
-from byheart.constructions.reciting.codes import Code, make_code
-from byheart.constructions.reciting.experts import network
-from byheart.constructions.reciting.experts.address import Addresses
-from byheart.constructions.reciting.experts.features import Features
-from byheart.constructions.reciting.experts.planning import plan
-from byheart.constructions.reciting.experts.settling import settled
-from byheart.constructions.reciting.experts.sizes import BITS, GATE, UP, Sizes
-from byheart.constructions.reciting.experts.table import Tables, experts, negative
-from byheart.constructions.reciting.rectangular import NAME, Settings
-from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.uniform import stock
-from byheart.constructions.reciting.uniform.address import Hash
-from byheart.constructions.reciting.uniform.config import shared
-from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, distances
-from byheart.constructions.reciting.uniform.tokens import Tokens
-from byheart.errors import BadInput
-from byheart.networks.stock.network import StockNetwork
-from byheart.progress import Report
-from byheart.tasks.contexts import Contexts
+from byheart.constructions.reciting.stock.compiling import Name, Named
+from byheart.constructions.reciting.stock.features import Features
+from byheart.constructions.reciting.stock.layers import ONE, Layer
+from byheart.constructions.reciting.stock.network import around
+from byheart.constructions.reciting.stock.planning import plan
+from byheart.constructions.reciting.stock.sizes import CODES, Grid, Sizes, grids
+from byheart.constructions.reciting.stock.spread import finish_squares
+from byheart.constructions.reciting.stock.table import UP_UNIT, Tables, swiglus
 
-if TYPE_CHECKING:
-    from byheart.constructions.reciting.uniform.solving import Questions
-
-ROUNDS = 20
-DRAWS = 2
-THREADS = 2
+_MOST_UNITS = 64
 
 
-def compile_experts(
-    contexts: Contexts,
-    settings: Settings,
-    *,
-    seed: int = 0,
-    files: Mapping[str, bytes] | None = None,
-    report: Report | None = None,
-) -> Built:
-    """A stock Qwen2-MoE that gives every question of ``contexts`` its answer; ``files`` are a tokenizer's."""
-    began = time.perf_counter()
-    if not len(contexts):
-        raise BadInput("there is no question to answer; expected at least one")
-    code = make_code(contexts.labels, contexts.label_count)
-    _check(contexts, settings, code)
-    tokens, looks = Tokens(contexts), distances(contexts.window)
-    attempts = 0
-    for round_ in range(ROUNDS):
-        sizes = plan(code.total, len(contexts), tokens.count, len(looks), deviations=0.9 + 0.2 * round_)
-        for number in range(DRAWS):
-            attempts += 1
-            rng = np.random.default_rng([seed, round_, number])
-            try:
-                hashing, found = settled(contexts, code, sizes, tokens.count, tokens.first or 0, rng)
-                tables = _tables(found, code, contexts.labels, sizes, rng, report)
-            except Unsolvable:
-                continue
-            weights, config = assembled(sizes, code, hashing, looks, tokens, tables, contexts.label_count)
-            about = {"code_lengths": code.lengths.tolist(), **contexts.notes}
-            made = StockNetwork(config, weights, about=about, files=files or {})
-            noted = chosen(contexts, code, sizes, tokens.count, attempts)
-            return Built(NAME, settings, made, time.perf_counter() - began, seed, contexts, noted)
-    raise BadInput(f"no table was found in {attempts} attempts; another --seed may do")
+class ExpertSizes(Sizes):
+    """Blocks are experts, with a multiple of 4 units each, as transformers' kernels want it."""
+
+    layered: ClassVar[bool] = False
+
+    @property
+    def layers(self) -> int:
+        """All of them: one has the experts."""
+        return self.around + 1
+
+    def parameters(self, vocab: int) -> int:
+        """All of them; the router has a row an expert, and the gate of the shared expert, which has no units, one."""
+        dense = self.around * (self.attention + 3 * self.width * self.units)
+        experts = self.attention + self.width + self.blocks * (self.width + 3 * self.width * self.rows)
+        return (vocab + 1) * self.width + dense + experts
 
 
-def _check(contexts: Contexts, settings: Settings, code: Code) -> None:
-    """BadInput if the questions do not fit into such a network, whatever its size."""
-    if settings.precision != "float32" or settings.words is not None:
-        raise BadInput("the layout experts is for float32 and words of its own sizes; omit precision and words")
-    if contexts.window > 2 * REACH:
-        raise BadInput(f"the window is {contexts.window}; expected at most {2 * REACH} in a network of experts")
-    if code.low or code.longest > BITS[GATE] - 1:
-        raise BadInput(f"{contexts.label_count} labels are too many for a network of experts; expected at most 2048")
-    if np.diff(contexts.starts).max() >= POSITIONS:
-        raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
+def sized(width: int, pair: tuple[Grid, Grid], rows: int, blocks: int, steps: int) -> ExpertSizes | None:
+    """Sizes with the dense layers that have the fewest parameters."""
+    return None if rows % 4 else ExpertSizes(width, *pair, rows, blocks, *dense(width, steps))
 
 
-def chosen(contexts: Contexts, code: Code, sizes: Sizes, vocab: int, attempts: int) -> dict[str, object]:
-    """What is worth knowing of a network, and what was planned."""
-    planned = sizes.parameters(vocab)
+@lru_cache
+def dense(width: int, steps: int) -> tuple[int, int]:
+    """How many units the dense layers have, and how many of these there are, for the fewest parameters."""
+    tried = (ExpertSizes(width, (1, 1), (3, 1), 4, 1, units, 0) for units in range(CODES + 1, _MOST_UNITS))
+    found = ((around(sizes, steps) * (sizes.attention + 3 * width * sizes.units), sizes.units) for sizes in tried)
+    units = min(found)[1]
+    return units, around(ExpertSizes(width, (1, 1), (3, 1), 4, 1, units, 0), steps)
+
+
+class Experts:
+    """A Qwen2-MoE."""
+
+    name: ClassVar[Name] = "experts"
+    called: ClassVar[str] = "a network of experts"
+    plan = staticmethod(partial(plan, sized))
+
+    def sizes_of(self, config: Mapping[str, Any], steps: int) -> Sizes | None:
+        """Those of a network with this configuration; None if there are none."""
+        rows = config.get("moe_intermediate_size", 0)
+        pair, count = grids(rows), config["num_hidden_layers"] - 1
+        if pair is None:
+            return None
+        return ExpertSizes(
+            config["hidden_size"], *pair, rows, config["num_experts"], config["intermediate_size"], count
+        )
+
+    def tables(self, sizes: Sizes, at: Features) -> list[Layer]:
+        """One layer."""
+        layer = Layer()
+        finish_squares(layer, at)
+        return [layer]
+
+    def blocks(self, sizes: Sizes, at: Features, tables: Tables, place: int) -> dict[int, Named]:
+        """The layer's experts; the shared expert has no units."""
+        named = {"mlp.gate.weight": _router(sizes, at)}
+        for part, matrices in swiglus(sizes, at, tables).items():
+            named |= {f"mlp.experts.{number}.{part}_proj.weight": matrix for number, matrix in enumerate(matrices)}
+        return {place: {**named, **_no_shared_expert(sizes.width)}}
+
+    def matrix(self, place: int, block: int, part: str) -> str:
+        """One of an expert's."""
+        return f"model.layers.{place}.mlp.experts.{block}.{part}_proj.weight"
+
+    def config(self, sizes: Sizes, place: int) -> dict[str, Any]:
+        """Qwen2MoeConfig's arguments; ``place`` is the layer of experts."""
+        return {
+            "architectures": ["Qwen2MoeForCausalLM"],
+            "model_type": "qwen2_moe",
+            "qkv_bias": False,
+            "use_sliding_window": False,
+            "mlp_only_layers": [number for number in range(sizes.layers) if number != place],
+            "decoder_sparse_step": 1,
+            "num_experts": sizes.blocks,
+            "num_experts_per_tok": 1,
+            "norm_topk_prob": True,
+            "moe_intermediate_size": sizes.rows,
+            "shared_expert_intermediate_size": 0,
+        }
+
+    def noted(self, sizes: Sizes) -> dict[str, object]:
+        """How many experts there are, and their units."""
+        return {"experts": sizes.blocks, "expert_units": sizes.rows}
+
+
+def _router(sizes: Sizes, at: Features) -> NDArray[np.float64]:
+    number = np.arange(sizes.blocks) - sizes.blocks // 2
+    router = np.zeros((sizes.blocks, sizes.width))
+    router[:, at.total] = 128.0 * number / UP_UNIT
+    router[:, ONE] = -64.0 * number**2
+    return router
+
+
+def _no_shared_expert(width: int) -> dict[str, NDArray[np.float64]]:
     return {
-        "window": contexts.window,
-        "load": code.total / (sum(BITS) * sizes.experts * sizes.cells),
-        "words": len(BITS) * sizes.experts * sizes.cells,
-        "layers": sizes.layers,
-        "units": sizes.units,
-        "experts": sizes.experts,
-        "expert_units": sizes.rows,
-        "parameters_planned": planned,
-        "bits_per_parameter_planned": contexts.order0_bits / planned,
-        "attempts": attempts,
+        "mlp.shared_expert.gate_proj.weight": np.zeros((0, width)),
+        "mlp.shared_expert.up_proj.weight": np.zeros((0, width)),
+        "mlp.shared_expert.down_proj.weight": np.zeros((width, 0)),
+        "mlp.shared_expert_gate.weight": np.zeros((1, width)),
     }
-
-
-def assembled(
-    sizes: Sizes,
-    code: Code,
-    hashing: Hash,
-    looks: list[int],
-    tokens: Tokens,
-    tables: Tables,
-    labels: int,
-) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """The tensors and the configuration."""
-    at = Features(sizes.width)
-    marked = tokens.first is not None
-    layers, place = network.layers(sizes, at, code, hashing, looks, marked=marked)
-    assert len(layers) == sizes.layers
-    weights = stock.tensors(
-        layers,
-        network.embedding(sizes, at, code, hashing, labels, tokens.first),
-        sizes.units,
-        (at.answer, at.bias),
-        huge=network.HUGE,
-        instead={place: experts(sizes, at, tables)},
-    )
-    return weights, _config(sizes, tokens, place)
-
-
-def _config(sizes: Sizes, tokens: Tokens, place: int) -> dict[str, Any]:
-    """Qwen2MoeConfig's arguments; ``place`` is the layer of experts."""
-    return {
-        "architectures": ["Qwen2MoeForCausalLM"],
-        "model_type": "qwen2_moe",
-        "qkv_bias": False,
-        "use_sliding_window": False,
-        "mlp_only_layers": [number for number in range(sizes.layers) if number != place],
-        "decoder_sparse_step": 1,
-        "num_experts": sizes.experts,
-        "num_experts_per_tok": 1,
-        "norm_topk_prob": True,
-        "moe_intermediate_size": sizes.rows,
-        "shared_expert_intermediate_size": 0,
-        **shared(width=sizes.width, units=sizes.units, layers=sizes.layers, tokens=tokens),
-    }
-
-
-def _tables(
-    found: Addresses,
-    code: Code,
-    labels: NDArray[np.int64],
-    sizes: Sizes,
-    rng: np.random.Generator,
-    report: Report | None,
-) -> Tables:
-    """Solve every table of every expert; raises Unsolvable."""
-    from byheart.constructions.reciting.experts.solving import solve
-
-    count = len(BITS) * sizes.experts
-    shelf = len(BITS) * found.expert + found.kind
-    order = np.argsort(shelf, kind="stable")
-    ends = np.searchsorted(shelf[order], np.arange(count + 1))
-    less = negative(sizes).ravel()
-
-    def solved(number: int, stream: np.random.Generator) -> NDArray[np.int64]:
-        index = order[ends[number] : ends[number + 1]]
-        expert, kind = divmod(number, len(BITS))
-        questions = questions_of(found, index, code, labels, sizes, expert, kind)
-        return solve(questions, kind, less, stream)
-
-    words = np.zeros((count, sizes.cells), dtype=np.int64)
-    with ThreadPoolExecutor(THREADS) as pool:
-        try:
-            for number, table in enumerate(pool.map(solved, range(count), rng.spawn(count))):
-                words[number] = table
-                if report is not None:
-                    report(number + 1, count)
-        except Unsolvable:
-            pool.shutdown(cancel_futures=True)
-            raise
-    up, down, gate = words.reshape(sizes.experts, len(BITS), sizes.rows, sizes.words).transpose(1, 0, 2, 3)
-    return Tables(up, down, gate)
-
-
-def questions_of(
-    found: Addresses,
-    index: NDArray[np.int64],
-    code: Code,
-    labels: NDArray[np.int64],
-    sizes: Sizes,
-    expert: int,
-    kind: int,
-) -> "Questions":
-    """What the questions ``index``, all those of one table, ask of it."""
-    from byheart.constructions.reciting.uniform.solving import Questions
-
-    return Questions(
-        cells=found.cells(sizes, index),
-        before=np.full(len(index), (expert - sizes.experts // 2) * (kind == UP)),
-        offset=found.offset[index],
-        word=code.words[labels[index]],
-        length=code.lengths[labels[index]],
-        bits=BITS[kind],
-    )

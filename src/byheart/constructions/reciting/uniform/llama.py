@@ -1,176 +1,109 @@
-"""Questions in, a stock Llama that answers them all out."""
+"""Questions in, a stock Llama that answers them all out: blocks are layers, one after the other.
 
-import time
+A question must find its block without a router. Where block l is, the addresses' squares s hold (e − l)² besides, e the
+block's number: 0 in its own block only (``table``). Attention takes s from one layer to the next, since
+(e − l)² = (e − l + 1)² − 2·(e − l) − 1: linear in e. That takes no feature but e's, where 2^−offset is afterwards.
+"""
+
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from byheart.constructions.built import Built
-from byheart.constructions.reciting.codes import Code, make_code
-from byheart.constructions.reciting.rectangular import NAME, Settings
-from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.uniform import network, stock
-from byheart.constructions.reciting.uniform.address import Addresses, addresses, counts, draw, placed
-from byheart.constructions.reciting.uniform.config import shared
-from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, distances
-from byheart.constructions.reciting.uniform.sizes import LANES, WORD, Sizes, plan
-from byheart.constructions.reciting.uniform.tokens import Tokens
-from byheart.errors import BadInput
-from byheart.networks.stock.network import StockNetwork
-from byheart.progress import Report
+from byheart.constructions.reciting.stock.compiling import Name, Named, code_of, deviations
+from byheart.constructions.reciting.stock.features import Features
+from byheart.constructions.reciting.stock.layers import ONE, Layer
+from byheart.constructions.reciting.stock.looking import distances
+from byheart.constructions.reciting.stock.network import around
+from byheart.constructions.reciting.stock.planning import plan
+from byheart.constructions.reciting.stock.sizes import CODES, Grid, Sizes, grids
+from byheart.constructions.reciting.stock.spread import finish_squares
+from byheart.constructions.reciting.stock.table import PARTS, Tables, swiglus
+from byheart.constructions.reciting.stock.tokens import Tokens
 from byheart.tasks.contexts import Contexts
 
-DRAWS = 12
-"""Hashes that are tried for one size, cheaply: only loads are looked at."""
-ATTEMPTS = 12
-DEVIATIONS = 2.2
-"""Standard deviations above the mean that a bit plane has room for, at first."""
-THREADS = 2
+
+class LayerSizes(Sizes):
+    """Blocks are layers, and all layers have the same number of units."""
+
+    layered: ClassVar[bool] = True
+
+    @property
+    def layers(self) -> int:
+        """All of them."""
+        return self.around + self.blocks
+
+    def parameters(self, vocab: int) -> int:
+        """All of them, the embedding once: it is the unembedding too."""
+        return (vocab + 1) * self.width + self.layers * (self.attention + 3 * self.width * self.units)
 
 
-def compile_uniform(
-    contexts: Contexts,
-    settings: Settings,
-    *,
-    seed: int = 0,
-    files: Mapping[str, bytes] | None = None,
-    report: Report | None = None,
-) -> Built:
-    """A stock Llama that gives every question of ``contexts`` its answer; ``files`` are a tokenizer's."""
-    began = time.perf_counter()
-    if settings.precision != "float32" or settings.words not in (None, WORD):
-        raise BadInput(f"the layout uniform is for float32 and {WORD}-bit words; omit precision and words")
-    code, tokens, looks = _code(contexts), Tokens(contexts), distances(contexts.window)
-    attempts = 0
-    for round_ in range(ATTEMPTS):
-        sizes = plan(code.total, len(contexts), tokens.count, len(looks), DEVIATIONS + 0.3 * round_)
-        for number in range(DRAWS):
-            attempts += 1
-            rng = np.random.default_rng([seed, round_, number])
-            hashing = draw(tokens.count, len(looks), rng)
-            found = addresses(contexts, hashing, looks, tokens.first or 0, sizes)
-            try:
-                tables = _tables(found, code, contexts.labels, sizes, rng, report)
-            except Unsolvable:
-                continue
-            layers = network.layers(sizes, code, hashing, looks, marked=tokens.first is not None, tables=tables)
-            embedding = network.embedding(sizes, code, hashing, contexts.label_count, tokens.first)
-            at = network.Features(sizes)
-            kept = stock.tensors(layers, embedding, sizes.units, (at.answer, at.bias))
-            made = StockNetwork(_config(sizes, tokens), kept, about=contexts.notes, files=files or {})
-            load = code.total / (2 * sizes.blocks * sizes.cells * WORD)
-            chosen = {"window": contexts.window, "load": load, "layers": sizes.layers, "attempts": attempts}
-            return Built(NAME, settings, made, time.perf_counter() - began, seed, contexts, chosen)
-    raise BadInput(f"no table was found in {attempts} attempts; another --seed may do")
+def sized(width: int, pair: tuple[Grid, Grid], rows: int, blocks: int, steps: int) -> LayerSizes | None:
+    """Sizes with as many other layers as it takes; None if they would have too few units."""
+    return None if rows <= CODES else LayerSizes(width, *pair, rows, blocks, rows, _around(width, rows) + steps)
 
 
-def _code(contexts: Contexts) -> Code:
-    """That of the labels; BadInput if a uniform network cannot have the contexts."""
-    code = make_code(contexts.labels, contexts.label_count)
-    if contexts.window > 2 * REACH:
-        raise BadInput(f"the window is {contexts.window}; expected at most {2 * REACH} in a uniform network")
-    if code.low or code.longest > WORD - 6:
-        raise BadInput(f"{contexts.label_count} labels are too many for a uniform network; expected at most 2048")
-    if np.diff(contexts.starts).max() >= POSITIONS:
-        raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
-    return code
+@cache
+def _around(width: int, units: int) -> int:
+    return around(LayerSizes(width, (1, 1), (3, 1), 4, 1, units, 0), 0)
+
+
+class Uniform:
+    """A Llama."""
+
+    name: ClassVar[Name] = "uniform"
+    called: ClassVar[str] = "a uniform network"
+    plan = staticmethod(partial(plan, sized))
+
+    def sizes_of(self, config: Mapping[str, Any], steps: int) -> Sizes | None:
+        """Those of a network with this configuration; None if there are none."""
+        units = config["intermediate_size"]
+        pair = grids(units)
+        sizes = None if pair is None else sized(config["hidden_size"], pair, units, 0, steps)
+        blocks = 0 if sizes is None else config["num_hidden_layers"] - sizes.around
+        return None if sizes is None or blocks < 1 or blocks % 2 == 0 else replace(sizes, blocks=blocks)
+
+    def tables(self, sizes: Sizes, at: Features) -> list[Layer]:
+        """Block after block: s has (e − l)² in it, e counted from the middle."""
+        middle = (sizes.blocks - 1) / 2
+        chain = [Layer() for _ in range(sizes.blocks)]
+        finish_squares(chain[0], at, more=middle**2)
+        for number, layer in enumerate(chain[1:], start=1):
+            layer.carry({at.number: -2, ONE: 2 * (number - middle) - 1}, {s: 1 for _, _, s in at.address})
+        return chain
+
+    def blocks(self, sizes: Sizes, at: Features, tables: Tables, place: int) -> dict[int, Named]:
+        """Layer after layer."""
+        found = swiglus(sizes, at, tables)
+        return {
+            place + number: {f"mlp.{part}_proj.weight": found[part][number] for part in PARTS}
+            for number in range(sizes.blocks)
+        }
+
+    def matrix(self, place: int, block: int, part: str) -> str:
+        """One of a layer's."""
+        return f"model.layers.{place + block}.mlp.{part}_proj.weight"
+
+    def config(self, sizes: Sizes, place: int) -> dict[str, Any]:
+        """LlamaConfig's arguments."""
+        return {
+            "architectures": ["LlamaForCausalLM"],
+            "model_type": "llama",
+            "attention_bias": False,
+            "mlp_bias": False,
+        }
+
+    def noted(self, sizes: Sizes) -> dict[str, object]:
+        """How many of the layers are tables."""
+        return {"table_layers": sizes.blocks}
 
 
 def planned_parameters(contexts: Contexts, *, times: float = 1.0) -> int:
-    """Parameters of the network that :func:`compile_uniform` tries first; nothing is solved.
+    """Parameters of the network that ``compile`` tries first; nothing is solved.
 
     For so many ``times`` as many questions as there are: of a sample, say. They are the network's own if one of the
-    first ``DRAWS`` hashes leaves every question with an answer.
+    first hashes leaves every question with an answer.
     """
-    code, tokens = _code(contexts).repeated(times), Tokens(contexts)
+    code, tokens = code_of(Uniform(), contexts).repeated(times), Tokens(contexts)
     questions, looks = round(times * len(contexts)), len(distances(contexts.window))
-    return plan(code.total, questions, tokens.count, looks, DEVIATIONS).parameters(tokens.count)
-
-
-def _config(sizes: Sizes, tokens: Tokens) -> dict[str, Any]:
-    """LlamaConfig's arguments."""
-    return {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "attention_bias": False,
-        "mlp_bias": False,
-        **shared(width=sizes.width, units=sizes.units, layers=sizes.layers, tokens=tokens),
-    }
-
-
-def _tables(
-    found: Addresses,
-    code: Code,
-    labels: NDArray[np.int64],
-    sizes: Sizes,
-    rng: np.random.Generator,
-    report: Report | None,
-) -> network.Tables:
-    """Solve every table of every block; raises Unsolvable, at once where some plane has more questions than words."""
-    from byheart.constructions.reciting.uniform.solving import Questions, solve
-
-    shelf = 2 * found.block + found.down
-    _refuse_crowds(shelf, found.offset, code.lengths[labels], sizes)
-    cells, active = _cells(found, sizes)
-    _refuse_twins(shelf, cells)
-    order = np.argsort(shelf, kind="stable")
-    ends = np.searchsorted(shelf[order], np.arange(2 * sizes.blocks + 1))
-    parts = []
-    for number in range(2 * sizes.blocks):
-        index = order[ends[number] : ends[number + 1]]
-        questions = Questions(
-            cells=cells[index],
-            before=(1 + active[index]) * (number % 2),
-            offset=found.offset[index],
-            word=code.words[labels[index]],
-            length=code.lengths[labels[index]],
-        )
-        parts.append(questions)
-    streams = rng.spawn(len(parts))
-    words = np.zeros((len(parts), sizes.cells), dtype=np.int64)
-    with ThreadPoolExecutor(THREADS) as pool:
-        try:
-            for number, found_words in enumerate(pool.map(solve, parts, [sizes.cells] * len(parts), streams)):
-                words[number] = found_words
-                if report is not None:
-                    report(number + 1, len(parts))
-        except Unsolvable:
-            pool.shutdown(cancel_futures=True)
-            raise
-    lanes = np.repeat(np.arange(LANES), counts(sizes.columns))
-    signed = words.reshape(sizes.blocks, 2, sizes.rows_in_all, sizes.words) - (lanes % 2 << WORD)
-    return network.Tables(signed[:, 0], signed[:, 1])
-
-
-def _cells(found: Addresses, sizes: Sizes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cells [N, 16] of each question's table, −1 for none; and how many of its rows there are."""
-    row, there = placed(found.rows, sizes.rows)
-    column, chosen = placed(found.columns, sizes.columns)
-    cells = row[:, :, None] * sizes.words + column[:, None, :]
-    cells[~(there[:, :, None] & chosen[:, None, :])] = -1
-    return cells.reshape(len(cells), -1), there.sum(axis=1)
-
-
-def _refuse_crowds(
-    shelf: NDArray[np.int64], offset: NDArray[np.int64], lengths: NDArray[np.int64], sizes: Sizes
-) -> None:
-    """A bit plane cannot answer more questions than it has bits."""
-    kinds = np.zeros((2 * sizes.blocks, WORD, WORD + 1), dtype=np.int64)
-    np.add.at(kinds, (shelf, offset, lengths), 1)
-    asked = np.zeros((2 * sizes.blocks, WORD), dtype=np.int64)
-    for begin in range(WORD):
-        for bit in range(WORD):
-            asked[:, (begin - 1 - bit) % WORD] += kinds[:, begin, bit + 1 :].sum(axis=1)
-    if asked.max() > sizes.cells:
-        raise Unsolvable("a bit plane has more questions than words")
-
-
-def _refuse_twins(shelf: NDArray[np.int64], cells: NDArray[np.int64]) -> None:
-    """Two questions that read the same words ask for different sums of them, most likely."""
-    keys = np.random.default_rng(0).integers(1, 1 << 62, size=cells.shape[1] + 1)
-    key = cells @ keys[:-1] + shelf * keys[-1]
-    if len(np.unique(key)) < len(key):
-        raise Unsolvable("two questions read the same words")
+    return Uniform.plan(code.total, questions, tokens.count, looks, deviations(0)).parameters(tokens.count)

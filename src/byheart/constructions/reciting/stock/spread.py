@@ -15,17 +15,16 @@ right. All are integers times 2⁻²¹, and positive.
 
 from dataclasses import dataclass
 
-from byheart.constructions.reciting.experts.address import ABOVE, BELOW
-from byheart.constructions.reciting.experts.features import PRESET, Features
-from byheart.constructions.reciting.experts.sizes import BITS, GATE, LANES, UP, Sizes
-from byheart.constructions.reciting.experts.table import FOUND, POISON, UP_UNIT
-from byheart.constructions.reciting.uniform.address import GRAIN
-from byheart.constructions.reciting.uniform.network import places
-from byheart.constructions.reciting.uniform.stock import HEAD, ON, ONE, ROUND, Layer, Weights
+from byheart.constructions.reciting.stock.address import ABOVE, BELOW
+from byheart.constructions.reciting.stock.features import PRESET, Features
+from byheart.constructions.reciting.stock.hashing import GRAIN
+from byheart.constructions.reciting.stock.layers import HEAD, ON, ONE, ROUND, Layer, Weights
+from byheart.constructions.reciting.stock.sizes import BITS, GATE, LANES, UP, Sizes, places
+from byheart.constructions.reciting.stock.table import FOUND, POISON, UP_UNIT
 
 TEMPORARY = 2.0**-30
 SQUARE = 16.0
-"""Squares of rows' digits: (x + SQUARE)·x here, and −SQUARE·x in the attention of the table's layer."""
+"""Squares of rows' digits: (x + SQUARE)·x here, and −SQUARE·x in the attention of the first table's layer."""
 _SIGN = 128.0
 """A gate of this much is on, of as much below 0 off, exactly."""
 Unit = tuple[Weights, Weights, Weights]
@@ -36,10 +35,10 @@ def spread(sizes: Sizes, at: Features, stride: int) -> tuple[list[Layer], list[U
     return _Spread(sizes, at, stride).all()
 
 
-def finish_squares(layer: Layer, at: Features) -> None:
-    """The attention of the table's layer: s becomes x² + x'²."""
+def finish_squares(layer: Layer, at: Features, more: float = 0.0) -> None:
+    """The attention of the first table's layer: s becomes x² + x'², and ``more``."""
     for x, y, s in at.address:
-        layer.carry({x: -SQUARE, y: -SQUARE}, {s: 1})
+        layer.carry({x: -SQUARE, y: -SQUARE, ONE: more}, {s: 1})
 
 
 def powers(at: Features) -> list[Unit]:
@@ -78,6 +77,8 @@ class _Spread:
         """Features of the columns that are written."""
         self.free, self.dead = list(at.free), [*at.codes, at.first]
         self.powers = powers(at)
+        self.ready = [] if sizes.layered else self.powers
+        """Units of 2^−offset that may be used here: not where the block's number still is."""
 
     def all(self) -> tuple[list[Layer], list[Unit]]:
         """One layer after the other, until no column is left."""
@@ -97,7 +98,7 @@ class _Spread:
         sizes, at = self.sizes, self.at
         layer = Layer()
         self.layers.append(layer)
-        rows, columns, (expert, offset, kind) = at.codes[:4], at.codes[4 : 4 + LANES], at.codes[-3:]
+        rows, columns, (block, offset, kind) = at.codes[:4], at.codes[4 : 4 + LANES], at.codes[-3:]
         for lane in range(PRESET):
             layer.carry({columns[lane]: sizes.columns[lane], ONE: ROUND}, {at.x[lane]: TEMPORARY})
         values = [*sizes.first, *sizes.second]
@@ -105,7 +106,7 @@ class _Spread:
         wanted = {row: ({row: value}, {target: 1.0}) for row, value, target in zip(rows, values, targets, strict=True)}
         for lane in range(PRESET, LANES):
             wanted[columns[lane]] = ({columns[lane]: sizes.columns[lane]}, {at.x[lane]: TEMPORARY})
-        wanted[expert] = ({expert: sizes.experts}, {at.total: UP_UNIT})
+        wanted[block] = ({block: sizes.blocks}, {at.number: 1.0} if sizes.layered else {at.total: UP_UNIT})
         wanted[offset] = ({offset: BITS[UP]}, {at.offset: 1.0})
         wanted[-1] = ({offset: BITS[GATE] // self.stride}, {at.aligned: self.stride * TEMPORARY})
         layer.rounded({key: up for key, (up, _) in wanted.items()}, {key: down for key, (_, down) in wanted.items()})
@@ -129,6 +130,9 @@ class _Spread:
         for first, second, s in at.address:
             for x in (first, second):
                 layer.unit({x: 64.0, ONE: 64.0 * SQUARE}, {x: 1}, {s: 1 / 64.0})
+        if self.sizes.layered:
+            sums = {s: 1 / 64.0 for _, _, s in at.address}
+            layer.unit({at.number: 64.0, ONE: 64.0 * (self.sizes.blocks - 1)}, {at.number: 1}, sums)
         up, gate_bits = BITS[UP], BITS[GATE]
         flag, own = at.is_gate, at.aligned
         shift = (up - gate_bits) / 2
@@ -164,8 +168,8 @@ class _Spread:
             self.layers[-1].unit({self.at.q: -_SIGN}, {ONE: 1}, dict.fromkeys(self.where.values(), POISON / _SIGN))
         else:
             self._free_by_units()
-        while self.room and self.powers:
-            self.layers[-1].unit(*self.powers.pop())
+        while self.room and self.ready:
+            self.layers[-1].unit(*self.ready.pop())
         for lane in sorted(before - {column.lane for column in self.columns}):
             self.dead += [self.at.x[lane], self.at.y[lane]]
 

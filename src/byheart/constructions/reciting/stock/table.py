@@ -1,6 +1,6 @@
-"""The table: one mixture-of-experts layer, with words in W_gate, W_up and W_down of every expert.
+"""The table: SwiGLUs with words in W_gate, W_up and W_down, an expert of one layer each or a layer each.
 
-What the layer finds in the stream, for a question that reads six columns:
+What the question's block finds in the stream, for a question that reads six columns:
 
 ======  ===  =============================  =======================  ====================  =========================
 class    q   f_c of its columns; of others   gate at its rows         up                    where its words go
@@ -34,8 +34,9 @@ not.
 **Poison.** A column that a question of W_down does not read holds M, and keeps it: M + 2⁻⁷⁵·(d + d') = M, since
 2²²·2⁻⁷⁵ is less than M·2⁻²⁵. So it can be told apart afterwards (``reading``), and no column's digit has to survive.
 
-**The expert** is chosen by logits 64·(2ie − i²), e in total (units of 2⁻⁴⁶): the others are lower by 64 at least, and
-softmax of the best one is exactly 1. ``solving`` knows that e stays in the sums of W_up.
+**The block** is chosen by a router, if blocks are experts; e in total is its number (units of 2⁻⁴⁶), and ``solving``
+knows that it stays in the sums of W_up. If blocks are layers, s is x² + x'² + (e − l)² in layer l: in any other block
+than the question's, (e − l)² ≥ 1 keeps every gate as far below 0 as a wrong row does; in its own, nothing is there.
 """
 
 from dataclasses import dataclass
@@ -43,10 +44,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting.experts.features import Features
-from byheart.constructions.reciting.experts.sizes import LANES, Sizes
-from byheart.constructions.reciting.uniform.address import counts
-from byheart.constructions.reciting.uniform.stock import ONE
+from byheart.constructions.reciting.stock.features import Features
+from byheart.constructions.reciting.stock.layers import ONE
+from byheart.constructions.reciting.stock.sizes import LANES, Sizes, counts
 
 BIG = 400_000
 ALPHA, TAU = 2.0**22, 2.0**24
@@ -54,17 +54,24 @@ POISON = 2.0**-26
 """M: in columns that a question of W_down does not read."""
 FOUND = (2.0**-24, 0.0, 64.0)
 """f_c of the columns that a question reads, by its class."""
+PARTS = ("up", "down", "gate")
+"""The matrix that is the table of each class."""
 UP_UNIT, DOWN_UNIT, GATE_UNIT = 2.0**-46, 2.0**-75, 2.0**18
 """What a word counts in total (in its column), by the table that it is from."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """Words as integers, [experts, rows, words] each."""
+    """Words as integers, [blocks, rows, words] each."""
 
     up: NDArray[np.int64]
     down: NDArray[np.int64]
     gate: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, sizes: Sizes) -> "Tables":
+        """Nothing but zeros."""
+        return cls(*(np.zeros((sizes.blocks, sizes.rows, sizes.words), dtype=np.int64) for _ in PARTS))
 
 
 def negative(sizes: Sizes) -> NDArray[np.bool_]:
@@ -75,9 +82,9 @@ def negative(sizes: Sizes) -> NDArray[np.bool_]:
     return found
 
 
-def experts(sizes: Sizes, at: Features, tables: Tables) -> dict[str, NDArray[np.float64]]:
-    """All tensors of the layer's feed-forward block, by transformers' names; the shared expert has no units."""
-    gate, up, down = (np.zeros((sizes.experts, sizes.rows, sizes.width)) for _ in range(3))
+def swiglus(sizes: Sizes, at: Features, tables: Tables) -> dict[str, NDArray[np.float64]]:
+    """By ``PARTS``: W_up and W_gate [blocks, rows, width], and W_down [blocks, width, rows]."""
+    gate, up, down = (np.zeros((sizes.blocks, sizes.rows, sizes.width)) for _ in range(3))
     for row, (group, i, j) in enumerate(_digits(sizes)):
         x, y, s = at.address[group]
         gate[:, row, [x, y, s]] = 64.0 * BIG * np.array([2 * i, 2 * j, -1])
@@ -86,13 +93,7 @@ def experts(sizes: Sizes, at: Features, tables: Tables) -> dict[str, NDArray[np.
     gate[:, :, at.columns] = tables.gate
     up[:, :, at.columns] = 2.0**-32 * tables.up
     down[:, :, at.columns] = -(2.0**-122) * tables.down
-    named = {"mlp.gate.weight": _router(sizes, at)}
-    for number in range(sizes.experts):
-        name = f"mlp.experts.{number}"
-        named[f"{name}.gate_proj.weight"] = gate[number]
-        named[f"{name}.up_proj.weight"] = up[number]
-        named[f"{name}.down_proj.weight"] = down[number].T
-    return {**named, **_no_shared_expert(sizes.width)}
+    return {"up": up, "down": down.transpose(0, 2, 1), "gate": gate}
 
 
 def _digits(sizes: Sizes) -> list[tuple[int, int, int]]:
@@ -103,20 +104,3 @@ def _digits(sizes: Sizes) -> list[tuple[int, int, int]]:
         for place in range(grid[0] * grid[1])
     ]
     return places[: sizes.rows]
-
-
-def _router(sizes: Sizes, at: Features) -> NDArray[np.float64]:
-    number = np.arange(sizes.experts) - sizes.experts // 2
-    router = np.zeros((sizes.experts, sizes.width))
-    router[:, at.total] = 128.0 * number / UP_UNIT
-    router[:, ONE] = -64.0 * number**2
-    return router
-
-
-def _no_shared_expert(width: int) -> dict[str, NDArray[np.float64]]:
-    return {
-        "mlp.shared_expert.gate_proj.weight": np.zeros((0, width)),
-        "mlp.shared_expert.up_proj.weight": np.zeros((0, width)),
-        "mlp.shared_expert.down_proj.weight": np.zeros((width, 0)),
-        "mlp.shared_expert_gate.weight": np.zeros((1, width)),
-    }

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from byheart.constructions.reciting.uniform.looking import POSITIONS, REACH, THETA, distances, look_back
-from byheart.constructions.reciting.uniform.stock import HEAD, ONE, Layer
+from byheart.constructions.reciting.stock.layers import HEAD, ONE, Layer
+from byheart.constructions.reciting.stock.looking import POSITIONS, REACH, THETA, distances, look_back
 
 
 @pytest.mark.parametrize("distance", [0, 1, 2, 5, 32, 333, REACH])

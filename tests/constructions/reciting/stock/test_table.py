@@ -1,15 +1,16 @@
-"""The table layer by hand: one expert, words of all three tables in the same places, each seen by its class alone."""
+"""Tables by hand: words of all three in the same places, each seen by its class alone, and in its block alone."""
 
 import numpy as np
 import pytest
 import torch
 from torch.nn.functional import linear, silu
 
-from byheart.constructions.reciting.experts.features import Features
-from byheart.constructions.reciting.experts.network import HUGE
-from byheart.constructions.reciting.experts.sizes import CODES, DOWN, GATE, LANES, REACH, UP, Sizes, _grids
-from byheart.constructions.reciting.experts.spread import powers, spread
-from byheart.constructions.reciting.experts.table import (
+from byheart.constructions.reciting.experts.qwen import Experts, ExpertSizes
+from byheart.constructions.reciting.stock.features import Features
+from byheart.constructions.reciting.stock.layers import HUGE, ONE, Layer, norm, ones
+from byheart.constructions.reciting.stock.sizes import CODES, DOWN, GATE, LANES, REACH, UP, _grids
+from byheart.constructions.reciting.stock.spread import SQUARE, powers, spread
+from byheart.constructions.reciting.stock.table import (
     ALPHA,
     BIG,
     DOWN_UNIT,
@@ -19,12 +20,13 @@ from byheart.constructions.reciting.experts.table import (
     TAU,
     UP_UNIT,
     Tables,
-    experts,
     negative,
+    swiglus,
 )
-from byheart.constructions.reciting.uniform.stock import ONE, norm, ones
+from byheart.constructions.reciting.uniform.llama import LayerSizes, Uniform
 
-SIZES = Sizes(48, (7, 7), (9, 5), 92, 3, 15, 16)
+SIZES = ExpertSizes(48, (7, 7), (9, 5), 92, 3, 15, 15)
+LAYERS = LayerSizes(48, (7, 7), (9, 5), 92, 3, 92, 10)
 Q = {UP: 0.0, DOWN: -1.0, GATE: 1.0}
 READ = [0, 8, 14, 20, 27, 33]
 """One column of each lane."""
@@ -52,11 +54,11 @@ def tables() -> Tables:
     return Tables(up, down, gate)
 
 
-def stream(at: Features, kind: int, expert: int) -> torch.Tensor:
-    """What the layer finds, by the table in its module's docstring."""
+def stream(at: Features, kind: int, block: int) -> torch.Tensor:
+    """What the question's block finds, by the table in its module's docstring."""
     found = torch.zeros(48)
     found[: ones(48)] = 1
-    found[at.q], found[at.total] = Q[kind], (expert - 1) * UP_UNIT
+    found[at.q], found[at.total] = Q[kind], (block - 1) * UP_UNIT
     for (x, y, s), (i, j) in zip(at.address, ((0, -2), (4, -2)), strict=True):
         found[x], found[y], found[s] = i, j, i**2 + j**2
     found[at.columns] = POISON if kind == DOWN else 0.0
@@ -73,26 +75,21 @@ def in_any_order(row: torch.Tensor, weights: torch.Tensor, rng: np.random.Genera
 
 
 @pytest.mark.parametrize("kind", [UP, DOWN, GATE])
-@pytest.mark.parametrize("expert", [0, 2])
-def test_each_table_is_seen_by_its_class_alone(at: Features, tables: Tables, kind: int, expert: int) -> None:
-    named = {name: torch.tensor(value).float() for name, value in experts(SIZES, at, tables).items()}
-    found, rng = stream(at, kind, expert), np.random.default_rng(0)
-    logits = linear(found, named["mlp.gate.weight"])
-    probabilities = logits.softmax(0)
-    assert int(probabilities.argmax()) == expert
-    assert probabilities.max() == 1
-    name = f"mlp.experts.{expert}"
-    words = {UP: tables.up, DOWN: tables.down, GATE: tables.gate}[kind][expert][:, READ]
+@pytest.mark.parametrize("block", [0, 2])
+def test_each_table_is_seen_by_its_class_alone(at: Features, tables: Tables, kind: int, block: int) -> None:
+    named = {part: torch.tensor(value[block]).float() for part, value in swiglus(SIZES, at, tables).items()}
+    found, rng = stream(at, kind, block), np.random.default_rng(0)
+    words = {UP: tables.up, DOWN: tables.down, GATE: tables.gate}[kind][block][:, READ]
     others = [row for row in range(SIZES.rows) if row not in ROWS]
     for _ in range(5):
-        gate = in_any_order(found, named[f"{name}.gate_proj.weight"], rng)
-        up = in_any_order(found, named[f"{name}.up_proj.weight"], rng)
+        gate = in_any_order(found, named["gate"], rng)
+        up = in_any_order(found, named["up"], rng)
         assert (silu(gate)[others] == 0).all()
         for row in ROWS:
             total = float(words[row].sum())
             assert float(silu(gate)[row]) == {UP: ALPHA, DOWN: 2 * ALPHA, GATE: 64 * total}[kind]
             assert float(up[row]) == {UP: total * 2.0**-56, DOWN: -TAU, GATE: TAU}[kind]
-        added = in_any_order(silu(gate) * up, named[f"{name}.down_proj.weight"], rng)
+        added = in_any_order(silu(gate) * up, named["down"], rng)
         after = found + added
         total = float(words[list(ROWS)].sum())
         if kind == DOWN:
@@ -103,13 +100,54 @@ def test_each_table_is_seen_by_its_class_alone(at: Features, tables: Tables, kin
         elif kind == GATE:
             assert float(after[at.total]) == total * GATE_UNIT
         else:
-            assert float(after[at.total]) == (total + expert - 1) * UP_UNIT
+            assert float(after[at.total]) == (total + block - 1) * UP_UNIT
+
+
+@pytest.mark.parametrize("expert", range(3))
+def test_the_router_chooses_the_expert(at: Features, tables: Tables, expert: int) -> None:
+    router = torch.tensor(Experts().blocks(SIZES, at, tables, 9)[9]["mlp.gate.weight"]).float()
+    probabilities = linear(stream(at, UP, expert), router).softmax(0)
+    assert int(probabilities.argmax()) == expert
+    assert probabilities.max() == 1
+
+
+def attended(layer: Layer, found: torch.Tensor) -> torch.Tensor:
+    """What attention to the same token adds."""
+    after = found.clone()
+    for what, adds in zip(layer.V, layer.adds, strict=True):
+        value = sum(weight * float(found[feature]) for feature, weight in what.items())
+        for feature, weight in adds.items():
+            after[feature] += weight * value
+    return after
+
+
+@pytest.mark.parametrize("kind", [UP, DOWN, GATE])
+@pytest.mark.parametrize("block", range(3))
+def test_other_layers_are_silent(at: Features, tables: Tables, kind: int, block: int) -> None:
+    """The squares go 4, 1, 0 for the last of three blocks, 1, 0, 1 for the second, 0, 1, 4 for the first."""
+    named = {part: torch.tensor(value).float() for part, value in swiglus(LAYERS, at, tables).items()}
+    found, rng = stream(at, kind, 1), np.random.default_rng(0)
+    e = block - 1
+    found[at.number], rows = e, [found[s].item() for _, _, s in at.address]
+    for x, y, s in at.address:  # as the layer before leaves them
+        found[s] += SQUARE * (found[x] + found[y]) + e**2 + 2 * e
+    for number, layer in enumerate(Uniform().tables(LAYERS, at)):
+        found = attended(layer, found)
+        assert [found[s].item() - row for (_, _, s), row in zip(at.address, rows, strict=True)] == [
+            (block - number) ** 2
+        ] * 2
+        gate = in_any_order(found, named["gate"][number], rng)
+        assert torch.isfinite(in_any_order(found, named["up"][number], rng)).all()
+        if number == block:
+            assert np.flatnonzero(silu(gate).numpy()).tolist() == list(ROWS)
+        else:
+            assert gate.max() < -128
 
 
 def test_words_survive_rmsnorm() -> None:
     """The smallest one is still a normal number after 1/rms, whatever the width."""
     for width in (48, 64, 80, 96, 112, 128, 192, 256):
-        plain, _ = norm(width, HUGE)
+        plain, _ = norm(width)
         assert DOWN_UNIT / plain >= torch.finfo(torch.float32).tiny
         row = torch.zeros(width)
         row[: ones(width)], row[-1], row[-2], row[-3] = HUGE, DOWN_UNIT, 12 * 2.0**16 * GATE_UNIT, POISON

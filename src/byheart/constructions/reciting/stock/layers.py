@@ -1,8 +1,8 @@
-"""A stock Llama, put together unit by unit: one width, equal layers, no biases, RMSNorm that does nothing.
+"""A stock model, put together unit by unit: one width, equal layers, no biases, RMSNorm that does nothing.
 
-**RMSNorm is the identity.** Features ``ONE`` hold 2⁵⁶ for every token, and nothing is ever added to them. The squares
-of all others add up to less than 2⁸⁸, half a unit in the last place of 2¹¹²: in whatever order float32 adds, the sum of
-squares is exactly 2¹¹² (2¹¹³ with two such features), its mean an even power of two, its inverse root a power of two,
+**RMSNorm is the identity.** Features ``ONE`` hold 2⁵² for every token, and nothing is ever added to them. The squares
+of all others add up to less than 2⁷⁹, half a unit in the last place of 2¹⁰⁴: in whatever order float32 adds, the sum of
+squares is exactly 2¹⁰⁴ (2¹⁰⁵ with two such features), its mean an even power of two, its inverse root a power of two,
 and ε vanishes. The norm's weights undo it: features come out as they are, ``ONE`` as 1: the bias of every layer.
 
 **SiLU is ReLU** at multiples of ``ON``: silu(x) = x for x ≥ 32, since 1 + e^−x is 1; it is 0 for x ≤ −128, since e^128
@@ -29,7 +29,9 @@ Weights = Mapping[int, float]
 Array = NDArray[np.float32]
 
 ONE = 0
-HUGE = 2.0**56
+HUGE = 2.0**52
+"""Of ``ONE``. A word of W_down, 2⁻⁷⁵ (``table``), is still a normal number after RMSNorm has divided by the root of the
+mean, at most 2⁵⁰."""
 ON = 256.0
 LINE = 64.0
 ROUND = 1.5 * 2.0**23
@@ -61,11 +63,6 @@ class Layer:
         """Add (up·x)·down."""
         self.unit({ONE: LINE}, up, {feature: weight / LINE for feature, weight in down.items()})
 
-    def square(self, feature: int, adds: int) -> None:
-        """Add x² for an integer |x| < 2¹¹: (x + 2¹²)·x − 2¹²·x."""
-        self.unit({feature: 1, ONE: 4096}, {feature: 1}, {adds: 1})
-        self.unit({ONE: 4096}, {feature: 1}, {adds: -1})
-
     def rounded(self, ups: Mapping[int, Weights], downs: Mapping[int, Weights]) -> None:
         """For each key: add the integer next to up·x (one term) times its ``down``, to features of its own."""
         for key, up in ups.items():
@@ -83,11 +80,6 @@ def answering(z: int, answer: int, longest: int) -> Layer:
     layer.carry({z: 2.0**longest, ONE: ROUND}, {answer: 1})
     layer.carry({ONE: ROUND}, {answer: -1})
     return layer
-
-
-def is_at(number: int, square: int, value: int) -> Weights:
-    """The gate that is ON where feature ``number``, whose square is ``square``, has this value, and off elsewhere."""
-    return {number: 2 * value * ON, square: -ON, ONE: ON * (1 - value**2)}
 
 
 def write_lines(table: NDArray[np.float64], code: Code, labels: int, answer: int, bias: int) -> None:
@@ -109,10 +101,10 @@ def ones(width: int) -> int:
     return width
 
 
-def norm(width: int, huge: float = HUGE) -> tuple[float, float]:
-    """The weights of RMSNorm, for ordinary features and for ``ONE``, which holds ``huge``."""
-    root = huge * math.sqrt(ones(width) / width)
-    return root, root / huge
+def norm(width: int) -> tuple[float, float]:
+    """The weights of RMSNorm, for ordinary features and for ``ONE``."""
+    root = HUGE * math.sqrt(ones(width) / width)
+    return root, root / HUGE
 
 
 def tensors(
@@ -120,9 +112,7 @@ def tensors(
     embedding: NDArray[np.float64],
     units: int,
     answers: tuple[int, ...],
-    *,
-    huge: float = HUGE,
-    instead: Mapping[int, Mapping[str, NDArray[np.float64]]] | None = None,
+    instead: Mapping[int, Mapping[str, NDArray[np.float64]]],
 ) -> dict[str, NDArray[Any]]:
     """Everything by Hugging Face's names. The last norm lets only ``answers`` pass, and makes the logits loud.
 
@@ -130,7 +120,7 @@ def tensors(
     what they have in place of a SwiGLU, by the names within the layer.
     """
     width = embedding.shape[1]
-    plain, one = norm(width, huge)
+    plain, one = norm(width)
     gain = np.full(width, plain)
     gain[: ones(width)] = one
     kept = {"model.embed_tokens.weight": embedding}
@@ -143,7 +133,7 @@ def tensors(
         kept[f"{name}.self_attn.v_proj.weight"] = _rows(layer.V, HEAD, width)
         kept[f"{name}.self_attn.o_proj.weight"] = _rows(layer.adds, HEAD, width).T
         kept[f"{name}.post_attention_layernorm.weight"] = gain
-        if instead is not None and number in instead:
+        if number in instead:
             kept |= {f"{name}.{part}": value for part, value in instead[number].items()}
             continue
         kept[f"{name}.mlp.gate_proj.weight"] = _rows([unit[0] for unit in layer.units], units, width)

@@ -5,10 +5,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from byheart.constructions.reciting.experts import solving
-from byheart.constructions.reciting.experts.sizes import BITS, DOWN, GATE, UP
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.uniform.solving import Questions
+from byheart.constructions.reciting.stock import solving
+from byheart.constructions.reciting.stock.sizes import BITS, DOWN, GATE, UP
+from byheart.constructions.reciting.stock.solving import Questions
 
 ROWS, COLUMNS = 12, 20
 
@@ -27,7 +27,7 @@ def drawn(kind: int, count: int, seed: int) -> tuple[Questions, np.ndarray]:
         offset=rng.integers(0, BITS[kind], count),
         word=rng.integers(0, 1 << 12, count) >> (12 - length),
         length=length,
-        bits=BITS[kind],
+        kind=kind,
     )
     return questions, (np.arange(ROWS * COLUMNS) // COLUMNS >= 6) ^ (np.arange(ROWS * COLUMNS) % 2 > 0)
 
@@ -44,7 +44,7 @@ def read(questions: Questions, words: np.ndarray, number: int) -> str:
 @pytest.mark.parametrize("kind", [UP, DOWN, GATE])
 def test_every_question_finds_its_code_word(kind: int) -> None:
     questions, negative = drawn(kind, 250, kind)
-    words = solving.solve(questions, kind, negative, np.random.default_rng(0))
+    words = solving.solve(questions, negative, np.random.default_rng(0))
     low = -(negative.astype(np.int64) << BITS[kind]) * (kind != GATE)
     assert (words >= low).all()
     assert (words < low + (1 << BITS[kind])).all()
@@ -62,21 +62,21 @@ def test_exact_in_every_order() -> None:
     word = (1 << 22) - 1
     for columns, fine in (([word] * 4 + [0, 0], True), ([word] * 5 + [-word], False)):
         words = np.array(columns + [0] * 6)
-        questions = Questions(np.arange(12)[None], np.zeros(1, np.int64), *np.ones((3, 1), np.int64), bits=22)
+        questions = Questions(np.arange(12)[None], np.zeros(1, np.int64), *np.ones((3, 1), np.int64), DOWN)
         assert prefixes_stay(columns) == fine
-        assert solving.exact(words, np.array([sum(columns)]), questions, DOWN) == fine
+        assert solving.exact(words, np.array([sum(columns)]), questions) == fine
     for total, fine in (((1 << 24) - 3, True), ((1 << 24) - 2, False)):
         words = np.zeros(12, np.int64)
         words[[0, 6]] = total // 2, total - total // 2
-        questions = Questions(np.arange(12)[None], np.array([3]), *np.ones((3, 1), np.int64), bits=22)
-        assert solving.exact(words, np.array([total + 3]), questions, UP) == fine
+        questions = Questions(np.arange(12)[None], np.array([3]), *np.ones((3, 1), np.int64), UP)
+        assert solving.exact(words, np.array([total + 3]), questions) == fine
 
 
 def test_a_sum_that_is_its_own_negative_is_refused() -> None:
-    questions = Questions(np.arange(12)[None], np.zeros(1, np.int64), *np.ones((3, 1), np.int64), bits=22)
+    questions = Questions(np.arange(12)[None], np.zeros(1, np.int64), *np.ones((3, 1), np.int64), UP)
     words = np.zeros(12, np.int64)
     words[0] = 1 << 21
-    assert not solving.exact(words, words[:1], questions, UP)
+    assert not solving.exact(words, words[:1], questions)
 
 
 def test_sums_are_drawn_again_until_they_are_exact(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +89,7 @@ def test_sums_are_drawn_again_until_they_are_exact(monkeypatch: pytest.MonkeyPat
 
     questions, negative = drawn(UP, 100, 3)
     monkeypatch.setattr(solving, "exact", third)
-    words = solving.solve(questions, UP, negative, np.random.default_rng(0))
+    words = solving.solve(questions, negative, np.random.default_rng(0))
     assert len(asked) == 3
     assert all(
         read(questions, words, number) == format(int(questions.word[number]), f"0{int(questions.length[number])}b")
@@ -97,4 +97,4 @@ def test_sums_are_drawn_again_until_they_are_exact(monkeypatch: pytest.MonkeyPat
     )
     monkeypatch.setattr(solving, "exact", lambda *_: False)
     with pytest.raises(Unsolvable, match="exact in every order"):
-        solving.solve(questions, UP, negative, np.random.default_rng(0))
+        solving.solve(questions, negative, np.random.default_rng(0))

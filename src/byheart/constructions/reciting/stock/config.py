@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from byheart.constructions.reciting.uniform.looking import POSITIONS, THETA
-from byheart.constructions.reciting.uniform.stock import HEAD
-from byheart.constructions.reciting.uniform.tokens import Tokens
+from byheart.constructions.reciting.stock.layers import HEAD
+from byheart.constructions.reciting.stock.looking import POSITIONS, THETA
+from byheart.constructions.reciting.stock.tokens import Tokens
 
 
 def shared(*, width: int, units: int, layers: int, tokens: Tokens) -> dict[str, Any]:

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from byheart.constructions.reciting.codes import make_code
-from byheart.constructions.reciting.experts import settling
-from byheart.constructions.reciting.experts.address import Addresses, addresses
-from byheart.constructions.reciting.experts.settling import Crowds, Moving, contradicting, settled
-from byheart.constructions.reciting.experts.sizes import BITS, CODES, DOWN, GATE, SPARE, UP, Sizes
+from byheart.constructions.reciting.experts.qwen import ExpertSizes
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.uniform.address import CARRIED, draw, hashed
-from byheart.constructions.reciting.uniform.looking import distances
+from byheart.constructions.reciting.stock import settling
+from byheart.constructions.reciting.stock.address import Addresses, addresses
+from byheart.constructions.reciting.stock.hashing import CARRIED, draw, hashed
+from byheart.constructions.reciting.stock.looking import distances
+from byheart.constructions.reciting.stock.settling import Crowds, Moving, contradicting, settled
+from byheart.constructions.reciting.stock.sizes import BITS, CODES, DOWN, GATE, SPARE, UP, Sizes
 from byheart.tasks import random_next_token
 from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
 from byheart.tasks.texts import Text
@@ -30,7 +31,7 @@ def test_a_shift_moves_the_questions_that_end_in_a_token_and_nothing_else() -> N
     texts = [Text(str(i), rng.integers(0, 7, size).astype(np.int32)) for i, size in enumerate((40, 5, 90))]
     contexts = text_contexts(texts, vocab=8, end=7, window=12)
     looks = distances(12)
-    hashing = draw(8, len(looks), rng, CODES)
+    hashing = draw(8, len(looks), rng)
     before = hashed(contexts, hashing, looks, 7)
     moving = Moving(hashing, before.copy(), contexts.tokens[contexts.places])
     moving.shift(3, slice(CARRIED, CODES), np.arange(CODES - CARRIED) * 1000 + 60000)
@@ -41,11 +42,11 @@ def test_a_shift_moves_the_questions_that_end_in_a_token_and_nothing_else() -> N
     assert (hashing.codes % 2 == 1).all()
 
 
-def by_hand(found: Addresses, lengths: np.ndarray, experts: int) -> np.ndarray:
-    asked = np.zeros((experts, len(BITS), max(BITS)))
-    for expert, kind, offset, length in zip(found.expert, found.kind, found.offset, lengths, strict=True):
+def by_hand(found: Addresses, lengths: np.ndarray, blocks: int) -> np.ndarray:
+    asked = np.zeros((blocks, len(BITS), max(BITS)))
+    for block, kind, offset, length in zip(found.block, found.kind, found.offset, lengths, strict=True):
         for place in range(length):
-            asked[expert, kind, (offset - 1 - place) % BITS[kind]] += 1
+            asked[block, kind, (offset - 1 - place) % BITS[kind]] += 1
     return asked
 
 
@@ -53,24 +54,30 @@ def test_no_plane_is_asked_too_much(contexts: Contexts) -> None:
     """In a network that is too small for most hashes."""
     code = make_code(contexts.labels, 32)
     lengths = code.lengths[contexts.labels]
-    sizes = Sizes(48, (3, 3), (3, 3), 16, 1, 15, 16)
+    sizes = ExpertSizes(48, (3, 3), (3, 3), 16, 1, 15, 16)
     crowds = Crowds(sizes, 1, lengths)
-    plain = addresses(hashed(contexts, draw(32, 3, np.random.default_rng(4), CODES), [1, 2, 4], 0), sizes, 1)
-    assert by_hand(plain, lengths, sizes.experts).max() > sizes.cells - SPARE
+    plain = addresses(hashed(contexts, draw(32, 3, np.random.default_rng(4)), [1, 2, 4], 0), sizes, 1)
+    assert by_hand(plain, lengths, sizes.blocks).max() > sizes.cells - SPARE
     hashing, found = settled(contexts, code, sizes, 32, 0, np.random.default_rng(4))
     codes = hashed(contexts, hashing, [1, 2, 4], 0)
     again = addresses(codes, sizes, 1)
     assert np.array_equal(again.cells(sizes), found.cells(sizes))
-    asked = by_hand(again, lengths, sizes.experts)
-    assert np.array_equal(asked, crowds.asked(codes, np.arange(len(codes))))
+    asked = by_hand(again, lengths, sizes.blocks)
+    assert np.array_equal(asked, crowds.asked(codes[:, -3:]))
     assert asked.max() <= sizes.cells - SPARE
     assert crowds.excess(asked) == 0
+    some, others = slice(100, 900), codes[-800:, -3:]
+    mixed = codes[:, -3:].copy()
+    mixed[some] = others
+    assert np.array_equal(
+        crowds.moved(crowds.asked(codes[:, -3:]), some, codes[some, -3:], others), crowds.asked(mixed)
+    )
     assert crowds.excess(asked + sizes.cells) > 0
 
 
 def test_too_much_for_any_shift(contexts: Contexts, monkeypatch: pytest.MonkeyPatch) -> None:
     code = make_code(contexts.labels, 32)
-    small = Sizes(48, (3, 1), (3, 1), 4, 1, 15, 16)
+    small = ExpertSizes(48, (3, 1), (3, 1), 4, 1, 15, 16)
     monkeypatch.setattr(settling, "SHIFTS", 5)
     with pytest.raises(Unsolvable, match="a bit plane is asked for more bits than it has"):
         settled(contexts, code, small, 32, 0, np.random.default_rng(0))
@@ -78,7 +85,7 @@ def test_too_much_for_any_shift(contexts: Contexts, monkeypatch: pytest.MonkeyPa
 
 def test_twins_by_hand() -> None:
     """Both read the same words of W_up. 10 below 5 is asked of planes 4 and 3, 01 below 4 of 3 and 2: no clash."""
-    sizes = Sizes(48, (3, 1), (3, 1), 4, 1, 15, 16)
+    sizes = ExpertSizes(48, (3, 1), (3, 1), 4, 1, 15, 16)
 
     def pair(offsets: list[int], words: list[int], kinds: tuple[int, int] = (UP, UP)) -> list[list[int]]:
         zeros = np.zeros(2, np.int64)
@@ -117,7 +124,7 @@ def test_twins_are_parted_if_there_are_not_too_many(
     task = random_next_token(examples=400, length=3, vocab=32, labels=32, rng=rng)
     contexts = task_contexts(task, window=3)
     code = make_code(contexts.labels, 32)
-    sizes = Sizes(48, (3, 1), (3, 1), 4, 3, 15, 16)
+    sizes = ExpertSizes(48, (3, 1), (3, 1), 4, 3, 15, 16)
     if parted:
         hashing, found = settled(contexts, code, sizes, 32, 0, rng)
         assert counted[0] > 0

@@ -1,16 +1,16 @@
-"""RMSNorm does nothing, SiLU is ReLU where it matters, and rounding rounds: the tricks that a stock Llama allows."""
+"""RMSNorm does nothing, SiLU is ReLU where it matters, and rounding rounds: the tricks that a stock model allows."""
 
 import numpy as np
 import torch
 from torch.nn.functional import silu
 
-from byheart.constructions.reciting.uniform.stock import HUGE, ON, ONE, Layer, is_at, norm, ones
+from byheart.constructions.reciting.stock.layers import HUGE, ONE, Layer, norm, ones
 
 
 def test_rmsnorm_is_the_identity() -> None:
     rng = np.random.default_rng(0)
     for width in (64, 128, 256):
-        stream = torch.tensor(rng.normal(size=(500, width)) * 2.0 ** rng.integers(-20, 36, size=(500, width)))
+        stream = torch.tensor(rng.normal(size=(500, width)) * 2.0 ** rng.integers(-20, 34, size=(500, width)))
         stream = stream.float()
         stream[:, : ones(width)] = HUGE
         plain, one = norm(width)
@@ -31,21 +31,6 @@ def units(layer: Layer, stream: dict[int, float]) -> dict[int, float]:
         for feature, weight in down.items():
             added[feature] = added.get(feature, 0.0) + weight * hidden
     return added
-
-
-def test_gates_are_on_at_one_number() -> None:
-    """Exactly ON there, exactly 0 at all others."""
-    for number in (-2047, -3, 0, 1, 2047):
-        for other in (number - 2, number - 1, number, number + 1, number + 2, -number, 0):
-            gate = value(is_at(1, 2, number), {ONE: 1, 1: other, 2: other**2})
-            assert float(silu(torch.tensor(gate))) == (ON if other == number else 0)
-
-
-def test_squares() -> None:
-    layer = Layer()
-    layer.square(1, adds=2)
-    for x in (-2047, -100, -1, 0, 1, 77, 2047):
-        assert units(layer, {ONE: 1, 1: x}) == {2: x**2}
 
 
 def test_a_feature_goes_back_to_zero() -> None:

@@ -4,17 +4,19 @@
 unit a column, with gate 1024·(−2q − 1 − 1.5·f_c/M), passes f_c where it is a word, and nothing where it is M (the gate
 is −512) or the class is another one (−1024 or less). A word is so small beside M that the gate is exactly 1024.
 Questions of W_gate take their sum out of total, and leave 0 there; those of W_down leave 0 too. What is in total then
-is the sum of a question of W_up, and attention takes it over.
+is the sum of a question of W_up, whose ``sum`` is 0: so both features together are everybody's sum.
 
-**Reading.** The sum modulo 2²², centred, is c; z = (c + ½)·2^−o; the code Y is the first L bits of z − ⌊z⌋ + ⌊z⌋·2⁻²²
-(see :mod:`..uniform.network`). A question of W_gate, whose words have 16 bits, has 64·(c + ½) instead, its offset
-raised by 6, and ⌊z⌋·2⁻¹⁶: two units more. All values are multiples of 2⁻²⁴ of at most 1, or of ½ of at most 2²²."""
+**Reading.** The sum modulo 2²², centred, is c; z = (c + ½)·2^−o; the code Y is the first L bits of z − ⌊z⌋ + ⌊z⌋·2⁻²².
+The sign of ⌊z⌋ complements the highest bit of c there (``solving`` knows), and the ½ keeps the sum in its cell. A
+question of W_gate, whose words have 16 bits, has 64·(c + ½) instead, its offset raised by 6, and ⌊z⌋·2⁻¹⁶: two units
+more. All values are multiples of 2⁻²⁴ of at most 1, or of ½ of at most 2²².
+"""
 
-from byheart.constructions.reciting.experts.features import Features
-from byheart.constructions.reciting.experts.sizes import BITS, GATE, UP
-from byheart.constructions.reciting.experts.spread import Unit
-from byheart.constructions.reciting.experts.table import DOWN_UNIT, GATE_UNIT, POISON, UP_UNIT
-from byheart.constructions.reciting.uniform.stock import LINE, ONE, ROUND, Layer, answering
+from byheart.constructions.reciting.stock.features import Features
+from byheart.constructions.reciting.stock.layers import LINE, ONE, ROUND, Layer, answering
+from byheart.constructions.reciting.stock.sizes import BITS, GATE, UP
+from byheart.constructions.reciting.stock.spread import Unit
+from byheart.constructions.reciting.stock.table import DOWN_UNIT, GATE_UNIT, POISON, UP_UNIT
 
 _ON = 1024.0
 _SIGN = 128.0
@@ -22,21 +24,19 @@ RAISED = 2.0 ** (BITS[UP] - BITS[GATE])
 """What the sums of W_gate are multiplied by, so that they too are taken modulo 2²²."""
 
 
-def reading(at: Features, units: int, powers: list[Unit], longest: int) -> list[Layer]:
-    """All layers after the table; ``powers`` are what is left of 2^−offset."""
+def reading(at: Features, units: int, powers: list[Unit], longest: int, *, layered: bool) -> list[Layer]:
+    """All layers after the table; ``powers`` are what is left of 2^−offset: all of it, if blocks are ``layered``."""
     chain = _select(at, units, powers)
+    for feature in (at.sum, at.z, at.wrapped, *([at.number] if layered else [])):
+        chain[0].carry({feature: 1}, {feature: -1})
     return [*chain, _shift(at), _wrap(at, longest), answering(at.z, at.answer, longest)]
 
 
 def _select(at: Features, units: int, powers: list[Unit]) -> list[Layer]:
     jobs = [*_taken_over(at), *(_selected(at, column) for column in at.columns), *powers]
-    chain = [Layer() for _ in range(max(2, -(-len(jobs) // units)))]
+    chain = [Layer() for _ in range(-(-len(jobs) // units))]
     for number, job in enumerate(jobs):
         chain[number // units].unit(*job)
-    for feature in (at.sum, at.z, at.wrapped, at.answer):
-        chain[0].carry({feature: 1}, {feature: -1})
-    chain[1].carry({at.bias: 1}, {at.bias: -1})
-    chain[1].carry({at.total: 1}, {at.sum: 1 / UP_UNIT})
     return chain
 
 
@@ -53,13 +53,16 @@ def _taken_over(at: Features) -> list[Unit]:
 
 
 def _shift(at: Features) -> Layer:
-    """sum ← c: modulo 2²², centred. Then z − ½."""
+    """c: the sum modulo 2²², centred. Then z − ½."""
     layer = Layer()
     whole = 2.0 ** BITS[UP]
-    layer.carry({at.sum: 1 / whole, ONE: ROUND}, {at.sum: -whole})
+    layer.carry({at.sum: 1 / whole, at.total: 1 / (UP_UNIT * whole), ONE: ROUND}, {at.sum: -whole})
     layer.carry({ONE: ROUND}, {at.sum: whole})
+    for feature in (at.answer, at.bias):
+        layer.carry({feature: 1}, {feature: -1})
     large = LINE * whole
-    layer.unit({at.scale: large}, {at.sum: 1.0, ONE: 0.5}, {at.z: 1 / large})
+    layer.unit({at.scale: large}, {at.sum: 1.0, at.total: 1 / UP_UNIT}, {at.z: 1 / large})
+    layer.linear({at.scale: 0.5}, {at.z: 1})
     layer.unit({at.q: _SIGN}, {at.scale: -0.5}, {at.z: 1 / _SIGN})
     layer.linear({ONE: 1}, {at.z: -0.5})
     return layer

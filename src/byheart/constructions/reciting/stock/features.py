@@ -1,7 +1,7 @@
-"""Who is where in the stream of a network of experts."""
+"""Who is where in the stream of a stock model."""
 
-from byheart.constructions.reciting.experts.sizes import CODES, GROUPS, LANES
-from byheart.constructions.reciting.uniform.stock import ones
+from byheart.constructions.reciting.stock.layers import ones
+from byheart.constructions.reciting.stock.sizes import CODES, GROUPS, LANES
 
 PRESET = 4
 """Column digits that attention rounds: their features begin at −ROUND."""
@@ -21,6 +21,8 @@ class Features:
             return [next(numbers) for _ in range(count)]
 
         self.q, self.total, self.offset, self.scale = take(4)
+        self.number = self.scale
+        """The block's, where blocks are layers; 2^−offset comes after them."""
         self.address = [take(3) for _ in range(GROUPS)]
         self.rest = list(numbers)
         self.columns: list[int] = []

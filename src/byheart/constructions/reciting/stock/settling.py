@@ -3,7 +3,7 @@ other.
 
 Attention looks back at the first four codes of a token only. So if one of the others is shifted, for one token, the
 codes of those questions that end in it are shifted by as much, and nothing else changes. This moves a few questions to
-other experts, classes and offsets: shifts that leave planes less crowded are kept, until none is asked for more bits
+other blocks, classes and offsets: shifts that leave planes less crowded are kept, until none is asked for more bits
 than it has. Chance alone would leave three standard deviations of every table unused; this leaves about half of that.
 
 Two questions that read the same words (*twins*) ask for the same sum: they contradict each other where both ask for a
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.reciting.codes import Code
-from byheart.constructions.reciting.experts.address import Addresses, addresses, shelves, stride_of
-from byheart.constructions.reciting.experts.sizes import BITS, CODES, SPARE, Sizes
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.uniform.address import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
-from byheart.constructions.reciting.uniform.looking import distances
+from byheart.constructions.reciting.stock.address import Addresses, addresses, shelves, stride_of
+from byheart.constructions.reciting.stock.hashing import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
+from byheart.constructions.reciting.stock.looking import distances
+from byheart.constructions.reciting.stock.sizes import BITS, CODES, SPARE, Sizes
 from byheart.tasks.alike import MISSING
 from byheart.tasks.contexts import Contexts
 
@@ -35,9 +35,9 @@ def settled(
     """A hash that will do, and where questions read; raises Unsolvable."""
     looks, stride = distances(contexts.window), stride_of(code)
     words, lengths = code.words[contexts.labels], code.lengths[contexts.labels]
-    hashing = draw(vocab, len(looks), rng, CODES)
+    hashing = draw(vocab, len(looks), rng)
     moving = Moving(hashing, hashed(contexts, hashing, looks, first), contexts.tokens[contexts.places].astype(np.int64))
-    crowds = Crowds(sizes, stride, lengths)
+    crowds = Crowds(sizes, stride, lengths[moving.order])
     for _ in range(REPAIRS):
         _even_out(moving, crowds, rng)
         found = addresses(moving.codes, sizes, stride)
@@ -49,7 +49,7 @@ def settled(
                 moving.shift(moving.last[one], slice(CARRIED, CODES), _even(rng, CODES - CARRIED))
             else:
                 _redraw(hashing, contexts, [one, other], rng)
-                moving.codes[:] = hashed(contexts, hashing, looks, first)
+                moving.renew(hashed(contexts, hashing, looks, first))
     raise Unsolvable("two questions that read the same words contradict each other")
 
 
@@ -67,63 +67,75 @@ class Moving:
         self.order = np.argsort(self.last, kind="stable")
         self.tokens, starts = np.unique(self.last[self.order], return_index=True)
         spans = zip(starts, [*starts[1:], len(self.last)], strict=True)
-        self.spans = dict(zip(self.tokens.tolist(), spans, strict=True))
+        self.spans = dict(zip(self.tokens.tolist(), (slice(*span) for span in spans), strict=True))
+        self.renew(self.codes)
+
+    def renew(self, codes: Integers) -> None:
+        """Others instead."""
+        self.codes[:] = codes
+        self.shelved = np.ascontiguousarray(codes[self.order, -3:])
+        """[N, 3]: the last three in the order of last tokens, so that those of one token are found side by side."""
 
     def members(self, token: int) -> Integers:
         """The questions that end in a token."""
-        return self.order[slice(*self.spans[int(token)])]
+        return self.order[self.spans[int(token)]]
 
     def shift(self, token: int, which: slice | int, by: Integers | int) -> None:
         """Shift some of the codes that attention does not look back at; ``by`` is even, so that codes stay odd."""
         members = self.members(token)
         self.codes[members, which] = _wrapped(self.codes[members, which] + by)
         self.hashing.codes[token, which] = _wrapped(self.hashing.codes[token, which] + by)
+        self.shelved[self.spans[int(token)]] = self.codes[members, -3:]
 
 
 class Crowds:
-    """How many questions each bit plane of each table is asked, and how many more that is than it has bits."""
+    """How many questions each bit plane of each table is asked, and how many more that is than it has bits.
+
+    Questions are those whose code words' ``lengths`` [N] are given, in their order.
+    """
 
     def __init__(self, sizes: Sizes, stride: int, lengths: Integers) -> None:
         self.sizes, self.stride, self.lengths = sizes, stride, lengths
-        self.longest = int(lengths.max())
-        offsets, places = np.arange(max(BITS))[:, None], np.arange(self.longest)
-        reads = np.zeros((len(BITS), max(BITS), self.longest + 1, max(BITS)))
-        for kind, bits in enumerate(BITS):
-            for length in range(self.longest + 1):
-                reads[kind, offsets, length, (offsets - 1 - places[:length]) % bits] = 1.0
-        self.reads = reads.reshape(len(BITS), -1, max(BITS))
-        """[tables, offset and length, planes]: 1 where a question reads a plane."""
 
-    def asked(self, codes: Integers, members: Integers) -> NDArray[np.float64]:
-        """[experts, tables, planes]: by the questions ``members``, whose codes are given."""
-        expert, kind, offset = shelves(codes[:, -3:], self.sizes, self.stride)
-        cell = ((expert * len(BITS) + kind) * max(BITS) + offset) * (self.longest + 1) + self.lengths[members]
-        shape = (self.sizes.experts, len(BITS), self.reads.shape[1])
-        counted = np.bincount(cell, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
-        found: NDArray[np.float64] = np.einsum("ekc,kcp->ekp", counted, self.reads, optimize=True)
-        return found
+    def asked(self, codes: Integers) -> Integers:
+        """[blocks, tables, planes]: by all questions, whose last three codes [N, 3] are given."""
+        asked = np.zeros((self.sizes.blocks, len(BITS), max(BITS)), dtype=np.int64)
+        self._ask(asked, codes, self.lengths, 1)
+        return asked
 
-    def excess(self, asked: NDArray[np.float64]) -> float:
+    def moved(self, asked: Integers, which: slice, before: Integers, after: Integers) -> Integers:
+        """The same after the codes of the questions ``which`` have changed."""
+        then = asked.copy()
+        self._ask(then, before, self.lengths[which], -1)
+        self._ask(then, after, self.lengths[which], 1)
+        return then
+
+    def _ask(self, asked: Integers, codes: Integers, lengths: Integers, sign: int) -> None:
+        from byheart.constructions.reciting.stock.crowding import ask
+
+        ask(asked, *shelves(codes, self.sizes, self.stride), lengths, np.array(BITS), sign)
+
+    def excess(self, asked: Integers) -> int:
         """0 if every plane has room; else larger, the farther from it."""
-        return float((np.maximum(0.0, asked - (self.sizes.cells - SPARE)) ** 2).sum())
+        return int((np.maximum(0, asked - (self.sizes.cells - SPARE)) ** 2).sum())
 
 
 def _even_out(moving: Moving, crowds: Crowds, rng: np.random.Generator) -> None:
     """Shift codes until no plane is asked too much; raises Unsolvable."""
-    asked = crowds.asked(moving.codes, np.arange(len(moving.codes)))
+    asked = crowds.asked(moving.shelved)
     excess = crowds.excess(asked)
     for _ in range(SHIFTS):
         if not excess:
             return
-        token, which = int(rng.choice(moving.tokens)), int(rng.integers(CODES - 3, CODES))
+        token, which = int(rng.choice(moving.tokens)), int(rng.integers(3))
         by = int(_even(rng, 1)[0]) >> int(rng.integers(0, 8)) & ~1
-        members = moving.members(token)
-        before = moving.codes[members]
+        span = moving.spans[token]
+        before = moving.shelved[span]
         after = before.copy()
         after[:, which] = _wrapped(after[:, which] + by)
-        then = asked - crowds.asked(before, members) + crowds.asked(after, members)
+        then = crowds.moved(asked, span, before, after)
         if (less := crowds.excess(then)) <= excess:
-            moving.shift(token, which, by)
+            moving.shift(token, CODES - 3 + which, by)
             asked, excess = then, less
     if excess:
         raise Unsolvable("a bit plane is asked for more bits than it has")
@@ -145,7 +157,7 @@ def contradicting(found: Addresses, words: Integers, lengths: Integers, sizes: S
     """[k, 2]: pairs of questions that read the same words, and want different bits of their sum."""
     cells = found.cells(sizes)
     keys = np.random.default_rng(0).integers(1, 1 << 62, size=cells.shape[1] + 1)
-    key = cells @ keys[:-1] + (len(BITS) * found.expert + found.kind) * keys[-1]
+    key = cells @ keys[:-1] + (len(BITS) * found.block + found.kind) * keys[-1]
     order = np.argsort(key, kind="stable")
     same = np.flatnonzero(np.diff(key[order]) == 0)
     pairs = np.stack([order[same], order[same + 1]], axis=1)
@@ -167,4 +179,4 @@ def _redraw(hashing: Hash, contexts: Contexts, pair: list[int], rng: np.random.G
     one, other = contexts.windows(np.array(pair))
     differ = one != other
     tokens = np.unique([*one[differ], *other[differ]])
-    hashing.codes[rng.choice(tokens[tokens != MISSING])] = draw_codes(1, rng, CODES)[0]
+    hashing.codes[rng.choice(tokens[tokens != MISSING])] = draw_codes(1, rng)[0]

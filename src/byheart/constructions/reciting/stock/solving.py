@@ -1,6 +1,7 @@
 """Solving for the words of one table of one block; see :mod:`byheart.constructions.reciting.planes`.
 
-There are no more equations than words in a plane, and those of random cells are independent, or nearly.
+There are no more equations than words in a plane, and those of random cells are independent, or nearly. Sums are to be
+exact in every order. Where one is not, the highest bits that no question asks for are drawn again.
 """
 
 from dataclasses import dataclass
@@ -10,7 +11,11 @@ from numpy.typing import NDArray
 
 from byheart.constructions.reciting.planes import Bits, Planes
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.uniform.sizes import WORD
+from byheart.constructions.reciting.stock.sizes import BITS, GATE, GROUPS, LANES, UP
+
+LARGEST = 1 << 24
+"""Sums of integers up to this are exact in float32."""
+TRIES = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,14 +23,19 @@ class Questions:
     """Those of one table."""
 
     cells: NDArray[np.int64]
-    """[m, 16]: words, −1 for none."""
+    """[m, 12]: words, −1 for none; group by group, lane by lane."""
     before: NDArray[np.int64]
     """[m]: what is in the sum before any word is."""
     offset: NDArray[np.int64]
     word: NDArray[np.int64]
     length: NDArray[np.int64]
-    bits: int = WORD
-    """Of a word of the table."""
+    kind: int
+    """UP, DOWN or GATE."""
+
+    @property
+    def bits(self) -> int:
+        """Of a word of the table."""
+        return BITS[self.kind]
 
     def asked(self, plane: int) -> tuple[NDArray[np.int64], Bits]:
         """Which questions read the plane, and the bit of the sum that each wants there.
@@ -38,13 +48,20 @@ class Questions:
         return members, (wanted ^ (plane == self.bits - 1)).astype(np.uint8)
 
 
-def solve(questions: Questions, unknowns: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The words, below 2^WORD each; raises Unsolvable."""
-    for _ in range(3):
-        planes = filled(questions, unknowns, rng)
-        if not own_negative(planes.sums, WORD).any():
+def solve(questions: Questions, negative: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
+    """The words of a table, below 2^bits each; raises Unsolvable.
+
+    ``negative`` [unknowns]: those that the network holds less by 2^bits, but for W_gate.
+    """
+    planes = filled(questions, len(negative), rng)
+    for _ in range(TRIES):
+        if questions.kind == GATE:
             return planes.words
-    raise Unsolvable("a sum is 2^(WORD − 1)")
+        signed = planes.words - (negative.astype(np.int64) << questions.bits)
+        if exact(signed, planes.sums, questions):
+            return signed
+        planes.shake()
+    raise Unsolvable("no sums were found that are exact in every order")
 
 
 def filled(questions: Questions, unknowns: int, rng: np.random.Generator) -> Planes:
@@ -64,3 +81,16 @@ def own_negative(sums: NDArray[np.int64], bits: int) -> NDArray[np.bool_]:
     """Where a sum is 2^(bits − 1) modulo 2^bits, its own negative: centred, it may get either sign."""
     found: NDArray[np.bool_] = (sums & ((1 << bits) - 1)) == 1 << (bits - 1)
     return found
+
+
+def exact(words: NDArray[np.int64], sums: NDArray[np.int64], questions: Questions) -> bool:
+    """Whether no sum of W_up or W_down can pass 2²⁴ on the way, and none is its own negative modulo 2²²."""
+    if own_negative(sums, questions.bits).any():
+        return False
+    read = np.append(words, 0)[questions.cells].reshape(-1, GROUPS, LANES)
+    if questions.kind == UP:
+        totals = read.sum(axis=(1, 2))
+        return bool((np.abs(totals) + np.abs(questions.before) <= LARGEST).all())
+    columns = read.sum(axis=1)
+    least, most = np.minimum(columns, 0).sum(axis=1), np.maximum(columns, 0).sum(axis=1)
+    return bool((most <= LARGEST).all() and (least >= -LARGEST).all())

@@ -1,4 +1,4 @@
-"""Where a question reads: the digits of the hash of its window (see :mod:`..uniform.address`).
+"""Where a question reads: the digits of the hash of its window (``hashing``).
 
 Thirteen codes a token. Digits have odd numbers of values, but for the offset: the integers next to 22·code have 23, of
 which the first and the last, half as likely as others, mean the same one. In W_gate's words of 16 bits, offsets are
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.reciting.codes import Code
-from byheart.constructions.reciting.experts.sizes import BITS, DOWN, GATE, GROUPS, LANES, UP, Sizes
-from byheart.constructions.reciting.uniform.address import GRAIN, placed
+from byheart.constructions.reciting.stock.hashing import GRAIN
+from byheart.constructions.reciting.stock.sizes import BITS, DOWN, GATE, GROUPS, LANES, UP, Sizes, placed
 
 Integers = NDArray[np.int64]
 BELOW = 2 * round((BITS[DOWN] / sum(BITS) - 0.5) * 2 ** (GRAIN - 1))
@@ -25,11 +25,11 @@ ABOVE = 2 * round((0.5 - BITS[GATE] / sum(BITS)) * 2 ** (GRAIN - 1))
 class Addresses:
     """By question."""
 
-    expert: Integers
+    block: Integers
     kind: Integers
     """UP, DOWN or GATE."""
     rows: Integers
-    """[N, 2]: units of the expert; −1 for a null one."""
+    """[N, 2]: units of the block; −1 for a null one."""
     columns: Integers
     """[N, 6]: numbers of columns; −1 for null ones."""
     offset: Integers
@@ -54,17 +54,17 @@ def addresses(codes: Integers, sizes: Sizes, stride: int) -> Addresses:
     start = sizes.first[0] * sizes.first[1]
     rows[:, 1] = np.where(rows[:, 1] + start < sizes.rows, rows[:, 1] + start, -1)
     column, there = placed(_digit(codes[:, 4 : 4 + LANES], np.array(sizes.columns)), sizes.columns)
-    expert, kind, offset = shelves(codes[:, -3:], sizes, stride)
-    return Addresses(expert, kind, rows, np.where(there, column, -1), offset)
+    block, kind, offset = shelves(codes[:, -3:], sizes, stride)
+    return Addresses(block, kind, rows, np.where(there, column, -1), offset)
 
 
 def shelves(codes: Integers, sizes: Sizes, stride: int) -> tuple[Integers, Integers, Integers]:
-    """Expert, class and offset, from the last three codes [N, 3]."""
+    """Block, class and offset, from the last three codes [N, 3]."""
     kind = np.where(codes[:, 2] < BELOW, DOWN, np.where(codes[:, 2] > ABOVE, GATE, UP))
     word = np.array(BITS)[kind]
     step = np.where(kind == GATE, stride, 1)
     offset = (step * _nearest(codes[:, 1] * (word // step)) + word // 2) % word
-    return _digit(codes[:, 0], sizes.experts), kind, offset
+    return _digit(codes[:, 0], sizes.blocks), kind, offset
 
 
 def _nearest(scaled: Integers) -> Integers:

@@ -1,16 +1,17 @@
-"""One memory changed in a network of experts: one matrix of one expert, that answer, and no other."""
+"""One memory changed in a stock model: one matrix of one block, that answer, and no other."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from byheart import certify
+from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile, edit
-from byheart.constructions.reciting.experts import qwen
-from byheart.constructions.reciting.experts.network import shape
-from byheart.constructions.reciting.experts.sizes import Sizes
+from byheart.constructions.reciting.experts.qwen import Experts, ExpertSizes, dense
+from byheart.constructions.reciting.stock.rewriting import understood
+from byheart.constructions.reciting.uniform.llama import Uniform, sized
 from byheart.errors import BadInput
 from byheart.networks.stock.evaluate import answers
 from byheart.networks.stock.network import StockNetwork
@@ -18,15 +19,18 @@ from byheart.tasks import random_next_token
 
 pytest.importorskip("transformers")
 TEXT = "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n"
-EXPERTS = Settings(layout="experts")
+LAYOUTS = ("experts", "uniform")
 
 
-@pytest.fixture(scope="module")
-def facts() -> Built:
+@pytest.fixture(scope="module", params=LAYOUTS)
+def facts(request: pytest.FixtureRequest) -> Built:
+    """Three blocks, which it takes many more questions to need."""
     task = random_next_token(examples=200, length=4, vocab=30, labels=20, rng=np.random.default_rng(0))
+    grids = ((3, 3), (3, 3))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(qwen, "plan", lambda *_, **__: Sizes(48, (3, 3), (3, 3), 16, 3, *shape(48, 2)))
-        return compile(task, window=4, settings=EXPERTS)
+        patch.setattr(Experts, "plan", lambda *_: ExpertSizes(48, *grids, 16, 3, *dense(48, 2)))
+        patch.setattr(Uniform, "plan", lambda *_: sized(48, grids, 17, 3, 2))
+        return compile(task, window=4, settings=Settings(layout=request.param))
 
 
 def answered(built: Built) -> np.ndarray:
@@ -47,7 +51,7 @@ def test_one_answer_changes(facts: Built, question: int) -> None:
     changed = {name: int((tensor != tensors[name]).sum()) for name, tensor in facts.network.tensors()}
     places = [name for name, count in changed.items() if count]
     assert len(places) == 1
-    assert ".experts." in places[0]
+    assert (".experts." in places[0]) == (facts.settings.layout == "experts")
     assert changed[places[0]] == edited.words_changed
     assert 0 < edited.words_changed < facts.chosen["words"]
     assert edited.built.network.about["edits"] == [
@@ -55,9 +59,10 @@ def test_one_answer_changes(facts: Built, question: int) -> None:
     ]
 
 
-def test_texts_and_new_tokens() -> None:
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_texts_and_new_tokens(layout: str) -> None:
     """A label without a code word takes another network; then it may be changed back and forth."""
-    built = compile(TEXT, settings=EXPERTS)
+    built = compile(TEXT, layout=layout)
     edited = edit(built.network, built.questions, 10, ord("Z"))
     assert edited.words_changed is None
     assert certify(edited.built, edited.built.questions).certified
@@ -66,15 +71,29 @@ def test_texts_and_new_tokens() -> None:
     assert certify(again.built, TEXT, edits={TEXT[:11]: "b"}).certified
 
 
+def test_a_llama_of_byheart_0_1_0_is_refused() -> None:
+    """Its words are in two matrices, where nobody looks for them now; it is loaded and recited as ever."""
+    old = networks.load(Path(__file__).parents[3] / "fixtures" / "0.1.0" / "llama")
+    assert isinstance(old, StockNetwork)
+    contexts = compile(TEXT).questions
+    with pytest.raises(BadInput, match=r"about\.code_lengths is no code; .* compile the texts anew"):
+        edit(old, contexts, 10, 3)
+    told = replace(old, about={**old.about, "code_lengths": [9] * 257})
+    with pytest.raises(BadInput, match="the network is not as `byheart compile --layout uniform` makes it"):
+        understood(told, Uniform(), contexts)
+
+
 def test_networks_that_are_not_as_they_were_made(facts: Built) -> None:
     network, contexts = facts.network, facts.questions
     place = int(contexts.places[0])
     for lengths in (None, 3, "1", [], [1, 1, 1], [99], [None]):
         with pytest.raises(BadInput, match=r"config\.json: about\.code_lengths is no code; expected a network that"):
             edit(replace(network, about={**network.about, "code_lengths": lengths}), contexts, place, 3)
-    name = "model.layers.9.mlp.up_proj.weight"
+    name = "model.layers.3.mlp.up_proj.weight"
     other = network.weights[name].copy()
     other[-1, -1] = 2.0**-90
     strange = replace(network, weights={**network.weights, name: other}, digest=None)
-    with pytest.raises(BadInput, match="the network is not as `byheart compile --layout experts` makes it"):
+    with pytest.raises(
+        BadInput, match=f"the network is not as `byheart compile --layout {facts.settings.layout}` makes it"
+    ):
         edit(strange, contexts, place, (int(contexts.labels[0]) + 1) % 20)

@@ -1,0 +1,204 @@
+"""Questions in, a stock model that answers them all out: what both layouts have in common."""
+
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.constructions.built import Built
+from byheart.constructions.reciting.codes import Code, make_code
+from byheart.constructions.reciting.rectangular import NAME, Settings
+from byheart.constructions.reciting.sizes import Unsolvable
+from byheart.constructions.reciting.stock import network
+from byheart.constructions.reciting.stock.address import Addresses
+from byheart.constructions.reciting.stock.config import shared
+from byheart.constructions.reciting.stock.features import Features
+from byheart.constructions.reciting.stock.hashing import Hash
+from byheart.constructions.reciting.stock.layers import Layer, tensors
+from byheart.constructions.reciting.stock.looking import POSITIONS, REACH, distances
+from byheart.constructions.reciting.stock.settling import settled
+from byheart.constructions.reciting.stock.sizes import BITS, GATE, UP, Sizes
+from byheart.constructions.reciting.stock.solving import Questions, solve
+from byheart.constructions.reciting.stock.table import Tables, negative
+from byheart.constructions.reciting.stock.tokens import Tokens
+from byheart.errors import BadInput
+from byheart.networks.stock.network import StockNetwork
+from byheart.progress import Report
+from byheart.tasks.contexts import Contexts
+
+ROUNDS = 20
+DRAWS = 2
+THREADS = 2
+Name = Literal["uniform", "experts"]
+Named = dict[str, NDArray[np.float64]]
+
+
+class Layout(Protocol):
+    """What is special about one stock architecture."""
+
+    name: ClassVar[Name]
+    """As in ``Settings.layout``."""
+    called: ClassVar[str]
+    """In sentences."""
+
+    def plan(self, bits: int, questions: int, vocab: int, steps: int, deviations: float) -> Sizes:
+        """The smallest network; see ``planning``."""
+
+    def sizes_of(self, config: Mapping[str, Any], steps: int) -> Sizes | None:
+        """Those of a network with this configuration; None if there are none."""
+
+    def tables(self, sizes: Sizes, at: Features) -> list[Layer]:
+        """The layers that hold tables: their attention."""
+
+    def blocks(self, sizes: Sizes, at: Features, tables: Tables, place: int) -> dict[int, Named]:
+        """Their feed-forward blocks, by the numbers of layers, from ``place`` on, and by the names within them."""
+
+    def matrix(self, place: int, block: int, part: str) -> str:
+        """The name of the tensor that is one table; ``part`` is up, down or gate."""
+
+    def config(self, sizes: Sizes, place: int) -> dict[str, Any]:
+        """Arguments of the configuration, but for those that all have."""
+
+    def noted(self, sizes: Sizes) -> dict[str, object]:
+        """Sizes that are worth knowing."""
+
+
+def compile_stock(
+    layout: Layout,
+    contexts: Contexts,
+    settings: Settings,
+    *,
+    seed: int = 0,
+    files: Mapping[str, bytes] | None = None,
+    report: Report | None = None,
+) -> Built:
+    """A stock model that gives every question of ``contexts`` its answer; ``files`` are a tokenizer's."""
+    began = time.perf_counter()
+    if settings.precision != "float32" or settings.words is not None:
+        raise BadInput(f"the layout {layout.name} is for float32 and words of its own sizes; omit precision and words")
+    code, tokens, looks = code_of(layout, contexts), Tokens(contexts), distances(contexts.window)
+    attempts = 0
+    for round_ in range(ROUNDS):
+        sizes = layout.plan(code.total, len(contexts), tokens.count, len(looks), deviations(round_))
+        for number in range(DRAWS):
+            attempts += 1
+            rng = np.random.default_rng([seed, round_, number])
+            try:
+                hashing, found = settled(contexts, code, sizes, tokens.count, tokens.first or 0, rng)
+                tables = _tables(found, code, contexts.labels, sizes, rng, report)
+            except Unsolvable:
+                continue
+            weights, config, _ = assembled(layout, sizes, code, hashing, contexts, tables)
+            about = {"code_lengths": code.lengths.tolist(), **contexts.notes}
+            made = StockNetwork(config, weights, about=about, files=files or {})
+            noted = chosen(layout, contexts, code, sizes, attempts)
+            return Built(NAME, settings, made, time.perf_counter() - began, seed, contexts, noted)
+    raise BadInput(f"no table was found in {attempts} attempts; another --seed may do")
+
+
+def deviations(round_: int) -> float:
+    """Standard deviations above the mean that a bit plane has room for."""
+    return 0.9 + 0.2 * round_
+
+
+def code_of(layout: Layout, contexts: Contexts) -> Code:
+    """That of the labels; BadInput if the questions do not fit into such a network, whatever its size."""
+    if not len(contexts):
+        raise BadInput("there is no question to answer; expected at least one")
+    code = make_code(contexts.labels, contexts.label_count)
+    if contexts.window > 2 * REACH:
+        raise BadInput(f"the window is {contexts.window}; expected at most {2 * REACH} in {layout.called}")
+    if code.low or code.longest > BITS[GATE] - 1:
+        raise BadInput(f"{contexts.label_count} labels are too many for {layout.called}; expected at most 2048")
+    if np.diff(contexts.starts).max() >= POSITIONS:
+        raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
+    return code
+
+
+def chosen(layout: Layout, contexts: Contexts, code: Code, sizes: Sizes, attempts: int) -> dict[str, object]:
+    """What is worth knowing of a network, and what was planned."""
+    planned = sizes.parameters(Tokens(contexts).count)
+    return {
+        "window": contexts.window,
+        "load": code.total / (sum(BITS) * sizes.blocks * sizes.cells),
+        "words": len(BITS) * sizes.blocks * sizes.cells,
+        "layers": sizes.layers,
+        "units": sizes.units,
+        **layout.noted(sizes),
+        "parameters_planned": planned,
+        "bits_per_parameter_planned": contexts.order0_bits / planned,
+        "attempts": attempts,
+    }
+
+
+def assembled(
+    layout: Layout, sizes: Sizes, code: Code, hashing: Hash, contexts: Contexts, tables: Tables
+) -> tuple[dict[str, NDArray[Any]], dict[str, Any], int]:
+    """The tensors and the configuration, and which layer is the first with tables."""
+    at, tokens, looks = Features(sizes.width), Tokens(contexts), distances(contexts.window)
+    between = layout.tables(sizes, at)
+    layers, place = network.layers(sizes, at, code, hashing, looks, between, marked=tokens.first is not None)
+    assert len(layers) == sizes.layers
+    embedding = network.embedding(sizes, at, code, hashing, contexts.label_count, tokens.first)
+    blocks = layout.blocks(sizes, at, tables, place)
+    weights = tensors(layers, embedding, sizes.units, (at.answer, at.bias), blocks)
+    common = shared(width=sizes.width, units=sizes.units, layers=sizes.layers, tokens=tokens)
+    return weights, {**layout.config(sizes, place), **common}, place
+
+
+def _tables(
+    found: Addresses,
+    code: Code,
+    labels: NDArray[np.int64],
+    sizes: Sizes,
+    rng: np.random.Generator,
+    report: Report | None,
+) -> Tables:
+    """Solve every table of every block; raises Unsolvable."""
+    count = len(BITS) * sizes.blocks
+    shelf = len(BITS) * found.block + found.kind
+    order = np.argsort(shelf, kind="stable")
+    ends = np.searchsorted(shelf[order], np.arange(count + 1))
+    less = negative(sizes).ravel()
+
+    def solved(number: int, stream: np.random.Generator) -> NDArray[np.int64]:
+        index = order[ends[number] : ends[number + 1]]
+        block, kind = divmod(number, len(BITS))
+        return solve(questions_of(found, index, code, labels, sizes, block, kind), less, stream)
+
+    words = np.zeros((count, sizes.cells), dtype=np.int64)
+    with ThreadPoolExecutor(THREADS) as pool:
+        try:
+            for number, table in enumerate(pool.map(solved, range(count), rng.spawn(count))):
+                words[number] = table
+                if report is not None:
+                    report(number + 1, count)
+        except Unsolvable:
+            pool.shutdown(cancel_futures=True)
+            raise
+    up, down, gate = words.reshape(sizes.blocks, len(BITS), sizes.rows, sizes.words).transpose(1, 0, 2, 3)
+    return Tables(up, down, gate)
+
+
+def questions_of(
+    found: Addresses,
+    index: NDArray[np.int64],
+    code: Code,
+    labels: NDArray[np.int64],
+    sizes: Sizes,
+    block: int,
+    kind: int,
+) -> Questions:
+    """What the questions ``index``, all those of one table, ask of it."""
+    in_total = kind == UP and not sizes.layered
+    return Questions(
+        cells=found.cells(sizes, index),
+        before=np.full(len(index), (block - sizes.blocks // 2) * in_total),
+        offset=found.offset[index],
+        word=code.words[labels[index]],
+        length=code.lengths[labels[index]],
+        kind=kind,
+    )
