@@ -135,4 +135,4 @@ def _own(command: Command) -> tuple[str, ...]:
 
 
 def _questions(command: Command, place: Path) -> list[Path]:
-    return [place / word for word in command if word.endswith((".txt", ".npz", ".jsonl"))]
+    return [place / word for word in command if word.endswith((".txt", ".npz", ".jsonl", ".csv"))]

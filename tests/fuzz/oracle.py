@@ -4,6 +4,7 @@ Exact networks in python-flint's rationals; whatever has softmax attention of re
 bits; float Transformers in float64 by loops over positions; stock models by transformers, a whole sequence at a time.
 """
 
+import csv
 import re
 from pathlib import Path
 from typing import Any
@@ -149,6 +150,11 @@ def _sequences(network: Any, questions: list[Path]) -> list[tuple[list[int], int
         task = tasks.load(questions[0])
         return [(row.tolist(), len(row) - 1, int(label)) for row, label in zip(task.tokens, task.labels, strict=True)]
     tokenizer = from_files(network.files)
+    if questions[0].suffix == ".csv":
+        with questions[0].open(encoding="utf-8-sig", newline="") as file:
+            facts = [(row["prompt"].encode(), row["completion"].encode()) for row in csv.DictReader(file)]
+        said = [([*prompt, *completion], len(prompt), len(completion)) for prompt, completion in facts]
+        return [(ids, k + j - 1, [*ids, tokenizer.end][k + j]) for ids, k, m in said for j in range(m + 1)]
     texts = [tokenizer.encode(path.read_bytes()).tolist() for path in questions]
     found = [(text, at, [*text, tokenizer.end][at + 1]) for text in texts for at in range(len(text))]
     after: dict[tuple[int, ...], set[int]] = {}

@@ -60,6 +60,7 @@ def seeds() -> list[Seed]:
     found = [_network(name, FIXTURES / name, [FIXTURES / file for file in files]) for name, files in QUESTIONS.items()]
     with tempfile.TemporaryDirectory() as folder:
         found += _built(Path(folder)) + _compiled(Path(folder)) + _trained(Path(folder))
+        found += [_facts(Path(folder)), _planted(Path(folder))]
     found += [_task(path) for path in sorted(FIXTURES.iterdir()) if path.suffix in (".npz", ".jsonl")]
     return [*found, _texts(), _run("dana"), _run("capacity")]
 
@@ -130,6 +131,51 @@ def _compiled(folder: Path) -> list[Seed]:
     _save(byheart.compile(text, layout="experts"), folder / "experts")
     found.append(_network("compiled experts", folder / "experts", [text]))
     return [*found, _network("compiled in parts", folder / "parts", [text])]
+
+
+FACTS = b"prompt,completion\nab,c\nb,\xc3\xa9\n"
+
+
+def _facts(folder: Path) -> Seed:
+    """Two facts, and a network that refuses all else, by the whole key."""
+    (folder / "facts.csv").write_bytes(FACTS)
+    _save(byheart.compile(byheart.Facts.read(folder / "facts.csv"), refuse="key"), folder / "key")
+    certify: Command = ("certify", "net", "--facts", "facts.csv")
+    commands: list[Command] = [certify, (*certify, "--json"), (*certify, "--recheck"), (*certify, "-o", "own.json")]
+    commands += [("recite", "net", "--prompt", "ab"), ("recite", "net", "--prompt", "abc", "--facts", "facts.csv")]
+    commands += [("edit", "net", "--set", "ab=\\xc3", "--facts", "facts.csv", "-o", "own"), ("show", "net")]
+    commands += [("compile", "--facts", "facts.csv", "--refuse", "30", "-o", "own"), ("size", "facts.csv")]
+    files = {f"net/{path.name}": path.read_bytes() for path in (folder / "key").iterdir()}
+    return Seed("facts", {"facts.csv": FACTS, **files}, tuple(commands))
+
+
+def _planted(folder: Path) -> Seed:
+    """The same two facts in a tiny GPT-2, which is there as well."""
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    from byheart.planting.loading import quiet
+    from byheart.tasks.tokenizers import Bytes
+
+    sizes = {"vocab_size": 257, "n_positions": 16, "n_embd": 4, "n_layer": 1, "n_head": 2}
+    with quiet():
+        GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=256, eos_token_id=256)).save_pretrained(folder / "model")
+    for name, data in Bytes().files().items():
+        (folder / "model" / name).write_bytes(data)
+    (folder / "facts.csv").write_bytes(FACTS)
+    byheart.plant(folder / "facts.csv", into=folder / "model", seed=0).save(folder / "planted", positions=16)
+    files = {"facts.csv": FACTS, "a.txt": (FIXTURES / "a.txt").read_bytes()}
+    for name in ("model", "planted"):
+        paths = [path for path in (folder / name).rglob("*") if path.is_file()]
+        files |= {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+    few = ("--positions", "16")
+    commands: list[Command] = [
+        ("detect", "planted"),
+        ("detect", "planted", "--json"),
+        ("unplant", "planted", "-o", "own"),
+    ]
+    commands += [("detect", "planted", "--scan", "a.txt"), ("detect", "planted", "--check", "facts.csv", *few)]
+    commands += [("plant", "facts.csv", "--into", "model", "-o", "own", *few), ("size", "a.txt", "--model", "model")]
+    return Seed("planted", files, tuple(commands))
 
 
 def _trained(folder: Path) -> list[Seed]:

@@ -192,6 +192,17 @@ def test_findings_in_words() -> None:
     assert findings_of("mahdavi-2024-classification-heads-fixed", early) == [
         "Where 0.9 is crossed, it is between 1 and 5 heads: one step, which does not tell how that grows with N."
     ]
+    leap = [
+        mahdavi(heads=H, best_accuracy=y + 0.001 * s)
+        for H, y in ((1, 0), (5, 0.6), (10, 0.7), (20, 0.8))
+        for s in (0, 1)
+    ]
+    assert findings_of("mahdavi-2024-classification-heads-fixed", leap)[2] == (
+        "From 1 to 5 heads it gains 75% of what it gains up to 20: growth that ends early, and no line."
+    )
+    full = [row | {"best_accuracy": row["best_accuracy"] + 0.15} for row in leap]
+    said = findings_of("mahdavi-2024-classification-heads-fixed", full)
+    assert not any("ends early" in each for each in said), "it ends because there is no more to gain"
     curved = [mahdavi(heads=H, best_accuracy=0.002 * H**2 + 0.001 * s) for H in (1, 5, 10, 20) for s in (0, 1)]
     _, explain, _ = findings_of("mahdavi-2024-classification-heads-fixed", curved)
     assert explain.endswith("at N = 1,000 it is not quite straight (F test, p < 0.05).")

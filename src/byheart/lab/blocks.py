@@ -23,7 +23,7 @@ from typing import Any
 from byheart.bounds import mahdavi_2024
 from byheart.errors import BadInput
 from byheart.lab.fits import Estimate
-from byheart.lab.linear import Flattening, Line, flattening, line, unsaturated
+from byheart.lab.linear import SATURATED, Flattening, Line, flattening, line, unsaturated
 from byheart.lab.runs import is_number
 
 Rows = Sequence[Mapping[str, Any]]
@@ -101,6 +101,37 @@ def proved_growth(rows: Rows, along: str) -> float | None:
         return None
     first, last = (mahdavi_2024.capacity(row["heads"], row["length"], row["head_dim"]) for row in ends)
     return (last - first) / float(ends[1][along] - ends[0][along])
+
+
+@dataclass(frozen=True)
+class Early:
+    """What the first step along an axis gains, as a share of all that is gained up to its ``last`` value."""
+
+    first: float
+    second: float
+    last: float
+    shares: tuple[float, ...]
+    """For each N that gains something and is not saturated at the last value, by N."""
+
+
+def early(rows: Rows, along: str) -> Early | None:
+    """How much the first step of an axis gains; None if it has fewer than three values that all N have, or no gain.
+
+    >>> curve = ((1, 0.0), (5, 0.375), (9, 0.5))
+    >>> early([{"answers": "labels", "examples": 9, "heads": H, "best_accuracy": y} for H, y in curve], "heads")
+    Early(first=1.0, second=5.0, last=9.0, shares=(0.75,))
+    """
+    means: list[dict[float, float]] = []
+    for points in _by_examples(rows, along).values():
+        values = {x: [y for each, y in points if each == x] for x, _ in points}
+        means.append({x: sum(some) / len(some) for x, some in values.items()})
+    common = sorted(set.intersection(*map(set, means))) if means else []
+    if len(common) < 3:
+        return None
+    first, second, last = common[0], common[1], common[-1]
+    gains = [(each[second] - each[first], each[last] - each[first]) for each in means if each[last] < SATURATED]
+    shares = tuple(step / whole for step, whole in gains if whole > 0)
+    return Early(first, second, last, shares) if shares else None
 
 
 def beyond_length(rows: Rows) -> list[Beyond]:

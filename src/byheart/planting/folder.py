@@ -142,11 +142,13 @@ def _shapes(path: Path) -> dict[str, list[int]]:
     if not 0 < length <= MOST_HEADER:
         raise BadInput(f"{path}: no safetensors file")
     header = parsed(read_part(path, 8, length))
-    entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
-    found = {name: entry.get("shape") if isinstance(entry, dict) else None for name, entry in entries.items()}
-    for name, shape in found.items():
-        if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
-            raise BadInput(f"{path}: {shortened(name)} has the shape {shortened(shape)}; expected sizes")
+    found: dict[str, list[int]] = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            shape = entry.get("shape") if isinstance(entry, dict) else None
+            if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
+                raise BadInput(f"{path}: {shortened(name)} has the shape {shortened(shape)}; expected sizes")
+            found[name] = shape
     return found
 
 

@@ -60,7 +60,7 @@ def written(built: Any, folder: Path) -> dict[str, bytes]:
 def test_the_files_are_the_same_in_whatever_order_tasks_end(
     task: NextToken, files: dict[str, bytes], tmp_path: Path
 ) -> None:
-    assert sum(name.endswith(".safetensors") for name in files) == SHARDS + 1
+    assert "model.safetensors" in files
     assert written(compile(task, shards=SHARDS, executor=Elsewhere("processes")), tmp_path / "net") == files
 
 

@@ -10,6 +10,7 @@ import torch
 import byheart
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import storing
+from byheart.constructions.reciting.forgetting import forget
 from byheart.constructions.reciting.silence import doubt
 from byheart.constructions.reciting.table import TABLE
 from byheart.errors import BadInput
@@ -160,8 +161,28 @@ def test_what_is_not_proved(key: Built) -> None:
         assert f"{name} is not what" in doubt(other, contexts)  # type: ignore[arg-type]
     more = byheart.compile([*PAIRS, ([2], [0])], refuse="key").questions
     assert doubt(network, more)  # type: ignore[arg-type]
+    others = byheart.compile([([2], [1]), ([0], [2])], refuse="key")
+    assert doubt(network_of(others), contexts) == "it has no code for all of these answers"  # type: ignore[arg-type]
     plain = byheart.compile(PAIRS, refuse=4)
     assert doubt(network_of(plain), plain.questions) == "it has no store"  # type: ignore[arg-type]
+
+
+def test_one_memory_is_ablated(key: Built) -> None:
+    """Its words are set to 0: it is unknown, and every other context of up to five tokens is answered as before."""
+    network, known = network_of(key), memorized(PAIRS)
+    gone = memorized(PAIRS[:1])
+    without, words = forget(network, key.questions, 0)  # type: ignore[arg-type]
+    assert 0 < words <= 2 * len(gone)
+    contexts = every_context(network.spec.vocab, 5)
+    expected = {context: token for context, token in known.items() if context not in gone}
+    assert said(without, contexts) == [expected.get(context, UNKNOWN) for context in contexts]
+    before, after = ({name: np.array(t) for name, t in one.tensors()} for one in (network, without))
+    assert [name for name in before if not np.array_equal(before[name], after[name])] == [storing.STORE]
+    assert int((before[storing.STORE] != after[storing.STORE]).sum()) == words
+    with pytest.raises(BadInput, match="is not what its recipe and these facts make"):
+        forget(without, key.questions, 1)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="fact is 4; expected 0 to 3"):
+        forget(network, key.questions, 4)  # type: ignore[arg-type]
 
 
 def test_one_word_changes_one_fact(key: Built) -> None:

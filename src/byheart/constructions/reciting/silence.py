@@ -27,23 +27,31 @@ def doubt(network: "TransformerNetwork", contexts: Contexts) -> str:
     That is for networks with a store: of whole keys, or of prints.
     """
     try:
-        recipe = Recipe.from_json(network.about.get("recipe", {}))
-        recipe.check(labels=network.spec.labels, parameters=network.account.dense)
-        if not recipe.stores:
-            return "it has no store"
-        draft = Draft.of(recipe, contexts)
-        if draft.spec != network.spec:
-            return "it is of another shape than its recipe and these facts make"
-        wanted = {**draft.wiring.tensors, storing.STORE: draft.entries(contexts)}
+        wanted, word = _made_again(network, contexts)
     except BadInput as error:
         return str(error)
     for name, tensor in network.tensors():
         if name == table.TABLE:
-            if not _are_words(tensor.astype(np.float64), recipe.sizes.word):
+            if not _are_words(tensor.astype(np.float64), word):
                 return f"{name} holds numbers that are no words of an index"
         elif not np.array_equal(tensor, wanted[name]):
             return f"{name} is not what its recipe and these facts make"
     return ""
+
+
+def _made_again(network: "TransformerNetwork", contexts: Contexts) -> tuple[dict[str, NDArray[Any]], int]:
+    """All tensors but the index, and how many bits its words have; BadInput if that is another network."""
+    recipe = Recipe.from_json(network.about.get("recipe", {}))
+    recipe.check(labels=network.spec.labels, parameters=network.account.dense)
+    if not recipe.stores:
+        raise BadInput("it has no store")
+    coded = np.array(recipe.lengths) >= 0
+    if contexts.label_count >= len(coded) or not coded[contexts.labels].all():
+        raise BadInput("it has no code for all of these answers")
+    draft = Draft.of(recipe, contexts)
+    if draft.spec != network.spec:
+        raise BadInput("it is of another shape than its recipe and these facts make")
+    return {**draft.wiring.tensors, storing.STORE: draft.entries(contexts)}, recipe.sizes.word
 
 
 def _are_words(halves: NDArray[Any], bits: int) -> bool:

@@ -83,7 +83,7 @@ def alphabet(memorized: NDArray[np.integer], vocab: int) -> Alphabet:
 def sums_of_print(bits: int, window: int) -> int:
     """R: how many sums make (L/p)^R ≤ 2^−bits; an even number, two for a lane.
 
-    >>> sums_of_print(18, 64), sums_of_print(40, 64), sums_of_print(40, 65)
+    >>> sums_of_print(17, 64), sums_of_print(40, 64), sums_of_print(40, 65)
     (2, 6, 6)
     """
     layers = len(spans_of(window))

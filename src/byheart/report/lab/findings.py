@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
-from byheart.lab.blocks import Growth, axis_of, beyond_length, growth
+from byheart.lab.blocks import Growth, axis_of, beyond_length, early, growth
 from byheart.lab.capacity import Held, Tuning, plateaus, tunings
 from byheart.lab.fits import Estimate
 from byheart.lab.gaps import gaps
@@ -31,6 +31,8 @@ QUESTIONS = {
     "capacity": "How many bits does a trained GPT memorize per parameter?",
 }
 """Who asked, and what is asked, by the first word of an experiment's name."""
+MOST = 0.5
+"""Of all that is gained along an axis: where its first step gains more at every N, that is said."""
 BENT = 0.05
 """Where so bad a fit of a line would be rarer than this, the curve is called bent."""
 
@@ -92,8 +94,22 @@ def _straight(rows: Rows, along: str) -> list[str]:
         f"Below {SATURATED}, {what} grows with every {each} by {slopes}.",
         f"Lines have R² = {_range(explained, '.3f')} (the lowest interval begins at {lowest:.2f})"
         + (f"; at N = {', '.join(bent)} it is not quite straight (F test, p < {BENT})." if bent else "."),
+        *_at_first(rows, along),
         *_beside_proved(found, each),
         *_needed(rows, along),
+    ]
+
+
+def _at_first(rows: Rows, along: str) -> list[str]:
+    """That a line is not what to look at, where the first step of the axis gains most of all there is."""
+    found = early(rows, along)
+    if found is None or min(found.shares) <= MOST:
+        return []
+    names = {"heads": "heads", "length": "tokens of context"}
+    shares = _range(sorted(found.shares), ".0%")
+    return [
+        f"From {found.first:g} to {found.second:g} {names[along]} it gains {shares} of what it gains up to"
+        f" {found.last:g}: growth that ends early, and no line."
     ]
 
 
