@@ -11,7 +11,6 @@ import pytest
 import byheart
 from byheart.bounds.counting import needed
 from byheart.constructions.reciting.rectangular import Settings, planned_spec
-from byheart.constructions.reciting.table import TABLE
 from byheart.errors import BadInput
 from byheart.report.sizing import Sizing
 from byheart.report.sizing.data import PIECE, read
@@ -136,14 +135,16 @@ def test_large_texts_are_sampled(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [24, 31])
 def test_a_plan_for_a_hundred_million_questions(words: int) -> None:
-    """Columns by the thousand: what reduces their sums must still be exact, and the count grows with the questions."""
+    """Shards by the hundred: what they are chosen by must still be exact, and the count grows with the questions."""
     repeated = np.random.default_rng(0).integers(0, 256, 300, dtype=np.uint8).tobytes()
     data = read(repeated + b"a" + repeated + b"b", most=1 << 20)
     assert data.size.length == 512
     times, settings = 10**8 / len(data.contexts), Settings(words=words)
-    small, large = (planned_spec(data.contexts, settings, times=t).shapes()[TABLE] for t in (times / 10, times))
-    assert math.prod(large) == pytest.approx(10 * math.prod(small), rel=0.01)
-    assert words * math.prod(large) > times * data.bits
+    small, large = (planned_spec(data.contexts, settings, times=t) for t in (times / 10, times))
+    counts = [sum(math.prod(spec.shapes()[name]) for name in spec.experts) for spec in (small, large)]
+    assert counts[1] == pytest.approx(10 * counts[0], rel=0.02)
+    assert words * counts[1] > times * data.bits
+    assert len(large.experts) > 100
 
 
 def test_folders_of_texts(tmp_path: Path) -> None:
