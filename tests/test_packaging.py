@@ -99,7 +99,6 @@ def environment(place: Path, wheel: Path, *extras: str) -> Callable[..., subproc
     return python
 
 
-MAIN = "from byheart.__main__ import main; sys.argv[0] = 'byheart'; main()"
 ALL = """
 import json, byheart
 from byheart.__main__ import main
@@ -172,12 +171,15 @@ def test_the_wheel_alone_builds_and_certifies(wheel: Path, tmp_path: Path) -> No
 @pytest.mark.slow
 def test_the_wheel_with_extras_draws_and_compiles_a_llama(wheel: Path, tmp_path: Path) -> None:
     python = environment(tmp_path, wheel, "plots", "hf")
-    done = python(MAIN, "lab", "plot", "--shipped", "dana-2025-6", "-o", "six")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "work" / "six" / "index.html").stat().st_size > 10_000
     (tmp_path / "work" / "a.txt").write_text("abracadabra")
-    done = python(MAIN, "compile", "a.txt", "--layout", "uniform", "-o", "llama")
+    commands = (
+        ("lab", "plot", "--shipped", "dana-2025-6", "-o", "six"),
+        ("compile", "a.txt", "--layout", "uniform", "-o", "llama"),
+    )
+    done = python(ALL, json.dumps(commands))
     assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])[1:] == [[0, 0], ["matplotlib", "transformers"]], done.stderr
+    assert (tmp_path / "work" / "six" / "index.html").stat().st_size > 10_000
 
 
 def test_what_is_not_declared_is_not_there() -> None:

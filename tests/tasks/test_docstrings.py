@@ -1,5 +1,6 @@
 """Documentation strings, in order, of what is not skipped; and the script that writes them down."""
 
+import json
 import runpy
 from itertools import islice
 from pathlib import Path
@@ -29,10 +30,11 @@ def test_the_library_says_the_same_each_time() -> None:
     assert all(text for found in first for text in found)
 
 
-@pytest.mark.slow
-def test_the_script_separates_modules_by_form_feeds(tmp_path: Path) -> None:
-    script = runpy.run_path(str(SCRIPT))
-    script["main"](str(tmp_path / "docs.txt"))
+def test_the_script_separates_modules_by_form_feeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one package of the library, which all of it takes six seconds to read."""
+    library = Path(json.__file__).parent
+    monkeypatch.setattr("sysconfig.get_path", {"stdlib": str(library)}.__getitem__)
+    runpy.run_path(str(SCRIPT))["main"](str(tmp_path / "docs.txt"))
     texts = (tmp_path / "docs.txt").read_text(encoding="utf-8").split("\f")
-    assert len(texts) > 300
-    assert texts[0].startswith(next(library_docstrings())[0][:20])
+    assert len(texts) > 3
+    assert texts == ["\n\n".join(found) for found in library_docstrings(library)]
