@@ -84,7 +84,7 @@ def test_a_real_number_is_told_with_ten_digits() -> None:
 def test_judge_goes_there_by_itself() -> None:
     """Networks without softmax do not go there; and what is asked of exact evaluation only is refused."""
     assert judge(shifted(), TASK).method == f"ball arithmetic, exhaustive, {FEWEST_BITS} bits"
-    with pytest.raises(BadInput, match="evaluator and threads are for exact outputs"):
+    with pytest.raises(BadInput, match="evaluator, threads and executor are for exact outputs"):
         judge(shifted(), TASK, evaluator="flint")
     assert judge(build("interpolate", SINGLE).network, SINGLE).method == "exact, exhaustive (limbs)"
 

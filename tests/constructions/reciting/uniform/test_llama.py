@@ -249,7 +249,13 @@ def test_built(facts: Built, tmp_path: Path) -> None:
     assert facts.account.depth == 2 + 3 * facts.chosen["layers"]
     assert 0 < facts.chosen["load"] <= 1
     assert repr(facts) == f"<Built: reciting, {facts.account.dense:,} parameters for 30 contexts>"
-    assert loaded.about["settings"] == {"precision": "float32", "words": None, "layout": "uniform", "refuse": None}
+    assert loaded.about["settings"] == {
+        "precision": "float32",
+        "words": None,
+        "layout": "uniform",
+        "refuse": None,
+        "shards": None,
+    }
     assert compile(facts.questions, settings=UNIFORM).network.fingerprint == loaded.fingerprint
     assert compile(facts.questions, settings=UNIFORM, seed=1).network.fingerprint != loaded.fingerprint
 
