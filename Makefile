@@ -63,9 +63,9 @@ onnx: setup  ## ONNX and its runtime into .venv (115 MB), and the tests of the e
 	$(BIN)/python -m pytest -q tests/export/test_onnx.py
 	$(BIN)/python -m pytest -q tests/export/test_page.py -k onnx
 
-ray: setup  ## Ray into .venv (240 MB), and the tests of sweeps on a cluster of two nodes
+ray: setup  ## Ray into .venv (240 MB), and the tests on a cluster of two nodes
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ray]'
-	$(BIN)/python -m pytest -q tests/lab/test_on_ray.py
+	$(BIN)/python -m pytest -q tests/lab/test_on_ray.py tests/executors/test_on_ray.py
 
 browser: setup  ## Selenium and axe into .venv, and the tests of all pages in Chromium (Debian: chromium, chromium-driver, nodejs)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
