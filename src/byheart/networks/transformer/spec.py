@@ -188,9 +188,7 @@ class Spec:
             raise BadInput(f"precision is {self.precision!r}; expected one of {', '.join(PRECISIONS)}")
         sizes: dict[str, object] = {name: getattr(self, name) for name in ("vocab", "labels", "window", "stream")}
         parts = {"embeds": self.embeds, "unembeds": self.unembeds}
-        experts = sum(layer.experts for layer in self.sublayers if isinstance(layer, Mixture))
-        if experts > MOST_EXPERTS:
-            raise BadInput(f"its mixtures have {experts:,} experts in all; expected at most {MOST_EXPERTS:,}")
+        self._check_experts()
         for layer in self.sublayers:
             numbers = ("window", "dilation", "heads", "d_head") if isinstance(layer, Attention) else ("units", "groups")
             sizes |= {f"{layer.name}: {name}": getattr(layer, name) for name in numbers}
@@ -222,6 +220,12 @@ class Spec:
             used.update(features)
         if len(used) < self.stream:  # so it is no wider than the network has parameters
             raise BadInput(f"the stream has {self.stream:,} features, and {len(used):,} are used; expected all of them")
+
+    def _check_experts(self) -> None:
+        """Before any of them has a name."""
+        experts = sum(layer.experts for layer in self.sublayers if isinstance(layer, Mixture))
+        if experts > MOST_EXPERTS:
+            raise BadInput(f"its mixtures have {experts:,} experts in all; expected at most {MOST_EXPERTS:,}")
 
     @staticmethod
     def _check_words(layer: "Sublayer") -> None:
