@@ -200,7 +200,7 @@ def _saying_how_to_go_on(shelf: "Shelf") -> Iterator[None]:
     """If it is stopped, or a task is lost, with shards on the shelf: that they are there. Without any, it goes."""
     try:
         yield
-    except (KeyboardInterrupt, BadInput):
+    except (KeyboardInterrupt, BadInput, OSError):
         shelf.tidy()
         if kept := len([*shelf.folder.glob("shard-*")]):
             what = f"stopped with {kept:,} shards kept in {shelf.folder}; go on with the same command and --resume\n"
