@@ -1,6 +1,7 @@
 """Tasks: the same values from every executor, errors with their keys, never more out than there is room for."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.executors import Executor, Local, Processes, Task, Workplace, each
+from byheart.executors.processes import _deaf
 
 
 @pytest.fixture
@@ -120,3 +122,15 @@ def test_without_ray_its_executor_says_what_is_missing(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(BadInput, match="the executor ray needs ray, which is not installed"):
         Workplace("ray").open()
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="here Ctrl-C is ignored while a process starts")
+def test_control_c_is_heard_even_if_it_comes_while_a_process_is_started() -> None:
+    handler, heard = signal.signal(signal.SIGINT, lambda *_: heard.append("then")), list[str]()
+    try:
+        with _deaf():
+            signal.raise_signal(signal.SIGINT)
+            heard.append("first")
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert heard == ["first", "then"]

@@ -23,6 +23,7 @@ from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
     from byheart.constructions.built import Built
+    from byheart.constructions.reciting.shelf import Shelf
     from byheart.tasks import Facts, Task
 
 
@@ -82,11 +83,12 @@ class CompileCommand:
         if shelf.folder.exists() and not self.resume:
             what = "holds shards of a compile that did not end"
             raise BadInput(f"{shelf.folder}: {what}; expected --resume, to go on with it, or no such folder")
+        shelf.check()
         given = given_by(self.files, self.task, self.facts, self.columns)
         self._hint()
         with replacing(self.out) as new:
             check_apart(self.out, self.task, *self.files, *self.facts)
-            with steps("compiling", quiet=self.json) as report, _saying_how_to_go_on(shelf.folder):
+            with steps("compiling", quiet=self.json) as report, _saying_how_to_go_on(shelf):
                 built = compile(
                     given,
                     settings=Settings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards),
@@ -194,13 +196,14 @@ class CompileCommand:
 
 
 @contextmanager
-def _saying_how_to_go_on(folder: Path) -> Iterator[None]:
-    """If it is stopped, or a task is lost, with shards in the folder: that they are there."""
+def _saying_how_to_go_on(shelf: "Shelf") -> Iterator[None]:
+    """If it is stopped, or a task is lost, with shards on the shelf: that they are there. Without any, it goes."""
     try:
         yield
-    except (KeyboardInterrupt, BadInput):
-        if kept := len([*folder.glob("shard-*")]):
-            what = f"stopped with {kept:,} shards kept in {folder}; go on with the same command and --resume\n"
+    except (KeyboardInterrupt, BadInput, OSError):
+        shelf.tidy()
+        if kept := len([*shelf.folder.glob("shard-*")]):
+            what = f"stopped with {kept:,} shards kept in {shelf.folder}; go on with the same command and --resume\n"
             sys.stderr.write(visible(what))
         raise
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
@@ -126,16 +127,24 @@ class _Process:
 def _deaf() -> Iterator[None]:
     """Ctrl-C is for the process that writes, which stops the others: one that is started here never hears of it.
 
-    Not even while it imports what it needs: that a signal is ignored is inherited. Only a main thread can see to it.
+    Not even while it imports what it needs: that a signal is blocked is inherited. Here it is heard as soon as the
+    other has been started. Where nothing can be blocked it is ignored meanwhile, which only a main thread can see to.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if hasattr(signal, "pthread_sigmask"):
+        resource_tracker.ensure_running()  # which unblocks what it has blocked, when it begins
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    elif threading.current_thread() is threading.main_thread():
+        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, handler)
+    else:
         yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 def _serve(pipe: Connection) -> None:

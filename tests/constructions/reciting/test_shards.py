@@ -278,6 +278,10 @@ def test_editing_solves_one_shard_again(built: Built) -> None:
     assert certify(edited.built, contexts).errors == 1
     back = edit(edited.built.network, contexts, place, int(contexts.labels[5]))  # type: ignore[arg-type]
     assert back.built.network.fingerprint == built.network.fingerprint
+    for lie in (None, 5, [1], {"shard": 0}):
+        lying = replace(built.network, about={**built.network.about, "shards": lie})
+        with pytest.raises(BadInput, match=r"about\.shards is no list of \d+ notes"):
+            edit(lying, contexts, place, label)
 
 
 TEXTS = {"one": "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind\n", "two": "To b.." * 9}

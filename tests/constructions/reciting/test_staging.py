@@ -120,7 +120,9 @@ def test_damaged_shards_are_solved_again(
     one, other = sorted(shelf.folder.glob("shard-*"))
     one.write_bytes(one.read_bytes()[:-1])
     (tensor,) = read_tensors(other, ("F32",)).values()
-    for bad, free_bits in ((tensor[:, :, 1:], "0"), (tensor * np.float32(np.nan), "0"), (tensor, "17")):
+    no_text: Any = ["0"]
+    forged = (tensor[:, :, 1:], "0"), (tensor * np.float32(np.nan), "0"), (tensor, "17"), (tensor, no_text)
+    for bad, free_bits in forged:
         write_tensors(other, {"W_out": np.ascontiguousarray(bad)}, {"free_bits": free_bits})
         again = Shelf(shelf.folder)
         interrupted(task, again, 1)
@@ -158,3 +160,17 @@ def test_two_processes_write_the_same_files(task: NextToken, files: dict[str, by
     assert written(compile(task, shards=SHARDS, executor=both, keep=shelf), tmp_path / "net") == files
     assert len([*shelf.folder.iterdir()]) == SHARDS
     assert both.memory["peak_memory_worker"] == max(both.peaks)
+
+
+def test_a_link_in_place_of_a_shard_is_not_written_through(task: NextToken, shelf: Shelf, tmp_path: Path) -> None:
+    """Its name follows from the task: whoever knows that could lay it."""
+    mine = tmp_path / "mine"
+    mine.write_bytes(b"of somebody")
+    path = min(shelf.folder.glob("shard-*"))
+    path.unlink()
+    path.symlink_to(mine)
+    with pytest.raises(BadInput, match=r"net\.parts: holds 'shard-.*, which is no shard"):
+        compile(task, shards=SHARDS, keep=shelf)
+    with pytest.raises(BadInput, match="is a link, which is not written through"):
+        shelf.keep(path.stem, np.zeros((2, 3, 1), np.float32), shards.Note(0, 1, 0, "", ""))
+    assert mine.read_bytes() == b"of somebody"

@@ -126,6 +126,34 @@ def test_an_expert_that_is_missing_or_of_another_shape() -> None:
         _ = from_arrays(SPEC, arrays | {"table.W_out.3": np.zeros((1, 1, 2), np.float32)}).module
 
 
+def test_all_mixtures_together_have_no_more_experts_than_one_may() -> None:
+    """Each has a name: a config.json of some megabytes could ask for billions of them."""
+    most = [replace(MIXTURE, name=f"table{k}", experts=1 << 11) for k in range(3)]
+    assert len(replace(SPEC, sublayers=tuple(most[:2])).experts) == 1 << 12
+    with pytest.raises(BadInput, match="mixtures have 6,144 experts in all; expected at most 4,096"):
+        replace(SPEC, sublayers=tuple(most))
+
+
+def test_features_that_are_read_or_written_many_times_are_counted() -> None:
+    """So few tokens are read at once that what they take is bounded, whatever a spec asks for."""
+    assert SPEC.widest == 3
+    many = (0,) * 1000
+    plain = FeedForward("table", "relu", (0, 1), (2,), units=2)
+    wide = [replace(MIXTURE, **{part: many}) for part in ("reads", "routes", "writes")]
+    wide += [replace(MIXTURE, experts=1000)]
+    for layer in (*wide, replace(plain, writes=many), replace(plain, up="dense", up_reads=many)):
+        assert replace(SPEC, embeds=(0, 1, 2), sublayers=(layer,)).widest == 1000
+    assert replace(SPEC, unembeds=(*many, 2)).widest == replace(SPEC, embeds=(*many, 1)).widest == 1001
+
+
+def test_long_sums_are_looked_at_a_few_at_a_time() -> None:
+    """By hand: of five sums of 2²³ terms two at a time, of one longer than all that one by itself."""
+    where = torch.ones(1, 5, 1, dtype=torch.bool)
+    assert [len(rows) for _, rows, _ in Proved.some(where, 1 << 23)] == [2, 2, 1]
+    assert [len(rows) for _, rows, _ in Proved.some(where, 1 << 30)] == [1] * 5
+    assert [len(rows) for _, rows, _ in Proved.some(where, 1)] == [5]
+
+
 def test_other_sublayers_have_no_experts() -> None:
     assert SPEC.experts == {f"table.W_out.{k}" for k in range(3)}
     plain = FeedForward("table", "relu", (0, 1), (2,), units=2)

@@ -127,6 +127,16 @@ class _Made(Protocol):
         """Another network."""
 
 
+def _notes(network: "TransformerNetwork", shards: int) -> list[Any]:
+    """What the folder notes of every shard, in their order. What they say is not believed, and nothing needs it."""
+    notes = network.about.get("shards")
+    if not isinstance(notes, list) or len(notes) != shards:
+        raise BadInput(
+            f"config.json: about.shards is no list of {shards:,} notes; expected the folder as it was compiled"
+        )
+    return [*notes]
+
+
 class _Rectangular:
     def __init__(self, network: "TransformerNetwork") -> None:
         self.network = network
@@ -157,6 +167,7 @@ class _Rectangular:
         from byheart.networks.transformer.network import from_arrays
 
         began, network, recipe = time.perf_counter(), self.network, self.recipe
+        notes = _notes(network, recipe.sizes.shards)
         draft = Draft.of(recipe, contexts)
         mapped, cuts = draft.mapped(contexts)
         (route,) = shards.map_piece(
@@ -166,7 +177,7 @@ class _Rectangular:
         records = shards.records_of(mapped, cuts, shard)
         how = (recipe.sizes, draft.code, recipe.draw, shard, draft.wiring.precision)
         tensor, note = shards.solve_shard(records, *how, free_bits=free_bits)
-        notes = [note.as_json() if one["shard"] == shard else one for one in network.about.get("shards", [])]
+        notes[shard] = note.as_json()
         tensors = {**dict(network.tensors()), table.shard_tensor(shard): tensor}
         about = {**network.about, **contexts.notes, "shards": notes}
         changed = from_arrays(network.spec, tensors, about=about, files=network.files)

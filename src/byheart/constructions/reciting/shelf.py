@@ -5,12 +5,15 @@ records, its number, and the version of Byheart. A compile that was killed finds
 
 Files may be anybody's: what is there must be a tensor of the right shape and format, of finite numbers; that it is the
 right one is not believed. The certificate shows it, which asks the network every question; the worst that a forged file
-can do is a network that is not certified.
+can do is a network that is not certified. So may the folder: one that holds anything else is not written into, and what
+is removed in the end is what was laid there.
 """
 
 import hashlib
+import re
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +22,16 @@ from numpy.typing import NDArray
 
 from byheart.constructions.reciting.sizes import LANES
 from byheart.errors import BadInput
+from byheart.files.claims import is_leftover
 from byheart.files.tensors import read_metadata, read_tensors, write_tensors
-from byheart.files.writing import new_file
+from byheart.files.writing import check_unlinked, new_file
 
 if TYPE_CHECKING:
     from byheart.constructions.reciting.shards import Note, Records
     from byheart.constructions.reciting.staging import Front
+
+_SHARD = re.compile(r"shard-[0-9a-f]{64}\.safetensors")
+_RECORDS, _PIECE = re.compile(r"records-\w{8}"), re.compile(r"[0-9]+-(route|sums|label)\.npy")
 
 
 class Shelf:
@@ -35,6 +42,21 @@ class Shelf:
         self.found = 0
         """How many shards of the network were there already."""
         self._records: Path | None = None
+
+    def check(self) -> None:
+        """BadInput if the folder is somebody else's, or something in it is: then nothing there is touched."""
+        if self.folder.is_symlink():
+            raise BadInput(f"{self.folder}: is a link, which somebody else may have laid; remove it")
+        if self.folder.exists() and not self.folder.is_dir():
+            raise BadInput(f"{self.folder}: is no folder; shards would be kept there: move it, or choose another name")
+        ours = (_is_shard, _are_records, _is_left)
+        if strange := self._of(lambda path: not any(kind(path) for kind in ours)):
+            what = f"holds {min(strange).name!r}, which is no shard of Byheart's"
+            raise BadInput(f"{self.folder}: {what}; move it, or choose another name for the network")
+
+    def _of(self, kind: Callable[[Path], bool]) -> list[Path]:
+        """What lies there, of one kind."""
+        return [path for path in self.folder.iterdir() if kind(path)] if self.folder.is_dir() else []
 
     def records(self, records: "Records", piece: int) -> "Records":
         """The same records, on the disk, in a folder that nobody else may write to."""
@@ -51,9 +73,8 @@ class Shelf:
     def clear_records(self) -> None:
         """Remove all records, also those of sessions that were killed."""
         self._records = None
-        for path in self.folder.glob("records-*"):
-            if not path.is_symlink():
-                shutil.rmtree(path)
+        for path in self._of(_are_records):
+            shutil.rmtree(path)
 
     def find(self, name: str, front: "Front", shard: int, records: "Records") -> "tuple[NDArray[Any], Note] | None":
         """A shard that was solved before, if what lies there can be one."""
@@ -67,8 +88,10 @@ class Shelf:
             return None
         ways = {str(front.free_bits + way): front.free_bits + way for way in range(FREE_BITS)}
         shape = (2, LANES // 2 * front.sizes.columns, front.sizes.rows)
-        fits = tensor.shape == shape and tensor.dtype == front.wiring.precision and free_bits in ways
-        if not fits or not np.isfinite(tensor).all():
+        fits = tensor.shape == shape and tensor.dtype == front.wiring.precision
+        if not fits or not isinstance(free_bits, str) or free_bits not in ways:
+            return None
+        if not np.isfinite(tensor).all():
             return None
         self.found += 1
         named = hashlib.sha256(np.ascontiguousarray(tensor).data).hexdigest()
@@ -77,7 +100,7 @@ class Shelf:
     def keep(self, name: str, tensor: NDArray[Any], note: "Note") -> None:
         """Write a shard, whole or not at all."""
         self._make()
-        with new_file(self.folder / f"{name}.safetensors") as draft:
+        with new_file(self.folder / f"{name}.safetensors", check_unlinked) as draft:
             write_tensors(draft, {"W_out": tensor}, {"free_bits": str(note.free_bits)})
 
     def _make(self) -> None:
@@ -85,12 +108,35 @@ class Shelf:
             raise BadInput(f"{self.folder}: is a link, which somebody else may have laid; remove it")
         self.folder.mkdir(exist_ok=True)
 
-    def remove(self) -> None:
-        """Remove all that was kept; and the folder, if there is nothing else in it."""
-        if not self.folder.is_dir():
+    def tidy(self) -> None:
+        """Remove what no other session can use; and the folder, if there is nothing else in it."""
+        if self.folder.is_symlink():
             return
         self.clear_records()
-        for path in self.folder.glob("shard-*.safetensors"):
-            path.unlink()
-        if not any(self.folder.iterdir()):
+        for path in self._of(_is_left):
+            shutil.rmtree(path)
+        if self.folder.is_dir() and not any(self.folder.iterdir()):
             self.folder.rmdir()
+
+    def remove(self) -> None:
+        """Remove all that was kept."""
+        if self.folder.is_symlink():
+            return
+        for path in self._of(_is_shard):
+            path.unlink()
+        self.tidy()
+
+
+def _is_shard(path: Path) -> bool:
+    return _SHARD.fullmatch(path.name) is not None and path.is_file() and not path.is_symlink()
+
+
+def _is_left(path: Path) -> bool:
+    """Whether it is what is left of writing a shard."""
+    return path.name.startswith(".") and _SHARD.match(path.name, 1) is not None and is_leftover(path)
+
+
+def _are_records(path: Path) -> bool:
+    if not _RECORDS.fullmatch(path.name) or path.is_symlink() or not path.is_dir():
+        return False
+    return all(_PIECE.fullmatch(piece.name) and piece.is_file() for piece in path.iterdir())

@@ -55,6 +55,7 @@ def compiled(
     If it leaves several none, the first of them is told, whichever ended first: the next attempt follows from it.
     """
     if shelf is not None:
+        shelf.check()
         shelf.found = 0
     with workplace.open(front) as executor:
         mapped = _mapped(front, contexts, executor, workplace, shelf)

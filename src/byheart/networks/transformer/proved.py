@@ -45,8 +45,8 @@ BELOW = 1 - 2.0**-53
 """Makes a bound strict: of 2^53·u it leaves the float64 before."""
 READ = 1 << 11
 """Tokens that are read at once: what the proof holds beside them is to stay in the processor's cache."""
-PORTION = 1 << 14
-"""Sums that are looked at closely at a time."""
+PORTION, TERMS = 1 << 14, 1 << 24
+"""Sums that are looked at closely at a time, and terms that these have together, where one has no more."""
 Places = tuple[Tensor, Tensor, Tensor]
 """Groups, rows and columns of sums."""
 
@@ -195,12 +195,12 @@ class Proved:
         value, total = self.summed(name, bias, x)
         error = total * (4 * (x.shape[1] + 1) / self.bits)
         on, off = value - error >= self.high, value + error <= -self.far
-        for places in self.some(~(on | off) & (value.abs() >= self.high)):
+        for places in self.some(~(on | off) & (value.abs() >= self.high), x.shape[1]):
             exact = self.closely(name, bias, x, unit(x), places)
             on[places] = exact & (value[places] >= self.high)
             off[places] = exact & (value[places] <= -self.far)
         known = on | off
-        for places in self.some(known & (total > self.largest)):
+        for places in self.some(known & (total > self.largest), x.shape[1]):
             # A sum may become infinite on the way, and is then beyond the mark; what has the other sign must not, too.
             known[places] = torch.minimum(*sides(self.terms(name, bias, x, places), 1)) <= self.largest
         return torch.where(known, on.double(), torch.nan)
@@ -230,7 +230,7 @@ class Proved:
         if bias is not None:
             least = torch.minimum(least, self.units[bias].view(len(x), -1, 1))
         fits = self.fits(total, least * BELOW)
-        for places in self.some(~fits & total.isfinite()):
+        for places in self.some(~fits & total.isfinite(), x.shape[1]):
             fits[places] = self.closely(name, bias, x, x_units, places)
         return torch.where(fits, value, torch.nan)
 
@@ -269,11 +269,12 @@ class Proved:
         return products if bias is None else torch.cat([products, kept[bias].view(len(x), -1, 1)[group, row]], dim=1)
 
     @staticmethod
-    def some(where: Tensor) -> Iterator[Places]:
-        """The indices of what is true, in portions."""
+    def some(where: Tensor, terms: int) -> Iterator[Places]:
+        """The indices of what is true, in portions: of sums that have so many terms."""
         group, row, column = where.nonzero().unbind(1)
-        for first in range(0, len(group), PORTION):
-            chosen = slice(first, first + PORTION)
+        size = max(1, min(PORTION, TERMS // terms))
+        for first in range(0, len(group), size):
+            chosen = slice(first, first + size)
             yield group[chosen], row[chosen], column[chosen]
 
     def fits(self, total: Tensor, least: Tensor) -> Tensor:

@@ -30,7 +30,7 @@ MOST_FEATURES = 1 << 24
 MOST_REACH = 1 << 17
 """Positions that one attention may look back; windows are found up to 2¹⁶ tokens."""
 MOST_EXPERTS = 1 << 12
-"""Of one mixture: each has a tensor of its own."""
+"""Of all mixtures of a network together: each has a tensor of its own."""
 _ACTS, _UPS = ("sigmoid", "relu"), ("none", "dense", "diagonal")
 Shapes = dict[str, tuple[int, ...]]
 
@@ -188,6 +188,7 @@ class Spec:
             raise BadInput(f"precision is {self.precision!r}; expected one of {', '.join(PRECISIONS)}")
         sizes: dict[str, object] = {name: getattr(self, name) for name in ("vocab", "labels", "window", "stream")}
         parts = {"embeds": self.embeds, "unembeds": self.unembeds}
+        self._check_experts()
         for layer in self.sublayers:
             numbers = ("window", "dilation", "heads", "d_head") if isinstance(layer, Attention) else ("units", "groups")
             sizes |= {f"{layer.name}: {name}": getattr(layer, name) for name in numbers}
@@ -219,6 +220,12 @@ class Spec:
             used.update(features)
         if len(used) < self.stream:  # so it is no wider than the network has parameters
             raise BadInput(f"the stream has {self.stream:,} features, and {len(used):,} are used; expected all of them")
+
+    def _check_experts(self) -> None:
+        """Before any of them has a name."""
+        experts = sum(layer.experts for layer in self.sublayers if isinstance(layer, Mixture))
+        if experts > MOST_EXPERTS:
+            raise BadInput(f"its mixtures have {experts:,} experts in all; expected at most {MOST_EXPERTS:,}")
 
     @staticmethod
     def _check_words(layer: "Sublayer") -> None:
@@ -263,12 +270,8 @@ class Spec:
 
     @property
     def widest(self) -> int:
-        """The most numbers that any step makes for one token."""
-        inner = (
-            layer.heads * layer.d_head * layer.window if isinstance(layer, Attention) else layer.groups * layer.units
-            for layer in self.sublayers
-        )
-        return max(self.stream, self.labels, *inner, 0)
+        """The most numbers that any step makes for one token: a part may read or write a feature more than once."""
+        return max(self.stream, self.labels, len(self.embeds), len(self.unembeds), *map(_widest, self.sublayers))
 
     @property
     def padded(self) -> int:
@@ -308,6 +311,15 @@ class Spec:
             return cls(**given)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise BadInput(f"config.json does not describe a Transformer of Byheart: {error}") from error
+
+
+def _widest(layer: Sublayer) -> int:
+    """The most numbers that any step of a sublayer makes for one token."""
+    outer = max(len(layer.reads), len(layer.writes))
+    if isinstance(layer, Attention):
+        return max(outer, layer.heads * layer.d_head * layer.window)
+    more = (len(layer.routes), layer.experts) if isinstance(layer, Mixture) else (len(layer.up_reads),)
+    return max(outer, layer.groups * layer.units, *more)
 
 
 def _second(layer: FeedForward | Mixture) -> list[str]:
