@@ -167,6 +167,40 @@ def test_what_is_not_proved(key: Built) -> None:
     assert doubt(network_of(plain), plain.questions) == "it has no store"  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("refuse", "claim"),
+    [(30, {"by": "key"}), (30, {"by": "stored print", "bits": 64}), ("key", {"by": "stored print", "bits": 64})],
+)
+def test_a_claim_is_the_recipe_s_own(refuse: Any, claim: Any) -> None:
+    """Nothing in the folder differs from what its recipe makes, but for what it says of how it refuses."""
+    built = byheart.compile(PAIRS, refuse=refuse)
+    network, contexts = network_of(built), built.questions
+    assert doubt(network, contexts) == ""  # type: ignore[arg-type]
+    about = {**network.about, "refuse": {**claim, "token": UNKNOWN}}
+    claims = from_arrays(network.spec, dict(network.tensors()), about=about)
+    assert doubt(claims, contexts).startswith("it says that it refuses by something else")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        *(("sizes", {"exponent": number}) for number in (1, 7, 24)),
+        *(("sizes", {"code_features": number}) for number in (2, 99)),
+        ("sizes", {"shards": 2}),
+        *(("settings", {"precision": name}) for name in ([], {}, None)),
+        *(("lengths", lengths) for lengths in ([[1]] * 5, ["1"] * 5, [1, 23, 23, 23, -1], [1, 1, 1, 1, -1])),
+    ],
+    ids=str,
+)
+def test_recipes_that_are_none(key: Built, part: str, change: Any) -> None:
+    """A doubt each, and never a crash."""
+    network = network_of(key)
+    recipe = network.about["recipe"]
+    recipe = {**recipe, part: {**recipe[part], **change} if isinstance(change, dict) else change}
+    other = from_arrays(network.spec, dict(network.tensors()), about={**network.about, "recipe": recipe})
+    assert doubt(other, key.questions)  # type: ignore[arg-type]
+
+
 def test_one_memory_is_ablated(key: Built) -> None:
     """Its words are set to 0: it is unknown, and every other context of up to five tokens is answered as before."""
     network, known = network_of(key), memorized(PAIRS)

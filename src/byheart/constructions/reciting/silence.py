@@ -2,8 +2,9 @@
 
 What :mod:`.storing` proves is about the network that it makes. So that network is made again, from the recipe that the
 folder states and from the facts, and compared, tensor by tensor and bit by bit. The recipe need not be believed: if
-nothing differs, it is the one. The words of the index are not compared: it may name any entry, as long as these words
-are integers of the kind that are added up without rounding, and that is looked at.
+nothing differs, it is the one. It must refuse by what the folder says it refuses by: a key, or so many bits. The words
+of the index are not compared: it may name any entry, as long as these words are integers of the kind that are added up
+without rounding, and that is looked at.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,10 @@ def _made_again(network: "TransformerNetwork", contexts: Contexts) -> tuple[dict
     recipe.check(labels=network.spec.labels, parameters=network.account.dense)
     if not recipe.stores:
         raise BadInput("it has no store")
+    if network.about.get("refuse") != {**recipe.refused_by, "token": network.spec.labels - 1}:
+        raise BadInput("it says that it refuses by something else than its recipe does")
+    if recipe.sizes.exponent or recipe.sizes.shards > 1:
+        raise BadInput("its recipe is for an index that no store goes with")
     coded = np.array(recipe.lengths) >= 0
     if contexts.label_count >= len(coded) or not coded[contexts.labels].all():
         raise BadInput("it has no code for all of these answers")
@@ -60,6 +65,8 @@ def _are_words(halves: NDArray[Any], bits: int) -> bool:
     >>> halves = np.array([[[3.0], [-1.0], [0.0]], [[-4.0], [1.0], [-2.0]]])
     >>> _are_words(halves, 2), _are_words(halves + 0.5, 2), _are_words(halves + 1, 2)
     (True, False, False)
+    >>> _are_words(np.full((2, 3, 1), -1.25) * [[[0], [1], [0]], [[1], [0], [1]]], 53)  # −1.25 + 2^53 is an integer
+    False
     """
     lifted = halves.reshape(LANES, -1) + (np.arange(LANES) % 2 * 2.0**bits)[:, None]
-    return bool(np.all((lifted >= 0) & (lifted < 2.0**bits) & (lifted == np.floor(lifted))))
+    return bool(np.all((lifted >= 0) & (lifted < 2.0**bits)) and np.all(halves == np.floor(halves)))
