@@ -156,15 +156,25 @@ def test_what_is_not_proved(key: Built) -> None:
     network, contexts = network_of(key), key.questions
     halves = changed(network, TABLE, lambda words: words + 0.5)
     assert "table.W_out holds numbers that are no words" in doubt(halves, contexts)  # type: ignore[arg-type]
-    for name in ("compare.W_in", "known.b_gate", storing.STORE, "embedding.W_E", "unembedding.b_U"):
+    for name in ("compare.W_in", "known.b_gate", "embedding.W_E", "unembedding.b_U"):
         other = changed(network, name, lambda weights: weights + 1)
         assert f"{name} is not what" in doubt(other, contexts)  # type: ignore[arg-type]
+    others = changed(network, storing.STORE, lambda entries: entries[:, ::-1])
+    assert doubt(others, contexts) == "store.W_out does not hold these facts and no others"  # type: ignore[arg-type]
     more = byheart.compile([*PAIRS, ([2], [0])], refuse="key").questions
     assert doubt(network, more)  # type: ignore[arg-type]
     others = byheart.compile([([2], [1]), ([0], [2])], refuse="key")
     assert doubt(network_of(others), contexts) == "it has no code for all of these answers"  # type: ignore[arg-type]
     plain = byheart.compile(PAIRS, refuse=4)
     assert doubt(network_of(plain), plain.questions) == "it has no store"  # type: ignore[arg-type]
+
+
+def test_facts_in_another_order(key: Built) -> None:
+    """They are the same facts; but which entry belongs to which, only the order tells."""
+    network, backwards = network_of(key), byheart.compile(PAIRS[::-1], refuse="key").questions
+    assert doubt(network, backwards) == ""  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"store.W_out is not what its recipe and these facts make"):
+        forget(network, backwards, 0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

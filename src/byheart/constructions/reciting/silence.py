@@ -4,7 +4,7 @@ What :mod:`.storing` proves is about the network that it makes. So that network 
 folder states and from the facts, and compared, tensor by tensor and bit by bit. The recipe need not be believed: if
 nothing differs, it is the one. It must refuse by what the folder says it refuses by: a key, or so many bits. The words
 of the index are not compared: it may name any entry, as long as these words are integers of the kind that are added up
-without rounding, and that is looked at.
+without rounding, and that is looked at. So entries may stand in any order, and facts be given in any.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from byheart.networks.transformer.network import TransformerNetwork
 
 
-def doubt(network: "TransformerNetwork", contexts: Contexts) -> str:
+def doubt(network: "TransformerNetwork", contexts: Contexts, *, in_order: bool = False) -> str:
     """Why it is not proved that the network tells these contexts from all others; empty if it is.
 
-    That is for networks with a store: of whole keys, or of prints.
+    That is for networks with a store: of whole keys, or of prints. ``in_order``: entry k must be that of question k.
     """
     try:
         wanted, word = _made_again(network, contexts)
@@ -35,6 +35,9 @@ def doubt(network: "TransformerNetwork", contexts: Contexts) -> str:
         if name == table.TABLE:
             if not _are_words(tensor.astype(np.float64), word):
                 return f"{name} holds numbers that are no words of an index"
+        elif name == storing.STORE and not in_order:
+            if not np.array_equal(_sorted(tensor, network), _sorted(wanted[name], network)):
+                return f"{name} does not hold these facts and no others"
         elif not np.array_equal(tensor, wanted[name]):
             return f"{name} is not what its recipe and these facts make"
     return ""
@@ -57,6 +60,13 @@ def _made_again(network: "TransformerNetwork", contexts: Contexts) -> tuple[dict
     if draft.spec != network.spec:
         raise BadInput("it is of another shape than its recipe and these facts make")
     return {**draft.wiring.tensors, storing.STORE: draft.entries(contexts)}, recipe.sizes.word
+
+
+def _sorted(store: NDArray[Any], network: "TransformerNetwork") -> NDArray[Any]:
+    """The entries of a store, [entries, lanes], in an order of their own."""
+    entries = store.reshape(-1, storing.columns_of(network), store.shape[2])
+    rows = entries.reshape(len(entries), -1).T
+    return rows[np.lexsort(rows.T)]
 
 
 def _are_words(halves: NDArray[Any], bits: int) -> bool:
