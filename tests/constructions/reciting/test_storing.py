@@ -15,7 +15,9 @@ from byheart.constructions.reciting.silence import doubt
 from byheart.constructions.reciting.table import TABLE
 from byheart.errors import BadInput
 from byheart.networks import generate
+from byheart.networks.transformer import evaluate
 from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 
 PAIRS = [([0], [1, 2]), ([0, 0], [2]), ([2, 1, 0], [0]), ([1], [0])]
@@ -88,6 +90,22 @@ def test_the_key_by_hand() -> None:
     entries = tensors[storing.STORE][0].T  # one row, two columns; lanes: key, label
     assert entries.tolist() == [[1, -1 + 5, 0, 1]] or entries.tolist() == [[1, -1 + 5, 1, 0]]
     assert said(network, [(0,), (0, 1), (1,), (1, 0), (0, 0), (2,), (0, 1, 1), (1, 0, 1), (3, 0)]) == [1, 2, *[3] * 7]
+
+
+def test_long_prompts_are_read_in_portions(key: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key of k lanes makes k² numbers a token: compiling holds no more of them at once than asking does."""
+    read: list[int] = []
+    mix = Transformer.mix
+
+    def counted(self: Transformer, tokens: Any, cache: Any) -> Any:
+        read.append(tokens.numel())
+        return mix(self, tokens, cache)
+
+    monkeypatch.setattr(Transformer, "mix", counted)
+    monkeypatch.setattr(evaluate, "MOST_NUMBERS", 2 * network_of(key).spec.widest)
+    again = byheart.compile(PAIRS, refuse="key")
+    assert 0 < max(read) <= 2 * 2
+    assert again.network.fingerprint == key.network.fingerprint
 
 
 def test_keys_are_the_contexts(key: Built) -> None:

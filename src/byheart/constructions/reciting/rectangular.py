@@ -475,12 +475,13 @@ class Draft:
 
     def _found(self, contexts: Contexts, features: tuple[int, ...]) -> NDArray[np.float64]:
         """What the network finds in each context before it looks into the table: [N, features]."""
-        from byheart.networks.transformer.evaluate import local_work, streams
+        from byheart.networks.transformer.evaluate import at_once, local_work, streams
         from byheart.networks.transformer.network import from_arrays
 
         module = from_arrays(self.spec, self.wiring.tensors).module
         found = np.empty((len(contexts), len(features)))
-        portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
+        portion = at_once(self.spec)
+        portions = streams(module, contexts.tokens, contexts.starts, contexts.places, portion=portion)
         for index, values in local_work(
             module, portions, lambda module, stream: (module.local(stream, until="table")[:, features].numpy(),)
         ):
