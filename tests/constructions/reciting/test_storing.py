@@ -106,6 +106,9 @@ def test_long_prompts_are_read_in_portions(key: Built, monkeypatch: pytest.Monke
     again = byheart.compile(PAIRS, refuse="key")
     assert 0 < max(read) <= 2 * 2
     assert again.network.fingerprint == key.network.fingerprint
+    read.clear()
+    assert next(generate(network_of(key), [2, 1, 0], tokens=1)) == 0
+    assert read == [2, 1]
 
 
 def test_keys_are_the_contexts(key: Built) -> None:
