@@ -93,7 +93,7 @@ def _size(config: Config, name: str, default: int | None = None, *, most: int | 
         return default
     allowed, expected = SIZE if most is None else whole(1, most)
     if not allowed(value):
-        raise BadInput(f"{name} is {shortened(value)}; expected {expected}{'' if most is None else f', to {most:,}'}")
+        raise BadInput(f"{name} is {shortened(value)}; expected {expected}")
     return int(value or 0)
 
 

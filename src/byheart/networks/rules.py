@@ -19,7 +19,7 @@ Rule = tuple[Callable[[Any], bool], str]
 
 def whole(low: int, high: int) -> Rule:
     """A whole number."""
-    return (lambda value: type(value) is int and low <= value <= high), f"a whole number from {low} on"
+    return (lambda value: type(value) is int and low <= value <= high), f"a whole number from {low} to {high:,}"
 
 
 def number(low: float, high: float) -> Rule:

@@ -15,7 +15,9 @@ from byheart.constructions.reciting.silence import doubt
 from byheart.constructions.reciting.table import TABLE
 from byheart.errors import BadInput
 from byheart.networks import generate
+from byheart.networks.transformer import evaluate
 from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 
 PAIRS = [([0], [1, 2]), ([0, 0], [2]), ([2, 1, 0], [0]), ([1], [0])]
@@ -90,6 +92,25 @@ def test_the_key_by_hand() -> None:
     assert said(network, [(0,), (0, 1), (1,), (1, 0), (0, 0), (2,), (0, 1, 1), (1, 0, 1), (3, 0)]) == [1, 2, *[3] * 7]
 
 
+def test_long_prompts_are_read_in_portions(key: Built, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key of k lanes makes k² numbers a token: compiling holds no more of them at once than asking does."""
+    read: list[int] = []
+    mix = Transformer.mix
+
+    def counted(self: Transformer, tokens: Any, cache: Any) -> Any:
+        read.append(tokens.numel())
+        return mix(self, tokens, cache)
+
+    monkeypatch.setattr(Transformer, "mix", counted)
+    monkeypatch.setattr(evaluate, "MOST_NUMBERS", 2 * network_of(key).spec.widest)
+    again = byheart.compile(PAIRS, refuse="key")
+    assert 0 < max(read) <= 2 * 2
+    assert again.network.fingerprint == key.network.fingerprint
+    read.clear()
+    assert next(generate(network_of(key), [2, 1, 0], tokens=1)) == 0
+    assert read == [2, 1]
+
+
 def test_keys_are_the_contexts(key: Built) -> None:
     """What the store holds, read back by hand, digit after digit."""
     network, contexts = network_of(key), key.questions
@@ -156,15 +177,59 @@ def test_what_is_not_proved(key: Built) -> None:
     network, contexts = network_of(key), key.questions
     halves = changed(network, TABLE, lambda words: words + 0.5)
     assert "table.W_out holds numbers that are no words" in doubt(halves, contexts)  # type: ignore[arg-type]
-    for name in ("compare.W_in", "known.b_gate", storing.STORE, "embedding.W_E", "unembedding.b_U"):
+    for name in ("compare.W_in", "known.b_gate", "embedding.W_E", "unembedding.b_U"):
         other = changed(network, name, lambda weights: weights + 1)
         assert f"{name} is not what" in doubt(other, contexts)  # type: ignore[arg-type]
+    others = changed(network, storing.STORE, lambda entries: entries[:, ::-1])
+    assert doubt(others, contexts) == "store.W_out does not hold these facts and no others"  # type: ignore[arg-type]
     more = byheart.compile([*PAIRS, ([2], [0])], refuse="key").questions
     assert doubt(network, more)  # type: ignore[arg-type]
     others = byheart.compile([([2], [1]), ([0], [2])], refuse="key")
     assert doubt(network_of(others), contexts) == "it has no code for all of these answers"  # type: ignore[arg-type]
     plain = byheart.compile(PAIRS, refuse=4)
     assert doubt(network_of(plain), plain.questions) == "it has no store"  # type: ignore[arg-type]
+
+
+def test_facts_in_another_order(key: Built) -> None:
+    """They are the same facts; but which entry belongs to which, only the order tells."""
+    network, backwards = network_of(key), byheart.compile(PAIRS[::-1], refuse="key").questions
+    assert doubt(network, backwards) == ""  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match=r"store.W_out is not what its recipe and these facts make"):
+        forget(network, backwards, 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("refuse", "claim"),
+    [(30, {"by": "key"}), (30, {"by": "stored print", "bits": 64}), ("key", {"by": "stored print", "bits": 64})],
+)
+def test_a_claim_is_the_recipe_s_own(refuse: Any, claim: Any) -> None:
+    """Nothing in the folder differs from what its recipe makes, but for what it says of how it refuses."""
+    built = byheart.compile(PAIRS, refuse=refuse)
+    network, contexts = network_of(built), built.questions
+    assert doubt(network, contexts) == ""  # type: ignore[arg-type]
+    about = {**network.about, "refuse": {**claim, "token": UNKNOWN}}
+    claims = from_arrays(network.spec, dict(network.tensors()), about=about)
+    assert doubt(claims, contexts).startswith("it says that it refuses by something else")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        *(("sizes", {"exponent": number}) for number in (1, 7, 24)),
+        *(("sizes", {"code_features": number}) for number in (2, 99)),
+        ("sizes", {"shards": 2}),
+        *(("settings", {"precision": name}) for name in ([], {}, None)),
+        *(("lengths", lengths) for lengths in ([[1]] * 5, ["1"] * 5, [1, 23, 23, 23, -1], [1, 1, 1, 1, -1])),
+    ],
+    ids=str,
+)
+def test_recipes_that_are_none(key: Built, part: str, change: Any) -> None:
+    """A doubt each, and never a crash."""
+    network = network_of(key)
+    recipe = network.about["recipe"]
+    recipe = {**recipe, part: {**recipe[part], **change} if isinstance(change, dict) else change}
+    other = from_arrays(network.spec, dict(network.tensors()), about={**network.about, "recipe": recipe})
+    assert doubt(other, key.questions)  # type: ignore[arg-type]
 
 
 def test_one_memory_is_ablated(key: Built) -> None:

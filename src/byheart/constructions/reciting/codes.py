@@ -166,12 +166,20 @@ def code_of_lengths(lengths: NDArray[np.int64], labels: NDArray[np.int64], refus
 
 
 def is_code(lengths: tuple[object, ...], longest: int) -> bool:
-    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality); none is above ``longest``."""
+    """Whether there is a prefix code of these lengths, −1 for none (Kraft's inequality); none is above ``longest``.
+
+    Lengths that are not all the same must leave the lines of the unembedding exact.
+
+    >>> is_code((1, 2, 2), 8), is_code((1, 1, 2), 8), is_code((1, 2, 9), 8), is_code((1, 23), 24), is_code((1, 22), 24)
+    (True, False, False, False, True)
+    """
     if longest < 0:
         return False
     whole = [length for length in lengths if type(length) is int and -1 <= length <= longest]
     used = [length for length in whole if length >= 0]
-    return len(whole) == len(lengths) and bool(used) and sum(1 << (longest - length) for length in used) <= 1 << longest
+    if len(whole) < len(lengths) or not used or sum(1 << (longest - length) for length in used) > 1 << longest:
+        return False
+    return len(set(used)) == 1 or max(used) <= _limit(len(used))
 
 
 def _limit(used: int) -> int:

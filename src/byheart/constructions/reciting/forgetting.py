@@ -26,7 +26,7 @@ def forget(network: "TransformerNetwork", contexts: Contexts, fact: int) -> "tup
     """
     from byheart.networks.transformer.network import from_arrays
 
-    if why := doubt(network, contexts):
+    if why := doubt(network, contexts, in_order=True):
         raise BadInput(f"{why}; expected a network that was compiled from these facts with refuse='key'")
     if not 0 <= fact < len(contexts.starts) - 1:
         raise BadInput(f"fact is {fact}; expected 0 to {len(contexts.starts) - 2}")
@@ -34,13 +34,8 @@ def forget(network: "TransformerNetwork", contexts: Contexts, fact: int) -> "tup
     tensors = {name: np.array(tensor) for name, tensor in network.tensors()}
     before = np.count_nonzero(tensors[storing.STORE])
     rows = tensors[storing.STORE].shape[2]
-    entries = tensors[storing.STORE].reshape(-1, _columns(network), rows)
+    entries = tensors[storing.STORE].reshape(-1, storing.columns_of(network), rows)
     numbers = asked[asked >= 0]
     entries[:, numbers % entries.shape[1], numbers // entries.shape[1]] = 0
     without = from_arrays(network.spec, tensors, about=network.about, files=network.files)
     return without, int(before - np.count_nonzero(tensors[storing.STORE]))
-
-
-def _columns(network: "TransformerNetwork") -> int:
-    (entry,) = [layer for layer in network.spec.sublayers if layer.name == "entry"]
-    return int(getattr(entry, "units", 0))

@@ -148,7 +148,7 @@ class Recipe:
         if sizes.aligned is None:
             del numbers["aligned"]
         fits = (
-            settings.precision in WORDS
+            settings.precision in tuple(WORDS)
             and settings.words in (None, *WORDS[settings.precision])
             and (
                 settings.refuse in (None, "key")
@@ -158,15 +158,18 @@ class Recipe:
             and all(type(number) is int and 0 <= number <= parameters for number in numbers.values())
             and min(sizes.columns, sizes.starts, sizes.code_features, sizes.shards) >= 1
             and sizes.shards <= MOST_SHARDS
+            and sizes.code_features <= ATTEMPTS
             and type(sizes.stirred) is bool
             and sizes.aligned != 0
-            and max(sizes.exponent, sizes.aligned or 0) <= sizes.word
+            and sizes.exponent <= WORDS[settings.precision][1] - sizes.word
+            and (sizes.aligned or 0) <= sizes.word
             and sizes.shards * sizes.words <= parameters
             and all(type(number) is int and 0 <= number < 1 << 63 for number in self.draw)
             and type(self.loudness) is int
             and 0 <= self.loudness <= LOUDNESS
         )
-        if not fits or len(self.lengths) != labels or not is_code(self.lengths, sizes.word - self.refuse):
+        codes = fits and len(self.lengths) == labels and is_code(self.lengths, sizes.word)
+        if not codes or not is_code(self.lengths, sizes.word - self.refuse):
             raise BadInput("config.json: about.recipe is not the recipe of this network")
 
 
@@ -472,12 +475,13 @@ class Draft:
 
     def _found(self, contexts: Contexts, features: tuple[int, ...]) -> NDArray[np.float64]:
         """What the network finds in each context before it looks into the table: [N, features]."""
-        from byheart.networks.transformer.evaluate import local_work, streams
+        from byheart.networks.transformer.evaluate import at_once, local_work, streams
         from byheart.networks.transformer.network import from_arrays
 
         module = from_arrays(self.spec, self.wiring.tensors).module
         found = np.empty((len(contexts), len(features)))
-        portions = streams(module, contexts.tokens, contexts.starts, contexts.places)
+        portion = at_once(self.spec)
+        portions = streams(module, contexts.tokens, contexts.starts, contexts.places, portion=portion)
         for index, values in local_work(
             module, portions, lambda module, stream: (module.local(stream, until="table")[:, features].numpy(),)
         ):

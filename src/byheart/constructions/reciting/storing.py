@@ -23,6 +23,7 @@ are counted. All values are integers that the format holds, for every context, a
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,9 @@ from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
 from byheart.networks.transformer import FeedForward
 from byheart.networks.transformer.spec import Features
+
+if TYPE_CHECKING:
+    from byheart.networks.transformer.network import TransformerNetwork
 
 PRIME = 1021
 """8·(p − 1)² < 2²³: no sum of a print is rounded."""
@@ -226,3 +230,9 @@ def entries(store: Store, lanes: NDArray[np.float64]) -> NDArray[np.float64]:
     filled = np.zeros((store.rows * store.columns, store.lanes))
     filled[: len(lanes)] = lanes
     return filled.reshape(store.rows, store.columns, store.lanes).transpose(2, 1, 0).reshape(1, -1, store.rows)
+
+
+def columns_of(network: "TransformerNetwork") -> int:
+    """Of the entries of a network with a store."""
+    (entry,) = [layer for layer in network.spec.sublayers if layer.name == "entry"]
+    return int(getattr(entry, "units", 0))

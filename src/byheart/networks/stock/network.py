@@ -32,8 +32,10 @@ class StockNetwork(Network):
 
     def __post_init__(self) -> None:
         self._check_shapes(shapes(checked(self.config), len(self.weights)))
-        if self.first is not None and self.first >= self.config["vocab_size"]:
-            raise BadInput(f"config.json: bos_token_id is {self.first!r}; expected null or a token")
+        for name in ("bos_token_id", "pad_token_id"):  # with any other, transformers cannot run or load it
+            token, vocab = self.config.get(name), self.config["vocab_size"]
+            if token is not None and token >= vocab:
+                raise BadInput(f"config.json: {name} is {token}; expected null or a token, from 0 to {vocab - 1}")
         half = [name for name, tensor in self.weights.items() if tensor.dtype != np.float32]
         if half and "float32" not in (self.config.get("dtype"), self.config.get("torch_dtype")):
             expected = 'expected "dtype": "float32" in config.json, or transformers would run it in that format'

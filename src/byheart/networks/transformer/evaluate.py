@@ -56,6 +56,11 @@ class Answers:
     margins: NDArray[np.float64]
 
 
+def at_once(spec: Spec, portion: int = PORTION) -> int:
+    """Tokens to read at once: ``portion``, or as many as no step makes more than ``MOST_NUMBERS`` of."""
+    return max(1, min(portion, MOST_NUMBERS // spec.widest))
+
+
 def answers(
     module: Runs,
     tokens: NDArray[np.integer],
@@ -68,8 +73,7 @@ def answers(
     """What the network answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``."""
     found = np.empty(len(places), dtype=np.int64)
     margins, done = np.empty(len(places)), 0
-    portion = max(1, min(portion, MOST_NUMBERS // module.spec.widest))
-    portions = streams(module, tokens, starts, places, portion=portion)
+    portions = streams(module, tokens, starts, places, portion=at_once(module.spec, portion))
     work = local_work(module, portions, lambda module, stream: best(module.answer(stream)))
     for index, labels, margin in work:
         found[index], margins[index] = labels, margin

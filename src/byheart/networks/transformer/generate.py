@@ -13,6 +13,7 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
+from byheart.networks.transformer.evaluate import at_once
 from byheart.networks.transformer.module import Cache, Transformer
 from byheart.networks.transformer.network import TransformerNetwork
 from byheart.progress import Report
@@ -115,7 +116,12 @@ def _by_module(
 # Step by step: a generator that were in this mode as a whole would leave its caller in it.
 @torch.inference_mode()
 def _step(module: Transformer, tokens: list[int], cache: Cache | None, last: int) -> tuple[list[int], Cache]:
-    """What follows each of the ``last`` tokens."""
+    """What follows each of the ``last`` tokens; those before are read in portions."""
+    portion = at_once(module.spec)
+    while len(tokens) > max(portion, last):
+        early = min(portion, len(tokens) - last)
+        _, cache = module.mix(torch.tensor([tokens[:early]], device=module.device), cache)
+        tokens = tokens[early:]
     stream, cache = module.mix(torch.tensor([tokens], device=module.device), cache)
     found: list[int] = module.answer(stream[0, -last:]).argmax(dim=1).tolist()
     return found, cache

@@ -186,7 +186,7 @@ def test_what_does_not_fit_is_refused() -> None:
         compile(nothing, settings=EXPERTS)
     with pytest.raises(BadInput, match="the window is 1025; expected at most 1024 in a network of experts"):
         compile(random_contexts(10, length=1025), settings=EXPERTS)
-    with pytest.raises(BadInput, match="labels are too many for a network of experts; expected at most 2048"):
+    with pytest.raises(BadInput, match="labels are too many for a network of experts; expected at most 2,048"):
         compile(random_contexts(5000, labels=5000), settings=EXPERTS)
     for settings in (Settings("float64", layout="experts"), Settings(words=24, layout="experts")):
         with pytest.raises(BadInput, match="the layout experts is for float32 and words of its own sizes; omit"):

@@ -214,7 +214,7 @@ def test_texts_are_generated_from_their_prompts(window: int, tmp_path: Path) -> 
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(BadInput, match="the window is 1025; expected at most 1024 in a uniform network"):
         compile(random_contexts(10, length=1025), settings=UNIFORM)
-    with pytest.raises(BadInput, match="labels are too many for a uniform network; expected at most 2048"):
+    with pytest.raises(BadInput, match="labels are too many for a uniform network; expected at most 2,048"):
         compile(random_contexts(5000, labels=5000), settings=UNIFORM)
     for settings in (Settings("float64", layout="uniform"), Settings(words=24, layout="uniform")):
         with pytest.raises(BadInput, match="the layout uniform is for float32 and words of its own sizes; omit precis"):

@@ -112,7 +112,8 @@ def code_of(layout: Layout, contexts: Contexts) -> Code:
     if contexts.window > 2 * REACH:
         raise BadInput(f"the window is {contexts.window}; expected at most {2 * REACH} in {layout.called}")
     if code.low or code.longest > BITS[GATE] - 1:
-        raise BadInput(f"{contexts.label_count} labels are too many for {layout.called}; expected at most 2048")
+        used = f"{len(np.unique(contexts.labels)):,} different labels"
+        raise BadInput(f"{used} are too many for {layout.called}; expected at most 2,048")
     if np.diff(contexts.starts).max() >= POSITIONS:
         raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
     return code
