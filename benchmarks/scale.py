@@ -1,6 +1,7 @@
 """How compiling and certifying grow with the number of questions: time, memory, bits a parameter. For docs/large.md.
 
     python benchmarks/scale.py laws                    # 10⁵, 10⁶, 10⁷ random labels, a process for each
+    python benchmarks/scale.py --plot large.png        # more sizes, one table beside shards: a picture, and no more
     python benchmarks/scale.py certify --asked 200000  # of 10⁷ questions, ask so many (0: all), and prove every answer
 
 Questions are drawn in pieces, seed by seed, and never lie in memory all at once: what is measured is the stages of
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,7 @@ from byheart.constructions.reciting.table import TABLE, as_floats
 from byheart.networks.transformer.evaluate import answers
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import proved_answers
+from byheart.report.growth import Growth, draw_growth
 
 LENGTH, VOCAB, LABELS = 8, 256, 256
 
@@ -143,13 +146,20 @@ def one(N: int, asked: int | None, count: int | None = None) -> dict[str, Any]:
     return told
 
 
-def measured(N: int, tiny: bool, asked: int | None = None) -> dict[str, Any]:
-    """What a process of its own finds; if ``tiny``, this one, with two shards."""
+def measured(N: int, tiny: bool, asked: int | None = None, count: int | None = None) -> dict[str, Any]:
+    """What a process of its own finds; if ``tiny``, this one, with two shards where nothing is said of them."""
     if tiny:
-        return one(N, asked, 2)
-    command = [sys.executable, __file__, "--one", str(N), *([] if asked is None else ["--asked", str(asked)])]
+        return one(N, asked, count or 2)
+    flags = {"--one": N, "--asked": asked, "--shards": count}
+    given = [part for name, value in flags.items() if value is not None for part in (name, str(value))]
+    command = [sys.executable, __file__, *given]
     told: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return told
+
+
+def spent(told: dict[str, Any]) -> float:
+    """CPU seconds of compiling, without drawing the questions."""
+    return sum(told["seconds"][name] for name in ("map", "solve", "join"))
 
 
 def laws(tiny: bool, asked: int) -> None:
@@ -170,7 +180,7 @@ def laws(tiny: bool, asked: int) -> None:
     found = []
     for N in (2_000, 4_000) if tiny else (10**5, 10**6, 10**7):
         told = measured(N, tiny)
-        seconds = sum(told["seconds"][name] for name in ("map", "solve", "join"))
+        seconds = spent(told)
         found.append((N, seconds))
         rows.add_row(
             f"{N:,}",
@@ -189,6 +199,19 @@ def laws(tiny: bool, asked: int) -> None:
     OUT.print(
         f"time grows as N^{slope:.2f}; the largest takes {found[-1][1] / found[-2][1]:.1f} times the one before\n"
     )
+
+
+def growth(tiny: bool) -> list[Growth]:
+    """What compiling takes in shards, and with one table as far as that goes."""
+    ways = {
+        "one table": (1, (2_000, 4_000) if tiny else (10**5, 3 * 10**5, 10**6, 2 * 10**6)),
+        "shards, as planned": (None, (2_000, 4_000) if tiny else (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7)),
+    }
+    found = []
+    for name, (count, sizes) in ways.items():
+        told = [measured(N, tiny, count=count) for N in sizes]
+        found.append(Growth(name, sizes, tuple(map(spent, told)), tuple(one["GiB"] for one in told)))
+    return found
 
 
 def certify(tiny: bool, asked: int) -> None:
@@ -210,10 +233,15 @@ def main() -> None:
     """All sections, or those that are named."""
     options = parser(__doc__, SECTIONS)
     options.add_argument("--one", type=int, help="so many questions, in this process")
+    options.add_argument("--shards", type=int, help="with --one: into so many shards (default: as planned)")
+    options.add_argument("--plot", type=Path, help="draw time and memory against N into this file")
     options.add_argument("--asked", type=int, help="of the questions, ask so many (0: all; default: 100,000)")
     given = options.parse_args()
     if given.one is not None:
-        print(json.dumps(one(given.one, given.asked)))
+        print(json.dumps(one(given.one, given.asked, given.shards)))
+        return
+    if given.plot is not None:
+        draw_growth(growth(given.tiny), given.plot)
         return
     for section in SECTIONS:
         if not given.sections or section.__name__ in given.sections:
