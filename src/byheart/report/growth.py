@@ -34,7 +34,7 @@ class Growth:
 
 
 def draw_growth(ways: Sequence[Growth], path: Path) -> None:
-    """Seconds on the left, gibibytes on the right; both axes are logarithmic, and the legend says how time grows."""
+    """Seconds on the left, on logarithmic axes, with how they grow; gibibytes on the right, from 0."""
     if not ways or len(ways) > len(_COLOURS):
         raise BadInput(f"got {len(ways)} ways; expected 1 to {len(_COLOURS)}")
     picture, (time, memory) = canvas(path, columns=2, height=3.4)
@@ -42,7 +42,10 @@ def draw_growth(ways: Sequence[Growth], path: Path) -> None:
         time.plot(way.questions, way.seconds, "o-", color=colour, label=f"{way.name}: as N^{way.exponent:.2f}")
         memory.plot(way.questions, way.gibibytes, "o-", color=colour, label=way.name)
     for axes, title in ((time, "CPU seconds to compile"), (memory, "GiB, at most")):
-        axes.set(xscale="log", yscale="log", xlabel="questions N")
+        axes.set(xscale="log", xlabel="questions N")
         axes.set_title(title, loc="left", fontsize=11)
+    time.set_yscale("log")
+    time.yaxis.set_major_formatter("{x:g}")
+    memory.set_ylim(bottom=0)
     time.legend(frameon=False, fontsize=9)
     save_picture(picture, path)
