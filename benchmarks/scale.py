@@ -29,8 +29,8 @@ from byheart.constructions.reciting.sizes import Unsolvable, grown, plan
 from byheart.constructions.reciting.solve import solve, sort_questions
 from byheart.constructions.reciting.table import TABLE, as_floats
 from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.forced import forced_answers
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
-from byheart.networks.transformer.proved import proved_answers
 
 LENGTH, VOCAB, LABELS = 8, 256, 256
 
@@ -111,7 +111,7 @@ def certified(network: TransformerNetwork, N: int, asked: int) -> dict[str, floa
         kept = min(len(labels), asked - int(found["asked"]) if asked else len(labels))
         given = tokens[: kept * LENGTH], starts[: kept + 1], ends[:kept]
         began = time.process_time()
-        once, proved = answers(network.module, *given), proved_answers(network.module, *given)
+        once, proved = answers(network.module, *given), forced_answers(network, *given)
         found["seconds"] += time.process_time() - began
         found["asked"] += kept
         found["wrong"] += int((once.labels != labels[:kept]).sum())

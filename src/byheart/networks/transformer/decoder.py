@@ -12,7 +12,7 @@ on (:mod:`.generate`). A network that is not exact, whoever made it, is therefor
 
 Skipped are: weights of 0; inputs and units that are 0, where what they are multiplied with is finite for certain; keys
 and queries, where either has no weights but 0, so that attention looks at the same offsets always. Other networks have
-no decoder.
+no decoder, nor have those with weights that go down to a bit of ``SMALLEST``.
 """
 
 from collections.abc import Sequence
@@ -24,6 +24,7 @@ import torch
 
 from byheart.files import memory
 from byheart.networks.transformer import kernels
+from byheart.networks.transformer.evaluate import Ids
 from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.proved import BITS, FAR, HIGH, LARGEST, SMALLEST, unit
 from byheart.networks.transformer.spec import Attention, Features, FeedForward, Mixture, Spec, expert_name
@@ -45,8 +46,13 @@ class Decoder:
         spec = program.spec
         self.vocab, self.sees, self.labels = spec.vocab, spec.sees, spec.labels
         self._program = program.arrays
-        self._ring, self._stream = np.zeros(program.ring), np.zeros(spec.stream)
-        most = program.most
+        self._sizes = program.ring, spec.stream, program.most, len(spec.sublayers)
+        self._begin()
+
+    def _begin(self) -> None:
+        """What is written to while tokens are read."""
+        ring, stream, most, sublayers = self._sizes
+        self._ring, self._stream, self._spoilt = np.zeros(ring), np.zeros(stream), np.empty(sublayers, np.int64)
         self._scratch = (*(np.zeros(most, np.int64) for _ in range(2)), *(np.zeros(most) for _ in range(5)))
         self._place, self._last = 0, -1
 
@@ -68,7 +74,7 @@ class Decoder:
         """Another recital by the same network."""
         other = object.__new__(Decoder)
         other.__dict__.update(self.__dict__)
-        other._ring, other._place = np.zeros_like(self._ring), 0
+        other._begin()
         return other
 
     def hear(self, tokens: Sequence[int]) -> bool:
@@ -91,9 +97,24 @@ class Decoder:
         found[done:] = np.nan
         return found
 
+    def answers(self, tokens: npt.ArrayLike, starts: Ids, places: Ids) -> tuple[Ids, Array]:
+        """Labels and margins at ``places``, which increase, of the sequences that begin at ``starts[:-1]``.
+
+        The margin is nan where the answer is not proved.
+        """
+        given = np.ascontiguousarray(tokens, np.int64)
+        if len(given) and not 0 <= given.min() <= given.max() < self.vocab:
+            raise IndexError(f"tokens are {given.min()} to {given.max()}; expected 0 to {self.vocab - 1}")
+        labels, margins = np.full(len(places), -1), np.full(len(places), np.nan)
+        state = (self._program, self._ring, self._stream, self._scratch, self._spoilt, np.empty(self.labels))
+        kernels.ask(given, np.ascontiguousarray(starts), np.ascontiguousarray(places), *state, labels, margins)
+        return labels, margins
+
     def _run(self, given: Sequence[int], count: int, place: int, logits: Array) -> tuple[list[int], int]:
         said = np.empty(count, np.int64)
-        state = (self._program, self._ring, self._stream, self._scratch, logits)
+        if place == 0:
+            self._spoilt[:] = kernels.NEVER
+        state = (self._program, self._ring, self._stream, self._scratch, self._spoilt, logits)
         done = kernels.run(np.array(given, dtype=np.int64), said, place, self.vocab, *state)
         return said.tolist(), int(done)
 
@@ -114,6 +135,8 @@ class _Program:
         self._size = 0
         spec, precision = self.spec, self.spec.precision
         embedding = [self._put(self._tensors["embedding.W_E"]), *self._written(spec.embeds)]
+        if any((_units(tensor) <= SMALLEST[precision]).any() for tensor in self._tensors.values()):
+            raise _Refused("a weight is so small that some machines take it for 0")
         if any({field.name for field in fields(layer)} != _KNOWN.get(type(layer)) for layer in spec.sublayers):
             raise _Refused("there is a sublayer that is not known here")
         layers = [
@@ -214,9 +237,15 @@ class _Program:
             kernels.BIASED: layer.bias,
             kernels.W_IN: self._matrix(tensors[f"W_{first}"], tensors.get(f"b_{first}")),
             kernels.UP: _UPS[layer.up],
+            kernels.BOUNDS: self._bounds(tensors[f"W_{first}"], tensors.get(f"b_{first}")),
         }
         row[kernels.WRITES], _, row[kernels.TARGETS] = self._written(layer.writes)
         return row
+
+    def _bounds(self, W: Array, b: Array | None) -> int:
+        """Where the largest |b| and the largest Σ|w| of a unit are, group by group."""
+        most = np.zeros(len(W)) if b is None else np.abs(b).max(axis=1)
+        return self._put(np.stack([most, np.abs(W).sum(axis=2).max(axis=1)], axis=1))
 
     def _attention(self, layer: Attention) -> dict[int, int]:
         W_Q, W_K, W_V, W_O, bias = (self._tensors[f"{layer.name}.{name}"] for name in layer.shapes())
