@@ -17,6 +17,7 @@ from byheart.networks.transformer import Attention, FeedForward, Spec
 from byheart.networks.transformer import generate as speaking
 from byheart.networks.transformer.decoder import Decoder
 from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.forced import read
 from byheart.networks.transformer.generate import generate, generate_all
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import Proved
@@ -51,9 +52,9 @@ def same_bits(network: TransformerNetwork, tokens: list[int]) -> bool:
 def same_answers(network: TransformerNetwork, contexts: Contexts) -> bool:
     """Those that ``proved`` proves, all of them, where all tokens are given."""
     asked = contexts.tokens, contexts.starts, contexts.places
-    decoder, expected = Decoder.of(network.module), answers(Proved(network.module), *asked)
-    assert decoder is not None
-    labels, margins = decoder.answers(*asked)
+    expected = answers(Proved(network.module), *asked)
+    assert network.program is not None
+    labels, margins = read(network.program, *asked)
     return labels.tolist() == expected.labels.tolist() and margins.tolist() == expected.margins.tolist()
 
 
@@ -150,7 +151,8 @@ def test_hostile_networks(network: TransformerNetwork, tokens: list[int]) -> Non
     assert np.array_equal(found[known], by_module(network, tokens)[known])
     assert np.array_equal(found[both], proved[both])
     asked = np.array([*tokens, *tokens]), np.array([0, len(tokens), 2 * len(tokens)]), np.arange(2 * len(tokens))
-    labels, margins = decoder.answers(*asked)
+    assert network.program is not None
+    labels, margins = read(network.program, *asked)
     once, sure = answers(network.module, *asked), ~np.isnan(margins)
     assert np.array_equal(labels[sure], once.labels[sure])
     assert np.array_equal(margins[sure], once.margins[sure])

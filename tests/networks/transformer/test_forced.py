@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from byheart.networks.transformer import Spec, forced
-from byheart.networks.transformer.decoder import Decoder
-from byheart.networks.transformer.forced import forced_answers
+from byheart.networks.transformer.forced import forced_answers, read
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import proved_answers
 
@@ -21,16 +20,16 @@ def asked(*sequences: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_by_hand() -> None:
     """Codes 1, 2, 4; y = max(0, x_t + 10·x_{t−1} − 10), logits (y, 5 − y); before the first token there is 0."""
-    decoder = Decoder.of(from_arrays(*hand_built()).module)
-    assert decoder is not None
-    labels, margins = decoder.answers(*asked([0, 2, 1], [1], [2, 0]))
+    program = from_arrays(*hand_built()).program
+    assert program is not None
+    labels, margins = read(program, *asked([0, 2, 1], [1], [2, 0]))
     assert labels.tolist() == [1, 0, 0, 1, 1, 0]
     assert margins.tolist() == [5, 3, 59, 5, 5, 57]
     tokens, starts, _ = asked([0, 2, 1], [1], [2, 0])
-    labels, margins = decoder.answers(tokens, starts, np.array([2, 5]))
+    labels, margins = read(program, tokens, starts, np.array([2, 5]))
     assert (labels.tolist(), margins.tolist()) == ([0, 0], [59, 57])
     with pytest.raises(IndexError, match="tokens are 0 to 3; expected 0 to 2"):
-        decoder.answers(*asked([0, 3]))
+        read(program, *asked([0, 3]))
 
 
 def sometimes_inexact(seed: int) -> tuple[TransformerNetwork, np.ndarray]:
@@ -44,10 +43,10 @@ def sometimes_inexact(seed: int) -> tuple[TransformerNetwork, np.ndarray]:
 @pytest.mark.parametrize("seed", range(3))
 def test_what_is_not_proved_is_forgotten_as_soon_as_nothing_sees_it(seed: int) -> None:
     network, tokens = sometimes_inexact(seed)
-    decoder = Decoder.of(network.module)
-    assert decoder is not None
+    program = network.program
+    assert program is not None
     given = asked(tokens[:100].tolist(), tokens[100:].tolist())
-    expected, (labels, margins) = proved_answers(network.module, *given), decoder.answers(*given)
+    expected, (labels, margins) = proved_answers(network.module, *given), read(program, *given)
     sure, known = ~np.isnan(margins), ~np.isnan(expected.margins)
     assert 0 < sure.sum() < 300
     assert (known >= sure).all()
@@ -62,17 +61,17 @@ def test_all_that_can_be_proved_is(threads: int, monkeypatch: pytest.MonkeyPatch
     """In stretches of 20 tokens, by several threads: the very answers, and the very doubts, of ``proved``."""
     network, tokens = sometimes_inexact(0)
     given, heard = asked(tokens[:100].tolist(), tokens[100:].tolist()), []
-    for name, value in (("FEW", 0), ("TOKENS", 20), ("SEEN", 1)):
+    for name, value in (("TOKENS", 20), ("SEEN", 1)):
         monkeypatch.setattr(forced, name, value)
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    found = forced_answers(network, *given, report=lambda *steps: heard.append(steps))
+    found = forced_answers(network, *given, compiled=True, report=lambda *steps: heard.append(steps))
     monkeypatch.undo()
     expected = proved_answers(network.module, *given)
     assert np.array_equal(found.labels, expected.labels)
     assert np.array_equal(found.margins, expected.margins, equal_nan=True)
     assert heard == [(done, 300) for done in range(20, 301, 20)]
     with pytest.raises(ValueError, match="out of order"):
-        forced_answers(network, *given[:2], given[2][::-1])
+        forced_answers(network, *given[:2], given[2][::-1], compiled=True)
 
 
 @pytest.mark.parametrize(("precision", "small"), [("float32", 2.0**-126), ("float64", 2.0**-500)])
@@ -82,7 +81,7 @@ def test_numbers_that_some_machines_take_for_0(precision: str, small: float) -> 
         spec = Spec(1, 2, 1, 1, precision, (0,), (0,), ())  # type: ignore[arg-type]
         tensors = {"embedding.W_E": [[size]], "unembedding.W_U": [[1], [-1]], "unembedding.b_U": [0, 0]}
         network = from_arrays(spec, {name: np.array(tensor, precision) for name, tensor in tensors.items()})
-        decoder = Decoder.of(network.module)
-        assert (decoder is not None) is known
+        program = network.program
+        assert (program is not None) is known
         assert np.isfinite(proved_answers(network.module, *asked([0])).margins[0]) == known
-        assert decoder is None or decoder.answers(*asked([0]))[1].tolist() == [2 * size]
+        assert program is None or read(program, *asked([0]))[1].tolist() == [2 * size]

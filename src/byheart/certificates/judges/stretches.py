@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from byheart.executors import Task, Workplace, each
 from byheart.networks.transformer.evaluate import Answers, Ids, answers
-from byheart.networks.transformer.forced import forced_answers
+from byheart.networks.transformer.forced import FEW, forced_answers
 from byheart.networks.transformer.network import TransformerNetwork
 from byheart.networks.transformer.stretches import SEEN, TOKENS, Stretch, stretches
 from byheart.progress import Report
@@ -29,14 +29,17 @@ def asked(
     report: Report | None,
 ) -> tuple[Answers, Doubtful]:
     """The answers at ``places``, and which of them are not proved: in one piece here, in stretches elsewhere."""
+    compiled = len(places) >= FEW  # of all, so that it does not matter who asks them
     if workplace.name == "local":
-        return answered(network, Stretch(tokens, starts, places), report=report)
+        return answered(network, Stretch(tokens, starts, places), compiled, report=report)
     size, sees = max(TOKENS, SEEN * network.spec.sees), network.spec.sees
     found: dict[int, tuple[Answers, Doubtful]] = {}
     done = 0
     with workplace.open(replace(network)) as executor:  # as it is on the disk, without what was made of it to run it
         cut = enumerate(stretches(tokens, starts, places, sees, size))
-        for number, part in each(executor, (Task(n, answered, (one,)) for n, one in cut), peaks=workplace.peaks):
+        for number, part in each(
+            executor, (Task(n, answered, (one, compiled)) for n, one in cut), peaks=workplace.peaks
+        ):
             found[number] = part
             done += len(part[1])
             if report is not None:
@@ -46,10 +49,13 @@ def asked(
     return Answers(np.concatenate(labels), np.concatenate(margins)), np.concatenate(doubtful)
 
 
-def answered(network: TransformerNetwork, one: Stretch, *, report: Report | None) -> tuple[Answers, Doubtful]:
+def answered(
+    network: TransformerNetwork, one: Stretch, compiled: bool, *, report: Report | None
+) -> tuple[Answers, Doubtful]:
     """Ask every place of a stretch, and once more with a proof; which answers the proof does not give."""
-    once = answers(network.module, one.tokens, one.starts, one.places, report=_half(report, 0))
-    proved = forced_answers(network, one.tokens, one.starts, one.places, report=_half(report, 1))
+    asked = one.tokens, one.starts, one.places
+    once = answers(network.module, *asked, report=_half(report, 0))
+    proved = forced_answers(network, *asked, compiled=compiled, report=_half(report, 1))
     return once, (proved.labels != once.labels) | (proved.margins != once.margins)
 
 

@@ -1,8 +1,8 @@
 """Every answer of a float Transformer, proved, where all tokens are given: by compiled code if there is any for it.
 
-:mod:`.proved` makes the proof in PyTorch. Compiled code (:mod:`.decoder`) makes the same in a fraction of the time, as
-it leaves out what is 0. What it does not prove, and networks that it cannot read, are left to ``proved``: an answer is
-proved here if one of the two does it, and each of them suffices.
+:mod:`.proved` makes the proof in PyTorch. Compiled code (:mod:`.blocks`) makes the same in a fraction of the time, as
+it leaves out most of what is 0. What it does not prove, and networks that it cannot read, are left to ``proved``: an
+answer is proved here if one of the two does it, and each of them suffices.
 
 Stretches of the tokens are read by as many threads as PyTorch has. Proved answers are exact, and what is not proved at
 one place has no effect on places that do not depend on it; so the answers are the same, however many read them.
@@ -14,8 +14,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from numpy.typing import NDArray
 
 from byheart.networks.transformer.evaluate import Answers, Ids
 from byheart.networks.transformer.network import TransformerNetwork
@@ -23,28 +23,31 @@ from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.stretches import SEEN, TOKENS, Stretch, stretches
 from byheart.progress import Report
 
+Array = npt.NDArray[np.float64]
 FEW = 1 << 14
-"""So few answers are proved in PyTorch: compiled code takes as long to load (and the first time, to be compiled)."""
+"""Fewer answers are proved in PyTorch: compiled code takes as long to load (and the first time, to be compiled)."""
 
 if TYPE_CHECKING:
-    from byheart.networks.transformer.decoder import Decoder
+    from byheart.networks.transformer.program import Program
 
 
 def forced_answers(
     network: TransformerNetwork,
-    tokens: NDArray[np.integer],
+    tokens: npt.NDArray[np.integer],
     starts: Ids,
     places: Ids,
+    *,
+    compiled: bool,
     report: Report | None = None,
 ) -> Answers:
-    """As :func:`.proved.proved_answers`; the ``places`` increase."""
+    """As :func:`.proved.proved_answers`, by ``compiled`` code if that is wanted; the ``places`` increase."""
     if (np.diff(places) < 0).any():
         raise ValueError("places are out of order; expected them to increase")
-    if len(places) < FEW or network.decoder is None:
+    if not compiled or network.program is None:
         return proved_answers(network.module, tokens, starts, places, report=report)
     labels, margins, done = np.full(len(places), -1), np.full(len(places), np.nan), 0
     size = max(TOKENS, SEEN * network.spec.sees)
-    for label, margin in _read(network.decoder, stretches(tokens, starts, places, network.spec.sees, size)):
+    for label, margin in _read_all(network.program, stretches(tokens, starts, places, network.spec.sees, size)):
         part = slice(done, done + len(label))
         labels[part], margins[part] = label, margin
         done += len(label)
@@ -57,17 +60,48 @@ def forced_answers(
     return Answers(labels, margins)
 
 
-def _read(decoder: "Decoder", parts: Iterator[Stretch]) -> Iterator[tuple[Ids, NDArray[np.float64]]]:
-    """The labels and margins of every stretch, in order."""
+def read(program: "Program", tokens: npt.ArrayLike, starts: Ids, places: Ids) -> tuple[Ids, Array]:
+    """Labels and margins at ``places``, which increase, of the sequences that begin at ``starts[:-1]`` of ``tokens``.
 
-    def one(part: Stretch) -> tuple[Ids, NDArray[np.float64]]:
-        return decoder.again().answers(part.tokens, part.starts, part.places)
+    The margin is nan where compiled code does not prove the answer.
+    """
+    from byheart.networks.transformer import blocks  # needs numba
 
+    given, vocab, lanes = np.ascontiguousarray(tokens, np.int64), program.spec.vocab, blocks.LANES
+    if len(given) and not 0 <= given.min() <= given.max() < vocab:
+        raise IndexError(f"tokens are {given.min()} to {given.max()}; expected 0 to {vocab - 1}")
+    labels, margins = np.full(len(places), -1), np.full(len(places), np.nan)
+    numbers, truths = np.zeros((3, lanes), np.int64), np.zeros((4, lanes), np.bool_)
+    streams, held = np.zeros((2, lanes, program.spec.stream))
+    rows, states = np.zeros((4, program.rows, lanes)), np.zeros((1 + program.groups, lanes), np.int64)
+    work = (*rows, np.zeros((4, lanes)), states)
+    spoilt = np.zeros(len(program.spec.sublayers), np.int64)
+    blocks.ask(
+        given,
+        np.ascontiguousarray(starts, np.int64),
+        np.ascontiguousarray(places, np.int64),
+        program.mixed,
+        program.arrays,
+        np.zeros(program.ring),
+        streams,
+        held,
+        (work, truths[0], truths[1], spoilt),
+        (work, truths[0], truths[2], spoilt),
+        program.scratch(),
+        (numbers[0], truths[3], numbers[1], numbers[2], np.zeros(lanes)),
+        labels,
+        margins,
+    )
+    return labels, margins
+
+
+def _read_all(program: "Program", parts: Iterator[Stretch]) -> Iterator[tuple[Ids, Array]]:
+    """The same of every stretch, in order, by several threads."""
     threads = torch.get_num_threads()
-    waiting: deque[Future[tuple[Ids, NDArray[np.float64]]]] = deque()
+    waiting: deque[Future[tuple[Ids, Array]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for part in parts:
-            waiting.append(pool.submit(one, part))
+            waiting.append(pool.submit(read, program, part.tokens, part.starts, part.places))
             if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:

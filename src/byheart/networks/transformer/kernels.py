@@ -19,12 +19,15 @@ KIND, GROUPS, UNITS, READS, WIDTH, WRITES, OUT, TARGETS, RELU, BIASED, W_IN, W_O
 and for each its number, how often it is written to, and which outputs go there."""
 UP, UP_READS, UP_WIDTH, W_UP, UP_BIASED, MOST_UP = range(12, 18)
 """Of feed-forward sublayers; ``MOST_UP``: where the largest input of a diagonal W_up is, −1 if all are fine."""
-ROUTES, ROUTE_WIDTH, W_ROUTE, EXPERTS, BOUNDS = range(18, 23)
+ROUTES, ROUTE_WIDTH, W_ROUTE, EXPERTS = range(18, 22)
 """Of mixtures: what the router reads, where it is, and how many matrices lie behind each other from ``W_OUT`` on; of
 other sublayers all are 0."""
-RING, SLOTS, HEADS, MOST_SEEN = range(12, 16)
-"""Of attention: where its ring is, how many positions it has, an index into ``features``; the largest input."""
-COLUMNS = 23
+RING, SLOTS, HEADS, MOST_SEEN, REACH = range(12, 17)
+"""Of attention: where its ring is, how many positions it has, an index into ``features``; the largest input; how many
+positions it looks back."""
+BOUNDS, PLAN = range(22, 24)
+"""What ``blocks`` wants to know."""
+COLUMNS = 24
 NO, ONE, MISSING, NEVER = np.int64(0), np.int64(1), np.int64(-1), np.int64(-(2**62))
 """Numbers whose type is that of all others: each other type that a loop is called with is compiled anew."""
 BELOW = 1 - 2.0**-53
@@ -136,47 +139,6 @@ def affine(weights, W, outs, index, x, count, bias, out, total, limits):  # type
 
 
 @jit
-def far_beyond(weights, W, units, index, x, count, bias, bounds, on, value, limits):  # type: ignore[no-untyped-def]
-    """As ``switched``, by one bound on the sums of all units; −1 if that does not decide, or there is no bias.
-
-    ``bounds``: where the largest |b| of a unit is, and then the largest Σ|w|. What they, and the marks, are rounded by
-    is far less than what the error has to spare.
-    """
-    most = 0.0
-    for k in range(count):
-        most = max(most, abs(x[k]))
-    total = weights[bounds] + most * weights[bounds + 1]
-    if bias < 0 or not total <= limits[LARGEST]:
-        return MISSING
-    error = total * (4 * (count + 1) / limits[BITS])
-    high, low = limits[HIGH] + error, -limits[FAR] - error
-    before, last, factor = weights[bias : bias + units], W, 0.0
-    for k in range(count):
-        last, factor = W + index[k] * units, x[k]
-        if k + 1 < count:
-            row = weights[last : last + units]
-            for u in range(units):
-                value[u] = before[u] + row[u] * factor
-            before = value[:units]
-    row = weights[last : last + units]
-    above, below, which = NO, NO, NO
-    for u in range(units):
-        its = before[u] + row[u] * factor
-        above += its >= high
-        below += its <= low
-        which += u if its >= high else NO
-        value[u] = its
-    if above + below < units:
-        return MISSING
-    on[0], found = which, NO  # the only one, if there is one
-    for u in range(units if above > 1 else NO):
-        if value[u] >= high:
-            on[found] = u
-            found += 1
-    return above
-
-
-@jit
 def switched(weights, W, units, index, x, count, bias, on, value, total, limits):  # type: ignore[no-untyped-def]
     """Which of the units σ(W x + b) are 1, listed in ``on``: how many, the others being 0; −1 if that is not proved."""
     for u in range(units):
@@ -261,10 +223,7 @@ def units_of(stream, layer, g, features, weights, scratch, limits):  # type: ign
     W = layer[W_IN] + g * units * (width + 2 + layer[BIASED]) + 2 * units
     bias = W + width * units if layer[BIASED] else MISSING
     if not layer[RELU]:
-        bounds = layer[BOUNDS] + 2 * g
-        found = far_beyond(weights, W, units, index, x, count, bias, bounds, on, hidden, limits)
-        if found < 0:
-            found = switched(weights, W, units, index, x, count, bias, on, hidden, total, limits)
+        found = switched(weights, W, units, index, x, count, bias, on, hidden, total, limits)
         hidden[: max(found, 0)] = 1.0
         return found
     if not affine(weights, W, units, index, x, count, bias, hidden, total, limits):
@@ -365,10 +324,10 @@ def value_at(at, number, k, place, ring, features, weights, scratch, limits):  #
 
 
 @jit
-def remember(stream, layer, features, weights, ring, place):  # type: ignore[no-untyped-def]
-    """Put what an attention sublayer reads into its ring; False if that is too large for it."""
+def remember(stream, layer, features, weights, ring, at):  # type: ignore[no-untyped-def]
+    """Put what an attention sublayer reads at the ``at``-th token into its ring; False if that is too large for it."""
     width = layer[WIDTH]
-    first = layer[RING] + place % layer[SLOTS] * width
+    first = layer[RING] + at % layer[SLOTS] * width
     for i in range(width):
         value = stream[features[layer[READS] + i]]
         if abs(value) > weights[layer[MOST_SEEN]]:
@@ -378,8 +337,10 @@ def remember(stream, layer, features, weights, ring, place):  # type: ignore[no-
 
 
 @jit
-def attention(stream, layer, features, weights, ring, place, scratch, limits):  # type: ignore[no-untyped-def]
-    """One attention sublayer whose weights are constant; False if something might be rounded.
+def attention(stream, layer, features, weights, ring, at, place, scratch, limits):  # type: ignore[no-untyped-def]
+    """One attention sublayer whose weights are constant, at the ``at``-th token, the ``place``-th of its sequence.
+
+    False if something might be rounded.
 
     From ``HEADS`` on, ``features`` has for every row of W_V: how many offsets have a weight, and how many entries of
     the row are not 0; the offsets, in slots; which inputs the entries belong to. From ``W_IN`` on, ``weights`` has the
@@ -387,7 +348,7 @@ def attention(stream, layer, features, weights, ring, place, scratch, limits):  
     """
     index, _, _, mixed, _, out, total = scratch
     width, slots, first = layer[WIDTH], layer[SLOTS], layer[RING]
-    slot = place % slots
+    slot = at % slots
     at, number, found = layer[HEADS], layer[W_IN], NO
     for row in range(layer[UNITS]):
         above, below, least, terms_above, terms_below = 0.0, 0.0, np.inf, NO, NO
@@ -420,43 +381,27 @@ def attention(stream, layer, features, weights, ring, place, scratch, limits):  
 
 
 @jit
-def mix(token, place, answer, program, ring, stream, scratch, spoilt):  # type: ignore[no-untyped-def]
-    """Read a token, the ``place``-th of its sequence: the sublayers up to the last attention, which looks at what it
-    has read only if an ``answer`` is wanted. False if that is not proved.
-
-    ``spoilt``: for every sublayer, the last place of which its ring does not hold what is proved. Attention that
-    reaches as far back is not proved either, though its weight there may be 0.
-    """
-    layers, features, weights, limits, embedding, _, mixing = program
-    out, embeds = scratch[5], embedding[2]
+def step(token, place, answer, program, ring, stream, scratch, logits):  # type: ignore[no-untyped-def]
+    """Read a token, the ``place``-th; if an ``answer`` is wanted, work out the logits. False if that is not proved."""
+    layers, features, weights, limits, embedding, unembedding, mixing = program
+    index, _, x, _, _, out, total = scratch
+    stream[:] = 0
+    embeds = embedding[2]
     for i in range(embeds):
         out[i] = weights[embedding[0] + token * embeds + i]
-    exact, unknown = add(stream, features, embedding[1], embeds, embedding[3], out, limits), NO
-    for number in range(mixing):
-        if not exact:
-            break
-        layer, unknown = layers[number], np.int64(number)
-        if layer[KIND] != ATTENTION:
+    if not add(stream, features, embedding[1], embeds, embedding[3], out, limits):
+        return False
+    for number in range(len(layers) if answer else mixing):
+        layer = layers[number]
+        if layer[KIND] == ATTENTION:
+            exact = remember(stream, layer, features, weights, ring, place)
+            exact = exact and attention(stream, layer, features, weights, ring, place, place, scratch, limits)
+        else:
             exact = feed_forward(stream, layer, features, weights, scratch, limits)
-        elif not remember(stream, layer, features, weights, ring, place):
-            exact = False
-        elif answer or number + 1 < mixing:
-            unknown += 1
-            exact = place - spoilt[number] >= layer[SLOTS]
-            exact = exact and attention(stream, layer, features, weights, ring, place, scratch, limits)
-    if not exact:
-        spoilt[unknown:] = place
-    return exact
-
-
-@jit
-def local(program, stream, scratch, logits):  # type: ignore[no-untyped-def]
-    """The sublayers after the last attention, and the logits; False if they are not proved."""
-    layers, features, weights, limits, _, unembedding, mixing = program
-    index, _, x, _, _, _, total = scratch
-    for number in range(mixing, len(layers)):
-        if not feed_forward(stream, layers[number], features, weights, scratch, limits):
+        if not exact:
             return False
+    if not answer:
+        return True
     W, outs, width = unembedding[0], unembedding[3], unembedding[2]
     count = gather(stream, features, unembedding[1], width, index, x)
     W += 2 * outs
@@ -464,15 +409,7 @@ def local(program, stream, scratch, logits):  # type: ignore[no-untyped-def]
 
 
 @jit
-def step(token, place, answer, program, ring, stream, scratch, spoilt, logits):  # type: ignore[no-untyped-def]
-    """Read a token, the ``place``-th; if an ``answer`` is wanted, work out the logits. False if that is not proved."""
-    stream[:] = 0
-    exact = mix(token, place, answer, program, ring, stream, scratch, spoilt)
-    return exact and (not answer or local(program, stream, scratch, logits))
-
-
-@jit
-def run(given, said, place, vocab, program, ring, stream, scratch, spoilt, logits):  # type: ignore[no-untyped-def]
+def run(given, said, place, vocab, program, ring, stream, scratch, logits):  # type: ignore[no-untyped-def]
     """Read tokens, the first of which is the ``place``-th, then say ``len(said)`` more; how many of both are proved.
 
     ``logits``: rows for those after the last tokens that are given, as many as there are; what is said goes on in the
@@ -483,7 +420,7 @@ def run(given, said, place, vocab, program, ring, stream, scratch, spoilt, logit
         token = given[number] if number < known else said[number - known]
         row = min(number - known + rows, rows - 1)
         answer = row >= 0
-        if not step(token, place + number, answer, program, ring, stream, scratch, spoilt, logits[max(row, 0)]):
+        if not step(token, place + number, answer, program, ring, stream, scratch, logits[max(row, 0)]):
             return number
         if number + 1 < known or len(said) == 0:
             continue
@@ -507,23 +444,3 @@ def best(logits):  # type: ignore[no-untyped-def]
         elif logits[other] > second:
             second = logits[other]
     return label, largest - second
-
-
-@jit
-def ask(tokens, starts, places, program, ring, stream, scratch, spoilt, logits, labels, margins):  # type: ignore[no-untyped-def]
-    """Labels and margins at ``places``, which increase, of the sequences that begin at ``starts[:-1]`` of ``tokens``.
-
-    A margin is nan where the logits are not proved.
-    """
-    done = 0
-    for sequence in range(len(starts) - 1):
-        begin, end = starts[sequence], starts[sequence + 1]
-        spoilt[:] = NEVER
-        for at in range(begin, end):
-            if done == len(places) or places[done] >= end:
-                break
-            answer = places[done] == at
-            proved = step(tokens[at], at - begin, answer, program, ring, stream, scratch, spoilt, logits)
-            if answer:
-                labels[done], margins[done] = best(logits) if proved else (MISSING, np.nan)
-                done += 1

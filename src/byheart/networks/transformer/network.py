@@ -17,7 +17,7 @@ from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.spec import Attention, Spec
 
 if TYPE_CHECKING:
-    from byheart.networks.transformer.decoder import Decoder
+    from byheart.networks.transformer.program import Program
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,11 +53,11 @@ class TransformerNetwork(Network):
         return Transformer(self.spec).load(self.weights).eval()
 
     @cached_property
-    def decoder(self) -> "Decoder | None":
-        """The network as compiled code reads it; None if it is none for that."""
-        from byheart.networks.transformer.decoder import Decoder  # needs numba
+    def program(self) -> "Program | None":
+        """The network as compiled code reads it; None if that cannot."""
+        from byheart.networks.transformer.program import Program  # needs numba
 
-        return Decoder.of(self.module)
+        return Program.of(self.module)
 
     @property
     def window(self) -> int:
