@@ -90,7 +90,8 @@ class Program:
         if module.device.type != "cpu" or 8 * numbers > memory.SHARE * memory.available():
             return None
         try:
-            return cls(module)
+            with np.errstate(over="ignore"):  # bounds that are infinite, or 0, prove nothing
+                return cls(module)
         except _Refused:
             return None
 
