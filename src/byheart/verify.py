@@ -90,7 +90,7 @@ def read_weights(folder: str) -> Json:
     whole, index, there = "model.safetensors", "model.safetensors.index.json", os.listdir(folder)
     if index not in there:
         return read_safetensors(read(folder, whole))
-    places, tensors = json.loads(read(folder, index))["weight_map"], {}
+    places, tensors = json.loads(read(folder, index))["weight_map"], dict[str, Any]()
     count = len({*places.values()})
     parts = [f"model-{number:05}-of-{count:05}.safetensors" for number in range(1, count + 1)]
     need({*parts} == {*places.values()} and whole not in there, f"{index}: expected parts by their numbers, no {whole}")
