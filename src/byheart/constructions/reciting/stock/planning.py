@@ -12,6 +12,7 @@ from byheart.constructions.reciting.stock.sizes import (
     BITS,
     LEAST_ROWS,
     MOST_BLOCKS,
+    MOST_CELLS,
     MOST_ROWS,
     SPARE,
     WIDTHS,
@@ -30,7 +31,7 @@ def plan(shape: Shape, bits: int, questions: int, vocab: int, steps: int, deviat
     """The smallest network whose every bit plane takes its questions, up to so many standard deviations."""
     best: Sizes | None = None
     for width in WIDTHS:
-        for rows in range(LEAST_ROWS, MOST_ROWS + 1):
+        for rows in range(LEAST_ROWS, min(MOST_ROWS, MOST_CELLS // columns_of(width)) + 1):
             pair = grids(rows)
             blocks = _blocks(bits, rows * columns_of(width) - SPARE, deviations)
             sizes = None if pair is None else shape(width, pair, rows, blocks, steps)
@@ -41,7 +42,10 @@ def plan(shape: Shape, bits: int, questions: int, vocab: int, steps: int, deviat
             if sizes.blocks <= MOST_BLOCKS and (best is None or sizes.parameters(vocab) < best.parameters(vocab)):
                 best = sizes
     if best is None:
-        raise BadInput(f"{questions} questions are too many for a stock model; expected at most some millions")
+        raise BadInput(
+            f"{questions:,} questions, {bits:,} bits, are too many for a stock model, which has at most "
+            f"{MOST_BLOCKS:,} blocks of some {sum(BITS) * MOST_CELLS:,} bits; expected layout rectangular"
+        )
     return best
 
 
