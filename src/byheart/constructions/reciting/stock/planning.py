@@ -11,6 +11,7 @@ from dataclasses import replace
 from byheart.constructions.reciting.stock.sizes import (
     BITS,
     LEAST_ROWS,
+    MANY,
     MOST_BLOCKS,
     MOST_CELLS,
     MOST_ROWS,
@@ -49,7 +50,14 @@ def plan(shape: Shape, bits: int, questions: int, vocab: int, steps: int, deviat
     return best
 
 
-def _blocks(bits: int, room: int, deviations: float) -> int:
-    """How many there must be, if a bit plane has that much room: share + deviations·√share ≤ room, solved."""
+def _blocks(bits: int, room: int, deviations: float, *, settled: bool = False) -> int:
+    """How many there must be, if a bit plane has that much room: share + deviations·√share ≤ room, solved.
+
+    The codes of a token are shifted until all planes have room (``settling``). There are as many tokens however many
+    planes there are; so many planes need more room each, by what was found at 43 and at 131 blocks.
+    """
     root = (math.sqrt(deviations**2 + 4 * room) - deviations) / 2 if room > 0 else 0
-    return math.ceil(bits / (sum(BITS) * root**2)) | 1 if root else MOST_BLOCKS + 1
+    blocks = math.ceil(bits / (sum(BITS) * root**2)) | 1 if root else MOST_BLOCKS + 1
+    if MANY < blocks <= MOST_BLOCKS and not settled:
+        return _blocks(bits, room, deviations + math.log2(blocks / 43) / 2, settled=True)
+    return blocks
