@@ -20,7 +20,7 @@ from byheart.constructions.reciting.stock.hashing import Hash
 from byheart.constructions.reciting.stock.layers import Layer, tensors
 from byheart.constructions.reciting.stock.looking import POSITIONS, REACH, distances
 from byheart.constructions.reciting.stock.settling import settled
-from byheart.constructions.reciting.stock.sizes import BITS, GATE, UP, Sizes
+from byheart.constructions.reciting.stock.sizes import BITS, GATE, MANY, UP, Sizes
 from byheart.constructions.reciting.stock.solving import Questions, solve
 from byheart.constructions.reciting.stock.table import Tables, negative
 from byheart.constructions.reciting.stock.tokens import Tokens
@@ -158,7 +158,7 @@ def _tables(
     rng: np.random.Generator,
     report: Report | None,
 ) -> Tables:
-    """Solve every table of every block; raises Unsolvable."""
+    """Solve every table of every block; raises Unsolvable. Of many tables, one that has no solution is mended."""
     count = len(BITS) * sizes.blocks
     shelf = len(BITS) * found.block + found.kind
     order = np.argsort(shelf, kind="stable")
@@ -168,7 +168,8 @@ def _tables(
     def solved(number: int, stream: np.random.Generator) -> NDArray[np.int64]:
         index = order[ends[number] : ends[number + 1]]
         block, kind = divmod(number, len(BITS))
-        return solve(questions_of(found, index, code, labels, sizes, block, kind), less, stream)
+        asked = questions_of(found, index, code, labels, sizes, block, kind)
+        return solve(asked, less, stream, times=1 + sizes.blocks // MANY)
 
     words = np.zeros((count, sizes.cells), dtype=np.int64)
     with ThreadPoolExecutor(THREADS) as pool:
