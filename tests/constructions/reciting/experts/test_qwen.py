@@ -15,11 +15,13 @@ from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile
 from byheart.constructions.reciting.experts import qwen
 from byheart.constructions.reciting.stock import planning
+from byheart.constructions.reciting.stock.compiling import compile_stock
 from byheart.constructions.reciting.stock.features import Features
 from byheart.constructions.reciting.stock.layers import ONE
 from byheart.constructions.reciting.stock.sizes import MOST_BLOCKS, MOST_CELLS, Sizes
 from byheart.constructions.reciting.stock.table import UP_UNIT
 from byheart.errors import BadInput
+from byheart.files import memory
 from byheart.networks.stock.network import StockNetwork
 from byheart.tasks import random_next_token
 from byheart.tasks.contexts import Contexts
@@ -195,6 +197,16 @@ def test_what_does_not_fit_is_refused() -> None:
     for settings in (Settings("float64", layout="experts"), Settings(words=24, layout="experts")):
         with pytest.raises(BadInput, match="the layout experts is for float32 and words of its own sizes; omit"):
             compile(random_contexts(10), settings=settings)
+    with pytest.raises(BadInput, match="shards is for layout rectangular; in layout experts every expert is one"):
+        compile(random_contexts(10), settings=Settings(layout="experts", shards=3))
+    with pytest.raises(BadInput, match="shards is for layout rectangular; in layout uniform every layer of its table"):
+        compile(random_contexts(10), settings=Settings(layout="uniform", shards=3))
+
+
+def test_memory_is_checked_before_work_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 6000)
+    with pytest.raises(BadInput, match="to compile 10 questions into a network of experts would take"):
+        compile_stock(qwen.Experts(), random_contexts(10), EXPERTS)
 
 
 @pytest.fixture(scope="module")
