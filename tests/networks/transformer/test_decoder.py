@@ -67,7 +67,8 @@ def test_every_logit_of_a_task(form: tuple[str, int]) -> None:
     network = built.network
     assert same_answers(network, built.questions)
     assert network.program is not None
-    alone = {layer.name for layer, row in zip(network.spec.sublayers, network.program.arrays[0]) if not row[PLAN]}
+    rows = zip(network.spec.sublayers, network.program.arrays[0], strict=True)
+    alone = {layer.name for layer, row in rows if not row[PLAN]}
     assert {name.split("_")[0] for name in alone} <= {"halve", "kind"}, "all others are worked out side by side"
     for tokens in [*task.inputs[:5].tolist(), np.random.default_rng(1).integers(0, 40, 200).tolist()]:
         assert same_bits(network, tokens)
