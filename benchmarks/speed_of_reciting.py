@@ -1,6 +1,6 @@
-"""Compiled code beside PyTorch, in one run: tokens a second one by one, and where questions read while compiling.
+"""Compiled code beside PyTorch, in one run: one token after the other, compiling, and certifying.
 
-    python benchmarks/speed_of_reciting.py recite front
+    python benchmarks/speed_of_reciting.py recite front prove
 
 Seconds are those of the processor, on one thread, so that other work on the machine counts little. What is said and
 what is found is compared, too.
@@ -22,8 +22,10 @@ from byheart.constructions.reciting import Settings, compile, rectangular
 from byheart.constructions.reciting.solve import Questions, sort_questions
 from byheart.networks.transformer import generate as speaking
 from byheart.networks.transformer.decoder import Decoder
-from byheart.networks.transformer.evaluate import local_work, streams
+from byheart.networks.transformer.evaluate import answers, local_work, streams
+from byheart.networks.transformer.forced import forced_answers
 from byheart.networks.transformer.network import from_arrays
+from byheart.networks.transformer.proved import proved_answers
 from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.contexts import Contexts
 
@@ -51,11 +53,16 @@ def timed(speech: Iterator[int], tokens: int) -> tuple[list[int], float]:
     return said, len(said) / (time.process_time() - start)
 
 
+def sources(tiny: bool) -> tuple[list[str], list[Path]]:
+    """Modules of Python, and their files."""
+    names = ["this"] if tiny else ["argparse", "inspect"]
+    return names, [Path(str(importlib.util.find_spec(name).origin)) for name in names]  # type: ignore[union-attr]
+
+
 def recite(tiny: bool) -> None:
     """By the module, one by one and guessing ahead, and by compiled code, which proves each token."""
     N, few, many = (300, 20, 1000) if tiny else (100_000, 2000, 100_000)
-    names = ["this"] if tiny else ["argparse", "inspect"]
-    files = [Path(str(importlib.util.find_spec(name).origin)) for name in names]  # type: ignore[union-attr]
+    names, files = sources(tiny)
     columns = ("network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors")
     rows = table("Saying one token after the other, tokens a second of one thread", *columns)
     tasks = [
@@ -118,7 +125,36 @@ def front(tiny: bool) -> None:
     OUT.print(rows, "")
 
 
-SECTIONS = (recite, front)
+def prove(tiny: bool) -> None:
+    """Asking every question as it is, and the proof: by compiled code, and of the first questions in PyTorch."""
+    N, few = (300, 100) if tiny else (1_000_000, 4096)
+    names, files = sources(tiny)
+    columns = ("network", "questions", "as it is", "proof", "in PyTorch", "ratio", "same", "not proved")
+    rows = table("Certifying, µs a question of one thread", *columns)
+    for name, given in ((f"N = {N:,}", task_of(N)), (" and ".join(names) + ", bytes", files)):
+        built = compile(given)
+        network, contexts = built.network, built.questions
+        assert isinstance(contexts, Contexts)
+        asked = contexts.tokens, contexts.starts, contexts.places
+        end = int(contexts.places[few])
+        begins = np.append(contexts.starts[contexts.starts < end], end)
+        forced_answers(network, contexts.tokens[:end], begins, contexts.places[:few], compiled=True)  # compiles
+        laps = [time.process_time()]
+        once = answers(network.module, *asked)
+        laps.append(time.process_time())
+        proved = forced_answers(network, *asked, compiled=True)
+        laps.append(time.process_time())
+        slow = proved_answers(network.module, contexts.tokens[:end], begins, contexts.places[:few])
+        laps.append(time.process_time())
+        each = 1e6 * np.diff(laps) / (len(contexts), len(contexts), few)
+        same = np.array_equal(slow.margins, proved.margins[:few]) and np.array_equal(slow.labels, proved.labels[:few])
+        doubtful = (proved.labels != once.labels) | (proved.margins != once.margins)
+        told = [*(f"{one:.1f}" for one in each), f"{each[2] / each[1]:.0f}", "yes" if same else "NO"]
+        rows.add_row(name, f"{len(contexts):,}", *told, str(doubtful.sum()))
+    OUT.print(rows, "")
+
+
+SECTIONS = (recite, front, prove)
 
 
 def main() -> None:

@@ -98,12 +98,13 @@ COLUMNS = {
     "same_bits": [["device", "threads", "wrong", "contexts/s", "digest", "one by one the same"]],
     "scale": [
         ["N", "shards", "columns × rows", "parameters", "bits/parameter", "load", "map", "solve", "µs each", "GiB"],
-        ["N", "shards", "asked", "wrong", "not proved", "smallest margin", "µs each"],
+        ["N", "shards", "asked", "wrong", "not proved", "smallest margin", "as it is", "proof", "in PyTorch"],
     ],
     "second_opinion": [["network", "answers", "judge", "verify.py", "what it found"]],
     "speed_of_reciting": [
         ["network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors"],
         ["N", "by the network's front", "by the loop", "ratio", "same network"],
+        ["network", "questions", "as it is", "proof", "in PyTorch", "ratio", "same", "not proved"],
     ],
     "stock": [
         ["refinement", "N = 100,000"],

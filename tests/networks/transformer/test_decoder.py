@@ -19,6 +19,7 @@ from byheart.networks.transformer.decoder import Decoder
 from byheart.networks.transformer.evaluate import answers
 from byheart.networks.transformer.forced import read
 from byheart.networks.transformer.generate import generate, generate_all
+from byheart.networks.transformer.kernels import PLAN
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import Proved
 from byheart.tasks import random_next_token
@@ -65,6 +66,10 @@ def test_every_logit_of_a_task(form: tuple[str, int]) -> None:
     built = byheart.compile(task, settings=Settings(*form))
     network = built.network
     assert same_answers(network, built.questions)
+    assert network.program is not None
+    rows = zip(network.spec.sublayers, network.program.arrays[0], strict=True)
+    alone = {layer.name for layer, row in rows if not row[PLAN]}
+    assert {name.split("_")[0] for name in alone} <= {"halve", "kind"}, "all others are worked out side by side"
     for tokens in [*task.inputs[:5].tolist(), np.random.default_rng(1).integers(0, 40, 200).tolist()]:
         assert same_bits(network, tokens)
 

@@ -8,6 +8,7 @@ from byheart.networks.transformer import Spec, forced
 from byheart.networks.transformer.forced import forced_answers, read
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import proved_answers
+from byheart.networks.transformer.spec import Mixture
 
 from .small import drawn, hand_built
 
@@ -54,6 +55,29 @@ def test_what_is_not_proved_is_forgotten_as_soon_as_nothing_sees_it(seed: int) -
     assert np.array_equal(margins[sure], expected.margins[sure])
     since = np.array([(tokens[max(0, t + 1 - network.spec.sees) : t + 1] == 10).any() for t in range(300)])
     assert sure[~since].all(), "none within sight"
+
+
+@pytest.mark.parametrize("small", [1.0, 2.0**-30])
+def test_experts_side_by_side(small: float) -> None:
+    """Tokens 0, 1, 2 take expert 0, 1, and none that is known: 2 has two scores alike. Expert k writes 2k ± small.
+
+    By hand: logits (x, −x) with x = 2k + small, which is exact for small = 1, and in float32 for 2^−30 only if k = 0.
+    """
+    mixture = Mixture("pick", "sigmoid", reads=(0,), routes=(1,), writes=(2,), units=1, experts=2)
+    spec = Spec(3, 2, 1, 3, "float32", embeds=(0, 1, 2), unembeds=(2,), sublayers=(mixture,))
+    tensors = {
+        "embedding.W_E": [[64, -1, small], [64, 1, small], [64, 0, small]],
+        **{"pick.W_in": [[[1]]], "pick.b_in": [[0]], "pick.W_route": [[-1], [1]], "pick.b_route": [0, 0]},
+        **{"pick.W_out.0": [[[0]]], "pick.W_out.1": [[[2]]]},
+        **{"unembedding.W_U": [[1], [-1]], "unembedding.b_U": [0, 0]},
+    }
+    network = from_arrays(spec, {name: np.array(tensor, np.float32) for name, tensor in tensors.items()})
+    assert network.program is not None
+    tokens = np.tile([0, 1, 2], 30)
+    labels, margins = read(network.program, tokens, np.arange(91), np.arange(90))
+    expected = [2 * small, 6 if small == 1 else np.nan, np.nan]
+    assert np.array_equal(margins, np.tile(expected, 30), equal_nan=True)
+    assert not labels[::3].any()
 
 
 @pytest.mark.parametrize("threads", [1, 3])
