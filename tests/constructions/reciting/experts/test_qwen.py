@@ -186,7 +186,7 @@ def test_texts_are_generated_from_their_prompts(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    empty, nowhere = np.zeros(0, dtype=np.int64), np.full(2, -1, dtype=np.int32)
+    empty, nowhere = np.zeros(0, dtype=np.int64), np.zeros((2, 0), dtype=np.int32)
     nothing = Contexts(np.zeros(2, np.int32), np.array([0, 2]), empty, empty, nowhere, 1, 2, 2, (1,), None)
     with pytest.raises(BadInput, match="there is no question to answer; expected at least one"):
         compile(nothing, settings=EXPERTS)

@@ -52,7 +52,8 @@ def hashed(contexts: Contexts, hashing: Hash, distances: list[int], first: int) 
     left = 0
     while left < len(starts) - 1:
         right = max(left + 1, int(np.searchsorted(starts, starts[left] + _PORTION, side="right")) - 1)
-        tokens = np.insert(contexts.tokens[starts[left] : starts[right]], starts[left:right] - starts[left], first)
+        part = contexts.tokens[starts[left] : starts[right]].astype(np.int32)
+        tokens = np.insert(part, starts[left:right] - starts[left], first)
         begins = starts[left:right] - starts[left] + np.arange(right - left)
         some = slice(*np.searchsorted(places, (starts[left], starts[right])))
         asked = places[some] - starts[left] + np.searchsorted(starts, places[some], side="right") - left
