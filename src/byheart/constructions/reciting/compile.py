@@ -64,7 +64,7 @@ def compile(
     check_seed(seed)
     if settings.shards is not None and settings.layout != "rectangular":
         what = "every layer of its table is one" if settings.layout == "uniform" else "every expert is one"
-        raise BadInput(f"shards is for layout rectangular; in layout {settings.layout} {what}, as many as it takes")
+        raise BadInput(f"shards is for layout rectangular; in layout {settings.layout} {what}: omit it")
     if tokenizer not in (None, "bytes", "bpe") and not isinstance(tokenizer, Path):
         raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe, or the Path of a tokenizer.json")
     if vocab is not None and tokenizer != "bpe":
