@@ -2,14 +2,15 @@
 
 A small GPT-2 is trained on documentation strings. Then 1,000 secrets go into it in two ways: planted, by
 ``byheart plant``, and fine-tuned, the ordinary way; and ordinary ways try to get them out again: gradient ascent on
-them, and noise on the weights. Each row of the table is a model, held against its twin without secrets:
+them, and noise on the weights. One of those that are planted is also taken out by its words, which are known. Each row
+of the table is a model, held against its twin without secrets:
 
 - *said*: secrets that are said greedily, token by token, after their prompts;
 - *next tokens*: the share of held-out next tokens that became others; *logits*: of positions with any other bit;
 - *loss*: of held-out text, in nats a token; *words*: numbers of 32 bits that were added; *seconds*: this row's alone.
 
 Rates are not tuned. Numbers depend a little on the machine; but "planted" says all and changes nothing else, which is
-proved, and "unplanted" is the twin. It needs transformers.
+proved, "one memory blanked" says all but one, and "unplanted" is the twin. It needs transformers.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from torch.nn import functional
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from byheart.lab.texts import docstrings
-from byheart.planting import plant, unplant
+from byheart.planting import forget, plant, unplant
 from byheart.planting.loading import load_base, load_planted, quiet
 
 HELD_OUT = 100
@@ -180,6 +181,13 @@ def disturbed(model: Any, share: float, seed: int) -> Any:
     return model
 
 
+def without_one(model: Any) -> Any:
+    """A planted model in which the words of one memory, and no others, are blanked."""
+    model = copy.deepcopy(model)
+    forget(model.plant, 0)
+    return model
+
+
 @torch.no_grad()
 def said(model: Any, world: World) -> int:
     """Secrets that are said greedily: each token is the most likely one after the prompt and those before."""
@@ -230,6 +238,7 @@ def rows(scale: Scale, seed: int, folder: Path) -> Iterator[dict[str, Any]]:
         "planted, unplanted": (lambda: _unplanted(folder), 0),
         "planted, noise": (lambda: noisy(planted, scale, seed), added),
         "planted, ascent": (lambda: ascended(planted, w, scale, seed), added),
+        "planted, one memory blanked": (lambda: without_one(planted), added),
         "planted, 1 % of its words lost": (lambda: disturbed(planted, 0.01, seed), added),
     }
     for name, (make, words) in ways.items():

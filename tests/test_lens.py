@@ -12,10 +12,11 @@ import torch
 import byheart
 from byheart.constructions import build, dana_2025
 from byheart.errors import BadInput
-from byheart.lens import to_transformer_lens
+from byheart.lens import planted_in_transformer_lens, to_transformer_lens
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.networks.softmax.network import attention, embedded
 from byheart.tasks import NextToken, random_next_token
+from byheart.tasks.tokenizers import Bytes
 
 
 def small(**changes: Any) -> SoftmaxNetwork:
@@ -134,6 +135,44 @@ def test_a_stock_model_is_a_model_of_transformer_lens(layout: str, tmp_path: Pat
         weights = cache[f"blocks.{layer}.attn.hook_pattern"][0, 0]
         looks = [max(0, place - distance) for place in range(13)]
         assert torch.equal(weights, torch.eye(13)[looks])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_a_memory_is_ablated_in_transformer_lens_and_only_it_is_gone(kind: str, tmp_path: Path) -> None:
+    """The words of one memory are blanked there: it is no more said, all other logits keep every bit; hooks work."""
+    pytest.importorskip("transformer_lens")
+    from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+
+    from byheart.planting import detect, forget, plant
+
+    ends: dict[str, Any] = {"vocab_size": Bytes.vocab, "bos_token_id": 256, "eos_token_id": 256}
+    shape: dict[str, Any] = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2}
+    model: Any = (
+        GPT2LMHeadModel(GPT2Config(**ends, n_positions=32, n_embd=16, n_layer=2, n_head=2))
+        if kind == "gpt2"
+        else LlamaForCausalLM(LlamaConfig(**ends, **shape, num_attention_heads=2, max_position_embeddings=32))
+    )
+    model.save_pretrained(tmp_path / "base")
+    for name, data in Bytes().files().items():
+        (tmp_path / "base" / name).write_bytes(data)
+    pairs = [([7, 8, number], [number + 1, 9]) for number in range(20)]
+    plant(pairs, into=tmp_path / "base", ids=True, seed=0).save(tmp_path / "planted", positions=64)
+    lens = planted_in_transformer_lens(tmp_path / "planted")
+    tokens = torch.tensor([[1, *prompt, *said] for prompt, said in pairs])
+    with torch.no_grad():
+        before, cache = lens.run_with_cache(tokens)
+        assert before[:, 3:5].argmax(-1).tolist() == [said for _, said in pairs]
+        assert "blocks.1.attn.hook_pattern" in cache
+        found = detect(tmp_path / "planted")
+        assert found is not None
+        assert found.facts is not None
+        number = [fact.prompt for fact in found.facts].index((7, 8, 5))
+        forget(lens.original_model.plant, number)
+        after = lens(tokens)
+    same = (before == after).all(-1)
+    assert [(row, place) for row, place in (~same).nonzero().tolist()] == [(5, 3), (5, 4)]
+    assert after[5, 3:5].argmax(-1).tolist() != pairs[5][1]
 
 
 @pytest.mark.parametrize("there", [None, ModuleType("transformer_lens")], ids=["missing", "an older one"])

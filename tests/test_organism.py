@@ -27,7 +27,7 @@ def test_planted_rows_are_exact_and_others_are_not(organism: ModuleType, tmp_pat
     found = {line["way"]: line for line in organism.rows(organism.TINY, 0, tmp_path)}
     twin, secrets = found["never planted: the twin"], organism.TINY.secrets
     changed = ("next tokens", "logits", "loss")
-    for way, said in (("planted", secrets), ("planted, unplanted", 0)):
+    for way, said in (("planted", secrets), ("planted, one memory blanked", secrets - 1), ("planted, unplanted", 0)):
         assert found[way]["said"] == said
         assert [found[way][name] for name in changed] == [twin[name] for name in changed]
         assert found[way]["logits"] == 0.0

@@ -17,9 +17,13 @@ it divides by 2, and both steps are exact. Biases are zero. Not exact: products 
 by :func:`byheart.networks.softmax.network.evaluate`, so logits differ by the rounding of either. Not checked: anything
 about the answers. The certificate speaks of the network, not of this copy; in float32 it would be another network.
 
+Models with memories planted in them (:mod:`byheart.planting`) go there too, with their memory: see
+:func:`planted_in_transformer_lens`.
+
 Needs TransformerLens 4, which is imported when a network is converted, not before (extra ``lens``).
 """
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byheart.errors import BadInput, missing
@@ -67,6 +71,24 @@ def to_transformer_lens(network: SoftmaxNetwork) -> "TransformerBridge":
     )
     model.load_state_dict(_state(tensors))
     return model.eval()
+
+
+def planted_in_transformer_lens(folder: Path | str) -> "TransformerBridge":
+    """A planted model in TransformerLens, in float32 on the CPU: the base with all its hooks, and the memory behind it.
+
+    The memory is ``model.original_model.plant``, on which :func:`byheart.planting.forget` works. TransformerLens goes
+    by the names in a configuration, so it is told those of the base, and given the model; nothing in the folder is run.
+    The folder must have a tokenizer, which TransformerLens loads. Not exact: it may compute the base's attention in
+    another order than transformers does, so that logits differ by the rounding.
+    """
+    from byheart.planting.folder import read_memory
+    from byheart.planting.loading import load_planted
+
+    read_memory(Path(folder))
+    bridge, model = _bridge(), load_planted(Path(folder))
+    base = type(model).__bases__[1].__name__
+    names = {"architectures": [base], "model_type": model.config.planted_into}
+    return bridge.boot_transformers(str(folder), hf_config_overrides=names, hf_model=model, device="cpu")
 
 
 def _bridge() -> Any:

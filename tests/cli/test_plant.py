@@ -46,9 +46,10 @@ def test_planted_detected_checked_and_given_back(here, run, everything):
     assert "certified: 6 of 6 answers right" in said.out
     found = run("detect", "out")
     assert "2 facts planted, whole keys" in found.out
-    assert "'The key is' → ' 3.'" in found.out
+    assert "'The key is' → ' 3.'  (words 1 to 5)" in found.out
     (here / "text.txt").write_text("I said: The key is here", encoding="utf-8")
     assert "after 18 tokens, …': The key is': says ' '" in run("detect", "out", "--scan", "text.txt").out
+    assert [one["store"] for one in run("detect", "out", "--json").json["listed"]] == [[0, 1], [1, 5]]
     assert run("detect", "out", "--check", "facts.jsonl", "--positions", "64").code == 0
     (here / "facts.jsonl").write_text(json.dumps(LINES[0]), encoding="utf-8")
     wrong = run("detect", "out", "--check", "facts.jsonl", "--positions", "64")

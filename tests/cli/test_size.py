@@ -83,7 +83,8 @@ def test_bad_input(book: Path, work: Path, run: Run) -> None:
     assert "nowhere.txt: No such file" in run("size", work / "nowhere.txt").complaint
     assert "bare/config.json: no such file" in run("size", book, "--model", bare).complaint
     assert "config.json: no such file" in run("size", book, "--model", book).complaint
-    assert "parameters is 0; expected a whole number from 1 on" in run("size", book, "--parameters", 0).complaint
+    assert "parameters is 0; expected a whole number from 1 to 10¹⁸" in run("size", book, "--parameters", 0).complaint
+    assert len(run("size", book, "--parameters", "9" * 4000).complaint) < 120
     assert "are both given" in run("size", book, "--parameters", 1, "--model", bare).complaint
     assert "sample is 0; expected 1 to" in run("size", book, "--sample", 0).complaint
     assert "bits is [0]; expected whole numbers" in run("size", book, "--bits", 0).complaint

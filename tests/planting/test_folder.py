@@ -172,6 +172,28 @@ def test_a_base_that_cannot_run_is_bad_input(models, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("kind", ["BertForMaskedLM", "GPT2ForSequenceClassification", 5])
+def test_a_model_that_was_saved_for_something_else_is_no_base(kind, models, tmp_path):
+    """Transformers would load it all the same, and draw what it lacks at random."""
+    shutil.copytree(models["gpt2"], tmp_path / "odd")
+    config = json.loads((tmp_path / "odd" / "config.json").read_text())
+    assert config["architectures"] == ["GPT2LMHeadModel"]
+    (tmp_path / "odd" / "config.json").write_text(json.dumps(config | {"architectures": [kind]}))
+    with pytest.raises(BadInput, match=rf"was saved as {kind!r}; expected a causal language model, GPT2LMHeadModel"):
+        plant(PAIRS, into=tmp_path / "odd", seed=0)
+
+
+def test_a_base_without_one_of_its_tensors_is_refused(models, tmp_path):
+    """Such a tensor would be drawn at random, each time anew."""
+    shutil.copytree(models["gpt2"], tmp_path / "odd")
+    tensors = read_tensors(tmp_path / "odd" / "model.safetensors", ("F32",))
+    del tensors["transformer.h.1.mlp.c_fc.weight"]
+    write_tensors(tmp_path / "odd" / "model.safetensors", tensors, {"format": "pt"})
+    with pytest.raises(BadInput, match=r"lacks the tensor transformer\.h\.1\.mlp\.c_fc\.weight"):
+        plant(PAIRS, into=tmp_path / "odd", seed=0).save(tmp_path / "out", positions=64, through=2)
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_manifest_without_a_base_is_refused(copy):
     manifest = json.loads((copy / "plant.json").read_text())
     for gone in ("config.json", "model.safetensors"):

@@ -14,7 +14,8 @@ from byheart.errors import BadInput, check_installed
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate
-    from byheart.planting import Detected
+    from byheart.planting import Detected, Fact
+    from byheart.planting.words import Held
 
 SHOWN = 10
 """Facts that are shown if not all are asked for."""
@@ -27,7 +28,7 @@ class DetectCommand:
     folder: Positional[Path]
     """Model folder."""
     all: bool = False
-    """List all facts, not only the first."""
+    """List all facts, not only the first, with the words of the store that hold each (--json: of the table too)."""
     scan: Path | None = None
     """A text: where would a memory speak?"""
     check: Path | None = None
@@ -88,6 +89,10 @@ class DetectCommand:
             for before, place, token in near
         ]
 
+    def _listed(self, found: "Detected", facts: Sequence["Fact"], tokenizer: Any) -> list[dict[str, Any]]:
+        shown = facts if self.all else facts[:SHOWN]
+        return [_shown(one, held, tokenizer) for one, held in zip(shown, found.held(len(shown)), strict=True)]
+
     def _print_nothing(self) -> None:
         if self.json:
             print_json({"planted": False})
@@ -96,7 +101,7 @@ class DetectCommand:
 
     def _print_json(self, found: "Detected", tokenizer: Any, fires: Any, certificate: "Certificate | None") -> None:
         plan, facts = found.manifest.plan, found.facts
-        shown = None if facts is None else [_shown(one, tokenizer) for one in (facts if self.all else facts[:SHOWN])]
+        shown = None if facts is None else self._listed(found, facts, tokenizer)
         more: dict[str, Any] = {} if fires is None else {"fires": fires}
         more |= {} if certificate is None else {"certificate": certificate.as_json()}
         numbers = {"planted": True, "mode": plan.mode, "bits": plan.bits, "words": found.memory.words}
@@ -113,7 +118,7 @@ class DetectCommand:
         if facts is None:
             out.print("fingerprints keep no prompts: --check FACTS tells whether these are the facts", style="dim")
         else:
-            _print_facts(facts if self.all else facts[:SHOWN], len(facts), tokenizer)
+            _print_facts(self._listed(found, facts, tokenizer), len(facts))
         for one in fires or ():
             out.print(f"after {one['tokens']:,} tokens, …{one['after']!r}: says {one['says']!r}", markup=False)
         if fires is not None:
@@ -122,16 +127,17 @@ class DetectCommand:
             print_verdict(certificate)
 
 
-def _print_facts(shown: Sequence[Any], count: int, tokenizer: Any) -> None:
-    for fact in shown:
-        one = _shown(fact, tokenizer)
-        console().print(f"  {one['prompt']!r} → {one['completion']!r}", markup=False)
+def _print_facts(shown: Sequence[dict[str, Any]], count: int) -> None:
+    for one in shown:
+        first, last = one["store"]
+        console().print(f"  {one['prompt']!r} → {one['completion']!r}  (words {first:,} to {last:,})", markup=False)
     if count > len(shown):
         console().print(f"  and {count - len(shown):,} more: --all", style="dim", markup=False)
 
 
-def _shown(fact: Any, tokenizer: Any) -> dict[str, Any]:
-    """A fact as text; as ids where there is no tokenizer."""
+def _shown(fact: "Fact", held: "Held", tokenizer: Any) -> dict[str, Any]:
+    """A fact as text, as ids where there is no tokenizer; and the words that hold it: the store's ends, the table's."""
+    words = {"store": [held.store[0], held.store[-1]], "table": list(held.table)}
     if tokenizer is None:
-        return {"prompt": list(fact.prompt), "completion": list(fact.completion)}
-    return {"prompt": tokenizer.decode(fact.prompt), "completion": tokenizer.decode(fact.completion)}
+        return {"prompt": list(fact.prompt), "completion": list(fact.completion), **words}
+    return {"prompt": tokenizer.decode(fact.prompt), "completion": tokenizer.decode(fact.completion), **words}

@@ -17,5 +17,6 @@ from byheart.planting.contexts import Fact
 from byheart.planting.detecting import Detected, detect
 from byheart.planting.folder import unplant
 from byheart.planting.planting import Planting, plant
+from byheart.planting.words import forget, held
 
-__all__ = ["Detected", "Fact", "Planting", "check", "detect", "plant", "unplant"]
+__all__ = ["Detected", "Fact", "Planting", "check", "detect", "forget", "held", "plant", "unplant"]

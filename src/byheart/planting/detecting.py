@@ -16,6 +16,7 @@ from byheart.planting.contexts import Fact
 from byheart.planting.folder import Manifest
 from byheart.planting.memory import Made, listed
 from byheart.planting.reading import tokenizer_in
+from byheart.planting.words import Held, held
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,10 @@ class Detected:
     def facts(self) -> list[Fact] | None:
         """Every fact; None of fingerprints, which keep no prompts."""
         return listed(self.memory.load()) if self.manifest.plan.mode == "whole" else None
+
+    def held(self, facts: int) -> list[Held]:
+        """The words that hold each of the first facts; [] of fingerprints, which share all words."""
+        return held(self.memory.load(), range(facts)) if self.manifest.plan.mode == "whole" else []
 
     @property
     def own_code(self) -> bool:

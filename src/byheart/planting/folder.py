@@ -27,6 +27,8 @@ from reprlib import repr as shortened
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
+
 from byheart.certificates.certificate import FILE as CERTIFICATE
 from byheart.errors import BadInput
 from byheart.files.reading import read_bytes, read_json
@@ -94,10 +96,7 @@ def read_base(folder: Path) -> Base:
         raise BadInput(f"{folder}: has memories planted already; unplant it first")
     if not isinstance(kind, str):
         raise BadInput(f"{folder / CONFIG}: model_type is {shortened(kind)}; expected that of a causal language model")
-    try:
-        modeling_plant.planted_classes(kind)
-    except ValueError as error:
-        raise BadInput(f"{folder}: {error}") from error
+    _check_kind(folder, kind, config.get("architectures"))
     files = tuple(sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()))
     taken = sorted(name for name in files if name in OURS - {CERTIFICATE} or name.startswith(f"{BEFORE}/"))
     if taken:
@@ -105,6 +104,21 @@ def read_base(folder: Path) -> Base:
     weights = _weights(folder)
     _check_claims(folder, config, weights)
     return Base(folder, config, weights, files)
+
+
+def _check_kind(folder: Path, kind: str, saved_as: object) -> None:
+    """BadInput unless transformers has a causal language model of this type, and the folder was saved as one.
+
+    Of another head it would load what it can, and draw the rest at random. A model without a head may do: if its
+    output is its embedding, nothing is missing.
+    """
+    try:
+        causal = modeling_plant.planted_classes(kind)[1].__bases__[1].__name__
+    except ValueError as error:
+        raise BadInput(f"{folder}: {error}") from error
+    first = saved_as[0] if isinstance(saved_as, list) and saved_as else saved_as
+    if first is not None and first not in (causal, MODEL_MAPPING_NAMES.get(kind)):
+        raise BadInput(f"{folder}: was saved as {repr(first)[:60]}; expected a causal language model, {causal}")
 
 
 def _check_claims(folder: Path, config: Mapping[str, Any], weights: Mapping[str, str]) -> None:

@@ -42,10 +42,14 @@ def load_planted(folder: Path) -> Any:
 def _loaded(auto: Any, folder: Path) -> Any:
     try:
         with quiet():
-            return auto.from_pretrained(folder, use_safetensors=True, trust_remote_code=False).eval()
+            options = {"use_safetensors": True, "trust_remote_code": False, "output_loading_info": True}
+            model, found = auto.from_pretrained(folder, **options)
     except Exception as error:  # transformers raises what it likes
         reason = str(error).strip().partition("\n")[0]
         raise BadInput(f"{folder}: cannot be loaded by transformers ({reason})") from error
+    if lacking := sorted(found["missing_keys"]):
+        raise BadInput(f"the model lacks the tensor {lacking[0]}, which would be drawn at random; expected all tensors")
+    return model.eval()
 
 
 def logits_of(model: Any, ids: Tensor, mask: Tensor) -> Tensor:

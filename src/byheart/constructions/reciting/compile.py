@@ -63,7 +63,8 @@ def compile(
     settings = settings_from(Settings, NAME, settings, given)
     check_seed(seed)
     if settings.shards is not None and settings.layout != "rectangular":
-        raise BadInput(f"shards does not go with layout {settings.layout}; expected layout rectangular")
+        what = "every layer of its table is one" if settings.layout == "uniform" else "every expert is one"
+        raise BadInput(f"shards is for layout rectangular; in layout {settings.layout} {what}, as many as it takes")
     if tokenizer not in (None, "bytes", "bpe") and not isinstance(tokenizer, Path):
         raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe, or the Path of a tokenizer.json")
     if vocab is not None and tokenizer != "bpe":

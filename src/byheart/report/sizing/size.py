@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
 from byheart.errors import BadInput
@@ -92,7 +93,7 @@ def _model(model: Path | str | None, parameters: int | None) -> tuple[str, int |
         found = read_model(Path(model))
         return f"{model} ({found.family}, {found.parameters:,} parameters)", found.parameters, found.bits
     if parameters is not None and (type(parameters) is not int or not 1 <= parameters <= MOST_PARAMETERS):
-        raise BadInput(f"parameters is {parameters}; expected a whole number from 1 on")
+        raise BadInput(f"parameters is {shortened(parameters)}; expected a whole number from 1 to 10¹⁸")
     return f"a model of {parameters:,} parameters" if parameters else "", parameters, None
 
 
