@@ -53,6 +53,11 @@ COLUMNS = {
     "lab": [["way", "models at once", "model-steps/s", "seconds per model", "ratio"]],
     "lab_mahdavi": [["context", "way", "at once", "model-steps/s"]],
     "lab_seconds": [["experiment", "scale", "machine", "models", "model_steps", "seconds", "command"]],
+    "large_text": [
+        ["files", "bytes", "window", "shards", "draws", "parameters", "bits/parameter", "load", "CPU", "memory"],
+        ["questions", "wrong", "certified", "seconds of the wall", "memory"],
+        ["file", "bytes", "the same", "seconds"],
+    ],
     "lower": [
         [
             "construction",

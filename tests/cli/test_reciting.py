@@ -254,13 +254,14 @@ def test_the_llama_of_a_stranger(here: Path, run: Run, everything: Everything) -
 
 
 def test_a_file_that_is_too_large(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Refused before it is read: it has 300 MB, all of them holes."""
+    """Refused before it is read: it has 600 MB, all of them holes."""
     (here / "large.txt").touch()
-    os.truncate(here / "large.txt", 300 * 10**6)
+    os.truncate(here / "large.txt", 600 * 10**6)
     monkeypatch.setattr(memory, "available", lambda: 8 << 30)
     monkeypatch.setattr(texts, "read_bytes", lambda path, **_: pytest.fail(f"{path} was read"))
     complaint = run("compile", "large.txt", "-o", "net").complaint
-    assert "286 MiB of text would take about 58 GiB of memory to compile; there are 6.4 GiB for it" in complaint
+    assert "572 MiB of text would take about 9 GiB of memory to compile; there are 6.4 GiB for it" in complaint
+    assert "enough for about 389 MiB" in complaint
     assert "split the text into several models" in complaint
     assert not (here / "net").exists()
 

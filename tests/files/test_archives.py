@@ -1,6 +1,7 @@
 """npz archives: read as numpy reads them, and refused before a header that claims much makes numpy allocate it."""
 
 import io
+import os
 import zipfile
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.files import memory
+from byheart.files import archives, memory
 from byheart.files.archives import read_arrays
 
 
@@ -120,4 +121,63 @@ def test_packed_in_other_ways(tmp_path: Path, way: int) -> None:
     with zipfile.ZipFile(tmp_path / "t.npz", "w", way) as file:
         file.writestr("a.npy", npy(header(), bytes(8)))
     with pytest.raises(BadInput, match="'a' is packed in an unknown way; expected stored or deflated"):
+        read_arrays(tmp_path / "t.npz")
+
+
+def test_narrow_ones_are_the_same_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Portion by portion, as wide as the widest of them; a sign only where there is one."""
+    monkeypatch.setattr(archives, "_PORTION", 512)
+    arrays = {
+        "a": np.arange(120).reshape(40, 3),
+        "later": np.append(np.zeros(99, np.int64), 300),
+        "huge": np.append(np.arange(90, dtype=">u8"), np.uint64(2**64 - 1)),
+        "below": np.append(np.arange(90), -1),
+        "real": np.array([[0.5]]),
+        "empty": np.zeros((0, 3), np.int64),
+        "fortran": np.asfortranarray(np.arange(300).reshape(100, 3)),
+    }
+    np.savez(tmp_path / "t.npz", **arrays)  # type: ignore[arg-type]
+    found = read_arrays(tmp_path / "t.npz", narrow=True)
+    for name, array in arrays.items():
+        assert found[name].shape == array.shape
+        assert np.array_equal(found[name], array), name
+    kinds = {name: found[name].dtype.name for name in ("a", "later", "huge", "below", "real", "fortran")}
+    assert list(kinds.values()) == ["uint8", "uint16", "uint64", "int64", "float64", "uint16"]
+
+
+def test_narrow_ones_take_what_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A megabyte of file that is 128 kB of numbers is read with 200 kB; wide ones are refused as soon as one comes."""
+    monkeypatch.setattr(archives, "_PORTION", 1 << 14)
+    narrow, wide = np.full(1 << 17, 7), np.full(1 << 17, 7)
+    wide[-1] = 1000
+    for name, array in (("narrow", narrow), ("wide", wide)):
+        np.savez(tmp_path / f"{name}.npz", a=array)
+    monkeypatch.setattr(memory, "available", lambda: 200_000)
+    assert read_arrays(tmp_path / "narrow.npz", narrow=True)["a"].nbytes == 1 << 17
+    with pytest.raises(BadInput, match=r"wide\.npz would take 0\.2 MiB of memory; expected at most 0\.2 MiB, 80 %"):
+        read_arrays(tmp_path / "wide.npz", narrow=True)
+    with pytest.raises(BadInput, match=r"narrow\.npz would take 4\.0 MiB"):
+        read_arrays(tmp_path / "narrow.npz")
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_a_file_that_shrinks_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, narrow: bool) -> None:
+    monkeypatch.setattr(archives, "_PORTION", 1 << 14)
+    path, true = tmp_path / "t.npz", archives._header
+    np.savez(path, a=np.zeros(1 << 16))
+
+    def shrinking(file: object) -> object:
+        os.truncate(path, 1 << 15)
+        return true(file)
+
+    monkeypatch.setattr(archives, "_header", shrinking)
+    with pytest.raises(BadInput, match=r"^[^\n]*t\.npz: array 'a'[^\n]*$"):
+        read_arrays(path, narrow=narrow)
+
+
+def test_a_directory_that_would_take_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an archive says of the length of its directory is not believed."""
+    monkeypatch.setattr(archives, "_MOST", 64)
+    np.savez(tmp_path / "t.npz", a=np.zeros(3), b=np.zeros(3))
+    with pytest.raises(BadInput, match=r"t\.npz: the archive cannot be read: its directory would take \d+ bytes"):
         read_arrays(tmp_path / "t.npz")

@@ -1,14 +1,18 @@
+import hashlib
+import json
 import math
 from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.tasks import NextToken
+from byheart.files import memory
+from byheart.tasks import NextToken, alike, load, save
 from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
+from byheart.tasks.questions import contexts_of
 from byheart.tasks.texts import Text
 
 END = 26
@@ -363,3 +367,71 @@ def test_tasks_that_are_refused():
     )
     with pytest.raises(BadInput, match="so that ids fit into 32 bits"):
         task_contexts(NextToken(tokens=[[2**40]], labels=[0]))
+
+
+@pytest.fixture
+def small_tables(monkeypatch):
+    """Contexts are looked up a few at a time, in tables that are too small at first."""
+    monkeypatch.setattr(alike, "PART", 3)
+
+
+@pytest.mark.slow
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(some_words())
+def test_small_tables_find_the_same(small_tables, words):
+    if not Oracle(words).refused:
+        test_found_windows_are_right.hypothesis.inner_test(words)
+
+
+def test_small_tables_by_hand(small_tables):
+    contexts = recite("abcabcabd", "xbc")
+    assert (contexts.window, len(contexts), contexts.again.tolist()) == (8, 12, [[], []])
+    contexts = recite("abcde", "abcde", "xbcde")
+    assert contexts.again.tolist() == [[5, 6, 7, 8, 9, 11, 12, 13, 14], [0, 1, 2, 3, 4, 1, 2, 3, 4]]
+
+
+def test_where_questions_are_asked():
+    contexts = recite("abc", "abc", "xbc")
+    assert contexts.again.tolist() == [[3, 4, 5, 7, 8], [0, 1, 2, 1, 2]]
+    assert contexts.all_places.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+    assert contexts.questions_at([0, 3, 6, 8]).tolist() == [0, 0, 3, 2]
+    parted = recite("abx", "aby")
+    assert parted.questions_at(np.arange(6)).tolist() == [0, -1, 1, 0, -1, 2]
+    assert int(parted.questions_at(1)) == -1
+    assert (parted.stands_for, parted.all_places.tolist()) == (4, [0, 2, 3, 5])
+    task = task_contexts(NextToken(tokens=[[0, 1], [1, 1], [0, 1]], labels=[3, 4, 3]))
+    assert task.again.tolist() == [[5], [0]]
+    assert task.questions_at(np.arange(6)).tolist() == [-1, 0, -1, 1, -1, 0]
+
+
+def test_fingerprints_are_those_of_wide_integers():
+    """As they were when tokens had 32 bits and all else 64, whatever holds them now."""
+    contexts = recite("abac", "xyz")
+    told = json.dumps(
+        ["contexts", {"tokens": [7], "starts": [3], "places": [7], "labels": [7]}, [2, 27, 27, [1, 1], 26]]
+    )
+    digest = hashlib.sha256(told.encode())
+    digest.update(contexts.tokens.astype("<i4").tobytes())
+    for array in (contexts.starts, contexts.places, contexts.labels):
+        digest.update(array.astype("<i8").tobytes())
+    assert contexts.fingerprint == digest.hexdigest()
+
+
+@pytest.mark.parametrize("top", [200, 300, 70_000])
+def test_a_narrow_task_asks_the_same(tmp_path, top):
+    rng = np.random.default_rng(0)
+    task = NextToken(rng.integers(0, top, (60, 3)), rng.integers(0, 5, 60), label_count=5, vocab=top)
+    save(task, tmp_path / "t.npz")
+    narrow = load(tmp_path / "t.npz", narrow=True)
+    assert narrow == task == load(tmp_path / "t.npz")
+    assert narrow.tokens.dtype == np.min_scalar_type(int(task.tokens.max()))
+    assert contexts_of(tmp_path / "t.npz").fingerprint == task_contexts(task).fingerprint
+    np.savez(tmp_path / "t.npz", tokens=[[0, -1]], labels=[0])
+    with pytest.raises(BadInput, match=r"t.npz: tokens\[0, 1\] is -1; expected 0 or more"):
+        load(tmp_path / "t.npz", narrow=True)
+
+
+def test_examples_that_would_not_fit_are_refused(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    with pytest.raises(BadInput, match=r"equal ones among 100 examples would take 0\.0 MiB of memory"):
+        task_contexts(NextToken(np.arange(100)[:, None], np.zeros(100, int)))

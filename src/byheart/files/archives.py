@@ -35,8 +35,8 @@ _DTYPE = re.compile(r"""['"]descr['"]\s*:\s*['"]([<>|=]?[biufU]\d{1,3})['"]""")
 _ORDER = re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)""")
 _SHAPE = re.compile(r"""['"]shape['"]\s*:\s*\(([\d\s,]{0,400})\)""")
 
-_PORTION = 1 << 22
-"""Bytes of an archive that are read at once."""
+_PORTION = _MOST = 1 << 22
+"""Bytes of an array that are read at once, and the most of an archive."""
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 Arrays = dict[str, NDArray[Any]]
@@ -70,9 +70,9 @@ class _Sips:
 
     def read(self, size: int = -1) -> bytes:
         """So many bytes, or what there is of them."""
-        if size > _PORTION:
-            raise zipfile.BadZipFile(f"its directory would take {size:,} bytes; expected at most {_PORTION:,}")
-        return self._file.read(size if size >= 0 else _PORTION)
+        if size > _MOST:
+            raise zipfile.BadZipFile(f"its directory would take {size:,} bytes; expected at most {_MOST:,}")
+        return self._file.read(size if size >= 0 else _MOST)
 
 
 def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
@@ -95,6 +95,8 @@ def _array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, narrow
         expected = prod(shape) * dtype.itemsize
         if expected > member.file_size:
             raise BadInput(f"its header claims {expected:,} bytes, its entry in the archive {member.file_size:,}")
+        if narrow and dtype.kind not in "iu":
+            check_memory(TAKES * expected, str(path))
         values = _values(file, dtype, prod(shape), str(path) if narrow and dtype.kind in "iu" else None)
         if values is None or file.read(1):
             raise BadInput(f"it does not hold the {expected:,} bytes that its header claims")

@@ -2,20 +2,21 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from byheart.certificates import certify
-from byheart.constructions.reciting import compile, shards
+from byheart.constructions.reciting import compile, shards, staging
 from byheart.constructions.reciting.shelf import Shelf
 from byheart.constructions.reciting.sizes import Unsolvable
 from byheart.errors import BadInput
 from byheart.executors import Local, Outcome, Task, Workplace
 from byheart.files.tensors import read_tensors, write_tensors
 from byheart.progress import Report
-from byheart.tasks import NextToken, random_next_token
+from byheart.tasks import NextToken, random_next_token, save
 
 SHARDS = 4
 
@@ -174,3 +175,39 @@ def test_a_link_in_place_of_a_shard_is_not_written_through(task: NextToken, shel
     with pytest.raises(BadInput, match="is a link, which is not written through"):
         shelf.keep(path.stem, np.zeros((2, 3, 1), np.float32), shards.Note(0, 1, 0, "", ""))
     assert mine.read_bytes() == b"of somebody"
+
+
+def test_records_on_the_shelf_are_those_in_memory(tmp_path: Path) -> None:
+    """By hand: routes 0, 0, 2, 3 of four; and nothing is read that is not asked for."""
+    sums, label = np.arange(8, dtype=np.uint16).reshape(4, 2), np.arange(4, dtype=np.int32)
+    records = shards.Records(np.array([0, 0, 2, 3], np.uint32), sums, label)
+    shelved = Shelf(tmp_path / "net.parts").records(records, 0, np.array([2, 0, 1, 1]))
+    assert shelved.below.tolist() == [0, 2, 2, 3, 4]
+    for first in range(5):
+        for last in range(first, 5):
+            there, here = shelved.between(first, last), records.between(first, last)
+            assert there.fingerprint == here.fingerprint
+            assert len(there) == len(here)
+    assert shelved.between(1, 3).label.tolist() == [2]
+
+
+def test_a_failure_holds_nothing_that_was_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its traceback would: a quarter of a GiB of a shard."""
+
+    def solve(*_: Any, **__: Any) -> Any:
+        raise Unsolvable("as told")
+
+    monkeypatch.setattr(shards, "solve_shard", solve)
+    wiring: Any = SimpleNamespace(precision=None)
+    nothing: Any = None
+    _, failure = staging.solve_shard(staging.Front(wiring, nothing, nothing, {}, ()), 0, nothing, report=None)
+    assert isinstance(failure, Unsolvable)
+    assert failure.__traceback__ is None
+
+
+def test_a_file_gives_the_same_files(task: NextToken, files: dict[str, bytes], tmp_path: Path) -> None:
+    """Narrow integers out of an archive, records on the disk: the network is that of the task in memory."""
+    save(task, tmp_path / "t.npz")
+    built = compile(tmp_path / "t.npz", shards=SHARDS, keep=Shelf(tmp_path / "net.parts"))
+    assert written(built, tmp_path / "net") == files
+    assert built.questions.tokens.dtype == np.uint8

@@ -12,11 +12,14 @@ import pytest
 from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Recipe, compile, rectangular
+from byheart.constructions.reciting import front as fronts
 from byheart.constructions.reciting.rectangular import Precision, Settings, compile_with, first_recipe, planned_spec
 from byheart.constructions.reciting.sizes import WORDS, Unsolvable
 from byheart.errors import BadInput
 from byheart.tasks import NextToken
 from byheart.tasks.contexts import task_contexts
+from byheart.tasks.questions import contexts_of
+from byheart.tasks.tokenizers import Bytes
 
 LABELS = 100
 MOST_ATTEMPTS = 4
@@ -130,3 +133,26 @@ def test_older_recipes_are_not_stirred() -> None:
     said = recipe.as_json()
     del said["sizes"]["stirred"]
     assert Recipe.from_json(said) == recipe
+
+
+def test_many_questions_near_beginnings_are_stirred_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In shards, if more pairs than a few would be read from the same places; with more states if shards are many."""
+    rng = np.random.default_rng(0)
+    texts = {f"{number}": bytes(rng.integers(0, 4, 40, dtype=np.uint8)) for number in range(20)}
+    contexts = contexts_of(texts, tokenizer=Bytes(), window=16)
+    plain = [first_recipe(contexts, Settings(shards=count)).sizes for count in (1, 2)]
+    assert not plain[0].stirred
+    assert not plain[1].stirred
+    reach, states = 8, fronts.STATE**fronts.STATES
+    near = int((contexts.places - contexts.starts[contexts.places // 40] < reach).sum())
+    expected = fronts.alike(plain[1], contexts.window, contexts.starts, contexts.places)
+    assert expected == near**2 / (2 * states)
+    monkeypatch.setattr(rectangular, "MOST_ALIKE", expected / 2)
+    assert not first_recipe(contexts, Settings(shards=1)).sizes.stirred
+    stirred = first_recipe(contexts, Settings(shards=2)).sizes
+    assert stirred == replace(plain[1], stirred=True)
+    assert len(fronts.state_moduli(stirred)) == 5
+    monkeypatch.setattr(fronts, "MANY_SHARDS", 2)
+    assert len(fronts.state_moduli(stirred)) == 7
+    built = compile(texts, shards=2, window=16)
+    assert certify(built, texts).certified

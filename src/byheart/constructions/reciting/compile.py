@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from byheart.constructions.built import Built
 from byheart.constructions.construction import settings_from
-from byheart.constructions.reciting.rectangular import NAME, Settings, compile_rectangular, memory_for
+from byheart.constructions.reciting.rectangular import NAME, ONE_TABLE, Settings, compile_rectangular, memory_for
 from byheart.constructions.reciting.refusing import whole
 from byheart.errors import BadInput, check_seed
 from byheart.executors import Workplace
@@ -70,10 +70,11 @@ def compile(
     if vocab is not None and tokenizer != "bpe":
         raise BadInput(f"vocab is {vocab}, which is for the tokenizer bpe; expected none, or tokenizer bpe")
     shards = settings.layout == "rectangular" and settings.shards != 1 and settings.refuse is None
-    _check_memory(_size_of_texts(questions), tokenizer, shards)
+    how = {"shards": shards, "kept": keep is not None}
+    _check_memory(_size_of_texts(questions), tokenizer, **how)
     read = read_given(questions, narrow=True)
     if isinstance(read, Facts):
-        _check_memory(sum(len(fact.completion) for fact in read), tokenizer, shards)
+        _check_memory(sum(len(fact.completion) for fact in read), tokenizer, **how)
     chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
     contexts = _contexts(read, chosen, window, settings, report)
     del read  # what was made of it is enough
@@ -144,13 +145,15 @@ def _size_of_texts(questions: Given) -> int:
     return sum(path.stat().st_size for path in files_in(paths) if path.is_file())
 
 
-def _check_memory(size: int, tokenizer: TokenizerName | Path | None, shards: bool) -> None:
+def _check_memory(size: int, tokenizer: TokenizerName | Path | None, **how: bool) -> None:
     """Refuse what cannot fit; with byte pairs, or others' tokens, there are about a third as many."""
-    needed = memory_for(size // (1 if tokenizer in (None, "bytes") else 3), shards=shards)
+    needed = memory_for(size // (1 if tokenizer in (None, "bytes") else 3), **how)
     there = int(memory.SHARE * memory.available())
     if needed > there:
         gib = 2**30
-        fits = bisect_right(range(size >> 20), there, key=lambda mib: memory_for(mib << 20, shards=shards)) - 1
+        # One table of less text takes more than shards do.
+        least = (ONE_TABLE >> 20) + 1 if how["shards"] and size > ONE_TABLE else 0
+        fits = bisect_right(range(size >> 20), there, lo=least, key=lambda mib: memory_for(mib << 20, **how)) - 1
         raise BadInput(
             f"{size / 2**20:,.0f} MiB of text would take about {needed / gib:,.0f} GiB of memory to compile; there are "
             f"{there / gib:,.1f} GiB for it, enough for about {fits:,} MiB: split the text into several models"

@@ -43,10 +43,13 @@ little too full, by chance again: then it is the hash if more than a hundredth d
 MOST_ALIKE = 8
 """Of the questions of several shards, if more pairs are expected to be read from the same places, the hash is stirred
 from the start: a draw of the plain one would surely fail."""
+RECORD = 22
+"""Bytes of what is noted of a question before shards are solved."""
 BYTES_A_QUESTION = 1200
 """Memory that compiling takes, all in all, for every question (measured at a million)."""
-IN_SHARDS, ONE_TABLE = 200, 2_000_000
-"""The same of questions in shards (measured on 6 MB of text: 176), beside what one table of so many questions takes."""
+IN_SHARDS, BESIDE_SHARDS, ONE_TABLE = 15, 750_000_000, 4_000_000
+"""The same of questions in shards, and what all of them take beside (measured on 8 and 64 MB of text). Text is cut into
+shards beyond so many bytes, about."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +73,17 @@ class Settings:
     takes."""
 
 
-def memory_for(questions: int, *, shards: bool = True) -> int:
+def memory_for(questions: int, *, shards: bool = True, kept: bool = True) -> int:
     """Bytes that compiling so many questions takes, about: beyond one table in ``shards``, if there may be any.
 
+    Records of questions in shards lie on the disk where they are ``kept``.
+
     >>> memory_for(1_000_000), memory_for(10_000_000), memory_for(10_000_000, shards=False)
-    (1200000000, 4400000000, 12000000000)
+    (1200000000, 900000000, 12000000000)
     """
-    whole = BYTES_A_QUESTION * questions
-    return min(whole, BYTES_A_QUESTION * ONE_TABLE + IN_SHARDS * questions) if shards else whole
+    if not shards or questions <= ONE_TABLE:
+        return BYTES_A_QUESTION * questions
+    return BESIDE_SHARDS + (IN_SHARDS + (0 if kept else RECORD)) * questions
 
 
 @dataclass(frozen=True)
@@ -409,10 +415,10 @@ class Draft:
         keep: "Shelf | None",
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """All tensors, and what is noted of each shard."""
-        from byheart.constructions.reciting import shards, staging
+        from byheart.constructions.reciting import staging
 
         sizes, count = self.sizes, self.sizes.shards
-        needed = sizes.solving_takes(len(contexts) // count) + (shards.BYTES * len(contexts) if keep is None else 0)
+        needed = sizes.solving_takes(len(contexts) // count) + (RECORD * len(contexts) if keep is None else 0)
         check_memory(needed, f"to compile {len(contexts):,} questions into {count:,} shards", "give more --shards")
         recipe = self.recipe
         front = staging.Front(self.wiring, sizes, self.code, recipe.as_json(), recipe.draw, free_bits)
