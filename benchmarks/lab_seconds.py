@@ -6,9 +6,10 @@ Everything is trained in this process, one job after the other; the start of Pyt
 On a GPU the wall clock counts, on a CPU the processor time of one thread: what others do on the machine does not count.
 Rows go to stdout, as CSV, as soon as they are there. Needs torch and numpy only.
 
-What takes days is measured in part: with --every 13 every 13th model, and with --steps 500 each for so many steps only
-(whole epochs, where there are epochs; at least one). Their model-steps per second are what `byheart lab list` makes its
-estimates from. Evaluations are part of the training: of Mahdavi's there is one every 500 steps.
+What takes days is measured in part: with --every 13 every 13th model, with --seeds 2 those of the first two seeds, and
+with --steps 500 each for so many steps only (whole epochs, where there are epochs; at least one). Their model-steps per
+second are what `byheart lab list` makes its estimates from. Evaluations are part of the training: of Mahdavi's there is
+one every 500 steps.
 """
 
 import argparse
@@ -50,14 +51,16 @@ def main() -> None:
     add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
     add("--machine", choices=(TWO_CORES, H200), default=TWO_CORES, help="what to call it")
     add("--every", type=int, default=1, help="every so many-th model only")
+    add("--seeds", type=int, default=None, help="models of the first so many seeds only")
     add("--steps", type=int, default=None, help="of each model at most so many steps")
     add("--tiny", action="store_true", help="one experiment, at scale smoke")
     options = parser.parse_args()
     unknown = [name for name in options.experiments if name not in EXPERIMENTS]
     if unknown:
         parser.error(f"no experiment is called {unknown[0]!r}; expected names of byheart lab list")
-    if options.every < 1 or (options.steps is not None and options.steps < 1):
-        parser.error(f"--every is {options.every} and --steps {options.steps}; expected at least 1")
+    for flag in ("every", "seeds", "steps"):
+        if (number := getattr(options, flag)) is not None and number < 1:
+            parser.error(f"--{flag} is {number}; expected at least 1")
     torch.set_num_threads(1)
     rows = csv.writer(sys.stdout, lineterminator="\n")
     rows.writerow(COLUMNS)
@@ -66,6 +69,9 @@ def main() -> None:
         configs = experiment.configs[:: options.every]
         flags = f"--scale {options.scale}" + (f" --device {options.device}" if options.device != "cpu" else "")
         flags += f" --every {options.every}" if options.every > 1 else ""
+        if options.seeds is not None:
+            configs = tuple(config for config in configs if config.seed < options.seeds)
+            flags += f" --seeds {options.seeds}"
         if options.steps is not None:
             configs = tuple(shortened(config, options.steps) for config in configs)
             flags += f" --steps {options.steps}"

@@ -1,6 +1,7 @@
 """How compiling and certifying grow with the number of questions: time, memory, bits a parameter. For docs/large.md.
 
     python benchmarks/scale.py laws                    # 10⁵, 10⁶, 10⁷ random labels, a process for each
+    python benchmarks/scale.py --plot large.png        # more sizes, one table beside shards: a picture, and no more
     python benchmarks/scale.py certify --asked 200000  # of 10⁷ questions, ask so many (0: all), and prove every answer
 
 Questions are drawn in pieces, seed by seed, and never lie in memory all at once: what is measured is the stages of
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,10 +31,12 @@ from byheart.constructions.reciting.sizes import Unsolvable, grown, plan
 from byheart.constructions.reciting.solve import solve, sort_questions
 from byheart.constructions.reciting.table import TABLE, as_floats
 from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.forced import forced_answers
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import proved_answers
+from byheart.report.growth import Growth, draw_growth
 
-LENGTH, VOCAB, LABELS = 8, 256, 256
+LENGTH, VOCAB, LABELS, FEW = 8, 256, 256, 4096
 
 
 def piece(number: int, count: int) -> shards.Piece:
@@ -104,20 +108,35 @@ def lap(seconds: dict[str, float], name: str, began: float) -> float:
 
 def certified(network: TransformerNetwork, N: int, asked: int) -> dict[str, float]:
     """Ask the first ``asked`` questions (0: all), once as the network is and once with a proof, piece by piece."""
-    found: dict[str, float] = {"asked": 0, "wrong": 0, "not proved": 0, "margin": math.inf, "seconds": 0.0}
+    found: dict[str, float] = {"asked": 0, "wrong": 0, "not proved": 0, "margin": math.inf}
+    seconds = dict.fromkeys(("as it is", "proof", "PyTorch"), 0.0)
+    forced_answers(network, *_first(piece(0, FEW), 1), compiled=True)  # compiled code is made before anything is timed
     for tokens, starts, ends, labels in drawn(N):
         if asked and found["asked"] >= asked:
             break
         kept = min(len(labels), asked - int(found["asked"]) if asked else len(labels))
-        given = tokens[: kept * LENGTH], starts[: kept + 1], ends[:kept]
+        given = _first((tokens, starts, ends, labels), kept)
         began = time.process_time()
-        once, proved = answers(network.module, *given), proved_answers(network.module, *given)
-        found["seconds"] += time.process_time() - began
+        once = answers(network.module, *given)
+        began = lap(seconds, "as it is", began)
+        proved = forced_answers(network, *given, compiled=True)
+        began = lap(seconds, "proof", began)
+        if not found["asked"]:
+            few = proved_answers(network.module, *_first((tokens, starts, ends, labels), FEW))
+            lap(seconds, "PyTorch", began)
+            assert (few.margins == proved.margins[:FEW]).all(), "the same proof"
         found["asked"] += kept
         found["wrong"] += int((once.labels != labels[:kept]).sum())
         found["not proved"] += int(((proved.labels != once.labels) | (proved.margins != once.margins)).sum())
         found["margin"] = min(found["margin"], float(once.margins.min()))
-    return found
+    counts = {"as it is": found["asked"], "proof": found["asked"], "PyTorch": min(FEW, found["asked"])}
+    return found | {f"µs, {name}": 1e6 * seconds[name] / count for name, count in counts.items()}
+
+
+def _first(given: shards.Piece, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The first questions of a piece, as they are asked."""
+    tokens, starts, ends, _ = given
+    return tokens[: count * LENGTH], starts[: count + 1], ends[:count]
 
 
 def one(N: int, asked: int | None, count: int | None = None) -> dict[str, Any]:
@@ -143,13 +162,20 @@ def one(N: int, asked: int | None, count: int | None = None) -> dict[str, Any]:
     return told
 
 
-def measured(N: int, tiny: bool, asked: int | None = None) -> dict[str, Any]:
-    """What a process of its own finds; if ``tiny``, this one, with two shards."""
+def measured(N: int, tiny: bool, asked: int | None = None, count: int | None = None) -> dict[str, Any]:
+    """What a process of its own finds; if ``tiny``, this one, with two shards where nothing is said of them."""
     if tiny:
-        return one(N, asked, 2)
-    command = [sys.executable, __file__, "--one", str(N), *([] if asked is None else ["--asked", str(asked)])]
+        return one(N, asked, count or 2)
+    flags = {"--one": N, "--asked": asked, "--shards": count}
+    given = [part for name, value in flags.items() if value is not None for part in (name, str(value))]
+    command = [sys.executable, __file__, *given]
     told: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return told
+
+
+def spent(told: dict[str, Any]) -> float:
+    """CPU seconds of compiling, without drawing the questions."""
+    return sum(told["seconds"][name] for name in ("map", "solve", "join"))
 
 
 def laws(tiny: bool, asked: int) -> None:
@@ -170,7 +196,7 @@ def laws(tiny: bool, asked: int) -> None:
     found = []
     for N in (2_000, 4_000) if tiny else (10**5, 10**6, 10**7):
         told = measured(N, tiny)
-        seconds = sum(told["seconds"][name] for name in ("map", "solve", "join"))
+        seconds = spent(told)
         found.append((N, seconds))
         rows.add_row(
             f"{N:,}",
@@ -191,15 +217,30 @@ def laws(tiny: bool, asked: int) -> None:
     )
 
 
+def growth(tiny: bool) -> list[Growth]:
+    """What compiling takes in shards, and with one table as far as that goes."""
+    ways = {
+        "one table": (1, (2_000, 4_000) if tiny else (10**5, 3 * 10**5, 10**6, 2 * 10**6)),
+        "shards, as planned": (None, (2_000, 4_000) if tiny else (10**5, 3 * 10**5, 10**6, 3 * 10**6, 10**7)),
+    }
+    found = []
+    for name, (count, sizes) in ways.items():
+        told = [measured(N, tiny, count=count) for N in sizes]
+        found.append(Growth(name, sizes, tuple(map(spent, told)), tuple(one["GiB"] for one in told)))
+    return found
+
+
 def certify(tiny: bool, asked: int) -> None:
     """Every answer proved: time a question, by the number of questions."""
-    rows = table("Asked, and proved", "N", "shards", "asked", "wrong", "not proved", "smallest margin", "µs each")
+    columns = ("N", "shards", "asked", "wrong", "not proved", "smallest margin", "as it is", "proof", "in PyTorch")
+    rows = table("Asked, and proved; µs a question", *columns)
     for N in (2_000,) if tiny else (10**6, 10**7):
         told = measured(N, tiny, asked)
         found = told["certified"]
         numbers = (found["wrong"], found["not proved"], found["margin"])
-        each = f"{1e6 * found['seconds'] / found['asked']:.1f}"
-        rows.add_row(f"{N:,}", str(told["shards"]), f"{found['asked']:,}", *(f"{number:g}" for number in numbers), each)
+        each = [f"{found[f'µs, {name}']:.1f}" for name in ("as it is", "proof", "PyTorch")]
+        told_as = (f"{number:g}" for number in numbers)
+        rows.add_row(f"{N:,}", str(told["shards"]), f"{found['asked']:,}", *told_as, *each)
     OUT.print(rows)
 
 
@@ -210,10 +251,15 @@ def main() -> None:
     """All sections, or those that are named."""
     options = parser(__doc__, SECTIONS)
     options.add_argument("--one", type=int, help="so many questions, in this process")
+    options.add_argument("--shards", type=int, help="with --one: into so many shards (default: as planned)")
+    options.add_argument("--plot", type=Path, help="draw time and memory against N into this file")
     options.add_argument("--asked", type=int, help="of the questions, ask so many (0: all; default: 100,000)")
     given = options.parse_args()
     if given.one is not None:
-        print(json.dumps(one(given.one, given.asked)))
+        print(json.dumps(one(given.one, given.asked, given.shards)))
+        return
+    if given.plot is not None:
+        draw_growth(growth(given.tiny), given.plot)
         return
     for section in SECTIONS:
         if not given.sections or section.__name__ in given.sections:

@@ -4,6 +4,7 @@ import argparse
 import ast
 import json
 import math
+import os
 import shutil
 import struct
 import subprocess
@@ -35,7 +36,7 @@ from byheart.networks.exact import (
     integers,
 )
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.transformer import Attention, Spec
+from byheart.networks.transformer import Attention, Spec, store
 from byheart.networks.transformer import FeedForward as Units
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.tasks import (
@@ -56,6 +57,7 @@ SOURCE = Path(verify.__file__)
 FIXTURES = Path(__file__).parent / "fixtures" / "0.1.0"
 TEXT = "It was the best of times, it was the worst of times"
 ONE = integers([[1]])
+PART, INDEX = "model-{:05}-of-00003.safetensors", "model.safetensors.index.json"
 
 
 def opinion(folder: Path, *texts: Path, task: Path | None = None, **options: Any) -> dict[str, Any]:
@@ -389,8 +391,91 @@ def test_shards(tmp_path: Path) -> None:
     assert asked(from_arrays(built.network.spec, words | alike), task, tmp_path)["undecided"] == len(contexts.answers)
 
 
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a mixture of two experts in three files, and an index; and the task."""
+    rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("parts")
+    task = random_next_token(examples=60, length=3, vocab=9, labels=4, rng=rng)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store, "LARGE", 1)
+        byheart.compile(task, window=3, shards=2).save(folder / "net")
+    save_task(task, folder / "task.npz")
+    return folder
+
+
+def test_weights_in_parts(parts: Path) -> None:
+    net, task = parts / "net", parts / "task.npz"
+    assert sorted(path.name for path in net.glob("model*s*")) == [*(PART.format(i) for i in (1, 2, 3)), INDEX]
+    assert opinion(net, task=task)["right"] == 60
+    assert opinion(net, task=task, sample=7)["right"] == 7
+
+
+THIRD = PART.format(3)
+INDEXES: dict[str, tuple[Any, str]] = {
+    "outside": ({"table.W_out.1": f"../net/{THIRD}"}, "expected parts by their numbers"),
+    "absolute": ({"table.W_out.1": f"/{THIRD}"}, "expected parts by their numbers"),
+    "absent": ({"table.W_out.2": THIRD}, "not the tensors of"),
+    "exchanged": ({"table.W_out.0": THIRD, "table.W_out.1": PART.format(2)}, "not the tensors of"),
+    "unsaid": ({"embedding.W_E": None}, "not the tensors of"),
+    "empty": (None, "weight_map"),
+    "no object": ([THIRD], "no attribute 'values'"),
+}
+
+
+@pytest.mark.parametrize("lie", INDEXES)
+def test_an_index_that_lies(parts: Path, lie: str, tmp_path: Path) -> None:
+    net, (change, message) = shutil.copytree(parts / "net", tmp_path / "net"), INDEXES[lie]
+    index = json.loads((net / INDEX).read_text())
+    if isinstance(change, dict):
+        places = {name: place for name, place in (index["weight_map"] | change).items() if place is not None}
+    else:
+        places = change
+    (net / INDEX).write_text(json.dumps({"weight_map": places} if places else {}))
+    if not isinstance(change, dict):
+        assert message in refused(run(net, "--task", parts / "task.npz"))
+        return
+    with pytest.raises(ValueError, match=message):
+        opinion(net, task=parts / "task.npz")
+
+
+FILES = {
+    **{"file": "No such file", "pipe": "no such file", "loop": "symbolic link", "same": "not the tensors of"},
+    **{"whole": "no model.safetensors", "large": "over 67,108,864 bytes", "twice": "or is there twice"},
+}
+
+
+@pytest.mark.parametrize("lie", FILES)
+def test_parts_that_are_not_what_the_index_says(parts: Path, lie: str, tmp_path: Path) -> None:
+    net = shutil.copytree(parts / "net", tmp_path / "net")
+    data = (net / THIRD).read_bytes()
+    if lie in ("file", "pipe", "loop", "same"):
+        (net / THIRD).unlink()
+    if lie == "pipe":
+        os.mkfifo(net / THIRD)
+    if lie in ("loop", "same"):
+        (net / THIRD).symlink_to(net / (THIRD if lie == "loop" else PART.format(2)))
+    if lie == "whole":
+        shutil.copy(net / THIRD, net / "model.safetensors")
+    if lie == "large":
+        os.truncate(net / THIRD, verify.LARGEST)  # alone, it would do
+    if lie == "twice":  # the header names the one tensor again
+        end = 8 + int.from_bytes(data[:8], "little")
+        header = data[8:end].rstrip()[:-1] + b"," + data[9:end]
+        (net / THIRD).write_bytes(len(header).to_bytes(8, "little") + header + data[end:])
+    with pytest.raises((ValueError, OSError), match=FILES[lie]):
+        opinion(net, task=parts / "task.npz")
+
+
+def test_links_to_files_are_read(parts: Path, tmp_path: Path) -> None:
+    """As in the cache of huggingface_hub, where all files are links."""
+    (tmp_path / "net").mkdir()
+    for path in (parts / "net").iterdir():
+        (tmp_path / "net" / path.name).symlink_to(path)
+    assert opinion(tmp_path / "net", task=parts / "task.npz", sample=3)["right"] == 3
+
+
 def test_a_person_can_read_it() -> None:
-    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) <= 540
+    assert len(SOURCE.read_text(encoding="utf-8").splitlines()) <= 555
 
 
 def test_it_needs_the_standard_library_alone() -> None:

@@ -75,11 +75,30 @@ def leaves(values: Any) -> Iterator[Any]:
 def read_safetensors(data: bytes) -> Json:
     """Every tensor's dtype and numbers. Eight bytes say how long the header is; it says where in the rest they are."""
     begin, tensors = 8 + int.from_bytes(data[:8], "little"), {}
-    for name, entry in json.loads(data[8:begin]).items():
+    for name, pairs in json.loads(data[8:begin], object_pairs_hook=list):  # an object would lose what is there twice
         if name != "__metadata__":
+            entry = dict(pairs)
             start, stop = entry["data_offsets"]
-            need(0 <= start <= stop <= len(data) - begin, f"{name!r:.60} lies outside of model.safetensors")
+            fits = name not in tensors and 0 <= start <= stop <= len(data) - begin
+            need(fits, f"{name!r:.60} lies outside of its file, or is there twice")
             tensors[name] = entry["dtype"], decoded(entry["dtype"], entry["shape"], data[begin + start : begin + stop])
+    return tensors
+
+
+def read_weights(folder: str) -> Json:
+    """The tensors of model.safetensors; or of the parts that an index names instead: all of them, where it says."""
+    whole, index, there = "model.safetensors", "model.safetensors.index.json", os.listdir(folder)
+    if index not in there:
+        return read_safetensors(read(folder, whole))
+    places, tensors = json.loads(read(folder, index))["weight_map"], dict[str, Any]()
+    count = len({*places.values()})
+    parts = [f"model-{number:05}-of-{count:05}.safetensors" for number in range(1, count + 1)]
+    need({*parts} == {*places.values()} and whole not in there, f"{index}: expected parts by their numbers, no {whole}")
+    need(sum(os.path.getsize(os.path.join(folder, part)) for part in parts) <= LARGEST, f"over {LARGEST:,} bytes")
+    for part in parts:
+        found = read_safetensors(read(folder, part))
+        need({*found} == {name for name in places if places[name] == part}, f"{part}: not the tensors of {index}")
+        tensors |= found
     return tensors
 
 
@@ -473,7 +492,7 @@ def verify(given: argparse.Namespace) -> Json:
     name, limit = config.get("format", config.get("model_type")), given.tolerance
     need(name in ("byheart-exact-1", "byheart-softmax-1", "byheart"), f"{name!r:.60} is not a kind that is known here")
     need(len([*filter(None, (given.texts, given.task, given.facts))]) == 1, "expected texts, --task or --facts FILE")
-    tensors = read_safetensors(read(given.folder, "model.safetensors"))
+    tensors = read_weights(given.folder)
     task: Json = read_task(given.task) if given.task else {"kind": "texts"}
     fits = limit is None or (limit > 0 and name == "byheart-softmax-1" and "labels" not in task["kind"])
     need(fits, "--tolerance is for real answers, and above 0")

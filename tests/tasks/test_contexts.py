@@ -142,8 +142,8 @@ def test_worked_by_hand():
     contexts = recite("abac")
     assert contexts.window == 2
     assert answered(contexts) == {"-a": "b", "ab": "a", "ba": "c", "ac": "."}
-    assert contexts.tokens.dtype == np.int32
-    assert {array.dtype.name for array in (contexts.starts, contexts.places, contexts.labels)} == {"int64"}
+    names = ("tokens", "starts", "places", "labels", "again")
+    assert [getattr(contexts, name).dtype.name for name in names] == ["uint8", "int64", "int32", "uint8", "int32"]
     assert (contexts.starts.tolist(), contexts.places.tolist()) == ([0, 4], [0, 1, 2, 3])
     assert (contexts.vocab, contexts.label_count, contexts.end, contexts.prompts) == (27, 27, 26, (1,))
     assert answered(recite("aaa")) == {"---a": "a", "--aa": "a", "-aaa": "."}

@@ -26,7 +26,7 @@ def test_any_bytes_are_a_text(tmp_path):
     assert read == {"x": bytes(range(256))}
     (text,) = encoded(read, Bytes())
     assert text.name == "x"
-    assert text.tokens.dtype == np.int32
+    assert text.tokens.dtype == np.uint8
     assert text.tokens.tolist() == list(range(256))
 
 
@@ -53,15 +53,25 @@ def assert_refused(message, read, *given):
     assert str(caught.value) == message
 
 
+def test_a_folder_is_all_files_below_it(tmp_path):
+    """In the order of their names, but for empty and hidden ones."""
+    for name in ("b", "a/c", "a/.hidden", ".git/x", "a/empty"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"" if name == "a/empty" else name.encode())
+    assert read_files([tmp_path]) == {"b": b"b", "c": b"a/c"}
+    assert read_files([tmp_path / "a" / ".hidden"]) == {".hidden": b"a/.hidden"}, "one that is named is read"
+
+
 def test_refused_files(tmp_path):
     good, empty = write(tmp_path, "good", "empty")
     empty.write_bytes(b"")
     assert_refused("no files given; expected at least one", read_files, [])
     assert_refused(f"{empty}: the file is empty; expected at least one byte", read_files, [good, empty])
     assert_refused(f"{tmp_path}/none: No such file or directory", read_files, [good, tmp_path / "none"])
-    assert_refused(
-        f"{tmp_path}: is a folder; expected files: all that are in it are {tmp_path}/*", read_files, [tmp_path]
-    )
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "empty").write_bytes(b"")
+    nothing = f"{tmp_path}/folder: holds no texts; expected at least one file that is not empty"
+    assert_refused(nothing, read_files, [good, tmp_path / "folder"])
     twice = [good, tmp_path / "x" / ".." / "good"]
     assert_refused(f"{good}: given 2 times; expected each file once", read_files, twice)
 

@@ -110,9 +110,9 @@ def _differs(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any], options: di
     """Whether answers differ by more than is allowed on both sides together; labels, by anything."""
     from byheart.certificates.judges.softmax import TOLERANCE
 
-    real = np.issubdtype(one.dtype, np.floating)
-    allowed = 2 * (options.get("tolerance") or TOLERANCE) if real else 0
-    return bool((np.abs(one - other) > allowed).any())
+    if not np.issubdtype(one.dtype, np.floating):
+        return bool((one != other).any())
+    return bool((np.abs(one - other) > 2 * (options.get("tolerance") or TOLERANCE)).any())
 
 
 def _wrong(verdict: Verdict, truth: Verdict | None) -> str:

@@ -24,7 +24,7 @@ from byheart.networks.folders import replacing
 if TYPE_CHECKING:
     from byheart.constructions.built import Built
     from byheart.constructions.reciting.shelf import Shelf
-    from byheart.tasks import Facts, Task
+    from byheart.tasks import Facts
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class CompileCommand:
     out: Annotated[Path, arg(aliases=["-o"])]
     """Network folder to write."""
     files: Positional[tuple[Path, ...]] = ()
-    """Texts: any files."""
+    """Texts: any files, or folders of them."""
     task: Path | None = None
     """A next-token task (.npz or .jsonl) instead of texts."""
     facts: FactFiles = ()
@@ -174,7 +174,7 @@ class CompileCommand:
             rows.add_row("memory of a worker, at most", told(numbers["peak_memory_worker"]))
         console().print(rows)
 
-    def _print_rest(self, built: "Built", given: "list[Path] | Task | Facts") -> None:
+    def _print_rest(self, built: "Built", given: "list[Path] | Path | Facts") -> None:
         from byheart.tasks import Facts
 
         then = f"hear it with:  byheart recite {typed(self.out)}"
@@ -208,7 +208,7 @@ def _saying_how_to_go_on(shelf: "Shelf") -> Iterator[None]:
         raise
 
 
-def _first_prompt(given: "list[Path] | Task | Facts") -> str | None:
+def _first_prompt(given: "list[Path] | Path | Facts") -> str | None:
     """``--prompt`` and the first prompt of facts, for a shell; None if there is none."""
     from byheart.tasks import Facts
 
@@ -266,4 +266,8 @@ def _lzma_bits(files: tuple[Path, ...]) -> int | None:
 
     from byheart.tasks.texts import read_files
 
-    return 8 * len(lzma.compress(b"".join(read_files(files).values()))) if files else None
+    if not files:
+        return None
+    packing = lzma.LZMACompressor()
+    packed = sum(len(packing.compress(text)) for text in read_files(files).values())
+    return 8 * (packed + len(packing.flush()))

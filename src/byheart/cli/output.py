@@ -17,7 +17,7 @@ from byheart.errors import BadInput
 from byheart.progress import Report
 
 if TYPE_CHECKING:
-    from byheart.tasks import Facts, Task
+    from byheart.tasks import Facts
 
 DONE, NOT_TRUE, BAD_INPUT, OUR_MISTAKE = 0, 1, 2, 70
 T = TypeVar("T")
@@ -106,8 +106,8 @@ def given_by(
     task: Path | None,
     facts: tuple[Path, ...] = (),
     columns: tuple[str, ...] | None = None,
-) -> "list[Path] | Task | Facts":
-    """What a command was given: texts, a task or facts; BadInput unless it is one of the three."""
+) -> "list[Path] | Path | Facts":
+    """What a command was given: texts, a task's file or facts; BadInput unless it is one of the three."""
     ways = bool(files) + bool(facts) + (task is not None)
     if ways != 1:
         got = {0: "neither is given", 2: "both are given" if task is not None and files else "two are given"}
@@ -118,9 +118,10 @@ def given_by(
         return facts_in(facts, columns)
     if task is None:
         return list(files)
-    from byheart.tasks import load
+    from byheart.tasks.files import check_extension
 
-    return load(task)
+    check_extension(task)
+    return task
 
 
 def facts_in(paths: tuple[Path, ...], columns: tuple[str, ...] | None) -> "Facts":
@@ -167,7 +168,9 @@ def steps(title: str, *, quiet: bool) -> Iterator[Report | None]:
         task = bar.add_task(title, total=None)
 
         def update(done: int, total: int, note: str = "", /) -> None:
-            bar.update(task, completed=done, total=total, description=f"{title}: {note}" if note else title)
+            if total != bar.tasks[0].total:  # other steps: how long the last ones took says nothing of these
+                bar.reset(task, total=total)
+            bar.update(task, completed=done, description=f"{title}: {note}" if note else title)
 
         yield update
 

@@ -3,21 +3,23 @@
 Only plain numbers and short words are read, stored or deflated. No header is evaluated as Python.
 """
 
-import io
+import os
 import re
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
-from byheart.files.reading import read_bytes
+from byheart.files.reading import opened
 
 MOST_MEMBERS = 32
 """Arrays of an archive; a task has 6 at most."""
@@ -33,24 +35,44 @@ _DTYPE = re.compile(r"""['"]descr['"]\s*:\s*['"]([<>|=]?[biufU]\d{1,3})['"]""")
 _ORDER = re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)""")
 _SHAPE = re.compile(r"""['"]shape['"]\s*:\s*\(([\d\s,]{0,400})\)""")
 
+_PORTION = 1 << 22
+"""Bytes of an archive that are read at once."""
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 Arrays = dict[str, NDArray[Any]]
 
 
-def read_arrays(path: Path) -> Arrays:
-    """The arrays of a ``.npz`` file by their names."""
-    content = read_bytes(path, takes=2)
-    if not content:
-        raise BadInput(f"{path}: the file is empty")
-    try:
-        archive = zipfile.ZipFile(io.BytesIO(content))
-    except _DAMAGED as error:
-        raise BadInput(f"{path}: the archive cannot be read: {_line(error)}") from error
-    with archive:
-        members = archive.infolist()
-        _check_members(path, members)
-        return {_name(member): _array(path, archive, member) for member in members}
+def read_arrays(path: Path, *, narrow: bool = False) -> Arrays:
+    """The arrays of a ``.npz`` file by their names; ``narrow``: integers as narrow as they are, whatever the file has.
+
+    A file that is larger than memory can be read if what it holds is narrow: of the file, a portion is there at a time.
+    """
+    with opened(path) as file:
+        if not os.fstat(file.fileno()).st_size:
+            raise BadInput(f"{path}: the file is empty")
+        try:
+            archive = zipfile.ZipFile(cast("BinaryIO", _Sips(file)))
+        except _DAMAGED as error:
+            raise BadInput(f"{path}: the archive cannot be read: {_line(error)}") from error
+        with archive:
+            members = archive.infolist()
+            _check_members(path, members)
+            if not narrow:
+                check_memory(TAKES * sum(member.file_size for member in members), str(path))
+            return {_name(member): _array(path, archive, member, narrow) for member in members}
+
+
+class _Sips:
+    """A file of which nobody reads much at once; not even an archive's directory, which says itself how long it is."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.seek, self.tell, self.seekable, self._file = file.seek, file.tell, file.seekable, file
+
+    def read(self, size: int = -1) -> bytes:
+        """So many bytes, or what there is of them."""
+        if size > _PORTION:
+            raise zipfile.BadZipFile(f"its directory would take {size:,} bytes; expected at most {_PORTION:,}")
+        return self._file.read(size if size >= 0 else _PORTION)
 
 
 def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
@@ -60,29 +82,57 @@ def _check_members(path: Path, members: list[zipfile.ZipInfo]) -> None:
     packed = next((member for member in members if member.compress_type not in _PACKED), None)
     if packed is not None:  # what else there is unpacks without a bound
         raise BadInput(f"{path}: {_name(packed)!r} is packed in an unknown way; expected stored or deflated")
-    check_memory(TAKES * sum(member.file_size for member in members), str(path))
 
 
 def _name(member: zipfile.ZipInfo) -> str:
     return member.filename.removesuffix(".npy")
 
 
-def _array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+def _array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, narrow: bool) -> NDArray[Any]:
     """A member as the array that it is; what it holds is read only after its header has said how much that is."""
+    with _read_from(path, archive, member) as file:
+        dtype, order, shape = _header(file)
+        expected = prod(shape) * dtype.itemsize
+        if expected > member.file_size:
+            raise BadInput(f"its header claims {expected:,} bytes, its entry in the archive {member.file_size:,}")
+        values = _values(file, dtype, prod(shape), str(path) if narrow and dtype.kind in "iu" else None)
+        if values is None or file.read(1):
+            raise BadInput(f"it does not hold the {expected:,} bytes that its header claims")
+        return values.reshape(shape, order=order)
+
+
+@contextmanager
+def _read_from(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Any]:
+    """A member that is open for reading; what is wrong with it is told with its name."""
     try:
         with archive.open(member) as file:
-            dtype, order, shape = _header(file)
-            expected = prod(shape) * dtype.itemsize
-            if expected > member.file_size:
-                raise BadInput(f"its header claims {expected:,} bytes, its entry in the archive {member.file_size:,}")
-            data = file.read(expected + 1)
-            if len(data) != expected:
-                raise BadInput(f"it does not hold the {expected:,} bytes that its header claims")
-        return np.frombuffer(data, dtype).reshape(shape, order=order)
+            yield file
     except BadInput as error:
         raise BadInput(f"{path}: array {_name(member)!r}: {error}") from error
     except _DAMAGED as error:
         raise BadInput(f"{path}: array {_name(member)!r} cannot be read: {_line(error)}") from error
+
+
+def _values(file: Any, dtype: np.dtype[Any], count: int, narrow: str | None) -> NDArray[Any] | None:
+    """So many numbers, portion by portion; None if there are fewer.
+
+    Narrow ones, of the file of this name, have no sign unless one needs it; as soon as they turn out to be wider, that
+    is held against memory.
+    """
+    values = np.empty(count, np.uint8 if narrow else dtype)
+    step = max(1, _PORTION // max(1, dtype.itemsize))
+    for first in range(0, count, step):
+        part = np.frombuffer(file.read(min(step, count - first) * dtype.itemsize), dtype)
+        if len(part) < min(step, count - first):
+            return None
+        if narrow:
+            fits = np.min_scalar_type(part.max()) if part.min() >= 0 else dtype
+            wide = np.promote_types(values.dtype, fits) if fits.kind == values.dtype.kind else dtype
+            if wide != values.dtype or not first:
+                check_memory(count * wide.itemsize, narrow)
+            values = values.astype(wide, copy=False)
+        values[first : first + len(part)] = part
+    return values
 
 
 def _header(file: Any) -> tuple[np.dtype[Any], Any, tuple[int, ...]]:

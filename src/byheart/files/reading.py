@@ -43,7 +43,7 @@ def read_bytes(path: Path, *, most: int | None = None, takes: int = 1) -> bytear
     Each byte will take ``takes`` bytes of memory by the time it is made into something. An OSError is left to whoever
     knows what to say about a file that is not there.
     """
-    with _opened(path) as source:
+    with opened(path) as source:
         size = os.fstat(source.fileno()).st_size
         if most is not None and size > most:
             raise BadInput(f"{path}: has {size:,} bytes; expected at most {most:,}")
@@ -53,7 +53,7 @@ def read_bytes(path: Path, *, most: int | None = None, takes: int = 1) -> bytear
 
 def read_part(path: Path, start: int, size: int) -> bytearray:
     """So many bytes of the regular file ``path`` from ``start`` on, or what there is of them."""
-    with _opened(path) as source:
+    with opened(path) as source:
         source.seek(start)
         there = max(0, min(size, os.fstat(source.fileno()).st_size - start))
         check_memory(there, str(path))
@@ -61,7 +61,7 @@ def read_part(path: Path, start: int, size: int) -> bytearray:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[BufferedReader]:
+def opened(path: Path) -> Iterator[BufferedReader]:
     """A regular file; nothing else is opened for reading, or waited for."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer waits
     found = os.fstat(file)

@@ -1,68 +1,100 @@
 """Which places of sequences have equal contexts: compared exactly, by doubling.
 
 As in the construction of suffix arrays, equal contexts get equal numbers, and the number of the last 2w tokens at a
-place follows from the numbers of the last w tokens there and w places earlier.
+place follows from the numbers of the last w tokens there and w places earlier. Nothing is sorted: pairs of numbers are
+looked up in tables (:mod:`.doubling`). All in all that takes 9 bytes for every token, and 64 MiB.
 """
 
 import numpy as np
 import numpy.typing as npt
 
+from byheart.progress import Report
 from byheart.tasks.checks import Ids
-from byheart.tasks.tokenizers import Tokens
 
 MISSING = -1
 """Stands for what lies before the start of a sequence."""
+PART = 1 << 23
+"""Contexts that are looked up in a table at a time: its slots are twice as many."""
+Places = npt.NDArray[np.int32]
 
 
 class Alike:
     """Which places of sequences have equal contexts, while the window grows.
 
-    The number of a context is one of the places that have it. Contexts that have become unlike all others stay so, and
+    The number of a context is the first place that has it. Contexts that have become unlike all others stay so, and
     are not looked at again.
     """
 
-    def __init__(self, tokens: Tokens, starts: Ids) -> None:
+    def __init__(self, tokens: npt.NDArray[np.integer], starts: Ids, report: Report | None = None) -> None:
+        from byheart.tasks.doubling import MISSING, SHARED
+
+        self.width = 0
+        self._starts, self._report = starts, report
+        self._numbers, self._fresh = tokens.astype(np.int32), np.empty(len(tokens), np.int32)
+        self._flags = np.full(len(tokens), SHARED | MISSING, np.uint8)
+        self._shared = len(tokens)
+        """How many places there are whose contexts others have too."""
+        self.widen(0)
         self.width = 1
-        self._numbers = np.arange(len(tokens), dtype=np.int32)
-        self._offsets = self._numbers - np.repeat(starts[:-1], np.diff(starts)).astype(np.int32)
-        self._shared = np.arange(len(tokens))
-        """int64: the places whose contexts others have too, increasing."""
-        self._regroup(tokens.astype(np.int64))
 
     def widen(self, by: int) -> None:
         """Go on to contexts that are ``by`` tokens longer, ``by`` at most ``width``."""
-        missing = self._offsets[self._shared] < by
-        earlier = self._numbers[np.maximum(self._shared - by, 0)]
-        earlier[missing] = MISSING
-        # Numbers are below T < 2^31, so that pairs differ where their parts do, and fit into 63 bits.
-        self._regroup(self._numbers[self._shared] * np.int64(len(self._numbers) + 1) + earlier)
+        from byheart.tasks.doubling import mark_missing, regroup
+
+        if by:
+            mark_missing(self._flags, self._starts, by)
+        slots = 1 << (2 * min(self._shared, PART)).bit_length()
+        while True:
+            parts = -(-self._shared // PART)
+            shared = regroup(self._numbers, by, self._flags, self._fresh, np.empty(slots, np.int32), max(1, parts))
+            if shared >= 0:
+                break
+            slots *= 2
+        self._numbers, self._fresh = self._fresh, self._numbers
+        self._shared = int(shared)
         self.width += by
+        if self._report is not None:
+            self._report(len(self._flags) - self._shared, len(self._flags), f"window of {self.width:,}")
 
     def first_among(self, asked: Ids) -> Ids:
         """For each of the places ``asked``, increasing, the first of them that has its context: int64 [k]."""
-        numbers = self._numbers[asked]
-        first = np.empty_like(self._numbers)
+        numbers, first = self._numbers[asked], self._fresh
         first[numbers[::-1]] = asked[::-1]  # of several that go to one entry, the last one stays
         return first[numbers].astype(np.int64)
 
-    def conflict(self, kept: npt.NDArray[np.bool_], answers: Tokens) -> tuple[int, int] | None:
+    def conflict(self, kept: npt.NDArray[np.bool_], answers: npt.NDArray[np.integer]) -> tuple[int, int] | None:
         """The first kept place with another answer than the first one that has its context, after that one."""
-        asked = self._shared[kept[self._shared]]
-        first = self.first_among(asked)
-        wrong = answers[asked] != answers[first]
-        if not wrong.any():
-            return None
-        second = int(wrong.argmax())
-        return int(first[second]), int(asked[second])
+        from byheart.tasks.doubling import conflict
 
-    def _regroup(self, keys: Ids) -> None:
-        """Number the shared places by ``keys``, one for each of them, equal where contexts are."""
-        order = np.argsort(keys)
-        keys = keys[order]
-        new = np.ones(len(keys) + 1, np.bool_)
-        new[1:-1] = keys[1:] != keys[:-1]
-        arranged = self._shared[order]
-        self._numbers[arranged] = arranged[new[:-1]][np.cumsum(new[:-1]) - 1]
-        is_shared = np.zeros(len(self._numbers), np.bool_)
-        is_shared[arranged[~(new[:-1] & new[1:])]] = True
-        self._shared = np.flatnonzero(is_shared)
+        first, second = conflict(self._numbers, self._flags, kept, answers, self._fresh)
+        return None if second < 0 else (int(first), int(second))
+
+    def questions(self, kept: npt.NDArray[np.bool_]) -> tuple[Places, Places]:
+        """The first kept place of every context, [N]; and every other one with the context's number below N, [2, k]."""
+        from byheart.tasks.doubling import count_questions, list_questions
+
+        questions, asked = count_questions(self._numbers, kept, self._fresh)
+        places, again = np.empty(questions, np.int32), np.empty((2, asked - questions), np.int32)
+        list_questions(self._numbers, kept, self._fresh, places, again)
+        return places, again
+
+
+class Rows:
+    """Which rows of a task end alike, in so many tokens, and ask for the same."""
+
+    def __init__(self, tokens: npt.NDArray[np.integer], labels: npt.NDArray[np.integer], width: int) -> None:
+        from byheart.tasks.doubling import first_rows
+
+        first = np.empty(len(tokens), np.int32)
+        table = np.empty(1 << (2 * len(tokens)).bit_length(), np.int32)
+        found = int(first_rows(tokens, width, labels, first, table))
+        self.wrong = None if found >= 0 else (int(first[-1 - found]), -1 - found)
+        """The first row with another label than one before it that ends alike, after that one."""
+        if self.wrong is None:
+            is_first = first == np.arange(len(first), dtype=np.int32)
+            self.places = np.flatnonzero(is_first).astype(np.int32)
+            """The first row of every ending, [N]."""
+            others = np.flatnonzero(~is_first).astype(np.int32)
+            numbers = np.searchsorted(self.places, first[others]).astype(np.int32)
+            self.again = np.stack([others, numbers])
+            """Every other row, and the number of its ending below N: [2, k]."""

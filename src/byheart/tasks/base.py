@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.sizes import Size
-from byheart.tasks.checks import Floats, Ids, below, count, floats, integers
+from byheart.tasks.checks import Floats, Ids, below, count, floats, integers, portions
 from byheart.tasks.distinct import distinct
 
 
@@ -60,6 +60,7 @@ class Task(Questions):
 
     answers_name: ClassVar[str]
     """The field that holds the answers: ``"labels"``, ``"probabilities"`` or ``"targets"``."""
+    _integers = staticmethod(integers)
     tokens: Ids | None
     """int64 [N, n]: token ids in [0, ``vocab``), or ``None`` if tokens are vectors."""
     vectors: Floats | None
@@ -107,7 +108,8 @@ class Task(Questions):
         shapes = {name: array.shape for name, array in arrays.items()}
         digest = hashlib.sha256(json.dumps([self.kind, shapes, self.label_count, self.vocab]).encode())
         for array in arrays.values():
-            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).ravel().data)
+            for part in portions(array):
+                digest.update(part.astype("<i8" if array.dtype.kind in "iu" else "<f8").data)
         return digest.hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -126,7 +128,7 @@ class Task(Questions):
         if (tokens is None) == (vectors is None):
             raise BadInput(f"{'neither' if tokens is None else 'both'} of tokens and vectors given; expected one")
         if tokens is not None:
-            ids = integers("tokens", tokens, shape=("N", "n"))
+            ids = self._integers("tokens", tokens, shape=("N", "n"))
             self._set(tokens=ids, vectors=None, vocab=below("tokens", ids, vocab, "vocab"))
         elif vectors is not None:
             points = floats("vectors", vectors, shape=("N", "n", "d"))

@@ -1,6 +1,7 @@
 """Arrays as they come in, checked and made ours: the right numbers, in our own read-only memory."""
 
 import operator
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ AXES = {"N": "example", "n": "token", "d": "dimension", "C": "label"}
 Shape = tuple[int | str, ...]
 """What shape is expected: sizes, and letters of :data:`AXES` for axes of any positive size."""
 
+_PORTION = 1 << 20
 _Array = TypeVar("_Array", bound=npt.NDArray[Any])
 
 
@@ -70,6 +72,14 @@ def integers(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
     return _read_only(array)
 
 
+def unsigned(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
+    """The same, but ids without a sign stay as they are: for who makes sure that nobody else has them."""
+    array = np.asarray(values)
+    if array.dtype.kind != "u" or not array.flags.c_contiguous:
+        return integers(name, values, shape)
+    return _read_only(_shaped(name, array, shape))
+
+
 def floats(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
     """``values`` as a read-only float64 array of finite numbers, none of them rounded, and no negative zero.
 
@@ -96,10 +106,12 @@ def below(name: str, ids: Ids, limit: object, limit_name: str) -> int:
     byheart.tasks.checks.BadEntry: labels[1] is 4; expected 0 to 2 (label_count = 3)
     """
     if limit is None:
-        _refuse(name, ids, ids < 0, "expected 0 or more")
+        if ids.min() < 0:
+            _refuse(name, ids, ids < 0, "expected 0 or more")
         limit = min(int(ids.max()) + 1, LARGEST_COUNT)
     bound = count(limit_name, limit)
-    _refuse(name, ids, (ids < 0) | (ids >= bound), f"expected 0 to {bound - 1} ({limit_name} = {bound})")
+    if ids.min() < 0 or ids.max() >= bound:
+        _refuse(name, ids, (ids < 0) | (ids >= bound), f"expected 0 to {bound - 1} ({limit_name} = {bound})")
     return bound
 
 
@@ -159,3 +171,44 @@ def _refuse(name: str, array: npt.NDArray[Any], bad: npt.NDArray[np.bool_], expe
 def _read_only(array: _Array) -> _Array:
     array.flags.writeable = False
     return array
+
+
+def narrowed(array: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
+    """Integers from 0 to ``most`` without a sign, as narrow as these are; the same array if it is.
+
+    >>> narrowed(np.array([3, 255]), 255).dtype, narrowed(np.array([3]), 256).dtype
+    (dtype('uint8'), dtype('uint16'))
+    """
+    return array.astype(np.min_scalar_type(most), copy=False)
+
+
+def portions(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """An array [N, …] in parts of some MiB, so that what is made of each of them takes little."""
+    step = max(1, _PORTION // max(1, array[:1].size))
+    return (array[first : first + step] for first in range(0, len(array), step))
+
+
+def taken(array: npt.NDArray[Any], index: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """``array[index]`` for an index [K] of any width, which numpy would make wide as a whole.
+
+    >>> taken(np.array([5, 6, 7], np.uint8), np.array([2, 0], np.int32))
+    array([7, 5], dtype=uint8)
+    """
+    found = np.empty(len(index), array.dtype)
+    first = 0
+    for part in portions(index):
+        found[first : first + len(part)] = array[part]
+        first += len(part)
+    return found
+
+
+def occurrences(ids: npt.NDArray[Any], least: int = 0) -> Ids:
+    """How often each id occurs: int64, for ``least`` so many ids; a portion at a time.
+
+    >>> occurrences(np.array([2, 0, 2], np.uint8), 4)
+    array([1, 0, 2, 0])
+    """
+    times = np.zeros(max(least, int(ids.max()) + 1 if len(ids) else 0), np.int64)
+    for part in portions(ids):
+        times += np.bincount(part, minlength=len(times))
+    return times

@@ -16,17 +16,21 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.files.memory import check_memory
+from byheart.progress import Report
 from byheart.sizes import Size
-from byheart.tasks.alike import MISSING, Alike
+from byheart.tasks.alike import MISSING, Alike, Rows
 from byheart.tasks.base import Questions
-from byheart.tasks.checks import Ids, count
-from byheart.tasks.distinct import distinct
+from byheart.tasks.checks import Ids, count, narrowed, occurrences, portions, taken
 from byheart.tasks.task import NextToken
 from byheart.tasks.texts import Text
 from byheart.tasks.tokenizers import Tokens
 
 LARGEST_WINDOW = 2**16
 LARGEST_ID = 2**31 - 1
+PROMPTS = 1 << 16
+EXAMPLE_TAKES = 48
+"""Bytes of memory for every example of a task, beside its tokens, while equal ones are looked for."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,17 +38,17 @@ class Contexts(Questions):
     """N distinct contexts and what follows each."""
 
     kind = "contexts"
-    tokens: Tokens
-    """int32 [T]: all sequences, one after the other."""
+    tokens: npt.NDArray[Any]
+    """[T]: all sequences, one after the other; integers without a sign, as narrow as hold them."""
     starts: Ids
     """int64 [S + 1]: where in ``tokens`` each sequence begins, and T."""
-    places: Ids
-    """int64 [N]: where in ``tokens`` each context ends: the first place where it does, increasing."""
-    labels: Ids
-    """int64 [N]: what follows each context, in [0, ``label_count``)."""
-    asked: npt.NDArray[np.int32]
-    """int32 [T]: which question is asked at each place of ``tokens``; -1 where none is. The fingerprint does not cover
-    it: it follows from the rest."""
+    places: npt.NDArray[Any]
+    """[N]: where in ``tokens`` each context ends: the first place where it does, increasing; int32, if T fits."""
+    labels: npt.NDArray[Any]
+    """[N]: what follows each context, in [0, ``label_count``); integers without a sign, as narrow as hold them."""
+    again: npt.NDArray[Any]
+    """[2, k]: where in ``tokens``, increasing, a context ends once more, and which of the N that is; as ``places``. The
+    fingerprint does not cover it: it follows from the rest."""
     window: int
     """How many tokens a context has, those before the start of its sequence included."""
     vocab: int
@@ -66,7 +70,7 @@ class Contexts(Questions):
     """In how many places of the texts, or examples of the task, these are asked for."""
 
     def __post_init__(self) -> None:
-        for array in (self.tokens, self.starts, self.places, self.labels, self.asked):
+        for array in (self.tokens, self.starts, self.places, self.labels, self.again):
             array.flags.writeable = False
 
     def __len__(self) -> int:
@@ -77,7 +81,7 @@ class Contexts(Questions):
         places = self.places[index]
         starts = self.starts[np.searchsorted(self.starts, places, side="right") - 1]
         seen = places[:, None] + np.arange(1 - self.window, 1)
-        rows: Tokens = self.tokens[np.maximum(seen, 0)]
+        rows: Tokens = self.tokens[np.maximum(seen, 0)].astype(np.int32)
         rows[seen < starts[:, None]] = MISSING
         return rows
 
@@ -94,7 +98,23 @@ class Contexts(Questions):
     @property
     def stands_for(self) -> int:
         """How many places of the texts, or examples of the task, ask one of the questions."""
-        return int((self.asked >= 0).sum())
+        return len(self) + int(self.again.shape[1])
+
+    @property
+    def all_places(self) -> npt.NDArray[Any]:
+        """Where anything is asked, for the first time or again: increasing."""
+        return np.sort(np.concatenate([self.places, self.again[0]])) if self.again.size else self.places
+
+    def questions_at(self, places: npt.ArrayLike) -> Ids:
+        """Which question is asked at each of the ``places`` of ``tokens``: int64; -1 where none is."""
+        wanted = np.asarray(places, np.int64)
+        found = np.full(wanted.shape, -1)
+        for known, numbers in ((self.places, None), (self.again[0], self.again[1])):
+            if len(known):
+                index = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+                there = known[index] == wanted
+                found[there] = index[there] if numbers is None else numbers[index[there]]
+        return found
 
     def where(self, place: int) -> str:
         """What is asked at a place of ``tokens``: of which fact, and how much of it was said; nothing if of none."""
@@ -106,7 +126,7 @@ class Contexts(Questions):
 
     def with_answers(self, answers: npt.ArrayLike) -> "Contexts":
         """The same contexts with other labels."""
-        return replace(self, labels=np.array(answers, dtype=np.int64))
+        return replace(self, labels=narrowed(np.asarray(answers), self.label_count - 1))
 
     @property
     def beginnings(self) -> list[dict[str, Any]]:
@@ -135,24 +155,37 @@ class Contexts(Questions):
     @property
     def order0_bits(self) -> float:
         """N times the empirical entropy of the labels, in bits: what they take if contexts tell nothing about them."""
-        times = np.unique(self.labels, return_counts=True)[1]
+        few = self.labels.dtype.itemsize <= 2
+        times = occurrences(self.labels) if few else np.unique(self.labels, return_counts=True)[1]
+        times = times[times > 0]
         return float((times * np.log2(len(self) / times)).sum())
 
     @cached_property
     def fingerprint(self) -> str:
-        """A sha256 over everything the contexts consist of."""
-        names = ("tokens", "starts", "places", "labels")
-        parts: dict[str, npt.NDArray[Any]] = {name: getattr(self, name) for name in names}
-        shapes = {name: part.shape for name, part in parts.items()}
-        numbers = [self.window, self.vocab, self.label_count, self.prompts, self.end]
-        digest = hashlib.sha256(json.dumps(["contexts", shapes, numbers]).encode())
-        for part in parts.values():
-            digest.update(part.astype(part.dtype.newbyteorder("<"), copy=False).data)
+        """A sha256 over everything the contexts consist of: tokens as 32-bit, all else as 64-bit integers."""
+        kinds = {"tokens": "<i4", "starts": "<i8", "places": "<i8", "labels": "<i8"}
+        shapes = {name: getattr(self, name).shape for name in kinds}
+        numbers = [self.window, self.vocab, self.label_count, [], self.end]
+        before, prompts, after = json.dumps(["contexts", shapes, numbers]).rpartition("[]")
+        digest = hashlib.sha256(f"{before}{prompts[0]}".encode())
+        for first in range(0, len(self.prompts), PROMPTS):  # as JSON has them, some at a time
+            some = ", ".join(map(str, self.prompts[first : first + PROMPTS]))
+            digest.update(f"{', ' if first else ''}{some}".encode())
+        digest.update(f"{prompts[1]}{after}".encode())
+        for name, kind in kinds.items():
+            for part in portions(getattr(self, name)):
+                digest.update(part.astype(kind).data)
         return digest.hexdigest()
 
 
 def text_contexts(
-    texts: Sequence[Text], *, vocab: int, end: int, window: int | None = None, largest: int = LARGEST_WINDOW
+    texts: Sequence[Text],
+    *,
+    vocab: int,
+    end: int,
+    window: int | None = None,
+    largest: int = LARGEST_WINDOW,
+    report: Report | None = None,
 ) -> Contexts:
     """What must be answered to recite ``texts``: after every token the next one, and after the last one ``end``.
 
@@ -180,7 +213,7 @@ def text_contexts(
     for number, length in _partings(texts, sequences.tokens, sequences.starts):
         kept[sequences.starts[number] + length - 1] = False
         prompts[number] = max(prompts[number], length + 1)
-    return contexts_asked(sequences, kept, prompts, window=window, largest=largest)
+    return contexts_asked(sequences, kept, prompts, window=window, largest=largest, report=report)
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,10 +221,10 @@ class Joined:
     """Sequences one after the other, and what follows each of their tokens."""
 
     names: tuple[str, ...]
-    tokens: Tokens
+    tokens: npt.NDArray[Any]
     starts: Ids
-    answers: Tokens
-    """int32 [T]: the next token, or ``end`` after the last one of a sequence."""
+    answers: npt.NDArray[Any]
+    """[T]: the next token, or ``end`` after the last one of a sequence."""
     vocab: int
     end: int
 
@@ -223,6 +256,7 @@ def contexts_asked(
     window: int | None = None,
     largest: int = LARGEST_WINDOW,
     names: Sequence[str] | None = None,
+    report: Report | None = None,
 ) -> Contexts:
     """What is asked at the places ``kept`` [T], in the smallest window, or the one given, that leaves no conflict.
 
@@ -230,7 +264,7 @@ def contexts_asked(
     """
     limit = count("largest", largest) if window is None else count("window", window)
     tokens, starts, answers = sequences.tokens, sequences.starts, sequences.answers
-    alike = Alike(tokens, starts)
+    alike = Alike(tokens, starts, report)
     # A given window is gone to directly. Beyond the longest text, nothing is left to be told apart.
     while alike.width < limit and (
         alike.conflict(kept, answers) if window is None else alike.width <= sequences.longest
@@ -246,18 +280,16 @@ def contexts_asked(
             f"expected contexts with one answer: {advice}"
         )
         raise Undetermined(message, conflict, alike.width)
-    kept_places = np.flatnonzero(kept)
-    representatives = alike.first_among(kept_places)
-    places = kept_places[representatives == kept_places]
-    asked = np.full(len(tokens), -1, dtype=np.int32)
-    asked[kept_places] = np.searchsorted(places, representatives)
+    width = alike.width if window is None else limit
+    places, again = alike.questions(kept)
+    del alike
     return Contexts(
         tokens=tokens,
         starts=starts,
         places=places,
-        labels=answers[places].astype(np.int64),
-        asked=asked,
-        window=alike.width if window is None else limit,
+        labels=taken(answers, places),
+        again=again,
+        window=width,
         vocab=sequences.vocab,
         label_count=sequences.vocab,
         prompts=tuple(prompts),
@@ -281,36 +313,42 @@ def task_contexts(task: NextToken, window: int | None = None) -> Contexts:
         raise BadInput("the task's tokens are vectors; expected token ids")
     examples, length = task.tokens.shape
     _fits("vocab", task.vocab)
+    check_memory(EXAMPLE_TAKES * examples, f"looking for equal ones among {examples:,} examples")
     powers = [2**k for k in range((length - 1).bit_length())]
     widths = [*powers, length] if window is None else [min(count("window", window), length)]
     for width in widths:
-        alike = distinct(task.tokens[:, -width:])
-        wrong = task.labels != task.labels[alike.representatives]
-        if not wrong.any():
+        rows = Rows(task.tokens, task.labels, width)
+        if rows.wrong is None:
             break
-    else:
-        second = int(wrong.argmax())
-        first = int(alike.representatives[second])
+    if rows.wrong is not None:
+        first, second = rows.wrong
         agree = f"agree on the last {width} tokens" if width < length else "are equal"
         advice = "give a larger window, or none" if width < length else "leave one of them out"
         raise BadInput(
             f"example {first} and example {second} {agree}, but ask for label {task.labels[first]} and "
             f"label {task.labels[second]}; expected contexts with one answer: {advice}"
         )
-    asked = np.full((examples, length), -1, dtype=np.int32)
-    asked[:, -1] = alike.ids
     return Contexts(
-        tokens=task.tokens.astype(np.int32).ravel(),
+        tokens=narrowed(task.tokens, int(task.tokens.max())).ravel(),
         starts=np.arange(examples + 1) * length,
-        places=(alike.first + 1) * length - 1,
-        labels=task.labels[alike.first],
-        asked=asked.ravel(),
+        places=_last(rows.places, length),
+        labels=taken(narrowed(task.labels, task.label_count - 1), rows.places),
+        again=np.stack([_last(rows.again[0], length), rows.again[1]]),
         window=width if window is None else int(window),
         vocab=task.vocab,
         label_count=task.label_count,
         prompts=(length,) * examples,
         end=None,
     )
+
+
+def _last(examples: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
+    """Where examples of so many tokens end, one after the other."""
+    fits = (int(examples.max(initial=0)) + 1) * length <= LARGEST_ID
+    ends: npt.NDArray[Any] = examples.astype("int32" if fits else "int64")
+    ends *= length
+    ends += length - 1
+    return ends
 
 
 def joined(texts: Sequence[Text], vocab: int, end: int) -> Joined:
@@ -325,18 +363,19 @@ def joined(texts: Sequence[Text], vocab: int, end: int) -> Joined:
     starts = np.cumsum([0, *(len(text.tokens) for text in texts)])
     _fits("vocab", vocab)
     _fits("the number of tokens", int(starts[-1]))
-    tokens = np.concatenate([text.tokens for text in texts])
-    names = tuple(text.name for text in texts)
-    answers = np.append(tokens[1:], np.int32(end)).astype(np.int32, copy=False)
+    for text in texts:
+        wrong = (text.tokens < 0) | (text.tokens >= vocab) | (text.tokens == end)
+        if wrong.any():
+            place = int(wrong.argmax())
+            token = f"{text.tokens[place]}, the end token" if text.tokens[place] == end else f"{text.tokens[place]}"
+            expected = f"expected 0 to {vocab - 1} (vocab = {vocab}) other than {end}"
+            raise BadInput(f"{text.name}, token {place} is {token}; {expected}")
+    largest = max(int(text.tokens.max()) for text in texts)
+    tokens = np.concatenate([narrowed(text.tokens, largest) for text in texts])
+    answers = np.empty(len(tokens), np.min_scalar_type(vocab - 1))
+    answers[:-1] = tokens[1:]
     answers[starts[1:] - 1] = end
-    found = Joined(names, tokens.astype(np.int32, copy=False), starts, answers, vocab, int(end))
-    wrong = (tokens < 0) | (tokens >= vocab) | (tokens == end)
-    if wrong.any():
-        place = int(wrong.argmax())
-        token = f"{tokens[place]}, the end token" if tokens[place] == end else f"{tokens[place]}"
-        expected = f"expected 0 to {vocab - 1} (vocab = {vocab}) other than {end}"
-        raise BadInput(f"{found.place(place)} is {token}; {expected}")
-    return found
+    return Joined(tuple(text.name for text in texts), tokens, starts, answers, vocab, int(end))
 
 
 def _fits(name: str, number: int) -> None:
@@ -344,7 +383,7 @@ def _fits(name: str, number: int) -> None:
         raise BadInput(f"{name} is {number}; expected at most {LARGEST_ID}, so that ids fit into 32 bits")
 
 
-def _partings(texts: Sequence[Text], tokens: Tokens, starts: Ids) -> Iterator[tuple[int, int]]:
+def _partings(texts: Sequence[Text], tokens: npt.NDArray[Any], starts: Ids) -> Iterator[tuple[int, int]]:
     """Each text's number with each length after which another text, alike up to there, goes on differently.
 
     In lexicographic order, texts that begin alike are neighbours. The lengths at which a text parts from texts before
@@ -353,7 +392,7 @@ def _partings(texts: Sequence[Text], tokens: Tokens, starts: Ids) -> Iterator[tu
     bodies = [tokens[start:stop] for start, stop in pairwise(starts.tolist())]
     equals: dict[bytes, list[int]] = {}
     for number, body in enumerate(bodies):
-        equals.setdefault(body.astype(">i4").tobytes(), []).append(number)
+        equals.setdefault(body.astype(body.dtype.newbyteorder(">"), copy=False).tobytes(), []).append(number)
     order = [numbers for _, numbers in sorted(equals.items())]
     common = [_common_length(bodies[a], bodies[b]) for (a, *_), (b, *_) in pairwise(order)]
     for (a, *_), (b, *_), length in zip(order, order[1:], common, strict=False):
@@ -372,7 +411,7 @@ def _partings(texts: Sequence[Text], tokens: Tokens, starts: Ids) -> Iterator[tu
             yield from product(numbers, parted)
 
 
-def _common_length(one: Tokens, other: Tokens) -> int:
+def _common_length(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> int:
     shorter = min(len(one), len(other))
     differ = one[:shorter] != other[:shorter]
     return int(differ.argmax()) if differ.any() else shorter

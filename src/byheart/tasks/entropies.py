@@ -84,7 +84,7 @@ def given_the_last(contexts: Contexts, longest: int = LONGEST) -> list[Entropy]:
     found = []
     for back in range(min(longest, contexts.window)):
         places = contexts.places - back
-        tokens = np.where(places >= starts, contexts.tokens[np.maximum(places, 0)], contexts.vocab)
+        tokens = np.where(places >= starts, contexts.tokens[np.maximum(places, 0)].astype(np.int64), contexts.vocab)
         seen = _numbered(seen * (contexts.vocab + 1) + tokens)
         name = "given the last token" if back == 0 else f"given the last {back + 1} tokens"
         both = _counts(seen * contexts.label_count + contexts.labels)

@@ -14,17 +14,18 @@ READERS = {".npz": npz.read, ".jsonl": jsonl.read}
 WRITERS = {".npz": npz.write, ".jsonl": jsonl.write}
 
 
-def load(path: str | os.PathLike[str]) -> Task:
-    """Read a task from a ``.npz`` or ``.jsonl`` file.
+def load(path: str | os.PathLike[str], *, narrow: bool = False) -> Task:
+    """Read a task from a ``.npz`` or ``.jsonl`` file; ``narrow``: ids as narrow as they are, if they are a next-token
+    task's in an archive, for whoever wants their contexts and no more.
 
     >>> load("nowhere.npz")
     Traceback (most recent call last):
     byheart.errors.BadInput: nowhere.npz: No such file or directory
     """
     source = Path(path)
-    read = READERS[_extension(source)]
+    extension = check_extension(source)
     try:
-        return read(source)
+        return npz.read(source, narrow=narrow) if extension == ".npz" else READERS[extension](source)
     except OSError as error:
         raise BadInput(f"{source}: {error.strerror or error}") from error
 
@@ -45,7 +46,7 @@ def save(task: Task, path: str | os.PathLike[str]) -> None:
     True
     """
     target = Path(path)
-    write, looks_like_one = WRITERS[_extension(target)], LOOKS[_extension(target)]
+    write, looks_like_one = WRITERS[check_extension(target)], LOOKS[check_extension(target)]
 
     def check(path: Path) -> None:
         check_file(path)
@@ -56,7 +57,8 @@ def save(task: Task, path: str | os.PathLike[str]) -> None:
         write(task, file)
 
 
-def _extension(path: Path) -> str:
+def check_extension(path: Path) -> str:
+    """The extension of a task's file; BadInput if it has another, or is a folder."""
     if path.is_dir():
         raise BadInput(f"{path}: is a folder; expected a task file, {' or '.join(READERS)}")
     if path.suffix not in READERS:

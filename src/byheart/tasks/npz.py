@@ -12,7 +12,7 @@ from byheart.files.archives import Arrays, read_arrays
 from byheart.tasks.base import Task
 from byheart.tasks.kinds import KINDS
 from byheart.tasks.query import QueryLabels, QueryTargets, QueryTask
-from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq
+from byheart.tasks.task import NarrowNextToken, NextToken, NextTokenDistribution, SeqToSeq
 
 INPUTS = ("tokens", "vectors", "contexts")
 ANSWERS = ("labels", "probabilities", "targets")
@@ -30,12 +30,12 @@ def write(task: Task, file: BinaryIO) -> None:
     np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
 
 
-def read(path: Path) -> Task:
-    """Read a task from a file.
+def read(path: Path, *, narrow: bool = False) -> Task:
+    """Read a task from a file; ``narrow``: a next-token task as :class:`NarrowNextToken`.
 
     The scalars may be missing: what is asked for shows in the answers, and sizes have defaults.
     """
-    arrays = read_arrays(path)
+    arrays = read_arrays(path, narrow=narrow)
     try:
         known = (*INPUTS, *ANSWERS, *ALSO.values(), *SIZES, "kind")
         if unknown := sorted(set(arrays) - set(known)):
@@ -54,14 +54,14 @@ def read(path: Path) -> Task:
                 if beside not in fields:
                     raise BadInput(f"there is an array {name!r} but none called {beside!r}; they go together")
                 fields[name] = arrays[name]
-        return _made(kind, fields)
+        return _made(kind, fields, narrow)
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
 
 
-def _made(kind: str, fields: dict[str, Any]) -> Task:
+def _made(kind: str, fields: dict[str, Any], narrow: bool) -> Task:
     try:
-        return KINDS[kind](**fields)
+        return (NarrowNextToken if narrow and kind == NextToken.kind else KINDS[kind])(**fields)
     except TypeError as error:
         # The names were checked; what is left is one that this kind does not have, or lacks.
         raise BadInput(f"the arrays {', '.join(fields)} do not make a {kind} task: {error}") from error

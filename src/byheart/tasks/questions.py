@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from byheart.errors import BadInput
+from byheart.progress import Report
 from byheart.tasks import files
 from byheart.tasks.base import Questions, Task
 from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
@@ -22,8 +23,8 @@ Given: TypeAlias = Questions | Facts | str | bytes | Path | Sequence[Path] | Map
 text, or files with texts."""
 
 
-def read_given(given: Given) -> Questions | Facts | Texts:
-    """The questions themselves, or the texts or facts that they are to be made of.
+def read_given(given: Given, *, narrow: bool = False) -> Questions | Facts | Texts:
+    """The questions themselves, or the texts or facts that they are to be made of; ``narrow`` as for a task's file.
 
     >>> read_given("It was"), read_given({"one": "It", "two": b"was"})
     ({'text': b'It was'}, {'one': b'It', 'two': b'was'})
@@ -36,7 +37,7 @@ def read_given(given: Given) -> Questions | Facts | Texts:
     if _are_pairs(given):
         return Facts(given)  # type: ignore[arg-type]  # whatever is no pair is refused by name
     if isinstance(given, Path) and given.suffix in files.READERS:
-        return files.load(given)
+        return files.load(given, narrow=narrow)
     if isinstance(given, str | bytes):
         _check_no_name(given)
         given = {"text": given}
@@ -80,13 +81,15 @@ def task_of(given: Given) -> Task:
     return questions
 
 
-def contexts_of(given: Given, *, tokenizer: Tokenizer | None = None, window: int | None = None) -> Contexts:
+def contexts_of(
+    given: Given, *, tokenizer: Tokenizer | None = None, window: int | None = None, report: Report | None = None
+) -> Contexts:
     """What must be answered to recite texts, know facts, or solve a task, as contexts of at most ``window`` tokens.
 
     >>> contexts_of(NextToken([[0, 1], [1, 1]], [1, 0])).windows(slice(None)).tolist()
     [[0, 1], [1, 1]]
     """
-    questions = read_given(given)
+    questions = read_given(given, narrow=True)
     if isinstance(questions, Contexts):
         return questions
     if isinstance(questions, NextToken):
@@ -98,4 +101,4 @@ def contexts_of(given: Given, *, tokenizer: Tokenizer | None = None, window: int
     if tokenizer is None:
         raise BadInput("got texts, and the network has no tokenizer: it was made from a task; expected that task")
     texts = encoded(questions, tokenizer)
-    return text_contexts(texts, vocab=tokenizer.vocab, end=tokenizer.end, window=window)
+    return text_contexts(texts, vocab=tokenizer.vocab, end=tokenizer.end, window=window, report=report)

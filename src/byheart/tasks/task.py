@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.tasks.base import Questions, Task
-from byheart.tasks.checks import Floats, Ids, below, distribution, distributions, integers
+from byheart.tasks.checks import Floats, Ids, below, distribution, distributions, unsigned
 
-__all__ = ["NextToken", "NextTokenDistribution", "SeqToSeq", "Task", "shuffled"]
+__all__ = ["NarrowNextToken", "NextToken", "NextTokenDistribution", "SeqToSeq", "Task", "shuffled"]
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -34,7 +34,7 @@ class _Labelled(Task):
         self._set_inputs(tokens, vectors, vocab)
         if labels is None:
             raise BadInput(f"labels are missing; expected {type(self).__name__}(tokens, labels)")
-        checked = integers("labels", labels, shape=self.inputs.shape[: self._label_axes])
+        checked = self._integers("labels", labels, shape=self.inputs.shape[: self._label_axes])
         self._set(labels=checked, label_count=below("labels", checked, label_count, "label_count"))
 
     def with_labels(self, labels: npt.ArrayLike) -> Self:
@@ -58,6 +58,17 @@ class NextToken(_Labelled):
 
     kind = "next-token"
     _label_axes = 1
+
+
+class NarrowNextToken(NextToken):
+    """The same, where ids have no sign and are as narrow as they come, for whoever wants their contexts and no more.
+
+    >>> narrow = NarrowNextToken(np.array([[0, 1]], np.uint8), np.array([300], np.uint16))
+    >>> narrow.tokens.dtype, narrow == NextToken([[0, 1]], [300])
+    (dtype('uint8'), True)
+    """
+
+    _integers = staticmethod(unsigned)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)

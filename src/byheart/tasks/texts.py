@@ -5,10 +5,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.files.reading import read_bytes
-from byheart.tasks.tokenizers import Tokenizer, Tokens
+from byheart.tasks.checks import narrowed
+from byheart.tasks.tokenizers import Tokenizer
 
 TAKES = 32
 """Bytes of memory for every byte of a text: itself, its tokens, and the questions about them."""
@@ -19,8 +23,8 @@ class Text:
     """A text's tokens, and what to call it."""
 
     name: str
-    tokens: Tokens
-    """int32 [T], without an end token."""
+    tokens: npt.NDArray[Any]
+    """[T], without an end token."""
 
 
 def encoded(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> tuple[Text, ...]:
@@ -28,21 +32,38 @@ def encoded(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> tuple[Text, ...
 
     >>> from byheart.tasks.tokenizers import Bytes
     >>> encoded({"note": b"hi"}, Bytes())
-    (Text(name='note', tokens=array([104, 105], dtype=int32)),)
+    (Text(name='note', tokens=array([104, 105], dtype=uint8)),)
     """
     tokens = []
     for name, data in texts.items():
         if not data:
             raise BadInput(f"{name}: the text is empty; expected at least one byte")
         try:
-            tokens.append(Text(name, tokenizer.encode(data)))
+            found = tokenizer.encode(data)
+            tokens.append(Text(name, narrowed(found, int(found.max(initial=0)))))
         except BadInput as error:
             raise BadInput(f"{name}: {error}") from error
     return tuple(tokens)
 
 
+def files_in(paths: Sequence[Path]) -> list[Path]:
+    """The files ``paths``, in the order given; of a folder all below it that hold something, but for hidden ones."""
+    return [file for path in paths for file in (_below(path) if path.is_dir() else [path])]
+
+
+def _below(folder: Path) -> list[Path]:
+    found = []
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        paths = (Path(place, name) for name in sorted(names) if not name.startswith("."))
+        found += [path for path in paths if path.is_file() and path.stat().st_size]
+    if not found:
+        raise BadInput(f"{folder}: holds no texts; expected at least one file that is not empty")
+    return found
+
+
 def read_files(paths: Sequence[Path]) -> dict[str, bytes]:
-    """What the files ``paths`` hold, in the order given, each called by as much of its path as tells it apart.
+    """What the files ``paths`` hold, or those in folders, each called by as much of its path as tells it apart.
 
     >>> read_files([Path("nowhere.txt")])
     Traceback (most recent call last):
@@ -50,14 +71,13 @@ def read_files(paths: Sequence[Path]) -> dict[str, bytes]:
     """
     if not paths:
         raise BadInput("no files given; expected at least one")
-    return {name: _content(path) for name, path in zip(_names(paths), paths, strict=True)}
+    files = files_in(paths)
+    return {name: _content(path) for name, path in zip(_names(files), files, strict=True)}
 
 
 def _content(path: Path) -> bytes:
     try:
         data = bytes(read_bytes(path, takes=TAKES))
-    except IsADirectoryError as error:
-        raise BadInput(f"{path}: is a folder; expected files: all that are in it are {path}/*") from error
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from error
     if not data:

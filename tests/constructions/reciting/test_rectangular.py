@@ -279,7 +279,7 @@ def test_one_question() -> None:
 
 def test_nothing_to_answer() -> None:
     empty = np.zeros(0, dtype=np.int64)
-    nowhere = np.full(2, -1, dtype=np.int32)
+    nowhere = np.zeros((2, 0), dtype=np.int32)
     contexts = Contexts(np.zeros(2, np.int32), np.array([0, 2]), empty, empty, nowhere, 1, 2, 2, (1,), None)
     with pytest.raises(BadInput, match="there is no question to answer; expected at least one"):
         compile(contexts)

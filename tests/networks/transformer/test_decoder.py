@@ -16,10 +16,13 @@ from byheart.constructions.reciting.sizes import WORDS
 from byheart.networks.transformer import Attention, FeedForward, Spec
 from byheart.networks.transformer import generate as speaking
 from byheart.networks.transformer.decoder import Decoder
+from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.forced import read
 from byheart.networks.transformer.generate import generate, generate_all
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import Proved
 from byheart.tasks import random_next_token
+from byheart.tasks.contexts import Contexts
 
 from .small import drawn, evaluated, hand_built
 
@@ -46,11 +49,22 @@ def same_bits(network: TransformerNetwork, tokens: list[int]) -> bool:
     return found.astype(expected.dtype).tobytes() == expected.tobytes() and np.array_equal(found, expected)
 
 
+def same_answers(network: TransformerNetwork, contexts: Contexts) -> bool:
+    """Those that ``proved`` proves, all of them, where all tokens are given."""
+    asked = contexts.tokens, contexts.starts, contexts.places
+    expected = answers(Proved(network.module), *asked)
+    assert network.program is not None
+    labels, margins = read(network.program, *asked)
+    return labels.tolist() == expected.labels.tolist() and margins.tolist() == expected.margins.tolist()
+
+
 @pytest.mark.parametrize("form", FORMATS, ids=str)
 def test_every_logit_of_a_task(form: tuple[str, int]) -> None:
     """Of contexts that were asked for, and of 200 tokens that nobody has seen."""
     task = random_next_token(examples=300, length=9, vocab=40, labels=30, rng=np.random.default_rng(0))
-    network = byheart.compile(task, settings=Settings(*form)).network
+    built = byheart.compile(task, settings=Settings(*form))
+    network = built.network
+    assert same_answers(network, built.questions)
     for tokens in [*task.inputs[:5].tolist(), np.random.default_rng(1).integers(0, 40, 200).tolist()]:
         assert same_bits(network, tokens)
 
@@ -64,6 +78,7 @@ def test_every_logit_of_texts(window: int) -> None:
     built = byheart.compile(texts, window=None if window == 8 else window)
     for begin, end in pairwise(built.questions.starts):
         assert same_bits(built.network, built.questions.tokens[begin:end].tolist())
+    assert same_answers(built.network, built.questions)
 
 
 def test_every_logit_of_byte_pairs() -> None:
@@ -135,6 +150,13 @@ def test_hostile_networks(network: TransformerNetwork, tokens: list[int]) -> Non
     both = known & ~np.isnan(proved).any(axis=1)
     assert np.array_equal(found[known], by_module(network, tokens)[known])
     assert np.array_equal(found[both], proved[both])
+    asked = np.array([*tokens, *tokens]), np.array([0, len(tokens), 2 * len(tokens)]), np.arange(2 * len(tokens))
+    assert network.program is not None
+    labels, margins = read(network.program, *asked)
+    once, sure = answers(network.module, *asked), ~np.isnan(margins)
+    assert np.array_equal(labels[sure], once.labels[sure])
+    assert np.array_equal(margins[sure], once.margins[sure])
+    assert (sure.reshape(2, -1) >= known).all(), "what lies before does not count, and nothing is left of it"
 
 
 def test_hostile_networks_that_are_known_to_be() -> None:

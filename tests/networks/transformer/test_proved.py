@@ -4,6 +4,7 @@ import itertools
 import math
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,16 +14,30 @@ from hypothesis import strategies as st
 
 import byheart
 from byheart.certificates import judge
+from byheart.certificates.judges import stretches
 from byheart.constructions.reciting import Settings
 from byheart.constructions.reciting.sizes import WORDS
-from byheart.networks.transformer import Attention, FeedForward, Spec
-from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer import Attention, FeedForward, Spec, forced
+from byheart.networks.transformer.evaluate import Answers, answers
+from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import Proved, unit
 from byheart.tasks import NextToken, random_next_token
 
 FORMATS = [(precision, word) for precision, words in WORDS.items() for word in words]
 BITS = {"float32": 24, "float64": 53}
+
+
+@pytest.fixture(params=["compiled", "PyTorch"])
+def proof(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judged by either code."""
+    if request.param == "compiled":
+        monkeypatch.setattr(stretches, "FEW", 0)
+        monkeypatch.setattr(forced, "proved_answers", nothing_proved)
+
+
+def nothing_proved(module: Transformer, tokens: Any, starts: Any, places: Any) -> Answers:
+    return Answers(np.zeros(len(places), np.int64), np.full(len(places), np.nan))
 
 
 def network(precision: str, sublayers: tuple[Attention | FeedForward, ...], **tensors: list) -> TransformerNetwork:
@@ -117,6 +132,7 @@ def test_units(mantissa: int, exponent: int) -> None:
 
 
 @pytest.mark.parametrize("precision", BITS)
+@pytest.mark.usefixtures("proof")
 def test_what_float64_rounds_in_the_same_way(precision: str) -> None:
     """2^60 + 1 − 2^60 is 0 in one order and 1 in another, in float32 and in float64: not certified either way."""
     task = NextToken([[0]], [0], label_count=2)
@@ -127,6 +143,7 @@ def test_what_float64_rounds_in_the_same_way(precision: str) -> None:
 
 
 @pytest.mark.parametrize(("precision", "high", "far"), [("float32", 20, 105), ("float64", 40, 750)])
+@pytest.mark.usefixtures("proof")
 def test_sigmoids(precision: str, high: float, far: float) -> None:
     """The label is 0 where the sigmoid is 1; between the marks nothing is known, though floats have an answer there."""
 
@@ -220,6 +237,7 @@ def test_portions_and_caches_change_nothing(portion: int) -> None:
     assert (found.margins > 0).all()
 
 
+@pytest.mark.usefixtures("proof")
 def test_an_inexact_step_far_away_is_noticed() -> None:
     """One entry of the table off by a fraction that the format holds: answers that use it are no longer proved."""
     task = random_next_token(examples=200, length=4, vocab=20, labels=7, rng=np.random.default_rng(5))
@@ -231,6 +249,7 @@ def test_an_inexact_step_far_away_is_noticed() -> None:
     assert not verdict.certified
 
 
+@pytest.mark.usefixtures("proof")
 def test_keys_count_though_queries_are_zero() -> None:
     """P − P + P − … overflows in some orders, and 0·∞ is no number: found by an adversary."""
     large, width = 1.5 * 2.0**127, 4
@@ -250,6 +269,7 @@ def test_keys_count_though_queries_are_zero() -> None:
 
 
 @pytest.mark.parametrize(("others", "known"), [([0.0] * 4, True), ([-(2.0**127)] * 4, False)])
+@pytest.mark.usefixtures("proof")
 def test_a_gate_that_overflows(others: list[float], known: bool) -> None:
     """2^254 alone becomes infinite, which is beyond; beside −2^129, which does too, it is no number in some orders."""
     ffn = FeedForward("gate", "sigmoid", tuple(range(1, 6)), (0,), units=1, bias=False)

@@ -38,7 +38,7 @@ def places(contexts: Contexts, sees: int | None) -> NDArray[np.int64]:
     If it does (``sees`` None: all that came before), equal contexts may get different answers, and every place counts.
     """
     whole = sees is not None and contexts.window >= sees
-    return contexts.places if whole else np.flatnonzero(contexts.asked >= 0)
+    return contexts.places if whole else contexts.all_places
 
 
 def compared(
@@ -55,7 +55,7 @@ def compared(
 
     What is ``doubtful`` somewhere, and wrong nowhere, is undecided.
     """
-    question = contexts.asked[places]
+    question = contexts.questions_at(places)
     right = (answers.labels == contexts.labels[question]) & (answers.margins > 0)  # of nan, nothing is true
     assert len(np.unique(question)) == len(contexts), "every question is asked somewhere"
     codes = np.full(len(contexts), RIGHT, np.uint8)

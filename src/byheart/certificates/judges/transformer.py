@@ -1,7 +1,7 @@
 """Float Transformers: every question, asked of the weights, and every step on the way proved to be exact.
 
 A label is right if its logit is the largest, strictly. The network is run as it is; then once more with the proof that
-no product and no sum, in whatever order, can be rounded in its format (:mod:`byheart.networks.transformer.proved`), so
+no product and no sum, in whatever order, can be rounded in its format (:mod:`byheart.networks.transformer.forced`), so
 that every machine that follows IEEE 754 gives the same logits. Answers for which that is not proved are *undecided*: on
 another machine, or in another batch, they may be others.
 """
@@ -19,7 +19,7 @@ from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.questions import Given
 
-LIBRARIES = ("numpy", "torch")
+LIBRARIES = ("numba", "numpy", "torch")
 
 
 def asked(network: TransformerNetwork, given: Given) -> Contexts:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
+from byheart.tasks.checks import occurrences
 
 EXACT = 24
 """Logits are integers below 2^EXACT, also where the format could hold more; times 2^LOUDNESS."""
@@ -115,7 +116,7 @@ def _with_unknown(W: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArr
 
 def label_bits(labels: NDArray[np.int64]) -> int:
     """Of each code word, if all are equally long."""
-    return bits_for(len(np.unique(labels)))
+    return bits_for(int(np.count_nonzero(occurrences(labels))))
 
 
 def bits_for(count: int) -> int:
@@ -134,16 +135,16 @@ def make_code(labels: NDArray[np.int64], count: int, word: int = EXACT, refuse: 
     >>> make_code(np.array([0, 1, 2, 3]), 4).fixed
     True
     """
-    occurrences = np.bincount(labels, minlength=count)
-    used = np.flatnonzero(occurrences)
+    times = occurrences(labels, count)
+    used = np.flatnonzero(times)
     bits, word = label_bits(labels), word - refuse
     lengths = np.full(count, -1)
     lengths[used] = bits
     if bits > word:
         raise BadInput(f"{len(used):,} labels need {bits} bits each; words have {word}: choose a wider --precision")
     if len(used) > 1 and _limit(len(used)) >= bits:
-        huffman = _limited(occurrences[used], max(bits, min(_limit(len(used)), word, 15)))
-        if (huffman * occurrences[used]).sum() < 0.99 * bits * len(labels):
+        huffman = _limited(times[used], max(bits, min(_limit(len(used)), word, 15)))
+        if (huffman * times[used]).sum() < 0.99 * bits * len(labels):
             lengths[used] = huffman
     return code_of_lengths(lengths, labels, refuse)
 
@@ -161,7 +162,8 @@ def code_of_lengths(lengths: NDArray[np.int64], labels: NDArray[np.int64], refus
     words[order] = (np.cumsum(steps) - steps) >> (longest - lengths[order])
     fixed = bool((lengths[used] == longest).all())
     low = longest // 2 if fixed and longest > _limit(len(used)) else 0
-    histogram = np.bincount(lengths[labels], minlength=longest + 1)
+    histogram = np.zeros(longest + 1, np.int64)
+    np.add.at(histogram, lengths[used], occurrences(labels, len(lengths))[used])
     return Code(lengths, words, longest, fixed, low, tuple(histogram.tolist()), refuse)
 
 

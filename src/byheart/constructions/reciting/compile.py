@@ -16,8 +16,10 @@ from byheart.progress import Report
 from byheart.tasks import Questions
 from byheart.tasks.contexts import LARGEST_WINDOW, Contexts
 from byheart.tasks.facts import Facts
+from byheart.tasks.files import READERS
 from byheart.tasks.loaded import Loaded, load_tokenizer
 from byheart.tasks.questions import Given, Texts, contexts_of, read_given
+from byheart.tasks.texts import files_in
 from byheart.tasks.tokenizers import BytePairs, Bytes, Tokenizer
 
 if TYPE_CHECKING:
@@ -61,18 +63,20 @@ def compile(
     settings = settings_from(Settings, NAME, settings, given)
     check_seed(seed)
     if settings.shards is not None and settings.layout != "rectangular":
-        raise BadInput(f"shards does not go with layout {settings.layout}; expected layout rectangular")
+        what = "every layer of its table is one" if settings.layout == "uniform" else "every expert is one"
+        raise BadInput(f"shards is for layout rectangular; in layout {settings.layout} {what}, as many as it takes")
     if tokenizer not in (None, "bytes", "bpe") and not isinstance(tokenizer, Path):
         raise BadInput(f"tokenizer is {tokenizer!r}; expected bytes or bpe, or the Path of a tokenizer.json")
     if vocab is not None and tokenizer != "bpe":
         raise BadInput(f"vocab is {vocab}, which is for the tokenizer bpe; expected none, or tokenizer bpe")
     shards = settings.layout == "rectangular" and settings.shards != 1 and settings.refuse is None
-    _check_memory(_size_of_files([questions] if isinstance(questions, Path) else questions), tokenizer, shards)
-    read = read_given(questions)
+    _check_memory(_size_of_texts(questions), tokenizer, shards)
+    read = read_given(questions, narrow=True)
     if isinstance(read, Facts):
         _check_memory(sum(len(fact.completion) for fact in read), tokenizer, shards)
     chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
-    contexts = _contexts(read, chosen, window, settings)
+    contexts = _contexts(read, chosen, window, settings, report)
+    del read  # what was made of it is enough
     check_ids(contexts)
     files = {} if chosen is None else chosen.files(begins=settings.layout != "rectangular")
     if settings.layout == "rectangular":
@@ -86,11 +90,15 @@ def compile(
 
 
 def _contexts(
-    read: Questions | Facts | Texts, tokenizer: Tokenizer | None, window: int | None, settings: Settings
+    read: Questions | Facts | Texts,
+    tokenizer: Tokenizer | None,
+    window: int | None,
+    settings: Settings,
+    report: Report | None,
 ) -> Contexts:
     """What is asked; whole prompts, if others are to be refused."""
     if settings.refuse is None:
-        return contexts_of(read, tokenizer=tokenizer, window=window)
+        return contexts_of(read, tokenizer=tokenizer, window=window, report=report)
     if not isinstance(read, Facts):
         raise BadInput("refuse is for facts, each with a prompt of its own; expected --facts FILE, or pairs")
     if settings.layout != "rectangular":
@@ -128,9 +136,12 @@ def _texts(read: Facts | Texts) -> Iterator[bytes]:
         yield from (piece for piece in (fact.prompt, fact.completion) if isinstance(piece, bytes))
 
 
-def _size_of_files(questions: Given) -> int:
-    paths = [path for path in questions if isinstance(path, Path)] if isinstance(questions, list | tuple) else []
-    return sum(path.stat().st_size for path in paths if path.is_file())
+def _size_of_texts(questions: Given) -> int:
+    """Bytes of texts in files; what a task's file takes is seen when it is read."""
+    given = questions if isinstance(questions, list | tuple) else [questions]
+    task = isinstance(questions, Path) and questions.suffix in READERS
+    paths = [] if task else [path for path in given if isinstance(path, Path)]
+    return sum(path.stat().st_size for path in files_in(paths) if path.is_file())
 
 
 def _check_memory(size: int, tokenizer: TokenizerName | Path | None, shards: bool) -> None:

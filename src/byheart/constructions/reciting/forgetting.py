@@ -30,7 +30,7 @@ def forget(network: "TransformerNetwork", contexts: Contexts, fact: int) -> "tup
         raise BadInput(f"{why}; expected a network that was compiled from these facts with refuse='key'")
     if not 0 <= fact < len(contexts.starts) - 1:
         raise BadInput(f"fact is {fact}; expected 0 to {len(contexts.starts) - 2}")
-    asked = contexts.asked[contexts.starts[fact] : contexts.starts[fact + 1]]
+    asked = contexts.questions_at(np.arange(contexts.starts[fact], contexts.starts[fact + 1]))
     tensors = {name: np.array(tensor) for name, tensor in network.tensors()}
     before = np.count_nonzero(tensors[storing.STORE])
     rows = tensors[storing.STORE].shape[2]

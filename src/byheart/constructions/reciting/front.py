@@ -43,6 +43,8 @@ PRIMES = (1021, 1019, 1013)
 STIRRED = (509, 503, 499, 491, 487)
 """Moduli of the states of a stirred hash: different primes, so that even multiples of one code make all of them, 44
 bits in all; small, so that their weights may be large."""
+MORE, MANY_SHARDS = (479, 467), 32
+"""Two states more, 62 bits in all, from so many shards on: tens of millions of questions have different ones then."""
 LIMIT = 1 << 23
 LEAST_WEIGHT, WEIGHT = 7, 15
 """Weights are drawn up to one of these: the less, the fewer steps to reduce the sum; too few, and sums are alike."""
@@ -112,7 +114,28 @@ def _hash(
 
 def state_moduli(sizes: Sizes) -> Integers:
     """Of the sums of all layers but the last."""
-    return np.array(STIRRED if sizes.stirred else [STATE] * STATES)
+    if not sizes.stirred:
+        return np.array([STATE] * STATES)
+    return np.array(STIRRED if sizes.shards < MANY_SHARDS else STIRRED + MORE)
+
+
+def alike(sizes: Sizes, window: int, starts: Integers, places: NDArray[np.integer]) -> float:
+    """How many pairs of questions are read from the same places, whatever they ask for: expected.
+
+    Questions near the beginning of a sequence, before the last layer looks at two states, are told apart by the bits of
+    one; all others by more. (The last layer alone, if it is the only one, has bits enough.)
+
+    >>> sizes, starts = Sizes(24, 0, 32, 600, 3, 8, 0), np.array([0, 100])
+    >>> alike(sizes, 8, starts, np.arange(100)), alike(sizes, 64, starts, np.arange(100)) * 2**31
+    (0.0, 64.0)
+    """
+    *before, (_, reach) = spans_of(window, sizes.stirred)
+    if not before:
+        return 0.0
+    near = (starts[:-1], np.minimum(starts[:-1] + reach, starts[1:]))
+    first, last = (np.searchsorted(places, ends.astype(places.dtype)) for ends in near)
+    asked, states = int((last - first).sum()), float(math.prod(state_moduli(sizes).tolist()))
+    return asked**2 / (2 * states)
 
 
 def _largest_code(vocab: int, span: int, sizes: Sizes) -> int:
@@ -129,7 +152,7 @@ def _largest_weights(moduli: Integers, terms: int, final: bool, sizes: Sizes) ->
     """Weights of each sum are drawn up to this, its inputs adding up to ``terms`` at most: never to ``LIMIT``.
 
     (LIMIT − 1) // terms is what proves that, and is 1 at least: terms ≤ 8·LIMIT/16 in the first layer, for codes, and
-    ≤ 8·3·(STATE − 1) or 8·5·508 in the others.
+    ≤ 8·3·(STATE − 1) or 8·7·508 in the others.
     """
     # A stirred hash has the largest weights for its states, and as large ones for its sums as two steps can reduce; so
     # has a route, which then says next to nothing of the other sums.

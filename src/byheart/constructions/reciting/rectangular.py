@@ -40,6 +40,9 @@ ATTEMPTS = 40
 MANY_DEPENDENT = 30
 """If more of a plane's equations depend on others, that is the hash; if fewer, chance. Of many shards one may be a
 little too full, by chance again: then it is the hash if more than a hundredth do."""
+MOST_ALIKE = 8
+"""Of the questions of several shards, if more pairs are expected to be read from the same places, the hash is stirred
+from the start: a draw of the plain one would surely fail."""
 BYTES_A_QUESTION = 1200
 """Memory that compiling takes, all in all, for every question (measured at a million)."""
 IN_SHARDS, ONE_TABLE = 200, 2_000_000
@@ -219,6 +222,8 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
         raise BadInput(f"shards is {settings.shards}, which does not go with refuse yet; expected 1, or none")
     shards = settings.shards if settings.refuse is None else 1
     sizes = plan(code, precision=settings.precision, word=word, shards=shards)
+    if sizes.shards > 1 and fronts.alike(sizes, contexts.window, contexts.starts, contexts.places) > MOST_ALIKE:
+        sizes = replace(sizes, stirred=True)
     recipe = Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, 0), LOUDNESS)
     if not recipe.stores:
         return recipe
@@ -444,7 +449,8 @@ class Draft:
 
         if self.front.prints:
             return self._questions_with_prints(contexts)
-        at = find_places(self.wiring, self.sizes, contexts.tokens, contexts.starts, contexts.places)
+        tokens, places = contexts.tokens.astype(np.int32), contexts.places.astype(np.int64)
+        at = find_places(self.wiring, self.sizes, tokens, contexts.starts, places)
         wanted = contexts.labels if self.store is None else np.arange(len(contexts))
         return sort_questions(self.sizes, self.code, at.rows, at.columns, at.offset, at.kind, wanted)
 

@@ -24,7 +24,7 @@ This module imports numba; import it where it is needed.
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,13 +114,13 @@ Piece = tuple[NDArray[np.integer], Integers, Integers, Integers]
 
 def piece_of(contexts: Contexts, part: slice) -> Piece:
     """Some questions, with no more tokens than they look back to: of a text, a segment."""
-    ends, labels = contexts.places[part], contexts.labels[part]
+    ends, labels = contexts.places[part].astype(np.int64), contexts.labels[part].astype(np.int64)
     sees = fronts.sees(contexts.window)
     first, last = max(0, int(ends.min()) + 1 - sees), int(ends.max()) + 1
     a, b = np.searchsorted(contexts.starts, (first, last), side="right")
     # What a sequence that began before has there is out of sight for all that are asked.
     starts = np.unique(np.concatenate([[first], contexts.starts[a:b], [last]])) - first
-    return contexts.tokens[first:last], starts, ends - first, labels
+    return contexts.tokens[first:last].astype(np.int32), starts, ends - first, labels
 
 
 def map_piece(
@@ -137,6 +137,13 @@ def map_piece(
 def count_routes(records: Records, sizes: Sizes) -> Integers:
     """How many questions each route has: those of all pieces add up."""
     return np.bincount(records.route, minlength=sizes.routes)
+
+
+class Piecewise(Protocol):
+    """The records of a piece, wherever they are."""
+
+    def between(self, first: int, last: int) -> Records:
+        """Those whose routes are from ``first`` on, below ``last``."""
 
 
 def cut(counts: Integers, shards: int) -> Integers:
@@ -156,7 +163,7 @@ def cut(counts: Integers, shards: int) -> Integers:
     return min(ways, key=lambda cuts: int(np.diff(below[cuts]).max()))
 
 
-def records_of(mapped: Iterable[Records], cuts: Integers, shard: int) -> Records:
+def records_of(mapped: Iterable[Piecewise], cuts: Integers, shard: int) -> Records:
     """The records of one shard, from those of all pieces; sorted by route, and otherwise as the pieces come."""
     parts = [piece.between(int(cuts[shard]), int(cuts[shard + 1])) for piece in mapped]
     route, sums, label = (

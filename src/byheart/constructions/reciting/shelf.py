@@ -14,6 +14,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,17 +59,17 @@ class Shelf:
         """What lies there, of one kind."""
         return [path for path in self.folder.iterdir() if kind(path)] if self.folder.is_dir() else []
 
-    def records(self, records: "Records", piece: int) -> "Records":
-        """The same records, on the disk, in a folder that nobody else may write to."""
+    def records(self, records: "Records", piece: int, counts: NDArray[np.int64]) -> "Shelved":
+        """The same records, on the disk, in a folder that nobody else may write to; ``counts`` are of each route."""
         if self._records is None:
             self._make()
             self._records = Path(tempfile.mkdtemp(prefix="records-", dir=self.folder))
-        kept = []
-        for name in ("route", "sums", "label"):
-            path = self._records / f"{piece}-{name}.npy"
+        files = {name: self._records / f"{piece}-{name}.npy" for name in ("route", "sums", "label")}
+        for name, path in files.items():
             np.save(path, getattr(records, name))
-            kept.append(np.load(path, mmap_mode="r") if len(records) else getattr(records, name))
-        return type(records)(*kept)
+        below = np.zeros(len(counts) + 1, np.int32)
+        np.cumsum(counts, out=below[1:])
+        return Shelved(tuple(files.values()), below)
 
     def clear_records(self) -> None:
         """Remove all records, also those of sessions that were killed."""
@@ -125,6 +126,22 @@ class Shelf:
         for path in self._of(_is_shard):
             path.unlink()
         self.tidy()
+
+
+@dataclass(frozen=True, eq=False)
+class Shelved:
+    """The records of a piece, on the disk: of some routes they are read, and the others take no memory."""
+
+    files: tuple[Path, ...]
+    below: NDArray[np.int32]
+    """How many have a route below each: [routes + 1]."""
+
+    def between(self, first: int, last: int) -> "Records":
+        """Those whose routes are from ``first`` on, below ``last``."""
+        from byheart.constructions.reciting.shards import Records
+
+        part = slice(*self.below[[first, last]])
+        return Records(*(np.array(np.load(path, mmap_mode="r")[part]) for path in self.files))
 
 
 def _is_shard(path: Path) -> bool:

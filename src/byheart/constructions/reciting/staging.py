@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from byheart.constructions.reciting import shards
 from byheart.constructions.reciting.codes import Code
-from byheart.constructions.reciting.shards import Note, Records
+from byheart.constructions.reciting.shards import Note, Piecewise, Records
 from byheart.constructions.reciting.shelf import Shelf
 from byheart.constructions.reciting.sizes import Sizes, Unsolvable
 from byheart.constructions.reciting.wiring import Wiring
@@ -58,8 +58,7 @@ def compiled(
         shelf.check()
         shelf.found = 0
     with workplace.open(front) as executor:
-        mapped = _mapped(front, contexts, executor, workplace, shelf)
-        counts = np.sum([shards.count_routes(piece, front.sizes) for piece in mapped], axis=0)
+        mapped, counts = _mapped(front, contexts, executor, workplace, shelf, report)
         cuts = shards.cut(counts, front.sizes.shards)
         solved = _Solving(front, mapped, cuts, shelf, report).by(executor, workplace)
     if shelf is not None:
@@ -69,17 +68,28 @@ def compiled(
 
 
 def _mapped(
-    front: Front, contexts: Contexts, executor: Executor, workplace: Workplace, shelf: Shelf | None
-) -> list[Records]:
-    """The records of all pieces, in their order."""
+    front: Front,
+    contexts: Contexts,
+    executor: Executor,
+    workplace: Workplace,
+    shelf: Shelf | None,
+    report: Report | None,
+) -> tuple[list[Piecewise], NDArray[np.int64]]:
+    """The records of all pieces, in their order, and how many questions each route has."""
+    parts = list(shards.pieces(len(contexts)))
     tasks = (
         Task(f"piece {number}", map_piece, (number, shards.piece_of(contexts, part)), memory=PYTHON)
-        for number, part in enumerate(shards.pieces(len(contexts)))
+        for number, part in enumerate(parts)
     )
-    found: dict[int, Records] = {}
+    found: dict[int, Piecewise] = {}
+    counts = np.zeros(front.sizes.routes, np.int64)
     for _, (number, records) in each(executor, tasks, peaks=workplace.peaks):
-        found[number] = records if shelf is None else shelf.records(records, number)
-    return [found[number] for number in sorted(found)]
+        own = shards.count_routes(records, front.sizes)
+        counts += own
+        found[number] = records if shelf is None else shelf.records(records, number, own)
+        if report is not None:
+            report(0, front.sizes.shards, f"piece {len(found):,} of {len(parts):,}")
+    return [found[number] for number in sorted(found)], counts
 
 
 class _Solving:
@@ -88,7 +98,7 @@ class _Solving:
     def __init__(
         self,
         front: Front,
-        mapped: list[Records],
+        mapped: list[Piecewise],
         cuts: NDArray[np.int64],
         shelf: Shelf | None,
         report: Report | None,
@@ -145,7 +155,7 @@ def solve_shard(
     try:
         return shard, shards.solve_shard(records, *how, free_bits=front.free_bits, report=report)
     except Unsolvable as failure:
-        return shard, failure
+        return shard, failure.with_traceback(None)  # which would hold all that was there when it was raised
 
 
 def _name(front: Front, shard: int, records: Records) -> str:

@@ -1,8 +1,8 @@
 """Results that come with Byheart: one CSV file per experiment, one row per model, settings and metrics side by side.
 
-All were trained on an H200 by this room's code, at the papers' scale, but for what is called "short", with a sixth of
-the steps. :func:`presence` says how much of an experiment is here; ``2-text`` is Dana's experiment 2 as the text has
-it.
+All were trained on an H200 by this room's code, at the papers' scale, but for what is called "short": Mahdavi's d_h
+with a sixth of the steps, and of the ladder of capacity its three sizes for a CPU. :func:`presence` says how much of an
+experiment is here; ``2-text`` is Dana's experiment 2 as the text has it.
 
 What ``byheart lab show RUN --csv FILE`` writes can be put here as it is, under the experiment's name, of all models or
 of some: rows that failed are left out, and so are columns that are about the run. Nothing else names what is here.

@@ -3,13 +3,14 @@
     experiment   the experiment's name, or the beginning of the names of several that were measured together
     scale        smoke, short or paper
     machine      "H200" (one GPU), or "2 cores" (a CPU that has so many)
-    models       how many were trained: all of the experiment's, or every so many-th
+    models       how many were trained: all of the experiment's, every so many-th, or those of the first seeds
     model_steps  the steps of all of them together: as many as the experiment has, or the first few of each model
     seconds      of training, without the start of Python: on a GPU wall time, on a CPU the processor time of one thread
-    command      what was run
+    command      what trains the same models, and measures it
 
-Nothing in the file is estimated. ``benchmarks/lab_seconds.py`` measures, and writes the rows. Machines of one kind
-differ: take the figures for their order of magnitude.
+Nothing in the file is estimated. ``benchmarks/lab_seconds.py`` measures, and writes the rows; Mahdavi's on an H200 are
+of the runs that gave the shipped results, by a script that made the same calls. Machines of one kind differ: take the
+figures for their order of magnitude.
 
 What nobody has measured as a whole is estimated where a part was, at the same scale and on the same machine: so many
 model-steps per second, for the model-steps that the experiment has. That is rather too much than too little: models

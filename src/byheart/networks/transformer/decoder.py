@@ -10,59 +10,34 @@ far beyond its marks. So by the argument there, what is said is what the module 
 token by token, for the tokens that were read: where the proof fails, the decoder says nothing more, and the module goes
 on (:mod:`.generate`). A network that is not exact, whoever made it, is therefore said by the module.
 
-Skipped are: weights of 0; inputs and units that are 0, where what they are multiplied with is finite for certain; keys
-and queries, where either has no weights but 0, so that attention looks at the same offsets always. Other networks have
-no decoder.
+Skipped are: weights of 0; inputs and units that are 0, where what they are multiplied with is finite for certain; and
+what :mod:`.program` leaves out, which not all networks have.
 """
 
 from collections.abc import Sequence
-from dataclasses import fields
 
 import numpy as np
-import numpy.typing as npt
-import torch
 
-from byheart.files import memory
 from byheart.networks.transformer import kernels
 from byheart.networks.transformer.module import Transformer
-from byheart.networks.transformer.proved import BITS, FAR, HIGH, LARGEST, SMALLEST, unit
-from byheart.networks.transformer.spec import Attention, Features, FeedForward, Mixture, Spec, expert_name
-
-Array = npt.NDArray[np.float64]
-_KNOWN = {
-    Attention: {"name", "reads", "writes", "window", "dilation", "heads", "d_head"},
-    FeedForward: {"name", "act", "reads", "writes", "units", "groups", "bias", "up", "up_reads", "up_bias"},
-    Mixture: {"name", "act", "reads", "routes", "writes", "units", "experts", "groups", "bias"},
-}
-"""Sublayers that ``kernels`` knows, with all that they are made of: one that has more is not said without it."""
-_UPS = {"none": kernels.NONE, "dense": kernels.DENSE, "diagonal": kernels.DIAGONAL}
+from byheart.networks.transformer.program import Array, Program
 
 
 class Decoder:
     """One recital: what has been read so far, and the network as ``kernels`` wants it."""
 
-    def __init__(self, program: "_Program") -> None:
+    def __init__(self, program: Program) -> None:
         spec = program.spec
         self.vocab, self.sees, self.labels = spec.vocab, spec.sees, spec.labels
-        self._program = program.arrays
-        self._ring, self._stream = np.zeros(program.ring), np.zeros(spec.stream)
-        most = program.most
-        self._scratch = (*(np.zeros(most, np.int64) for _ in range(2)), *(np.zeros(most) for _ in range(5)))
+        self._program, self._ring, self._stream = program.arrays, np.zeros(program.ring), np.zeros(spec.stream)
+        self._scratch = program.scratch()
         self._place, self._last = 0, -1
 
     @classmethod
     def of(cls, module: Transformer) -> "Decoder | None":
-        """None if attention is not constant, the network is on a GPU, or too large for a second copy of it."""
-        layers = [layer for layer in module.spec.sublayers if isinstance(layer, Attention)]
-        numbers = 3 * sum(parameter.numel() for parameter in module.parameters())
-        numbers += sum((layer.reach + 1) * len(layer.reads) for layer in layers)
-        numbers += sum(8 * layer.heads * layer.d_head * layer.window for layer in layers)
-        if module.device.type != "cpu" or 8 * numbers > memory.SHARE * memory.available():
-            return None
-        try:
-            return cls(_Program(module))
-        except _Refused:
-            return None
+        """None if compiled code cannot read the network (:mod:`.program`)."""
+        program = Program.of(module)
+        return None if program is None else cls(program)
 
     def again(self) -> "Decoder":
         """Another recital by the same network."""
@@ -96,172 +71,3 @@ class Decoder:
         state = (self._program, self._ring, self._stream, self._scratch, logits)
         done = kernels.run(np.array(given, dtype=np.int64), said, place, self.vocab, *state)
         return said.tolist(), int(done)
-
-
-class _Refused(Exception):  # noqa: N818 - nobody's error: the module does it
-    """The network has something that is neither skipped nor worked out."""
-
-
-class _Program:
-    """The arrays that ``kernels`` describes."""
-
-    def __init__(self, module: Transformer) -> None:
-        self.spec: Spec = module.spec
-        self.ring, self.most = 0, 1
-        self._tensors = {name: tensor.detach().double().numpy() for name, tensor in module.named_parameters()}
-        self._weights: list[Array] = []
-        self._features = [0]  # that index 0 is none
-        self._size = 0
-        spec, precision = self.spec, self.spec.precision
-        embedding = [self._put(self._tensors["embedding.W_E"]), *self._written(spec.embeds)]
-        if any({field.name for field in fields(layer)} != _KNOWN.get(type(layer)) for layer in spec.sublayers):
-            raise _Refused("there is a sublayer that is not known here")
-        layers = [
-            self._attention(layer)
-            if isinstance(layer, Attention)
-            else self._mixture(layer)
-            if isinstance(layer, Mixture)
-            else self._feed_forward(layer)
-            for layer in spec.sublayers
-        ]
-        W_U, b_U = (self._tensors[f"unembedding.{name}"] for name in ("W_U", "b_U"))
-        unembedding = [self._matrix(W_U[None], b_U[None]), self._list(spec.unembeds), len(spec.unembeds), spec.labels]
-        last = max((i for i, layer in enumerate(spec.sublayers) if isinstance(layer, Attention)), default=-1)
-        limits = [2.0 ** BITS[precision], *(of[precision] for of in (FAR, HIGH, SMALLEST, LARGEST))]
-        table = np.zeros((len(layers), kernels.COLUMNS), np.int64)
-        for row, layer in zip(table, layers, strict=True):
-            row[list(layer)] = list(layer.values())
-        self.arrays = (
-            table,
-            np.array(self._features, dtype=np.int64),
-            np.concatenate(self._weights),
-            np.array(limits),
-            np.array(embedding, dtype=np.int64),
-            np.array(unembedding, dtype=np.int64),
-            last + 1,
-        )
-
-    def _put(self, given: npt.ArrayLike) -> int:
-        """Where in ``weights`` some numbers are."""
-        numbers = np.asarray(given, dtype=np.float64)
-        self._weights.append(numbers.ravel())
-        self._size += numbers.size
-        return self._size - numbers.size
-
-    def _list(self, numbers: Sequence[int]) -> int:
-        """Where in ``features`` some numbers are."""
-        self._features += numbers
-        return len(self._features) - len(numbers)
-
-    def _matrix(self, W: Array, b: Array | None = None) -> int:
-        """Where W [groups, outputs, inputs] is: for each group two rows of units, W transposed, b if there is one."""
-        units = _units(W).min(axis=2)
-        bias_units = np.full(units.shape, np.inf) if b is None else _units(b)
-        rows = [units[:, None], bias_units[:, None], W.transpose(0, 2, 1), *([] if b is None else [b[:, None]])]
-        self.most = max(self.most, *W.shape[1:])
-        return self._put(np.concatenate(rows, axis=1))
-
-    def _written(self, features: Features) -> tuple[int, int, int]:
-        """Features that are written to, how many, and if some are more than once, where these are listed."""
-        places: dict[int, list[int]] = {}
-        for output, feature in enumerate(features):
-            places.setdefault(feature, []).append(output)
-        self.most = max(self.most, len(features))
-        first, targets = self._list(features), 0
-        if len(places) < len(features):
-            listed = [number for feature, outputs in places.items() for number in (feature, len(outputs), *outputs)]
-            targets = self._list([len(places), *listed])
-        return first, len(features), targets
-
-    def _feed_forward(self, layer: FeedForward) -> dict[int, int]:
-        tensors, groups = {name: self._tensors[f"{layer.name}.{name}"] for name in layer.shapes()}, layer.groups
-        row = self._first(layer, tensors) | {kernels.W_OUT: self._matrix(tensors["W_out"])}
-        if layer.up == "none":
-            return row
-        row[kernels.UP_READS] = self._list(layer.up_reads)
-        row[kernels.UP_WIDTH] = len(layer.up_reads) // groups  # of a diagonal one, as many as there are units
-        row[kernels.UP_BIASED] = layer.up_bias
-        if layer.up == "dense":
-            row[kernels.W_UP] = self._matrix(tensors["W_up"], tensors.get("b_up"))
-            return row
-        row[kernels.W_UP], largest = self._put(tensors["W_up"]), np.abs(tensors["W_up"]).max()
-        # What a unit that is 0 is multiplied with must be finite.
-        row[kernels.MOST_UP] = self._put(LARGEST[self.spec.precision] / (2 * largest)) if largest > 1 else -1
-        return row
-
-    def _mixture(self, layer: Mixture) -> dict[int, int]:
-        tensors = {name: self._tensors[f"{layer.name}.{name}"] for name in layer.shapes()}
-        second = [self._matrix(tensors[expert_name(expert)]) for expert in range(layer.experts)]
-        return self._first(layer.block, tensors) | {
-            kernels.W_OUT: second[0],
-            kernels.ROUTES: self._list(layer.routes),
-            kernels.ROUTE_WIDTH: len(layer.routes),
-            kernels.W_ROUTE: self._matrix(tensors["W_route"][None], tensors["b_route"][None]),
-            kernels.EXPERTS: layer.experts,
-        }
-
-    def _first(self, layer: FeedForward, tensors: dict[str, Array]) -> dict[int, int]:
-        """What a sublayer reads, its first matrix, and where it writes."""
-        groups, first = layer.groups, "in" if layer.up == "none" else "gate"
-        row = {
-            kernels.KIND: kernels.FEED_FORWARD,
-            kernels.GROUPS: groups,
-            kernels.UNITS: layer.units,
-            kernels.READS: self._list(layer.reads),
-            kernels.WIDTH: len(layer.reads) // groups,
-            kernels.OUT: len(layer.writes) // groups,
-            kernels.RELU: layer.act == "relu",
-            kernels.BIASED: layer.bias,
-            kernels.W_IN: self._matrix(tensors[f"W_{first}"], tensors.get(f"b_{first}")),
-            kernels.UP: _UPS[layer.up],
-        }
-        row[kernels.WRITES], _, row[kernels.TARGETS] = self._written(layer.writes)
-        return row
-
-    def _attention(self, layer: Attention) -> dict[int, int]:
-        W_Q, W_K, W_V, W_O, bias = (self._tensors[f"{layer.name}.{name}"] for name in layer.shapes())
-        if W_Q.any() and W_K.any():
-            raise _Refused("what attention looks at depends on what it reads")
-        weights = _softmax(bias, self.spec.precision)
-        lists: list[int] = []
-        numbers: list[float] = []
-        for row, values in enumerate(W_V):
-            at = weights[row // layer.d_head]
-            offsets, entries = np.flatnonzero(at), np.flatnonzero(values)
-            lists += [len(offsets), len(entries), *(layer.dilation * offsets).tolist(), *entries.tolist()]
-            numbers += [*at[offsets].tolist(), *values[entries].tolist()]
-        self.most = max(self.most, len(layer.reads))
-        sizes = np.abs([W_Q, W_K, W_V]).sum(axis=2).max()
-        ring, slots = self.ring, layer.reach + 1
-        self.ring += slots * len(layer.reads)
-        row_of = {
-            kernels.KIND: kernels.ATTENTION,
-            kernels.UNITS: layer.heads * layer.d_head,
-            kernels.READS: self._list(layer.reads),
-            kernels.WIDTH: len(layer.reads),
-            kernels.OUT: len(layer.writes),
-            kernels.W_IN: self._put(numbers),
-            kernels.W_OUT: self._matrix(W_O[None]),
-            kernels.RING: ring,
-            kernels.SLOTS: slots,
-            kernels.HEADS: self._list(lists),
-            kernels.MOST_SEEN: self._put(LARGEST[self.spec.precision] / max(2 * sizes, 1.0)),
-        }
-        row_of[kernels.WRITES], _, row_of[kernels.TARGETS] = self._written(layer.writes)
-        return row_of
-
-
-def _softmax(bias: Array, precision: str) -> Array:
-    """The weights [H, window] of constant attention: 0, or 1/k for k a power of two, as in ``proved``."""
-    gap = bias.max(axis=1, keepdims=True) - bias
-    top = gap == 0
-    count = top.sum(axis=1, keepdims=True)
-    if not (top | (gap >= FAR[precision])).all() or (count & (count - 1)).any():
-        raise _Refused("a weight of attention is rounded")
-    weights: Array = top / count
-    return weights
-
-
-def _units(numbers: Array) -> Array:
-    found: Array = unit(torch.from_numpy(np.ascontiguousarray(numbers))).numpy()
-    return found

@@ -22,10 +22,13 @@ UP, UP_READS, UP_WIDTH, W_UP, UP_BIASED, MOST_UP = range(12, 18)
 ROUTES, ROUTE_WIDTH, W_ROUTE, EXPERTS = range(18, 22)
 """Of mixtures: what the router reads, where it is, and how many matrices lie behind each other from ``W_OUT`` on; of
 other sublayers all are 0."""
-RING, SLOTS, HEADS, MOST_SEEN = range(12, 16)
-"""Of attention: where its ring is, how many positions it has, an index into ``features``; the largest input."""
-COLUMNS = 22
-NO, ONE, MISSING = np.int64(0), np.int64(1), np.int64(-1)
+RING, SLOTS, HEADS, MOST_SEEN, REACH = range(12, 17)
+"""Of attention: where its ring is, how many positions it has, an index into ``features``; the largest input; how many
+positions it looks back."""
+BOUNDS, PLAN = range(22, 24)
+"""What ``blocks`` wants to know."""
+COLUMNS = 24
+NO, ONE, MISSING, NEVER = np.int64(0), np.int64(1), np.int64(-1), np.int64(-(2**62))
 """Numbers whose type is that of all others: each other type that a loop is called with is compiled anew."""
 BELOW = 1 - 2.0**-53
 """Makes a bound strict, as in ``proved``."""
@@ -321,8 +324,23 @@ def value_at(at, number, k, place, ring, features, weights, scratch, limits):  #
 
 
 @jit
-def attention(stream, layer, features, weights, ring, slot, scratch, limits):  # type: ignore[no-untyped-def]
-    """One attention sublayer whose weights are constant; False if something might be rounded.
+def remember(stream, layer, features, weights, ring, at):  # type: ignore[no-untyped-def]
+    """Put what an attention sublayer reads at the ``at``-th token into its ring; False if that is too large for it."""
+    width = layer[WIDTH]
+    first = layer[RING] + at % layer[SLOTS] * width
+    for i in range(width):
+        value = stream[features[layer[READS] + i]]
+        if abs(value) > weights[layer[MOST_SEEN]]:
+            return False
+        ring[first + i] = value
+    return True
+
+
+@jit
+def attention(stream, layer, features, weights, ring, at, place, scratch, limits):  # type: ignore[no-untyped-def]
+    """One attention sublayer whose weights are constant, at the ``at``-th token, the ``place``-th of its sequence.
+
+    False if something might be rounded.
 
     From ``HEADS`` on, ``features`` has for every row of W_V: how many offsets have a weight, and how many entries of
     the row are not 0; the offsets, in slots; which inputs the entries belong to. From ``W_IN`` on, ``weights`` has the
@@ -330,18 +348,16 @@ def attention(stream, layer, features, weights, ring, slot, scratch, limits):  #
     """
     index, _, _, mixed, _, out, total = scratch
     width, slots, first = layer[WIDTH], layer[SLOTS], layer[RING]
-    for i in range(width):
-        value = stream[features[layer[READS] + i]]
-        if abs(value) > weights[layer[MOST_SEEN]]:
-            return False
-        ring[first + slot * width + i] = value
+    slot = at % slots
     at, number, found = layer[HEADS], layer[W_IN], NO
     for row in range(layer[UNITS]):
         above, below, least, terms_above, terms_below = 0.0, 0.0, np.inf, NO, NO
         for k in range(features[at]):
-            place = slot - features[at + 2 + k]
-            place = first + (place + slots if place < 0 else place) * width
-            value, exact = value_at(at, number, k, place, ring, features, weights, scratch, limits)
+            offset = features[at + 2 + k]
+            if offset > place:  # before the first token all is 0
+                continue
+            seen = first + (slot - offset + (slots if slot < offset else NO)) * width
+            value, exact = value_at(at, number, k, seen, ring, features, weights, scratch, limits)
             if not exact:
                 return False
             least = min(least, unit(value))
@@ -378,8 +394,8 @@ def step(token, place, answer, program, ring, stream, scratch, logits):  # type:
     for number in range(len(layers) if answer else mixing):
         layer = layers[number]
         if layer[KIND] == ATTENTION:
-            slot = place % layer[SLOTS]
-            exact = attention(stream, layer, features, weights, ring, slot, scratch, limits)
+            exact = remember(stream, layer, features, weights, ring, place)
+            exact = exact and attention(stream, layer, features, weights, ring, place, place, scratch, limits)
         else:
             exact = feed_forward(stream, layer, features, weights, scratch, limits)
         if not exact:
@@ -416,3 +432,15 @@ def run(given, said, place, vocab, program, ring, stream, scratch, logits):  # t
         if best >= vocab:
             return number + 1
     return known + max(len(said) - 1, 0)
+
+
+@jit
+def best(logits):  # type: ignore[no-untyped-def]
+    """The label with the largest logit, the first of equals, and by how much it exceeds the next: infinite if none."""
+    label, largest, second = NO, logits[0], -np.inf
+    for other in range(1, len(logits)):
+        if logits[other] > largest:
+            label, largest, second = np.int64(other), logits[other], largest
+        elif logits[other] > second:
+            second = logits[other]
+    return label, largest - second

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from byheart.errors import BadInput
 from byheart.networks.network import Network
 from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.spec import Attention, Spec
+
+if TYPE_CHECKING:
+    from byheart.networks.transformer.program import Program
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -48,6 +51,13 @@ class TransformerNetwork(Network):
     def module(self) -> Transformer:
         """The network as a ``torch.nn.Module``, ready to run."""
         return Transformer(self.spec).load(self.weights).eval()
+
+    @cached_property
+    def program(self) -> "Program | None":
+        """The network as compiled code reads it; None if that cannot."""
+        from byheart.networks.transformer.program import Program  # needs numba
+
+        return Program.of(self.module)
 
     @property
     def window(self) -> int:

@@ -5,7 +5,6 @@ together to one text. What is found there is multiplied by how much more there i
 is what the sample needs, and the whole may need more.
 """
 
-import os
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from byheart.tasks.entropies import Entropy, as_bytes, compressed, given_the_las
 from byheart.tasks.facts import Facts
 from byheart.tasks.files import READERS
 from byheart.tasks.questions import Given, contexts_of, read_given
+from byheart.tasks.texts import files_in
 from byheart.tasks.tokenizers import Bytes
 
 MOST = 4
@@ -88,7 +88,7 @@ def read(given: Given, most: int) -> Data:
         if len(paths) > 1:
             raise BadInput(f"{len(paths)} files, a task among them; expected texts, or one task")
         return _measured(paths[0], most)
-    files = [file for path in paths for file in (_texts_in(path) if path.is_dir() else [path])]
+    files = files_in(paths)
     sizes = [file.stat().st_size if file.is_file() else 0 for file in files]
     if not all(sizes) or sum(sizes) <= most:  # reading says what is wrong with a file that holds nothing
         return _measured([files[sizes.index(0)]] if not all(sizes) else files, most)
@@ -101,18 +101,6 @@ def _paths(given: object) -> list[Path] | None:
         return [given]
     is_paths = isinstance(given, list | tuple) and given and all(isinstance(path, Path) for path in given)
     return list(given) if is_paths else None  # type: ignore[call-overload]
-
-
-def _texts_in(folder: Path) -> list[Path]:
-    """All files below a folder that hold something, by name, but for hidden ones."""
-    found = []
-    for place, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        paths = (Path(place, name) for name in sorted(names) if not name.startswith("."))
-        found += [path for path in paths if path.is_file() and path.stat().st_size]
-    if not found:
-        raise BadInput(f"{folder}: holds no texts; expected at least one file that is not empty")
-    return found
 
 
 def _measured(given: Given, most: int) -> Data:

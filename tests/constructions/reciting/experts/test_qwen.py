@@ -15,7 +15,13 @@ from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile
 from byheart.constructions.reciting.experts import qwen
 from byheart.constructions.reciting.stock import planning
+from byheart.constructions.reciting.stock.compiling import compile_stock
+from byheart.constructions.reciting.stock.features import Features
+from byheart.constructions.reciting.stock.layers import ONE
+from byheart.constructions.reciting.stock.sizes import MOST_BLOCKS, MOST_CELLS, Sizes
+from byheart.constructions.reciting.stock.table import UP_UNIT
 from byheart.errors import BadInput
+from byheart.files import memory
 from byheart.networks.stock.network import StockNetwork
 from byheart.tasks import random_next_token
 from byheart.tasks.contexts import Contexts
@@ -180,7 +186,7 @@ def test_texts_are_generated_from_their_prompts(tmp_path: Path) -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    empty, nowhere = np.zeros(0, dtype=np.int64), np.full(2, -1, dtype=np.int32)
+    empty, nowhere = np.zeros(0, dtype=np.int64), np.zeros((2, 0), dtype=np.int32)
     nothing = Contexts(np.zeros(2, np.int32), np.array([0, 2]), empty, empty, nowhere, 1, 2, 2, (1,), None)
     with pytest.raises(BadInput, match="there is no question to answer; expected at least one"):
         compile(nothing, settings=EXPERTS)
@@ -191,6 +197,16 @@ def test_what_does_not_fit_is_refused() -> None:
     for settings in (Settings("float64", layout="experts"), Settings(words=24, layout="experts")):
         with pytest.raises(BadInput, match="the layout experts is for float32 and words of its own sizes; omit"):
             compile(random_contexts(10), settings=settings)
+    with pytest.raises(BadInput, match="shards is for layout rectangular; in layout experts every expert is one"):
+        compile(random_contexts(10), settings=Settings(layout="experts", shards=3))
+    with pytest.raises(BadInput, match="shards is for layout rectangular; in layout uniform every layer of its table"):
+        compile(random_contexts(10), settings=Settings(layout="uniform", shards=3))
+
+
+def test_memory_is_checked_before_work_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 6000)
+    with pytest.raises(BadInput, match="to compile 10 questions into a network of experts would take"):
+        compile_stock(qwen.Experts(), random_contexts(10), EXPERTS)
 
 
 @pytest.fixture(scope="module")
@@ -224,6 +240,45 @@ def test_built(facts: Built, tmp_path: Path) -> None:
 
 def test_what_was_planned_is_what_is_built(facts: Built) -> None:
     assert facts.chosen["parameters_planned"] == facts.account.dense
+
+
+def test_time_is_in_proportion_to_the_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables get no larger than some size; up to two million questions they do not anyway. What that costs is small."""
+
+    def planned(questions: int) -> Sizes:
+        return qwen.Experts.plan(8 * questions, questions, 256, 3, 0.9)
+
+    monkeypatch.setattr(planning, "WIDTHS", (64, 128))  # those that are best here
+    small, large = planned(2 * 10**6), planned(10**7)
+    assert small.cells <= MOST_CELLS
+    assert large.cells <= MOST_CELLS
+    assert large.blocks > 5 * small.blocks
+    monkeypatch.setattr(planning, "MOST_CELLS", 1 << 20)
+    assert planned(2 * 10**6) == small
+    free = planned(10**7)
+    assert free.cells > MOST_CELLS
+    assert free.parameters(256) < large.parameters(256) < 1.03 * free.parameters(256)
+
+
+def test_as_many_experts_as_there_may_be() -> None:
+    """Every one gets its own questions: the scores, in float32, are those of integers, and 64 apart at least."""
+    sizes, at = qwen.ExpertSizes(48, (3, 3), (3, 3), 16, MOST_BLOCKS, 15, 16), Features(48)
+    router = qwen._router(sizes, at)
+    number = np.arange(MOST_BLOCKS) - MOST_BLOCKS // 2
+    some = np.arange(0, MOST_BLOCKS, 62)
+    stream = np.zeros((len(some), 48))
+    stream[:, ONE], stream[:, at.total] = 1.0, number[some] * UP_UNIT
+    scores = torch.tensor(stream, dtype=torch.float32) @ torch.tensor(router, dtype=torch.float32).T
+    assert np.array_equal(scores.numpy(), 64 * (2 * np.outer(number[some], number) - number**2))
+    best = scores.topk(2)
+    assert best.indices[:, 0].tolist() == some.tolist()
+    assert (best.values[:, 0] - best.values[:, 1]).min() == 64
+
+
+def test_too_many_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "WIDTHS", (64,))
+    with pytest.raises(BadInput, match=r"1,000,000,000 questions, .* at most 2,047 blocks .*; expected layout rectang"):
+        qwen.Experts.plan(8 * 10**9, 10**9, 256, 3, 0.9)
 
 
 def test_progress() -> None:

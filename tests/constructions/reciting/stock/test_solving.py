@@ -98,3 +98,17 @@ def test_sums_are_drawn_again_until_they_are_exact(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(solving, "exact", lambda *_: False)
     with pytest.raises(Unsolvable, match="exact in every order"):
         solving.solve(questions, negative, np.random.default_rng(0))
+
+
+def test_a_table_without_a_solution_is_mended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Found anew with other free bits, as often as it may be; what is found at first stays as it is."""
+    questions, negative = drawn(UP, 250, UP)
+    first = solving.solve(questions, negative, np.random.default_rng(0))
+    assert np.array_equal(first, solving.solve(questions, negative, np.random.default_rng(0), times=3))
+    refusing = iter([False] * solving.TRIES + [True] * 2)
+    monkeypatch.setattr(solving, "exact", lambda *_: next(refusing))
+    mended = solving.solve(questions, negative, np.random.default_rng(0), times=2)
+    assert not np.array_equal(mended, first)
+    monkeypatch.setattr(solving, "exact", lambda *_: False)
+    with pytest.raises(Unsolvable, match="exact in every order"):
+        solving.solve(questions, negative, np.random.default_rng(0), times=2)

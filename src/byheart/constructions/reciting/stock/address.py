@@ -7,13 +7,17 @@ system of equations; else 1.
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.reciting.codes import Code
 from byheart.constructions.reciting.stock.hashing import GRAIN
-from byheart.constructions.reciting.stock.sizes import BITS, DOWN, GATE, GROUPS, LANES, UP, Sizes, placed
+from byheart.constructions.reciting.stock.sizes import BITS, DOWN, GATE, GROUPS, LANES, Sizes, placed
+
+if TYPE_CHECKING:
+    from byheart.constructions.reciting.stock.crowding import Shelving
 
 Integers = NDArray[np.int64]
 BELOW = 2 * round((BITS[DOWN] / sum(BITS) - 0.5) * 2 ** (GRAIN - 1))
@@ -50,21 +54,22 @@ def stride_of(code: Code) -> int:
 
 def addresses(codes: Integers, sizes: Sizes, stride: int) -> Addresses:
     """From the hashed codes [N, CODES], in units of 2^−GRAIN."""
+    from byheart.constructions.reciting.stock.crowding import shelved
+
     rows = np.stack([_row(codes[:, :2], sizes.first), _row(codes[:, 2:4], sizes.second)], axis=1)
     start = sizes.first[0] * sizes.first[1]
     rows[:, 1] = np.where(rows[:, 1] + start < sizes.rows, rows[:, 1] + start, -1)
     column, there = placed(_digit(codes[:, 4 : 4 + LANES], np.array(sizes.columns)), sizes.columns)
-    block, kind, offset = shelves(codes[:, -3:], sizes, stride)
+    block, kind, offset = shelved(codes[:, -3:], shelving(sizes, stride)).T
     return Addresses(block, kind, rows, np.where(there, column, -1), offset)
 
 
-def shelves(codes: Integers, sizes: Sizes, stride: int) -> tuple[Integers, Integers, Integers]:
-    """Block, class and offset, from the last three codes [N, 3]."""
-    kind = np.where(codes[:, 2] < BELOW, DOWN, np.where(codes[:, 2] > ABOVE, GATE, UP))
-    word = np.array(BITS)[kind]
-    step = np.where(kind == GATE, stride, 1)
-    offset = (step * _nearest(codes[:, 1] * (word // step)) + word // 2) % word
-    return _digit(codes[:, 0], sizes.blocks), kind, offset
+def shelving(sizes: Sizes, stride: int) -> "Shelving":
+    """How blocks, classes and offsets follow from the last three codes."""
+    from byheart.constructions.reciting.stock.crowding import Shelving
+
+    steps = np.where(np.arange(len(BITS)) == GATE, stride, 1)
+    return Shelving(sizes.blocks, BELOW, ABOVE, GRAIN, np.array(BITS), steps)
 
 
 def _nearest(scaled: Integers) -> Integers:

@@ -48,25 +48,33 @@ def draw_codes(vocab: int, rng: np.random.Generator) -> Integers:
 def hashed(contexts: Contexts, hashing: Hash, distances: list[int], first: int) -> Integers:
     """The codes of every question after the last layer, [N, codes]; some sequences at a time."""
     starts, places = contexts.starts, contexts.places
-    parts = []
+    codes = np.empty((len(places), CODES), np.int64)
     left = 0
     while left < len(starts) - 1:
         right = max(left + 1, int(np.searchsorted(starts, starts[left] + _PORTION, side="right")) - 1)
-        tokens = np.insert(contexts.tokens[starts[left] : starts[right]], starts[left:right] - starts[left], first)
+        part = contexts.tokens[starts[left] : starts[right]].astype(np.int32)
+        tokens = np.insert(part, starts[left:right] - starts[left], first)
         begins = starts[left:right] - starts[left] + np.arange(right - left)
-        state = _states(tokens, begins, hashing, distances)
-        asked = places[slice(*np.searchsorted(places, (starts[left], starts[right])))]
-        parts.append(state[asked - starts[left] + np.searchsorted(starts, asked, side="right") - left])
+        some = slice(*np.searchsorted(places, (starts[left], starts[right])))
+        asked = places[some] - starts[left] + np.searchsorted(starts, places[some], side="right") - left
+        codes[some] = _codes_at(asked, tokens, begins, hashing, distances)
         left = right
-    return np.concatenate(parts)
+    return codes
 
 
-def _states(tokens: NDArray[np.int32], begins: Integers, hashing: Hash, distances: list[int]) -> Integers:
-    """The codes at all places of sequences; what is before a sequence is like its first token."""
-    from byheart.constructions.reciting.stock.states import look_back
+def _codes_at(
+    asked: Integers, tokens: NDArray[np.int32], begins: Integers, hashing: Hash, distances: list[int]
+) -> Integers:
+    """The codes at some places of sequences; what is before a sequence is like its first token.
 
-    state: Integers = hashing.codes[tokens]
+    The first codes, which attention looks back at, are needed at all places; the others where they are asked for.
+    """
+    from byheart.constructions.reciting.stock.states import ask_back, look_back
+
+    state: Integers = hashing.codes[:, :CARRIED][tokens]
+    others: Integers = hashing.codes[:, CARRIED:][tokens[asked]]
     earliest = np.repeat(begins, np.diff(begins, append=len(tokens)))
     for distance, mix in zip(distances, hashing.mixes, strict=True):
-        look_back(state, earliest, distance, mix, GRAIN)
-    return state
+        ask_back(others, asked, state, earliest, distance, mix[CARRIED:], GRAIN)
+        look_back(state, earliest, distance, mix[:CARRIED], GRAIN)
+    return np.concatenate([state[asked], others], axis=1)

@@ -11,7 +11,9 @@ from dataclasses import replace
 from byheart.constructions.reciting.stock.sizes import (
     BITS,
     LEAST_ROWS,
+    MANY,
     MOST_BLOCKS,
+    MOST_CELLS,
     MOST_ROWS,
     SPARE,
     WIDTHS,
@@ -30,7 +32,7 @@ def plan(shape: Shape, bits: int, questions: int, vocab: int, steps: int, deviat
     """The smallest network whose every bit plane takes its questions, up to so many standard deviations."""
     best: Sizes | None = None
     for width in WIDTHS:
-        for rows in range(LEAST_ROWS, MOST_ROWS + 1):
+        for rows in range(LEAST_ROWS, min(MOST_ROWS, MOST_CELLS // columns_of(width)) + 1):
             pair = grids(rows)
             blocks = _blocks(bits, rows * columns_of(width) - SPARE, deviations)
             sizes = None if pair is None else shape(width, pair, rows, blocks, steps)
@@ -41,11 +43,21 @@ def plan(shape: Shape, bits: int, questions: int, vocab: int, steps: int, deviat
             if sizes.blocks <= MOST_BLOCKS and (best is None or sizes.parameters(vocab) < best.parameters(vocab)):
                 best = sizes
     if best is None:
-        raise BadInput(f"{questions} questions are too many for a stock model; expected at most some millions")
+        raise BadInput(
+            f"{questions:,} questions, {bits:,} bits, are too many for a stock model, which has at most "
+            f"{MOST_BLOCKS:,} blocks of some {sum(BITS) * MOST_CELLS:,} bits; expected layout rectangular"
+        )
     return best
 
 
-def _blocks(bits: int, room: int, deviations: float) -> int:
-    """How many there must be, if a bit plane has that much room: share + deviations·√share ≤ room, solved."""
+def _blocks(bits: int, room: int, deviations: float, *, settled: bool = False) -> int:
+    """How many there must be, if a bit plane has that much room: share + deviations·√share ≤ room, solved.
+
+    The codes of a token are shifted until all planes have room (``settling``). There are as many tokens however many
+    planes there are; so many planes need more room each, by what was found at 43 and at 131 blocks.
+    """
     root = (math.sqrt(deviations**2 + 4 * room) - deviations) / 2 if room > 0 else 0
-    return math.ceil(bits / (sum(BITS) * root**2)) | 1 if root else MOST_BLOCKS + 1
+    blocks = math.ceil(bits / (sum(BITS) * root**2)) | 1 if root else MOST_BLOCKS + 1
+    if MANY < blocks <= MOST_BLOCKS and not settled:
+        return _blocks(bits, room, deviations + math.log2(blocks / 43) / 2, settled=True)
+    return blocks

@@ -17,16 +17,18 @@ from numpy.typing import NDArray
 
 from byheart.constructions.reciting.codes import Code
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.constructions.reciting.stock.address import Addresses, addresses, shelves, stride_of
+from byheart.constructions.reciting.stock.address import Addresses, addresses, shelving, stride_of
 from byheart.constructions.reciting.stock.hashing import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
 from byheart.constructions.reciting.stock.looking import distances
-from byheart.constructions.reciting.stock.sizes import BITS, CODES, SPARE, Sizes
+from byheart.constructions.reciting.stock.sizes import BITS, CODES, GROUPS, LANES, SPARE, Sizes
 from byheart.tasks.alike import MISSING
 from byheart.tasks.contexts import Contexts
 
 Integers = NDArray[np.int64]
 SHIFTS = 5000
 REPAIRS = 30
+_PORTION = 1 << 18
+"""Questions whose words are found at a time."""
 
 
 def settled(
@@ -95,25 +97,23 @@ class Crowds:
     """
 
     def __init__(self, sizes: Sizes, stride: int, lengths: Integers) -> None:
-        self.sizes, self.stride, self.lengths = sizes, stride, lengths
+        self.sizes, self.shelving, self.lengths = sizes, shelving(sizes, stride), lengths
 
     def asked(self, codes: Integers) -> Integers:
         """[blocks, tables, planes]: by all questions, whose last three codes [N, 3] are given."""
+        from byheart.constructions.reciting.stock.crowding import ask
+
         asked = np.zeros((self.sizes.blocks, len(BITS), max(BITS)), dtype=np.int64)
-        self._ask(asked, codes, self.lengths, 1)
+        ask(asked, codes, self.lengths, self.shelving)
         return asked
 
     def moved(self, asked: Integers, which: slice, before: Integers, after: Integers) -> Integers:
         """The same after the codes of the questions ``which`` have changed."""
+        from byheart.constructions.reciting.stock.crowding import move
+
         then = asked.copy()
-        self._ask(then, before, self.lengths[which], -1)
-        self._ask(then, after, self.lengths[which], 1)
+        move(then, before, after, self.lengths[which], self.shelving)
         return then
-
-    def _ask(self, asked: Integers, codes: Integers, lengths: Integers, sign: int) -> None:
-        from byheart.constructions.reciting.stock.crowding import ask
-
-        ask(asked, *shelves(codes, self.sizes, self.stride), lengths, np.array(BITS), sign)
 
     def excess(self, asked: Integers) -> int:
         """0 if every plane has room; else larger, the farther from it."""
@@ -155,9 +155,11 @@ def _wrapped(codes: Integers) -> Integers:
 
 def contradicting(found: Addresses, words: Integers, lengths: Integers, sizes: Sizes) -> Integers:
     """[k, 2]: pairs of questions that read the same words, and want different bits of their sum."""
-    cells = found.cells(sizes)
-    keys = np.random.default_rng(0).integers(1, 1 << 62, size=cells.shape[1] + 1)
-    key = cells @ keys[:-1] + (len(BITS) * found.block + found.kind) * keys[-1]
+    keys = np.random.default_rng(0).integers(1, 1 << 62, size=GROUPS * LANES + 1)
+    key = (len(BITS) * found.block + found.kind) * keys[-1]
+    for start in range(0, len(key), _PORTION):
+        part = slice(start, start + _PORTION)
+        key[part] += found.cells(sizes, part) @ keys[:-1]
     order = np.argsort(key, kind="stable")
     same = np.flatnonzero(np.diff(key[order]) == 0)
     pairs = np.stack([order[same], order[same + 1]], axis=1)

@@ -36,6 +36,12 @@ WIDTHS = (48, 64, 80, 96, 112, 128, 192, 256)
 LEAST_ROWS, MOST_ROWS = 12, 96
 MOST_BLOCKS = 2047
 """Squares of their numbers, 64 times as large, are exact."""
+MANY = 100
+"""Blocks: with more of them, chance alone would make most attempts fail (``planning``, ``compiling``)."""
+MOST_CELLS = 4_500
+"""Words of a table. Solving one takes time as their cube, so that a question takes time as their square: with a bound,
+all take time in proportion to the questions. Without it 4 million would take six times as long, for 1 % of the
+parameters."""
 SPARE = 10
 """Words of a table that no bit plane needs: equations of so many unknowns more are independent, nearly always."""
 Grid = tuple[int, int]

@@ -48,11 +48,22 @@ class Questions:
         return members, (wanted ^ (plane == self.bits - 1)).astype(np.uint8)
 
 
-def solve(questions: Questions, negative: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
-    """The words of a table, below 2^bits each; raises Unsolvable.
+def solve(
+    questions: Questions, negative: NDArray[np.bool_], rng: np.random.Generator, *, times: int = 1
+) -> NDArray[np.int64]:
+    """The words of a table, below 2^bits each, found anew up to so many ``times``; raises Unsolvable.
 
     ``negative`` [unknowns]: those that the network holds less by 2^bits, but for W_gate.
     """
+    for _ in range(times - 1):
+        try:
+            return _solve(questions, negative, rng)
+        except Unsolvable:
+            continue
+    return _solve(questions, negative, rng)
+
+
+def _solve(questions: Questions, negative: NDArray[np.bool_], rng: np.random.Generator) -> NDArray[np.int64]:
     planes = filled(questions, len(negative), rng)
     for _ in range(TRIES):
         if questions.kind == GATE:

@@ -1,4 +1,4 @@
-"""The codes at all places of sequences, layer after layer: the inner loop of the hash. This module imports numba."""
+"""The codes at all places of sequences, layer after layer: the inner loops of the hash. This module imports numba."""
 
 from byheart.networks.exact.kernels import jit
 
@@ -9,12 +9,24 @@ def look_back(state, earliest, distance, mix, grain):  # type: ignore[no-untyped
 
     Places are gone through from the last one to the first, so that what is found is what was there before.
     """
-    half, mask = 1 << (grain - 1), (1 << grain) - 1
-    width, carried = mix.shape
     for place in range(len(state) - 1, -1, -1):
-        seen = state[max(place - distance, earliest[place])].copy()
-        for code in range(width):
-            total = state[place, code]
-            for k in range(carried):
-                total += mix[code, k] * seen[k]
-            state[place, code] = ((total + half) & mask) - half
+        _add(state[place], state[max(place - distance, earliest[place])], mix, grain)
+
+
+@jit
+def ask_back(codes, asked, state, earliest, distance, mix, grain):  # type: ignore[no-untyped-def]
+    """The same layer for other codes, which nobody looks back at: those of the places ``asked`` alone."""
+    for question in range(len(asked)):
+        place = asked[question]
+        _add(codes[question], state[max(place - distance, earliest[place])], mix, grain)
+
+
+@jit
+def _add(codes, seen, mix, grain):  # type: ignore[no-untyped-def]
+    half, mask = 1 << (grain - 1), (1 << grain) - 1
+    found = (seen[0], seen[1], seen[2], seen[3])  # CARRIED, as they were: ``codes`` may be the same
+    for code in range(len(codes)):
+        total = codes[code]
+        for k in range(4):
+            total += mix[code, k] * found[k]
+        codes[code] = ((total + half) & mask) - half

@@ -1,0 +1,108 @@
+"""Every answer of a float Transformer, proved, where all tokens are given: by compiled code if there is any for it.
+
+:mod:`.proved` makes the proof in PyTorch. Compiled code (:mod:`.blocks`) makes the same in a fraction of the time, as
+it leaves out most of what is 0. What it does not prove, and networks that it cannot read, are left to ``proved``: an
+answer is proved here if one of the two does it, and each of them suffices.
+
+Stretches of the tokens are read by as many threads as PyTorch has. Proved answers are exact, and what is not proved at
+one place has no effect on places that do not depend on it; so the answers are the same, however many read them.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from byheart.networks.transformer.evaluate import Answers, Ids
+from byheart.networks.transformer.network import TransformerNetwork
+from byheart.networks.transformer.proved import proved_answers
+from byheart.networks.transformer.stretches import SEEN, TOKENS, Stretch, stretches
+from byheart.progress import Report
+
+Array = npt.NDArray[np.float64]
+FEW = 1 << 14
+"""Fewer answers are proved in PyTorch: compiled code takes as long to load (and the first time, to be compiled)."""
+
+if TYPE_CHECKING:
+    from byheart.networks.transformer.program import Program
+
+
+def forced_answers(
+    network: TransformerNetwork,
+    tokens: npt.NDArray[np.integer],
+    starts: Ids,
+    places: Ids,
+    *,
+    compiled: bool,
+    report: Report | None = None,
+) -> Answers:
+    """As :func:`.proved.proved_answers`, by ``compiled`` code if that is wanted; the ``places`` increase."""
+    if (np.diff(places) < 0).any():
+        raise ValueError("places are out of order; expected them to increase")
+    if not compiled or network.program is None:
+        return proved_answers(network.module, tokens, starts, places, report=report)
+    labels, margins, done = np.full(len(places), -1), np.full(len(places), np.nan), 0
+    size = max(TOKENS, SEEN * network.spec.sees)
+    for label, margin in _read_all(network.program, stretches(tokens, starts, places, network.spec.sees, size)):
+        part = slice(done, done + len(label))
+        labels[part], margins[part] = label, margin
+        done += len(label)
+        if report is not None:
+            report(done, len(places))
+    left = np.flatnonzero(np.isnan(margins))
+    if len(left):
+        rest = proved_answers(network.module, tokens, starts, places[left])
+        labels[left], margins[left] = rest.labels, rest.margins
+    return Answers(labels, margins)
+
+
+def read(program: "Program", tokens: npt.ArrayLike, starts: Ids, places: Ids) -> tuple[Ids, Array]:
+    """Labels and margins at ``places``, which increase, of the sequences that begin at ``starts[:-1]`` of ``tokens``.
+
+    The margin is nan where compiled code does not prove the answer.
+    """
+    from byheart.networks.transformer import blocks  # needs numba
+
+    given, vocab, lanes = np.ascontiguousarray(tokens, np.int64), program.spec.vocab, blocks.LANES
+    if len(given) and not 0 <= given.min() <= given.max() < vocab:
+        raise IndexError(f"tokens are {given.min()} to {given.max()}; expected 0 to {vocab - 1}")
+    labels, margins = np.full(len(places), -1), np.full(len(places), np.nan)
+    numbers, truths = np.zeros((3, lanes), np.int64), np.zeros((4, lanes), np.bool_)
+    streams, held = np.zeros((2, lanes, program.spec.stream))
+    rows, states = np.zeros((4, program.rows, lanes)), np.zeros((1 + program.groups, lanes), np.int64)
+    work = (*rows, np.zeros((4, lanes)), states)
+    spoilt = np.zeros(len(program.spec.sublayers), np.int64)
+    blocks.ask(
+        given,
+        np.ascontiguousarray(starts, np.int64),
+        np.ascontiguousarray(places, np.int64),
+        program.mixed,
+        program.arrays,
+        np.zeros(program.ring),
+        streams,
+        held,
+        (work, truths[0], truths[1], spoilt),
+        (work, truths[0], truths[2], spoilt),
+        program.scratch(),
+        (numbers[0], truths[3], numbers[1], numbers[2], np.zeros(lanes)),
+        labels,
+        margins,
+    )
+    return labels, margins
+
+
+def _read_all(program: "Program", parts: Iterator[Stretch]) -> Iterator[tuple[Ids, Array]]:
+    """The same of every stretch, in order, by several threads."""
+    threads = torch.get_num_threads()
+    waiting: deque[Future[tuple[Ids, Array]]] = deque()
+    with ThreadPoolExecutor(threads) as pool:
+        for part in parts:
+            waiting.append(pool.submit(read, program, part.tokens, part.starts, part.places))
+            if len(waiting) > threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

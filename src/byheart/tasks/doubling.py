@@ -1,0 +1,153 @@
+"""The compiled loops of :mod:`.alike`: which keys are equal, by tables that hold places. This module imports numba.
+
+A table has a slot for a place; equal keys are found by a hash and compared exactly, so the hash decides how long it
+takes and nothing else. Where one table for all keys would be large, they are dealt with in ``parts``, by the hash.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+jit = numba.njit(cache=True, nogil=True)
+
+SHARED, MISSING, AGAIN = 1, 2, 4
+"""Flags of a place: others have its context too; what lies earlier is missing; they still do in the next round."""
+
+
+@jit
+def _mixed(key: Any) -> Any:
+    """The bits of a key, stirred (the finalizer of splitmix64)."""
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return key ^ (key >> np.uint64(31))
+
+
+@jit
+def mark_missing(flags: Any, starts: Any, by: int) -> None:
+    """Flag the places of every sequence with fewer than ``by`` tokens before them."""
+    for sequence in range(len(starts) - 1):
+        for place in range(starts[sequence], starts[sequence + 1]):
+            near = place - starts[sequence] < by
+            flags[place] = (flags[place] | MISSING) if near else (flags[place] & ~MISSING)
+
+
+@jit
+def regroup(numbers: Any, by: int, flags: Any, fresh: Any, table: Any, parts: int) -> Any:
+    """Number contexts that are ``by`` tokens longer, into ``fresh``: by the first place that has each.
+
+    A context is told by the number that it had and that of the place ``by`` tokens earlier. How many are shared is
+    given back; −1 if a table was too small.
+    """
+    mask, most, shared = len(table) - 1, len(table) - len(table) // 8, 0
+    for part in range(parts):
+        table[:] = -1
+        used = 0
+        for place in range(len(numbers)):
+            if not flags[place] & SHARED:
+                fresh[place] = place
+                continue
+            own = numbers[place]
+            earlier = -1 if flags[place] & MISSING else numbers[place - by]
+            key = _mixed((np.uint64(own) << np.uint64(32)) | np.uint64(np.uint32(earlier)))
+            if parts > 1 and np.int64(key >> np.uint64(32)) % parts != part:
+                continue
+            slot = np.int64(key & np.uint64(mask))
+            while True:
+                there = table[slot]
+                if there < 0:
+                    table[slot] = fresh[place] = place
+                    used += 1
+                    if used > most:
+                        return -1
+                    break
+                if numbers[there] == own and earlier == (-1 if flags[there] & MISSING else numbers[there - by]):
+                    fresh[place] = there
+                    flags[there] |= AGAIN
+                    flags[place] |= AGAIN
+                    break
+                slot = (slot + 1) & mask
+    for place in range(len(flags)):
+        flags[place] = SHARED if flags[place] & AGAIN else 0
+        shared += flags[place]
+    return shared
+
+
+@jit
+def conflict(numbers: Any, flags: Any, kept: Any, answers: Any, first: Any) -> Any:
+    """The first kept place with another answer than the first one that has its context, after that one; or −1, −1."""
+    first[:] = -1
+    for place in range(len(numbers)):
+        if flags[place] & SHARED and kept[place]:
+            own = numbers[place]
+            if first[own] < 0:
+                first[own] = place
+            elif answers[place] != answers[first[own]]:
+                return first[own], place
+    return -1, -1
+
+
+@jit
+def count_questions(numbers: Any, kept: Any, first: Any) -> Any:
+    """How many contexts there are at the kept places, and how many of these."""
+    first[:] = -1
+    questions = places = 0
+    for place in range(len(numbers)):
+        if kept[place]:
+            places += 1
+            if first[numbers[place]] < 0:
+                first[numbers[place]] = place
+                questions += 1
+    return questions, places
+
+
+@jit
+def list_questions(numbers: Any, kept: Any, first: Any, places: Any, again: Any) -> None:
+    """The first place of every context into ``places``; every other one, and which context that is, into ``again``."""
+    question = repeated = 0
+    first[:] = -1
+    for place in range(len(numbers)):
+        if not kept[place]:
+            continue
+        own = numbers[place]
+        if first[own] < 0:
+            first[own] = question
+            places[question] = place
+            question += 1
+        else:
+            again[0, repeated], again[1, repeated] = place, first[own]
+            repeated += 1
+
+
+@jit
+def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any) -> Any:
+    """For each row the first that ends in the same ``width`` entries; or, of the first row with another label, −1 − it.
+
+    How many different endings there are is given back otherwise.
+    """
+    mask, different = len(table) - 1, 0
+    table[:] = -1
+    begin = rows.shape[1] - width
+    for row in range(len(rows)):
+        key = np.uint64(0)
+        for column in range(begin, rows.shape[1]):
+            key = _mixed(key ^ np.uint64(rows[row, column]))
+        slot = np.int64(key & np.uint64(mask))
+        while True:
+            there = table[slot]
+            if there < 0:
+                table[slot] = first[row] = row
+                different += 1
+                break
+            equal = True
+            for column in range(begin, rows.shape[1]):
+                if rows[there, column] != rows[row, column]:
+                    equal = False
+                    break
+            if equal:
+                first[row] = there
+                if labels[row] != labels[there]:
+                    return -1 - row
+                break
+            slot = (slot + 1) & mask
+    return different
