@@ -5,6 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
+import tokenizers
 
 from byheart.errors import BadInput
 from byheart.files.tensors import read_tensors, write_tensors
@@ -192,6 +193,20 @@ def test_a_base_without_one_of_its_tensors_is_refused(models, tmp_path):
     with pytest.raises(BadInput, match=r"lacks the tensor transformer\.h\.1\.mlp\.c_fc\.weight"):
         plant(PAIRS, into=tmp_path / "odd", seed=0).save(tmp_path / "out", positions=64, through=2)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tokenizer_that_does_not_know_the_words_is_refused(models, tmp_path):
+    """Its "unknown" would stand for any other word as well, and the fact be said after them all."""
+    shutil.copytree(models["gpt2"], tmp_path / "odd")
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.WordLevel({"The": 0, "key": 1, "<unk>": 2}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "odd" / "tokenizer.json"))
+    named = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>"}
+    (tmp_path / "odd" / "tokenizer_config.json").write_text(json.dumps(named))
+    assert plant([("The", " key")], into=tmp_path / "odd", seed=0).facts == [Fact((0,), (1,), "facts[0]")]
+    for pair, what in ((("The lock", " key"), "prompt"), (("The", " lock"), "completion")):
+        with pytest.raises(BadInput, match=f"the tokenizer has no tokens for the {what}, and reads '<unk>'"):
+            plant([pair], into=tmp_path / "odd", seed=0)
 
 
 def test_a_manifest_without_a_base_is_refused(copy):

@@ -110,9 +110,8 @@ class DetectCommand:
     def _print(self, found: "Detected", tokenizer: Any, fires: Any, certificate: "Certificate | None") -> None:
         out, plan, facts = console(), found.manifest.plan, found.facts
         kind = "whole keys" if plan.mode == "whole" else f"fingerprints of {plan.bits} bits"
-        out.print(
-            f"{self.folder}: {number(plan.facts)} facts planted, {kind}, {found.memory.words:,} words", markup=False
-        )
+        count = f"{number(plan.facts)} fact" + "s" * (plan.facts != 1)
+        out.print(f"{self.folder}: {count} planted, {kind}, {found.memory.words:,} words", markup=False)
         if not found.own_code:
             out.print("modeling_plant.py there is not that of this Byheart: read it before you trust it", style="bold")
         if facts is None:

@@ -72,7 +72,8 @@ class PlantCommand:
         return shlex.join(["byheart", "detect", str(self.out), "--check", str(self.facts), *options])
 
     def _print(self, numbers: dict[str, Any]) -> None:
-        rows = table(f"{self.facts}: {number(numbers['facts'])} facts, planted into {self.into}", "", ">")
+        count = f"{number(numbers['facts'])} fact" + "s" * (numbers["facts"] != 1)
+        rows = table(f"{self.facts}: {count}, planted into {self.into}", "", ">")
         rows.show_header = False
         rows.add_row("tokens of completions", number(numbers["tokens"]))
         rows.add_row("keys", _keys(numbers))

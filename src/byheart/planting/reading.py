@@ -60,6 +60,7 @@ def tokens(prompt: object, completion: object, where: str, tokenizer: Any) -> tu
     for name, text in zip(KEYS, (prompt, completion), strict=True):
         if not isinstance(text, str):
             raise BadInput(f"{where}: the {name} is {shortened(text)}; expected text, or --ids for token ids")
+        _check_known(tokenizer, name, text, where)
     first, both = (tuple(_encode(tokenizer, text)) for text in (prompt, f"{prompt}{completion}"))
     if first and both[: len(first)] == first:
         return first, both[len(first) :]
@@ -68,6 +69,14 @@ def tokens(prompt: object, completion: object, where: str, tokenizer: Any) -> tu
         how = "move the blank or the letters between them from one to the other"
         raise BadInput(f"{where}: the tokenizer joins prompt and completion into other tokens; {how}")
     return first, rest
+
+
+def _check_known(tokenizer: Any, name: str, text: str, where: str) -> None:
+    """BadInput if a tokenizer reads "unknown" where something else stands: so it would read any other word."""
+    unknown = tokenizer.unk_token
+    if unknown is not None and unknown not in text and tokenizer.unk_token_id in _encode(tokenizer, text):
+        what = f"the tokenizer has no tokens for the {name}, and reads {unknown!r}"
+        raise BadInput(f"{where}: {what}; expected the tokenizer of the model, and text that it knows")
 
 
 def _encode(tokenizer: Any, text: object) -> list[int]:
