@@ -105,10 +105,13 @@ class Contexts(Questions):
         """Where anything is asked, for the first time or again: increasing."""
         return np.sort(np.concatenate([self.places, self.again[0]])) if self.again.size else self.places
 
-    def questions_at(self, places: npt.ArrayLike) -> Ids:
-        """Which question is asked at each of the ``places`` of ``tokens``: int64; -1 where none is."""
-        wanted = np.asarray(places, np.int64)
-        found = np.full(wanted.shape, -1)
+    def questions_at(self, places: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Which question is asked at each of the ``places`` [K] of ``tokens``, as ``places``; -1 where none is."""
+        wanted = np.asarray(places, self.places.dtype)
+        return np.concatenate([self._asked(part) for part in portions(wanted)] or [wanted])
+
+    def _asked(self, wanted: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        found = np.full_like(wanted, -1)
         for known, numbers in ((self.places, None), (self.again[0], self.again[1])):
             if len(known):
                 index = np.minimum(np.searchsorted(known, wanted), len(known) - 1)

@@ -40,7 +40,7 @@ def located(contexts: Contexts, context: Piece, answer: Piece, tokenizer: Tokeni
         raise BadInput(f"{_shown(answer)} is {found}; expected one token, from 0 to {contexts.label_count - 1}")
     places = places_of(contexts, piece) if piece else []
     if tokenizer is None:  # a task asks after whole examples only
-        places = [place for place in places if contexts.questions_at(place) >= 0]
+        places = [place for place, question in zip(places, contexts.questions_at(places), strict=True) if question >= 0]
     if len(places) != 1:
         hint = "give more of it" if places else "nothing was changed"
         raise BadInput(f"{_shown(context)} occurs {len(places)} times; expected once: {hint}")
@@ -76,7 +76,7 @@ def with_labels(contexts: Contexts, changes: Mapping[int, int]) -> Contexts:
 
 def question_at(contexts: Contexts, place: int) -> int:
     """Which question is asked at a place: the one with the same last ``window`` tokens."""
-    question = int(contexts.questions_at(place))
+    question = int(contexts.questions_at([place])[0])
     if question < 0:
         raise BadInput(f"nothing is asked at token {place}; it belongs to a beginning that several texts share")
     return question

@@ -11,6 +11,7 @@ from byheart.certificates.verdict import RIGHT, UNDECIDED, WRONG, Counterexample
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.networks.transformer.evaluate import Answers
+from byheart.tasks.checks import portions, taken
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.questions import Given, contexts_of
 from byheart.tasks.tokenizers import from_files
@@ -56,14 +57,15 @@ def compared(
     What is ``doubtful`` somewhere, and wrong nowhere, is undecided.
     """
     question = contexts.questions_at(places)
-    right = (answers.labels == contexts.labels[question]) & (answers.margins > 0)  # of nan, nothing is true
-    assert len(np.unique(question)) == len(contexts), "every question is asked somewhere"
+    right = (answers.labels == taken(contexts.labels, question)) & (answers.margins > 0)  # of nan, nothing is true
+    assert _all_asked(question, len(contexts)), "every question is asked somewhere"
     codes = np.full(len(contexts), RIGHT, np.uint8)
     if doubtful is not None:
         codes[question[doubtful]] = UNDECIDED
     codes[question[~right]] = WRONG
     # Where it is told what was got: a place that is wrong, or if there is none, one in doubt; the first of them.
-    bad = np.flatnonzero(~right if doubtful is None else (right & doubtful & (codes[question] != WRONG)) | ~right)
+    wrong_there = taken(codes, question) == WRONG
+    bad = np.flatnonzero(~right if doubtful is None else (right & doubtful & ~wrong_there) | ~right)
     different, first = np.unique(question[bad], return_index=True)
 
     def told(answer: int) -> Counterexample:
@@ -85,6 +87,13 @@ def compared(
         unit="question",
         **tallied(Outcomes(codes, told)),
     )
+
+
+def _all_asked(questions: NDArray[np.integer], count: int) -> bool:
+    seen = np.zeros(count, np.bool_)
+    for part in portions(questions):
+        seen[part] = True
+    return bool(seen.all())
 
 
 def _but_edited(contexts: Contexts) -> str:
