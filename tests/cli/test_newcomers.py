@@ -126,8 +126,6 @@ def test_what_is_missing_is_known_before_the_work(
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        (["compile", "texts", "-o", "net"], "expected files: all that are in it are texts/*"),
-        (["certify", "net", "texts"], "expected files: all that are in it are texts/*"),
         (["task", "text", "texts", "-o", "x.npz"], "expected a file"),
         (["task", "show", "texts"], "expected a task file, .npz or .jsonl"),
         (["task", "random", "-o", "texts"], "expected a task file, .npz or .jsonl"),
@@ -139,11 +137,17 @@ def test_what_is_missing_is_known_before_the_work(
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_folders_where_files_are_expected(run: Run, texts: Path, command: list[str], expected: str) -> None:
-    if command[0] == "certify":
-        assert run("compile", texts / "one", "-o", "net").code == 0
     complaint = run(*command).complaint
     assert complaint.startswith("byheart: texts: is a folder; ")
     assert expected in complaint
+
+
+def test_a_folder_is_the_texts_in_it(run: Run, texts: Path) -> None:
+    """All of them, compiled, certified, and for the second opinion too."""
+    assert run("compile", "texts", "-o", "net").code == 0
+    said = run("certify", "net", "texts", "--second-opinion")
+    assert said.code == 0
+    assert "second opinion: agrees (" in said.out
 
 
 def test_points_that_are_too_far_apart(run: Run) -> None:
