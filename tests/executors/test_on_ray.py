@@ -48,7 +48,7 @@ def killer(cluster: Any) -> tuple[list[int], Any]:
     killed: list[int] = []
 
     def kill(done: int, total: int, note: str = "", /) -> None:
-        if not killed and done < total:
+        if not killed and 0 < done < total:
             killed.append(done)
             cluster.remove_node(second, allow_graceful=False)
 

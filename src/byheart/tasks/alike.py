@@ -15,6 +15,8 @@ MISSING = -1
 """Stands for what lies before the start of a sequence."""
 PART = 1 << 23
 """Contexts that are looked up in a table at a time: its slots are twice as many."""
+MANY = 1 << 21
+"""Tokens for which it takes so long that whoever waits wants to hear of it."""
 Places = npt.NDArray[np.int32]
 
 
@@ -53,7 +55,7 @@ class Alike:
         self._numbers, self._fresh = self._fresh, self._numbers
         self._shared = int(shared)
         self.width += by
-        if self._report is not None:
+        if self._report is not None and len(self._flags) > MANY:
             self._report(len(self._flags) - self._shared, len(self._flags), f"window of {self.width:,}")
 
     def first_among(self, asked: Ids) -> Ids:

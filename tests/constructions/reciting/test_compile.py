@@ -226,5 +226,5 @@ def test_files_that_are_too_large_are_not_read(given: str, tmp_path: Path, monke
     os.truncate(path, 300 * 10**6)
     monkeypatch.setattr(memory, "available", lambda: 8 << 30)
     monkeypatch.setattr(texts, "read_bytes", lambda path, **_: pytest.fail(f"{path} was read"))
-    with pytest.raises(BadInput, match=r"286 MiB of text would take about 58 GiB of memory to compile; there are 6\.4"):
+    with pytest.raises(BadInput, match=r"286 MiB of text would take about 11 GiB of memory to compile; there are 6\.4"):
         compile(path if given == "a path" else [path])
