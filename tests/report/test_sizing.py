@@ -4,6 +4,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -44,11 +45,12 @@ def test_what_is_planned_is_what_is_compiled(data: str | NextToken) -> None:
         assert built.account.dense == need.parameters
 
 
-def test_a_stock_llama_is_planned_too() -> None:
+@pytest.mark.parametrize(("layout", "name"), [("uniform", "Llama"), ("experts", "Qwen2-MoE")])
+def test_stock_models_are_planned_too(layout: Literal["uniform", "experts"], name: str) -> None:
     pytest.importorskip("transformers")
     data = random_task(300)
-    need = of(byheart.size(data), "compiled, stock Llama")
-    assert need.parameters == byheart.compile(data, layout="uniform").account.dense
+    need = of(byheart.size(data), f"compiled, stock {name}")
+    assert need.parameters == byheart.compile(data, layout=layout).account.dense
     assert need.bytes == 4 * (need.parameters or 0)
 
 

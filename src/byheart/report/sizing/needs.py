@@ -4,7 +4,7 @@
   or all orders of these very answers. Of one dataset alone nothing is proved: lzma's output is shorter. And enough are
   those of the smallest construction whose plan is proved for every task of the size.
 - *Fitted*: compiled networks. Their shape is planned as ``byheart compile`` plans it, at the load that could be solved
-  so far. Solving may need a larger table: ``high`` is the most that it grew to. A stock Llama's may grow too. The same
+  so far. Solving may need a larger table: ``high`` is the most that it grew to. A stock model's may grow too. The same
   kind are constructions whose plan is expected, not proved.
 - *Measured*: what trained networks held of random labels or of facts. A text is not random: it is held between as few
   bits as the best compressor needs, and those of order 0. So is the interval, with the interval of the rate.
@@ -14,6 +14,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from byheart.bounds import Kind, allen_zhu_li_2024, morris_2025
@@ -32,8 +33,9 @@ STORED = 32
 GROWN = 1.14
 """Of 60 networks that were compiled (10 to 20,000 questions, random labels and text, two seeds) 53 had as many
 parameters as planned, and none more than so many times as many."""
-TRIED = 10**6
+TRIED = 6 * 10**7
 """Questions of a compiled network up to which plans were held against what was built."""
+_ARCHITECTURES = {"uniform": "Llama", "experts": "Qwen2-MoE"}
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ RATES = (
 
 def needs(data: Data, bits: Sequence[int], stored: int = STORED) -> list[Need]:
     """Everything that is known: counting at each of ``bits``; trained parameters are ``stored`` in so many."""
-    return [*_counted(data, bits), *_exact(data), _rectangular(data), _uniform(data), *_trained(data, stored)]
+    return [*_counted(data, bits), *_exact(data), _rectangular(data), *_stock(data), *_trained(data, stored)]
 
 
 def _counted(data: Data, bits: Sequence[int]) -> Iterator[Need]:
@@ -141,17 +143,22 @@ def _rectangular(data: Data) -> Need:
     return Need(what, "fitted", "enough", found[words], source, STORED, found[words], most)
 
 
-def _uniform(data: Data) -> Need:
-    from byheart.constructions.reciting.uniform.llama import planned_parameters
+def _stock(data: Data) -> Iterator[Need]:
+    """Every layout that is a stock model."""
+    from byheart.constructions.reciting.layouts import STOCK
+    from byheart.constructions.reciting.stock.compiling import planned_parameters
 
-    what, source = "compiled, stock Llama", "plan of byheart compile --layout uniform"
-    if data.looked_at is not None:
-        return Need(what, "fitted", "enough", None, source, reason="not planned from a sample")
-    try:
-        check_ids(data.contexts)
-        return Need(what, "fitted", "enough", planned_parameters(data.contexts), source, STORED)
-    except BadInput as error:
-        return Need(what, "fitted", "enough", None, source, reason=str(error))
+    for name, layout in STOCK.items():
+        need = partial(Need, f"compiled, stock {_ARCHITECTURES[name]}", "fitted", "enough")
+        source = f"plan of byheart compile --layout {name}"
+        if data.looked_at is not None:
+            yield need(None, source, reason="not planned from a sample")
+            continue
+        try:
+            check_ids(data.contexts)
+            yield need(planned_parameters(layout(), data.contexts), source, STORED)
+        except BadInput as error:
+            yield need(None, source, reason=str(error))
 
 
 def _trained(data: Data, stored: int) -> Iterator[Need]:

@@ -14,8 +14,9 @@ from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile
 from byheart.constructions.reciting.stock import planning
+from byheart.constructions.reciting.stock.compiling import planned_parameters
 from byheart.constructions.reciting.stock.table import TAU
-from byheart.constructions.reciting.uniform.llama import Uniform, planned_parameters, sized
+from byheart.constructions.reciting.uniform.llama import Uniform, sized
 from byheart.errors import BadInput
 from byheart.networks.stock.network import StockNetwork
 from byheart.tasks import random_next_token
@@ -262,9 +263,9 @@ def test_built(facts: Built, tmp_path: Path) -> None:
 
 def test_what_was_planned_is_what_is_built(facts: Built) -> None:
     contexts = facts.questions
-    assert facts.chosen["parameters_planned"] == facts.account.dense == planned_parameters(contexts)
+    assert facts.chosen["parameters_planned"] == facts.account.dense == planned_parameters(Uniform(), contexts)
     assert facts.chosen["bits_per_parameter_planned"] == contexts.order0_bits / facts.account.dense
-    assert planned_parameters(contexts, times=1e5) > 2 * facts.account.dense
+    assert planned_parameters(Uniform(), contexts, times=1e5) > 2 * facts.account.dense
 
 
 def test_progress() -> None:

@@ -123,6 +123,17 @@ def code_of(layout: Layout, contexts: Contexts) -> Code:
     return code
 
 
+def planned_parameters(layout: Layout, contexts: Contexts, *, times: float = 1.0) -> int:
+    """Parameters of the network that :func:`compile_stock` tries first; nothing is solved.
+
+    For so many ``times`` as many questions as there are: of a sample, say. They are the network's own if one of the
+    first hashes leaves every question with an answer.
+    """
+    code, tokens = code_of(layout, contexts).repeated(times), Tokens(contexts)
+    questions, looks = round(times * len(contexts)), len(distances(contexts.window))
+    return layout.plan(code.total, questions, tokens.count, looks, deviations(0)).parameters(tokens.count)
+
+
 def chosen(layout: Layout, contexts: Contexts, code: Code, sizes: Sizes, attempts: int) -> dict[str, object]:
     """What is worth knowing of a network, and what was planned."""
     planned = sizes.parameters(Tokens(contexts).count)

@@ -10,17 +10,14 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, ClassVar
 
-from byheart.constructions.reciting.stock.compiling import Name, Named, code_of, deviations
+from byheart.constructions.reciting.stock.compiling import Name, Named
 from byheart.constructions.reciting.stock.features import Features
 from byheart.constructions.reciting.stock.layers import ONE, Layer
-from byheart.constructions.reciting.stock.looking import distances
 from byheart.constructions.reciting.stock.network import around
 from byheart.constructions.reciting.stock.planning import plan
 from byheart.constructions.reciting.stock.sizes import CODES, Grid, Sizes, grids
 from byheart.constructions.reciting.stock.spread import finish_squares
 from byheart.constructions.reciting.stock.table import PARTS, Tables, swiglus
-from byheart.constructions.reciting.stock.tokens import Tokens
-from byheart.tasks.contexts import Contexts
 
 
 class LayerSizes(Sizes):
@@ -96,14 +93,3 @@ class Uniform:
     def noted(self, sizes: Sizes) -> dict[str, object]:
         """How many of the layers are tables."""
         return {"table_layers": sizes.blocks}
-
-
-def planned_parameters(contexts: Contexts, *, times: float = 1.0) -> int:
-    """Parameters of the network that ``compile`` tries first; nothing is solved.
-
-    For so many ``times`` as many questions as there are: of a sample, say. They are the network's own if one of the
-    first hashes leaves every question with an answer.
-    """
-    code, tokens = code_of(Uniform(), contexts).repeated(times), Tokens(contexts)
-    questions, looks = round(times * len(contexts)), len(distances(contexts.window))
-    return Uniform.plan(code.total, questions, tokens.count, looks, deviations(0)).parameters(tokens.count)
