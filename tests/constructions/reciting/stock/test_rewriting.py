@@ -10,7 +10,9 @@ from byheart import certify, networks
 from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile, edit
 from byheart.constructions.reciting.experts.qwen import Experts, ExpertSizes, dense
-from byheart.constructions.reciting.stock.rewriting import understood
+from byheart.constructions.reciting.layouts import STOCK
+from byheart.constructions.reciting.stock.features import Features
+from byheart.constructions.reciting.stock.rewriting import HALF, understood
 from byheart.constructions.reciting.uniform.llama import Uniform, sized
 from byheart.errors import BadInput
 from byheart.networks.stock.evaluate import answers
@@ -97,3 +99,15 @@ def test_networks_that_are_not_as_they_were_made(facts: Built) -> None:
         BadInput, match=f"the network is not as `byheart compile --layout {facts.settings.layout}` makes it"
     ):
         edit(strange, contexts, place, (int(contexts.labels[0]) + 1) % 20)
+
+
+def test_codes_beyond_all_tables_are_refused(facts: Built) -> None:
+    """No code is further from 0 than ½: the same network with one at 3, every other weight made of it, is none."""
+    network, name = facts.network, "model.embed_tokens.weight"
+    layout = STOCK[facts.settings.layout]()
+    assert understood(network, layout, facts.questions).hashing.codes.max() < HALF
+    for value in (3.0, -3.0):
+        other = network.weights[name].copy()
+        other[0, Features(network.config["hidden_size"]).codes] = value
+        with pytest.raises(BadInput, match="the network is not as `byheart compile --layout"):
+            understood(replace(network, weights={**network.weights, name: other}, digest=None), layout, facts.questions)

@@ -28,6 +28,9 @@ from byheart.errors import BadInput
 from byheart.networks.stock.network import StockNetwork
 from byheart.tasks.contexts import Contexts
 
+HALF = 1 << (GRAIN - 1)
+"""½, in units of codes: no code of a token is further from 0, and none that is hashed."""
+
 
 @dataclass(frozen=True, eq=False)
 class Written:
@@ -68,6 +71,8 @@ def understood(network: StockNetwork, layout: Layout, contexts: Contexts) -> Wri
     codes = weights["model.embed_tokens.weight"][:, at.codes].astype(np.float64) * 2.0**GRAIN
     mixes = [weights[f"model.layers.{step}.self_attn.o_proj.weight"][at.codes, :CARRIED] for step in range(len(looks))]
     hashing = Hash(_whole(codes), _whole(np.array(mixes).reshape(len(looks), CODES, CARRIED)))
+    if (hashing.codes < -HALF).any() or (hashing.codes > HALF).any():
+        raise strange  # nobody may read beyond the tables
     made, again, place = assembled(layout, sizes, code, hashing, contexts, Tables.empty(sizes))
     tables = {layout.matrix(place, block, part) for block in range(sizes.blocks) for part in PARTS}
     same = made.keys() == weights.keys() and all(
