@@ -204,8 +204,8 @@ def text_contexts(
     2
     >>> contexts.windows(slice(None)).tolist()
     [[1, 2], [2, 1], [1, 3], [1, 4], [4, 2], [2, 4]]
-    >>> contexts.labels
-    array([1, 3, 0, 2, 4, 0])
+    >>> contexts.labels.tolist()
+    [1, 3, 0, 2, 4, 0]
     >>> contexts.prompts
     (2, 2)
     """
