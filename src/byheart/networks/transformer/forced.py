@@ -23,12 +23,12 @@ from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.stretches import SEEN, TOKENS, Stretch, stretches
 from byheart.progress import Report
 
-Array = npt.NDArray[np.float64]
-FEW = 1 << 14
-"""Fewer answers are proved in PyTorch: compiled code takes as long to load (and the first time, to be compiled)."""
-
 if TYPE_CHECKING:
     from byheart.networks.transformer.program import Program
+
+Array = npt.NDArray[np.float64]
+FEW = 1 << 17
+"""Fewer answers are proved in PyTorch: the first time, the loops take some 20 s to be compiled, as long as that."""
 
 
 def forced_answers(
