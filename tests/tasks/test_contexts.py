@@ -446,8 +446,8 @@ def slots_of(tokens: np.ndarray, salt: int, slots: int) -> np.ndarray:
 
 
 def test_tokens_that_are_made_to_collide_do_not() -> None:
-    """Some of 2¹³ tokens want slot 0 of 512 if there is no salt, and queue up behind it; with one, they lie apart."""
-    tokens = np.array([token for token in range(1 << 13) if slots_of(np.array([token]), 0, 1 << 9)[0] == 0])
+    """Some of 2¹⁴ tokens want slot 0 of 512 if there is no salt, and queue up behind it; with one, they lie apart."""
+    tokens = np.array([token for token in range(1 << 14) if slots_of(np.array([token]), 0, 1 << 9)[0] == 0])
     assert len(tokens) > 8
     assert slots_of(tokens, 0, 1 << 9).tolist() == list(range(len(tokens)))
     apart = slots_of(tokens, alike.SALT, 1 << 9)
