@@ -260,7 +260,6 @@ def test_rows_that_collide_are_told_apart_where_they_differ(monkeypatch):
     assert len(numbered) == 3, "the keys, the column, and both together"
 
 
-
 def test_importing_tasks_needs_only_numpy():
     code = "import byheart.tasks, sys; print([name for name in ('numba', 'torch', 'flint') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
