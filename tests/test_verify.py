@@ -9,6 +9,8 @@ import shutil
 import struct
 import subprocess
 import sys
+import tracemalloc
+import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -589,6 +591,23 @@ def test_hostile_tasks(content: bytes, tmp_path: Path) -> None:
     refused(run(FIXTURES / "folding", "--task", tmp_path / "t.jsonl"))
 
 
+def test_no_more_is_unpacked_than_an_entry_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen megabytes of zeros, said to be one: as much is there at a time."""
+    with zipfile.ZipFile(tmp_path / "t.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("tokens.npy", bytes(1 << 24))
+    content = bytearray((tmp_path / "t.npz").read_bytes())
+    entry = content.rfind(b"PK\x01\x02")
+    content[entry + 24 : entry + 28] = (1 << 20).to_bytes(4, "little")
+    (tmp_path / "t.npz").write_bytes(content)
+    monkeypatch.setattr(verify, "LARGEST", 1 << 21)
+    tracemalloc.start()
+    with pytest.raises(zipfile.BadZipFile, match="Bad CRC"):
+        verify.read_npz(str(tmp_path / "t.npz"))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 23
+
+
 def test_hostile_arrays(tmp_path: Path) -> None:
     """Headers that claim more than there is, and weights that are no numbers."""
     task = tmp_path / "t.npz"
@@ -597,6 +616,9 @@ def test_hostile_arrays(tmp_path: Path) -> None:
     refused(run(FIXTURES / "folding", "--task", task))
     np.savez_compressed(task, tokens=np.zeros((1 << 24, 1), np.int64), labels=np.zeros(1 << 24, np.int64))
     assert "too large" in refused(run(FIXTURES / "folding", "--task", task))
+    with zipfile.ZipFile(task, "w", zipfile.ZIP_BZIP2) as archive:  # which nobody can unpack up to a bound
+        archive.writestr("tokens.npy", b"")
+    assert "too large when unpacked, or packed in an unknown way" in refused(run(FIXTURES / "folding", "--task", task))
     folder = changed(tmp_path / "net", "dana-2025", {})
     weights = folder / "model.safetensors"
     data = weights.read_bytes()

@@ -106,9 +106,11 @@ def read_npz(path: str) -> Json:
     """The arrays of an .npz; what is no array of numbers is left out."""
     arrays: Json = {}
     with zipfile.ZipFile(io.BytesIO(read(path))) as archive:
-        need(sum(member.file_size for member in archive.infolist()) <= LARGEST, f"{path}: too large when unpacked")
+        fits = sum(member.file_size for member in archive.infolist()) <= LARGEST
+        fits &= {member.compress_type for member in archive.infolist()} <= {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
+        need(fits, f"{path}: too large when unpacked, or packed in an unknown way")
         for member in archive.infolist():
-            name, data = member.filename.removesuffix(".npy"), archive.read(member)
+            name, data = member.filename.removesuffix(".npy"), archive.open(member).read(member.file_size)
             begin = 10 if data[6] == 1 else 12
             end = begin + int.from_bytes(data[8:begin], "little")
             header = ast.literal_eval(data[begin : min(end, 1 << 16)].decode("latin-1").strip())

@@ -60,6 +60,7 @@ REFUSED = {
     "dates": (npy(header("'<M8[s]'")), "its header is not that of an array of plain numbers"),
     "bytes of any length": (npy(header("'|V9999999999'")), "its header is not that of an array of plain numbers"),
     "a word of a billion letters": (npy(header("'<U999999999'")), "not that of an array of plain numbers"),
+    "words without letters": (npy(header("'<U0'", "(99999999999,)")), "not that of an array of plain numbers"),
     "a type that there is not": (npy(header("'<i3'"), bytes(3)), "cannot be read: data type '<i3' not understood"),
     "a negative size": (npy(header(shape="(-1,)")), "its header is not that of an array of plain numbers"),
     "a trillion entries": (npy(header(shape="(10000, 100000000)"), bytes(8)), "its header claims 8,000,000,000,000 by"),
@@ -92,6 +93,19 @@ def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(memory, "available", lambda: 1 << 25)
     with pytest.raises(BadInput, match=r"t\.npz would take 64\.0 MiB of memory; expected at most 25\.6 MiB"):
         read_arrays(path)
+
+
+def test_an_entry_that_lies_about_its_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight bytes, said to be four billion by the header and by the archive: room is not made for them first."""
+    path = archive(tmp_path / "t.npz", a=npy(header("'|u1'", "(4000000000,)"), bytes(8)))
+    content = bytearray(path.read_bytes())
+    entry = content.rfind(b"PK\x01\x02")
+    content[entry + 24 : entry + 28] = (4_000_000_512).to_bytes(4, "little")
+    path.write_bytes(content)
+    monkeypatch.setattr(memory, "available", lambda: 1 << 25)
+    for narrow, takes in ((False, "14.9"), (True, "3.7")):
+        with pytest.raises(BadInput, match=rf"would take {takes} GiB of memory"):
+            read_arrays(path, narrow=narrow)
 
 
 def test_a_member_that_says_it_is_encrypted(tmp_path: Path) -> None:

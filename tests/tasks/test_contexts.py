@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from byheart.errors import BadInput
 from byheart.files import memory
-from byheart.tasks import NextToken, alike, load, save
+from byheart.tasks import NextToken, alike, doubling, load, save
 from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
 from byheart.tasks.questions import contexts_of
 from byheart.tasks.texts import Text
@@ -435,3 +435,29 @@ def test_examples_that_would_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1000)
     with pytest.raises(BadInput, match=r"equal ones among 100 examples would take 0\.0 MiB of memory"):
         task_contexts(NextToken(np.arange(100)[:, None], np.zeros(100, int)))
+
+
+def slots_of(tokens: np.ndarray, salt: int, slots: int) -> np.ndarray:
+    """Where in a table of so many slots different tokens end up, first come, first served."""
+    numbers, table = tokens.astype(np.int32), np.empty(slots, np.int32)
+    flags = np.full(len(tokens), doubling.SHARED | doubling.MISSING, np.uint8)
+    assert doubling.regroup(numbers, 0, flags, np.empty_like(numbers), table, 1, np.uint64(salt)) == 0
+    return np.flatnonzero(table >= 0)
+
+
+def test_tokens_that_are_made_to_collide_do_not() -> None:
+    """Some of 2¹⁴ tokens want slot 0 of 512 if there is no salt, and queue up behind it; with one, they lie apart."""
+    tokens = np.array([token for token in range(1 << 14) if slots_of(np.array([token]), 0, 1 << 9)[0] == 0])
+    assert len(tokens) > 8
+    assert slots_of(tokens, 0, 1 << 9).tolist() == list(range(len(tokens)))
+    apart = slots_of(tokens, alike.SALT, 1 << 9)
+    assert len(apart) == len(tokens)
+    assert apart[-1] - apart[0] > 4 * len(tokens)
+
+
+@pytest.mark.parametrize("salt", [0, 2**64 - 1])
+def test_what_is_found_does_not_depend_on_the_salt(salt: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = NextToken(tokens=[[0, 1, 2], [1, 1, 2], [1, 2, 2], [0, 1, 2]], labels=[3, 3, 0, 3])
+    expected = [recite("abracadabra", "abrasion").fingerprint, task_contexts(task).fingerprint]
+    monkeypatch.setattr(alike, "SALT", np.uint64(salt))
+    assert [recite("abracadabra", "abrasion").fingerprint, task_contexts(task).fingerprint] == expected

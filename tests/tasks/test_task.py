@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from byheart.errors import BadInput
 from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, shuffled
-from byheart.tasks.distinct import distinct
+from byheart.tasks.distinct import _numbered, distinct
 
 TOKENS = [[0, 1, 2], [3, 3, 0]]
 
@@ -247,6 +247,17 @@ def test_distinct_agrees_with_a_dictionary(rows, colliding):
         found = distinct(rows)
     assert found.ids.tolist() == ids
     assert found.first.tolist() == [ids.index(number) for number in range(len(seen))]
+
+
+def test_rows_that_collide_are_told_apart_where_they_differ(monkeypatch):
+    """All share a key, and differ in the last of 50 columns: that one is numbered, the others are not."""
+    monkeypatch.setattr("byheart.tasks.distinct._ODD", np.uint64(0))
+    numbered = []
+    monkeypatch.setattr("byheart.tasks.distinct._numbered", lambda keys: numbered.append(keys) or _numbered(keys))
+    rows = np.zeros((4, 50), np.int64)
+    rows[:, -1] = [7, 5, 7, 6]
+    assert distinct(rows).ids.tolist() == [0, 1, 0, 2]
+    assert len(numbered) == 3, "the keys, the column, and both together"
 
 
 def test_importing_tasks_needs_only_numpy():

@@ -1,3 +1,4 @@
+import errno
 import os
 
 import numpy as np
@@ -60,6 +61,20 @@ def test_a_folder_is_all_files_below_it(tmp_path):
         (tmp_path / name).write_bytes(b"" if name == "a/empty" else name.encode())
     assert read_files([tmp_path]) == {"b": b"b", "c": b"a/c"}
     assert read_files([tmp_path / "a" / ".hidden"]) == {".hidden": b"a/.hidden"}, "one that is named is read"
+
+
+def test_a_folder_of_which_something_cannot_be_read_is_refused(tmp_path, monkeypatch):
+    """Or a network would be certified to know it all, without what is in there."""
+    write(tmp_path, "a", "closed/b")
+    listed = os.scandir
+
+    def refusing(path):
+        if os.path.basename(path) == "closed":
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    assert_refused(f"{tmp_path}/closed: Permission denied", read_files, [tmp_path])
 
 
 def test_refused_files(tmp_path):

@@ -31,7 +31,7 @@ _DAMAGED = (
     *(struct.error, zipfile.BadZipFile, zlib.error),
 )
 """What zipfile raises about archives that are none, and numpy about dtypes."""
-_DTYPE = re.compile(r"""['"]descr['"]\s*:\s*['"]([<>|=]?[biufU]\d{1,3})['"]""")
+_DTYPE = re.compile(r"""['"]descr['"]\s*:\s*['"]([<>|=]?[biufU][1-9]\d{0,2})['"]""")
 _ORDER = re.compile(r"""['"]fortran_order['"]\s*:\s*(True|False)""")
 _SHAPE = re.compile(r"""['"]shape['"]\s*:\s*\(([\d\s,]{0,400})\)""")
 
@@ -121,6 +121,8 @@ def _values(file: Any, dtype: np.dtype[Any], count: int, narrow: str | None) -> 
     Narrow ones, of the file of this name, have no sign unless one needs it; as soon as they turn out to be wider, that
     is held against memory.
     """
+    if narrow:
+        check_memory(count, narrow)
     values = np.empty(count, np.uint8 if narrow else dtype)
     step = max(1, _PORTION // max(1, dtype.itemsize))
     for first in range(0, count, step):
@@ -130,7 +132,7 @@ def _values(file: Any, dtype: np.dtype[Any], count: int, narrow: str | None) -> 
         if narrow:
             fits = np.min_scalar_type(part.max()) if part.min() >= 0 else dtype
             wide = np.promote_types(values.dtype, fits) if fits.kind == values.dtype.kind else dtype
-            if wide != values.dtype or not first:
+            if wide != values.dtype:
                 check_memory(count * wide.itemsize, narrow)
             values = values.astype(wide, copy=False)
         values[first : first + len(part)] = part

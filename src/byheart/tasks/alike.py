@@ -5,6 +5,8 @@ place follows from the numbers of the last w tokens there and w places earlier. 
 looked up in tables (:mod:`.doubling`). All in all that takes 9 bytes for every token, and 64 MiB.
 """
 
+import secrets
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,6 +19,8 @@ PART = 1 << 23
 """Contexts that are looked up in a table at a time: its slots are twice as many."""
 MANY = 1 << 21
 """Tokens for which it takes so long that whoever waits wants to hear of it."""
+SALT = np.uint64(secrets.randbits(64))
+"""Of the tables' hash, in this process. What is found does not depend on it."""
 Places = npt.NDArray[np.int32]
 
 
@@ -48,7 +52,8 @@ class Alike:
         slots = 1 << (2 * min(self._shared, PART)).bit_length()
         while True:
             parts = -(-self._shared // PART)
-            shared = regroup(self._numbers, by, self._flags, self._fresh, np.empty(slots, np.int32), max(1, parts))
+            table = np.empty(slots, np.int32)
+            shared = regroup(self._numbers, by, self._flags, self._fresh, table, max(1, parts), SALT)
             if shared >= 0:
                 break
             slots *= 2
@@ -89,7 +94,7 @@ class Rows:
 
         first = np.empty(len(tokens), np.int32)
         table = np.empty(1 << (2 * len(tokens)).bit_length(), np.int32)
-        found = int(first_rows(tokens, width, labels, first, table))
+        found = int(first_rows(tokens, width, labels, first, table, SALT))
         self.wrong = None if found >= 0 else (int(first[-1 - found]), -1 - found)
         """The first row with another label than one before it that ends alike, after that one."""
         if self.wrong is None:

@@ -43,8 +43,8 @@ def distinct(rows: Ids | Floats) -> Distinct:
     columns = np.ascontiguousarray(rows).view(np.uint64).T
     classes = _numbered(_hashed(columns))
     for column in columns:
-        if all(np.array_equal(other, other[classes.representatives]) for other in columns):
-            break
+        if np.array_equal(column, column[classes.representatives]):
+            continue
         # Both numbers are below M, so the pair fits into 63 bits for every M that fits into memory.
         within = _numbered(column)
         classes = _numbered(classes.ids * len(within.first) + within.ids)

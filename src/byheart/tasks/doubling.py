@@ -1,7 +1,8 @@
 """The compiled loops of :mod:`.alike`: which keys are equal, by tables that hold places. This module imports numba.
 
 A table has a slot for a place; equal keys are found by a hash and compared exactly, so the hash decides how long it
-takes and nothing else. Where one table for all keys would be large, they are dealt with in ``parts``, by the hash.
+takes and nothing else. It is salted, so that nobody can choose keys that collide. Where one table for all keys would
+be large, they are dealt with in ``parts``, by the hash.
 """
 
 from typing import Any
@@ -33,7 +34,7 @@ def mark_missing(flags: Any, starts: Any, by: int) -> None:
 
 
 @jit
-def regroup(numbers: Any, by: int, flags: Any, fresh: Any, table: Any, parts: int) -> Any:
+def regroup(numbers: Any, by: int, flags: Any, fresh: Any, table: Any, parts: int, salt: Any) -> Any:
     """Number contexts that are ``by`` tokens longer, into ``fresh``: by the first place that has each.
 
     A context is told by the number that it had and that of the place ``by`` tokens earlier. How many are shared is
@@ -49,7 +50,7 @@ def regroup(numbers: Any, by: int, flags: Any, fresh: Any, table: Any, parts: in
                 continue
             own = numbers[place]
             earlier = -1 if flags[place] & MISSING else numbers[place - by]
-            key = _mixed((np.uint64(own) << np.uint64(32)) | np.uint64(np.uint32(earlier)))
+            key = _mixed(((np.uint64(own) << np.uint64(32)) | np.uint64(np.uint32(earlier))) ^ salt)
             if parts > 1 and np.int64(key >> np.uint64(32)) % parts != part:
                 continue
             slot = np.int64(key & np.uint64(mask))
@@ -120,7 +121,7 @@ def list_questions(numbers: Any, kept: Any, first: Any, places: Any, again: Any)
 
 
 @jit
-def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any) -> Any:
+def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any, salt: Any) -> Any:
     """For each row the first that ends in the same ``width`` entries; or, of the first row with another label, −1 − it.
 
     How many different endings there are is given back otherwise.
@@ -129,7 +130,7 @@ def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any) -> An
     table[:] = -1
     begin = rows.shape[1] - width
     for row in range(len(rows)):
-        key = np.uint64(0)
+        key = salt
         for column in range(begin, rows.shape[1]):
             key = _mixed(key ^ np.uint64(rows[row, column]))
         slot = np.int64(key & np.uint64(mask))

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy.typing as npt
 
@@ -52,8 +52,11 @@ def files_in(paths: Sequence[Path]) -> list[Path]:
 
 
 def _below(folder: Path) -> list[Path]:
+    def refused(error: OSError) -> NoReturn:
+        raise BadInput(f"{error.filename}: {error.strerror or error}") from error
+
     found = []
-    for place, folders, names in os.walk(folder):
+    for place, folders, names in os.walk(folder, onerror=refused):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         paths = (Path(place, name) for name in sorted(names) if not name.startswith("."))
         found += [path for path in paths if path.is_file() and path.stat().st_size]
