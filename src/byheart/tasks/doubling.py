@@ -6,10 +6,9 @@ takes and nothing else. Where one table for all keys would be large, they are de
 
 from typing import Any
 
-import numba
 import numpy as np
 
-jit = numba.njit(cache=True, nogil=True)
+from byheart.compiled import jit
 
 SHARED, MISSING, AGAIN = 1, 2, 4
 """Flags of a place: others have its context too; what lies earlier is missing; they still do in the next round."""

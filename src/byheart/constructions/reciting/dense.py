@@ -10,8 +10,8 @@ The result is that of ``band``, with equations in another order; this module too
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.compiled import jit
 from byheart.constructions.reciting.band import Reduced
-from byheart.networks.exact.kernels import jit
 
 
 def reduce(cells: NDArray[np.int64], unknowns: int) -> Reduced:
