@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiled import jit
-from byheart.constructions.reciting import band, dense
+from byheart.constructions.gadgets.parities import band, dense
 from byheart.constructions.reciting.sizes import Unsolvable
 
 Bits = NDArray[np.uint8]

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiled import jit
-from byheart.constructions.reciting.band import Reduced
+from byheart.constructions.gadgets.parities.band import Reduced
 
 
 def reduce(cells: NDArray[np.int64], unknowns: int) -> Reduced:
     """Eliminate. ``cells`` [m, k] are the unknowns of each equation (−1: none).
 
-    >>> from byheart.constructions.reciting.band import solve
+    >>> from byheart.constructions.gadgets.parities.band import solve
     >>> system = reduce(np.array([[1, -1], [0, 1]]), unknowns=2)
     >>> solve(system, np.array([1, 0], dtype=np.uint8), np.zeros(2, dtype=np.uint8)).tolist()
     [1, 1]
