@@ -14,7 +14,7 @@ ROOMS = {
     *("approximation", "bounds", "certificates", "cli", "constructions"),
     *("executors", "explore", "export", "files", "lab", "networks", "planting", "report", "tasks"),
 }
-SHARED = {"errors", "executors", "files", "progress", "sizes"}
+SHARED = {"compiled", "errors", "executors", "files", "progress", "sizes", "versions"}
 """What all may import."""
 ALLOWED = {
     "cli": ROOMS,

@@ -440,7 +440,7 @@ def test_examples_that_would_not_fit_are_refused(monkeypatch):
 def slots_of(tokens: np.ndarray, salt: int, slots: int) -> np.ndarray:
     """Where in a table of so many slots different tokens end up, first come, first served."""
     numbers, table = tokens.astype(np.int32), np.empty(slots, np.int32)
-    flags = np.full(len(tokens), doubling.SHARED | doubling.MISSING, np.uint8)
+    flags = np.full(len(tokens), doubling.SHARED | doubling.EARLY, np.uint8)
     assert doubling.regroup(numbers, 0, flags, np.empty_like(numbers), table, 1, np.uint64(salt)) == 0
     return np.flatnonzero(table >= 0)
 

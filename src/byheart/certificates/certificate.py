@@ -4,7 +4,6 @@ import json
 import platform
 from dataclasses import MISSING, asdict, dataclass, fields
 from html import escape
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from reprlib import repr as shortened
 from types import UnionType
@@ -15,6 +14,7 @@ from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
 from byheart.files.reading import read_json
 from byheart.files.writing import check_file, new_file
+from byheart.versions import version_of
 
 FORMAT = "byheart-certificate-1"
 FILE = "certificate.json"
@@ -201,10 +201,5 @@ def _stored(hint: Any) -> set[type]:
 
 def versions(*packages: str) -> dict[str, str]:
     """The versions of Python and of these packages."""
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "source tree"
-    return found
+    found = {package: version_of(package) or "source tree" for package in packages}
+    return {"python": platform.python_version(), **found}

@@ -26,7 +26,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from reprlib import repr as shortened
 from types import TracebackType
@@ -39,6 +38,7 @@ from byheart.files.reading import JSON_TAKES, parsed, read_bytes, read_json
 from byheart.files.writing import append, check_unlinked, made, mend, new_file, new_folder, write_text
 from byheart.lab.experiments.experiment import Experiment, is_plain, key, to_json
 from byheart.lab.former import renamed
+from byheart.versions import version_of
 
 FORMAT = "byheart-run-1"
 OWN = CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
@@ -393,15 +393,8 @@ def _session() -> dict[str, Any]:
         "host": socket.gethostname(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        **{name: _version(name) for name in ("torch", "numpy", "byheart")},
+        **{name: version_of(name) for name in ("torch", "numpy", "byheart")},
     }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # Byheart, where it runs from its source tree
-        return None
 
 
 def _could_become_a_run(folder: Path) -> bool:

@@ -1,8 +1,8 @@
 """The table of a memory: cells such that the exclusive or of a key's six is its value.
 
 Every bit of the values is one banded linear system modulo 2 with the same left-hand side: eliminated once, solved for
-each bit (:mod:`byheart.constructions.reciting.band`). Cells that no equation determines are drawn, so that a key that
-is none finds bits that look random.
+each bit (:mod:`byheart.constructions.gadgets.parities.band`). Cells that no equation determines are drawn, so that a
+key that is none finds bits that look random.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting import band
+from byheart.constructions.gadgets.parities import band
 from byheart.planting.modeling_plant import WIDEST_BAND, places, words_for
 
 Integers = NDArray[np.int64]

@@ -32,12 +32,12 @@ class Alike:
     """
 
     def __init__(self, tokens: npt.NDArray[np.integer], starts: Ids, report: Report | None = None) -> None:
-        from byheart.tasks.doubling import MISSING, SHARED
+        from byheart.tasks.doubling import EARLY, SHARED
 
         self.width = 0
         self._starts, self._report = starts, report
         self._numbers, self._fresh = tokens.astype(np.int32), np.empty(len(tokens), np.int32)
-        self._flags = np.full(len(tokens), SHARED | MISSING, np.uint8)
+        self._flags = np.full(len(tokens), SHARED | EARLY, np.uint8)
         self._shared = len(tokens)
         """How many places there are whose contexts others have too."""
         self.widen(0)
@@ -45,10 +45,10 @@ class Alike:
 
     def widen(self, by: int) -> None:
         """Go on to contexts that are ``by`` tokens longer, ``by`` at most ``width``."""
-        from byheart.tasks.doubling import mark_missing, regroup
+        from byheart.tasks.doubling import mark_early, regroup
 
         if by:
-            mark_missing(self._flags, self._starts, by)
+            mark_early(self._flags, self._starts, by)
         slots = 1 << (2 * min(self._shared, PART)).bit_length()
         while True:
             parts = -(-self._shared // PART)
@@ -94,8 +94,8 @@ class Rows:
 
         first = np.empty(len(tokens), np.int32)
         table = np.empty(1 << (2 * len(tokens)).bit_length(), np.int32)
-        found = int(first_rows(tokens, width, labels, first, table, SALT))
-        self.wrong = None if found >= 0 else (int(first[-1 - found]), -1 - found)
+        wrong = int(first_rows(tokens, width, labels, first, table, SALT))
+        self.wrong = None if wrong < 0 else (int(first[wrong]), wrong)
         """The first row with another label than one before it that ends alike, after that one."""
         if self.wrong is None:
             is_first = first == np.arange(len(first), dtype=np.int32)

@@ -3,9 +3,9 @@
 This module imports numba; import it where it is needed.
 """
 
-import numba
 import numpy as np
 
+from byheart.compiled import jit
 from byheart.tasks.checks import Floats
 
 
@@ -56,4 +56,4 @@ def _sweep_in_python(points: Floats, scale: float) -> tuple[int, int, float]:
     return at, to, best
 
 
-_sweep = numba.njit(cache=True)(_sweep_in_python)
+_sweep = jit(_sweep_in_python)

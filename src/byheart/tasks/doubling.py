@@ -7,13 +7,12 @@ be large, they are dealt with in ``parts``, by the hash.
 
 from typing import Any
 
-import numba
 import numpy as np
 
-jit = numba.njit(cache=True, nogil=True)
+from byheart.compiled import jit
 
-SHARED, MISSING, AGAIN = 1, 2, 4
-"""Flags of a place: others have its context too; what lies earlier is missing; they still do in the next round."""
+SHARED, EARLY, AGAIN = 1, 2, 4
+"""Flags of a place: others have its context too; its sequence begins too late to look back; others still have it."""
 
 
 @jit
@@ -25,12 +24,12 @@ def _mixed(key: Any) -> Any:
 
 
 @jit
-def mark_missing(flags: Any, starts: Any, by: int) -> None:
+def mark_early(flags: Any, starts: Any, by: int) -> None:
     """Flag the places of every sequence with fewer than ``by`` tokens before them."""
     for sequence in range(len(starts) - 1):
         for place in range(starts[sequence], starts[sequence + 1]):
             near = place - starts[sequence] < by
-            flags[place] = (flags[place] | MISSING) if near else (flags[place] & ~MISSING)
+            flags[place] = (flags[place] | EARLY) if near else (flags[place] & ~EARLY)
 
 
 @jit
@@ -49,7 +48,7 @@ def regroup(numbers: Any, by: int, flags: Any, fresh: Any, table: Any, parts: in
                 fresh[place] = place
                 continue
             own = numbers[place]
-            earlier = -1 if flags[place] & MISSING else numbers[place - by]
+            earlier = -1 if flags[place] & EARLY else numbers[place - by]
             key = _mixed(((np.uint64(own) << np.uint64(32)) | np.uint64(np.uint32(earlier))) ^ salt)
             if parts > 1 and np.int64(key >> np.uint64(32)) % parts != part:
                 continue
@@ -62,7 +61,7 @@ def regroup(numbers: Any, by: int, flags: Any, fresh: Any, table: Any, parts: in
                     if used > most:
                         return -1
                     break
-                if numbers[there] == own and earlier == (-1 if flags[there] & MISSING else numbers[there - by]):
+                if numbers[there] == own and earlier == (-1 if flags[there] & EARLY else numbers[there - by]):
                     fresh[place] = there
                     flags[there] |= AGAIN
                     flags[place] |= AGAIN
@@ -122,11 +121,11 @@ def list_questions(numbers: Any, kept: Any, first: Any, places: Any, again: Any)
 
 @jit
 def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any, salt: Any) -> Any:
-    """For each row the first that ends in the same ``width`` entries; or, of the first row with another label, −1 − it.
+    """For each row the first that ends in the same ``width`` entries, into ``first``, until one has another label.
 
-    How many different endings there are is given back otherwise.
+    That row is given back; −1 if there is none.
     """
-    mask, different = len(table) - 1, 0
+    mask = len(table) - 1
     table[:] = -1
     begin = rows.shape[1] - width
     for row in range(len(rows)):
@@ -138,7 +137,6 @@ def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any, salt:
             there = table[slot]
             if there < 0:
                 table[slot] = first[row] = row
-                different += 1
                 break
             equal = True
             for column in range(begin, rows.shape[1]):
@@ -148,7 +146,7 @@ def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any, salt:
             if equal:
                 first[row] = there
                 if labels[row] != labels[there]:
-                    return -1 - row
+                    return row
                 break
             slot = (slot + 1) & mask
-    return different
+    return -1

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from byheart.constructions.reciting import band, planes
+from byheart.constructions.gadgets.parities import band
+from byheart.constructions.reciting import planes
 from byheart.constructions.reciting.planes import Planes, count_dependent
 from byheart.constructions.reciting.sizes import Unsolvable
 

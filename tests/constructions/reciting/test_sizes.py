@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from byheart.constructions.reciting import band
+from byheart.constructions.gadgets.parities import band
 from byheart.constructions.reciting.codes import Code, make_code
 from byheart.constructions.reciting.front import LIMIT
 from byheart.constructions.reciting.sizes import (

@@ -33,13 +33,13 @@ from byheart.networks.exact import ExactNetwork, Layer, UniformAttention, intege
 from byheart.progress import Report
 from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
-from byheart.tasks.checks import Ids
+from byheart.tasks.checks import Ids, portions
 from byheart.tasks.counts import counted
 
 NAME = "folding"
 _DRAWS = 200
 _FAILURES = 6
-_FEW, _PIECE = 1 << 12, 1 << 16
+_FEW = 1 << 12
 MOST_LABELS = 1 << 60
 """Words are solved for in 64 bits."""
 _GROWTH = 20
@@ -291,8 +291,8 @@ def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
 def _spread(ids: Ids) -> int:
     """The largest |WEIGHT·counts + own|² over the questions, or a little more."""
     squares, most = 0, 0
-    for begin in range(0, len(ids), _PIECE):
-        counts = counted(ids[begin : begin + _PIECE])
+    for some in portions(ids):
+        counts = counted(some)
         squares = max(squares, int(np.bincount(counts.sequence, weights=counts.count.astype(np.float64) ** 2).max()))
         most = max(most, int(counts.count.max()))
     return int(WEIGHT**2 * squares + 2 * WEIGHT * most + 1)

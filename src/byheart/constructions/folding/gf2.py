@@ -1,7 +1,7 @@
 """Linear systems modulo 2, bit-packed: eliminate once, then solve for many right-hand sides.
 
 Columns without a pivot are free: they are given random bits, so that solving again gives another solution.
-:mod:`.residues` makes of it systems modulo any number. Eliminated in :mod:`byheart.constructions.reciting.dense`.
+:mod:`.residues` makes of it systems modulo any number. Elimination is that of ``gadgets.parities``.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting import band, dense
+from byheart.constructions.gadgets.parities import band, dense
 from byheart.tasks.checks import Ids
 
 

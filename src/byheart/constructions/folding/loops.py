@@ -5,7 +5,7 @@ This module imports numba; import it where it is needed.
 
 import numpy as np
 
-from byheart.networks.exact.kernels import jit
+from byheart.compiled import jit
 
 _BLOCK = 512
 """Questions that go through a stage together: one instruction for several of them."""

@@ -83,9 +83,9 @@ def _answers(network: "Editable", contexts: Contexts) -> "Answers":
         from byheart.networks.stock.evaluate import answers
 
         return answers(cast("StockNetwork", network), *asked)
-    from byheart.networks.transformer.proved import proved_answers
+    from byheart.networks.transformer.forced import FEW, forced_answers
 
-    return proved_answers(cast("TransformerNetwork", network).module, *asked)
+    return forced_answers(cast("TransformerNetwork", network), *asked, compiled=len(contexts) >= FEW)
 
 
 def edit(network: "Editable", contexts: Contexts, place: int, label: int, *, report: Report | None = None) -> Edited:
@@ -202,7 +202,6 @@ class _Stock:
         from byheart.constructions.reciting.stock.rewriting import lengths_of
 
         self.layout = STOCK["experts" if "num_experts" in network.config else "uniform"]()
-
         self.network, self.lengths = network, lengths_of(network)
         self.labels = len(self.lengths)
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.compiled import jit
 from byheart.constructions.reciting.front import state_moduli
 from byheart.constructions.reciting.sizes import Sizes
 from byheart.constructions.reciting.wiring import Wiring
-from byheart.networks.exact.kernels import jit
 from byheart.networks.transformer import Attention
 
 Integers = NDArray[np.int64]

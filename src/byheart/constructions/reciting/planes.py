@@ -8,9 +8,9 @@ them are made to agree by other free bits in the plane below, which change the c
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting import band, dense
+from byheart.compiled import jit
+from byheart.constructions.gadgets.parities import band, dense
 from byheart.constructions.reciting.sizes import Unsolvable
-from byheart.networks.exact.kernels import jit
 
 Bits = NDArray[np.uint8]
 Ids = NDArray[np.int64]

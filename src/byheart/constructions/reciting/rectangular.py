@@ -280,14 +280,13 @@ def compile_with(
     from byheart.networks.transformer.network import from_arrays
 
     began = time.perf_counter() if began is None else began
-    sizes, instead = recipe.sizes, "split what there is to learn into several networks"
-    draft = Draft.of(recipe, contexts)
+    sizes, draft = recipe.sizes, Draft.of(recipe, contexts)
     about = {"recipe": recipe.as_json(), **contexts.notes}
     if sizes.shards > 1:
         tensors, about["shards"] = draft.sharded(contexts, free_bits, report, executor or Workplace(), keep)
     else:
-        needed = sizes.solving_takes(len(contexts))
-        check_memory(needed, f"to compile {len(contexts):,} questions into one table", instead)
+        needed, what = sizes.solving_takes(len(contexts)), f"to compile {len(contexts):,} questions into one table"
+        check_memory(needed, what, "split what there is to learn into several networks")
         rng = np.random.default_rng([*recipe.draw, free_bits])
         words = solve(draft.questions(contexts), sizes, rng, report=report)
         tensors = {**draft.wiring.tensors, table.TABLE: table.as_floats(words, sizes, draft.wiring.precision)}
@@ -342,7 +341,7 @@ class Draft:
         vocab: int,
         window: int,
         labels: int,
-        store: "storing.Store | None" = None,
+        store: storing.Store | None = None,
     ) -> None:
         self.recipe, self.sizes, self.labels, self.store = recipe, recipe.sizes, code, store
         self.code = code if store is None else store.numbers

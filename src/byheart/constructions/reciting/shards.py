@@ -164,7 +164,7 @@ def cut(counts: Integers, shards: int) -> Integers:
 
 
 def records_of(mapped: Iterable[Piecewise], cuts: Integers, shard: int) -> Records:
-    """The records of one shard, from those of all pieces; sorted by route, and otherwise as the pieces come."""
+    """The records of one shard, piece after piece, each sorted by route; :func:`solve_shard` arranges them."""
     parts = [piece.between(int(cuts[shard]), int(cuts[shard + 1])) for piece in mapped]
     route, sums, label = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("route", "sums", "label")

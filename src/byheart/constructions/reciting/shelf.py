@@ -46,14 +46,17 @@ class Shelf:
 
     def check(self) -> None:
         """BadInput if the folder is somebody else's, or something in it is: then nothing there is touched."""
-        if self.folder.is_symlink():
-            raise BadInput(f"{self.folder}: is a link, which somebody else may have laid; remove it")
+        self._check_link()
         if self.folder.exists() and not self.folder.is_dir():
             raise BadInput(f"{self.folder}: is no folder; shards would be kept there: move it, or choose another name")
         ours = (_is_shard, _are_records, _is_left)
         if strange := self._of(lambda path: not any(kind(path) for kind in ours)):
             what = f"holds {min(strange).name!r}, which is no shard of Byheart's"
             raise BadInput(f"{self.folder}: {what}; move it, or choose another name for the network")
+
+    def _check_link(self) -> None:
+        if self.folder.is_symlink():
+            raise BadInput(f"{self.folder}: is a link, which somebody else may have laid; remove it")
 
     def _of(self, kind: Callable[[Path], bool]) -> list[Path]:
         """What lies there, of one kind."""
@@ -105,8 +108,7 @@ class Shelf:
             write_tensors(draft, {"W_out": tensor}, {"free_bits": str(note.free_bits)})
 
     def _make(self) -> None:
-        if self.folder.is_symlink():
-            raise BadInput(f"{self.folder}: is a link, which somebody else may have laid; remove it")
+        self._check_link()
         self.folder.mkdir(exist_ok=True)
 
     def tidy(self) -> None:

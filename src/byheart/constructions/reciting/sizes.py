@@ -29,8 +29,8 @@ MOST_SHARDS = 2000
 ROUTES = 1 << 16
 """Values of the route: many to a shard, so that shards are cut equally full."""
 SHARD = 1 << 17
-"""Words of a shard, if nobody says how many there are: solving takes a quarter of a GiB, and a question costs the
-product with them, once."""
+"""Words of a shard, if nobody says how many shards there are: solving one takes a quarter of a GiB, and whoever asks
+the network a question multiplies by the words of one."""
 SHARD_COLUMNS = 32
 """As many columns at most: rows cost next to nothing, and a narrow band is quickly solved. A wider one evens out more:
 48 columns can be loaded to 0.989, for half as much time again."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting import band
+from byheart.constructions.gadgets.parities import band
 from byheart.constructions.reciting.codes import Code
 from byheart.constructions.reciting.planes import Planes, check_dependent, count_dependent
 from byheart.constructions.reciting.sizes import AHEAD, LANES, Sizes

@@ -12,7 +12,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from byheart.constructions.reciting.wiring import Wiring
 from byheart.executors import Executor, Task, Workplace, each
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
+from byheart.versions import version_of
 
 FORMAT = "byheart-shard-1"
 """Part of the name of every shard that is kept."""
@@ -160,12 +160,5 @@ def solve_shard(
 
 def _name(front: Front, shard: int, records: Records) -> str:
     """A name that says all that a shard's tensor depends on."""
-    told = [FORMAT, _version(), front.recipe, front.free_bits, shard, records.fingerprint]
+    told = [FORMAT, version_of("byheart") or "", front.recipe, front.free_bits, shard, records.fingerprint]
     return f"shard-{hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()}"
-
-
-def _version() -> str:
-    try:
-        return version("byheart")
-    except PackageNotFoundError:  # it runs from its source tree
-        return ""

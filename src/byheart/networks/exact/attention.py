@@ -9,8 +9,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.compiled import jit
 from byheart.networks.exact.integers import Integers, integers
-from byheart.networks.exact.kernels import UNRESOLVED, jit, resolve
+from byheart.networks.exact.kernels import UNRESOLVED, resolve
 from byheart.networks.exact.layers import HardmaxAttention, UniformAttention
 from byheart.networks.exact.limbs import Limbs, Program, concatenate, identity, linear, stack, total
 

@@ -1,24 +1,14 @@
 """The compiled inner loops of :mod:`.exact.limbs`, where their exactness is argued."""
 
-from collections.abc import Callable
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from byheart.compiled import jit
 
 LIMB = 24
 MASK = (1 << LIMB) - 1
 UNRESOLVED = 1 << 13
 """Products of 2⁴⁹ that may be added up before carries are resolved: 2⁶² in all."""
-
-
-def jit(function: Callable[..., Any]) -> Any:
-    """Compiled when it is first called; kept for later processes, where there is a folder to keep it in."""
-    try:
-        return numba.njit(cache=True, nogil=True)(function)
-    except RuntimeError:  # neither Byheart's own folder nor the user's can be written to
-        return numba.njit(nogil=True)(function)
 
 
 @jit

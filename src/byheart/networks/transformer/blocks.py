@@ -10,7 +10,7 @@ place has, means nothing.
 
 import numpy as np
 
-from byheart.networks.exact.kernels import jit
+from byheart.compiled import jit
 from byheart.networks.transformer import kernels
 from byheart.networks.transformer.kernels import (
     ATTENTION,

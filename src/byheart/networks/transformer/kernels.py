@@ -7,7 +7,7 @@ one row for each *input*, so that inputs that are 0 cost nothing.
 
 import numpy as np
 
-from byheart.networks.exact.kernels import jit
+from byheart.compiled import jit
 
 ATTENTION, FEED_FORWARD = 0, 1
 NONE, DENSE, DIAGONAL = 0, 1, 2

@@ -173,7 +173,7 @@ def _tables(
     rng: np.random.Generator,
     report: Report | None,
 ) -> Tables:
-    """Solve every table of every block; raises Unsolvable. Of many tables, one that has no solution is mended."""
+    """Solve every table of every block; raises Unsolvable. Among many, one that has no solution is solved anew."""
     count = len(BITS) * sizes.blocks
     shelf = len(BITS) * found.block + found.kind
     order = np.argsort(shelf, kind="stable")

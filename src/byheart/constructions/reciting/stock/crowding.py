@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.networks.exact.kernels import jit
+from byheart.compiled import jit
 
 
 class Shelving(NamedTuple):

@@ -15,11 +15,10 @@ more. All values are multiples of 2⁻²⁴ of at most 1, or of ½ of at most 2�
 from byheart.constructions.reciting.stock.features import Features
 from byheart.constructions.reciting.stock.layers import LINE, ONE, ROUND, Layer, answering
 from byheart.constructions.reciting.stock.sizes import BITS, GATE, UP
-from byheart.constructions.reciting.stock.spread import Unit
+from byheart.constructions.reciting.stock.spread import SIGN, Unit
 from byheart.constructions.reciting.stock.table import DOWN_UNIT, GATE_UNIT, POISON, UP_UNIT
 
 _ON = 1024.0
-_SIGN = 128.0
 RAISED = 2.0 ** (BITS[UP] - BITS[GATE])
 """What the sums of W_gate are multiplied by, so that they too are taken modulo 2²²."""
 
@@ -47,8 +46,8 @@ def _selected(at: Features, column: int) -> Unit:
 
 def _taken_over(at: Features) -> list[Unit]:
     """The sums of W_gate, RAISED and with ½ added; and nothing is left in total but the sums of W_up."""
-    found: Unit = ({at.q: _SIGN}, {at.total: RAISED / GATE_UNIT, ONE: RAISED / 2}, {at.sum: 1 / _SIGN})
-    empty = [({at.q: sign * _SIGN}, {at.total: 1.0}, {at.total: -1 / _SIGN}) for sign in (1, -1)]
+    found: Unit = ({at.q: SIGN}, {at.total: RAISED / GATE_UNIT, ONE: RAISED / 2}, {at.sum: 1 / SIGN})
+    empty = [({at.q: sign * SIGN}, {at.total: 1.0}, {at.total: -1 / SIGN}) for sign in (1, -1)]
     return [found, *empty]
 
 
@@ -63,7 +62,7 @@ def _shift(at: Features) -> Layer:
     large = LINE * whole
     layer.unit({at.scale: large}, {at.sum: 1.0, at.total: 1 / UP_UNIT}, {at.z: 1 / large})
     layer.linear({at.scale: 0.5}, {at.z: 1})
-    layer.unit({at.q: _SIGN}, {at.scale: -0.5}, {at.z: 1 / _SIGN})
+    layer.unit({at.q: SIGN}, {at.scale: -0.5}, {at.z: 1 / SIGN})
     layer.linear({ONE: 1}, {at.z: -0.5})
     return layer
 
@@ -78,6 +77,6 @@ def _wrap(at: Features, longest: int) -> Layer:
     layer.carry({at.z: 1, ONE: ROUND}, {at.z: -1, at.wrapped: step})
     layer.carry({ONE: ROUND}, {at.z: 1, at.wrapped: -step})
     layer.linear({at.wrapped: 1, ONE: step / 2 - 2.0 ** -(longest + 1)}, {at.z: 1})
-    layer.unit({at.q: _SIGN}, {at.wrapped: RAISED - 1}, {at.z: 1 / _SIGN})
+    layer.unit({at.q: SIGN}, {at.wrapped: RAISED - 1}, {at.z: 1 / SIGN})
     layer.linear({ONE: 1}, {at.bias: 1})
     return layer

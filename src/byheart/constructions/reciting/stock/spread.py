@@ -25,7 +25,7 @@ from byheart.constructions.reciting.stock.table import FOUND, POISON, UP_UNIT
 TEMPORARY = 2.0**-30
 SQUARE = 16.0
 """Squares of rows' digits: (x + SQUARE)·x here, and −SQUARE·x in the attention of the first table's layer."""
-_SIGN = 128.0
+SIGN = 128.0
 """A gate of this much is on, of as much below 0 off, exactly."""
 Unit = tuple[Weights, Weights, Weights]
 
@@ -53,8 +53,8 @@ def powers(at: Features) -> list[Unit]:
         assert not odd
         left = [value - max(0, knot - o) * (a + b * o) for o, value in enumerate(left)]
         centre = BITS[UP] // 2
-        gate = {at.offset: -_SIGN, ONE: _SIGN * (knot - centre)}
-        found.append((gate, {at.offset: b, ONE: a + b * centre}, {at.scale: 2.0**-top / _SIGN}))
+        gate = {at.offset: -SIGN, ONE: SIGN * (knot - centre)}
+        found.append((gate, {at.offset: b, ONE: a + b * centre}, {at.scale: 2.0**-top / SIGN}))
     assert not any(left)
     return found
 
@@ -137,11 +137,11 @@ class _Spread:
         flag, own = at.is_gate, at.aligned
         shift = (up - gate_bits) / 2
         difference = {own: 1 / TEMPORARY, at.offset: -1.0, ONE: shift}
-        layer.unit({flag: _SIGN / TEMPORARY}, difference, {at.offset: 1 / _SIGN})
-        last = {flag: _SIGN / TEMPORARY, own: _SIGN / TEMPORARY, ONE: -_SIGN * gate_bits / 2}
-        layer.unit(last, {ONE: 1}, {at.offset: -gate_bits / _SIGN})
-        last = {flag: -_SIGN / TEMPORARY, at.offset: _SIGN, ONE: -_SIGN * (up / 2 - 1)}
-        layer.unit(last, {ONE: 1}, {at.offset: -up / _SIGN})
+        layer.unit({flag: SIGN / TEMPORARY}, difference, {at.offset: 1 / SIGN})
+        last = {flag: SIGN / TEMPORARY, own: SIGN / TEMPORARY, ONE: -SIGN * gate_bits / 2}
+        layer.unit(last, {ONE: 1}, {at.offset: -gate_bits / SIGN})
+        last = {flag: -SIGN / TEMPORARY, at.offset: SIGN, ONE: -SIGN * (up / 2 - 1)}
+        layer.unit(last, {ONE: 1}, {at.offset: -up / SIGN})
         self._free_by_attention()
         self._free_by_units()
         self.dead.append(at.aligned)
@@ -165,7 +165,7 @@ class _Spread:
         for _ in range(min(self.room, len(self.free), len(self.columns))):
             self._write(self.columns.pop(0), self.free.pop(0))
         if last:
-            self.layers[-1].unit({self.at.q: -_SIGN}, {ONE: 1}, dict.fromkeys(self.where.values(), POISON / _SIGN))
+            self.layers[-1].unit({self.at.q: -SIGN}, {ONE: 1}, dict.fromkeys(self.where.values(), POISON / SIGN))
         else:
             self._free_by_units()
         while self.room and self.ready:

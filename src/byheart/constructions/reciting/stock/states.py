@@ -1,6 +1,6 @@
 """The codes at all places of sequences, layer after layer: the inner loops of the hash. This module imports numba."""
 
-from byheart.networks.exact.kernels import jit
+from byheart.compiled import jit
 
 
 @jit

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting import band
+from byheart.constructions.gadgets.parities import band
 
 Integers = NDArray[np.int64]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from byheart.constructions.reciting import band, dense
+from byheart.constructions.gadgets.parities import band, dense
 
 
 def drawn(equations: int, unknowns: int, terms: int, seed: int) -> np.ndarray:

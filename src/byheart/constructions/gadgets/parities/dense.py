@@ -10,14 +10,14 @@ The result is that of ``band``, with equations in another order; this module too
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.reciting.band import Reduced
-from byheart.networks.exact.kernels import jit
+from byheart.compiled import jit
+from byheart.constructions.gadgets.parities.band import Reduced
 
 
 def reduce(cells: NDArray[np.int64], unknowns: int) -> Reduced:
     """Eliminate. ``cells`` [m, k] are the unknowns of each equation (−1: none).
 
-    >>> from byheart.constructions.reciting.band import solve
+    >>> from byheart.constructions.gadgets.parities.band import solve
     >>> system = reduce(np.array([[1, -1], [0, 1]]), unknowns=2)
     >>> solve(system, np.array([1, 0], dtype=np.uint8), np.zeros(2, dtype=np.uint8)).tolist()
     [1, 1]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.networks.exact.kernels import jit
+from byheart.compiled import jit
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,1 @@
+"""Linear systems modulo 2, bit-packed: those with a band, and dense ones. Solving imports numba."""
