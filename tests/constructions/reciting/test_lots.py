@@ -25,13 +25,11 @@ SIZES = Sizes(24, 0, columns=6, starts=24, margin=3, aligned=8, exponent_share=0
 
 
 def test_by_hand() -> None:
-    """Twelve routes with a question each, six lots: two each; turned once by 2.618 lots, 1.236 questions later."""
+    """Twelve routes with a question each, six lots of two: the first begins 0.618 lots from the beginning, or 0.236."""
     counts = np.ones(12, np.int64)
-    begins, numbers = lots.cut_shard(counts, SIZES, 0)
-    assert (begins.tolist(), numbers.tolist()) == ([0, 2, 4, 6, 8, 10], [5, 0, 1, 2, 3, 4, 5])
-    begins, numbers = lots.cut_shard(counts, SIZES, 1)
-    assert (begins.tolist(), numbers.tolist()) == ([1, 3, 5, 7, 9, 11], [3, 4, 5, 0, 1, 2, 3])
-    assert lots.lots_of(np.arange(12) + 40, SIZES, 1).tolist() == [3, 4, 4, 5, 5, 0, 0, 1, 1, 2, 2, 3]
+    assert lots.cut_shard(counts, SIZES, 0).tolist() == [1, 3, 5, 7, 9, 11]
+    assert lots.cut_shard(counts, SIZES, 1).tolist() == [0, 2, 4, 6, 8, 10]
+    assert lots.lots_of(np.arange(12) + 40, SIZES, 0).tolist() == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 0]
 
 
 @pytest.mark.parametrize("turn", range(lots.TURNS))
@@ -52,19 +50,24 @@ def test_the_network_says_what_is_solved_for() -> None:
     routes = np.random.default_rng(1).integers(0, SIZES.routes, 2000)
     counts = np.bincount(routes, minlength=SIZES.routes)
     cuts = shards.cut(counts, 3)
-    (layer,) = (layer for layer in wiring.sublayers if layer.name == lots.LOTS)
     told = {**wiring.tensors, **lots.lot_tensors(wiring.tensors, SIZES, counts, cuts, turns)}
-    W_in, b_in, W_out = (torch.from_numpy(told[f"lots.{name}"][0]) for name in ("W_in", "b_in", "W_out"))
-    shard, offset, start = (W_out @ torch.sigmoid(W_in * torch.from_numpy(routes).float() + b_in[:, None])).numpy()
-    assert (front.route, layer.units) == (layer.writes[:1], SIZES.intervals)
+    stream = torch.zeros(wiring.stream, len(routes))
+    for layer in wiring.sublayers:
+        if layer.name in (lots.SHARD, lots.LOTS):
+            names = (f"{layer.name}.{name}" for name in ("W_in", "b_in", "W_out"))
+            W_in, b_in, W_out = (torch.from_numpy(told[name][0]) for name in names)
+            stream[layer.reads[0]] = torch.from_numpy(routes).float()
+            stream[[*layer.writes]] += W_out @ torch.sigmoid(W_in @ stream[[*layer.reads]] + b_in[:, None])
+            offset, start = stream[[*layer.writes[-2:]]].numpy()
+    shard = stream[front.route[0]].numpy()
     for number, turn in enumerate(turns):
         own = (routes >= cuts[number]) & (routes < cuts[number + 1])
         assert (shard[own] == number).all()
         expected = lots.lots_of(routes[own], SIZES, turn)
         assert (offset[own] * 2 + start[own] / SIZES.stretch == expected).all()
-        assert lots.turn_of(told, SIZES, routes[own]) == turn
+        assert lots.turn_of(told, SIZES, number, routes[own]) == turn
     with pytest.raises(BadInput, match="not the recipe of this network"):
-        lots.turn_of({**told, "lots.W_out": -told["lots.W_out"]}, SIZES, routes[routes < cuts[1]])
+        lots.turn_of({**told, "shard.W_out": told["shard.W_out"] + 9999}, SIZES, 0, routes[routes < cuts[1]])
 
 
 def compiled(shard_count: int, stretches: int = 2) -> Built:
@@ -104,8 +107,7 @@ def test_a_shard_without_a_solution_is_turned(monkeypatch: pytest.MonkeyPatch) -
     assert isinstance(built.network, TransformerNetwork)
     old, new = dict(before.network.tensors()), dict(built.network.tensors())
     assert {name for name in old if not np.array_equal(old[name], new[name])} == {
-        "lots.W_out",
-        "lots.b_in",
+        "shard.W_out",
         "table.W_out.1",
     }
     contexts = built.questions

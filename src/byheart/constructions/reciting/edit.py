@@ -176,7 +176,7 @@ class _Rectangular:
         shard = int(np.searchsorted(cuts[1:-1], route, side="right"))
         records = shards.records_of(mapped, cuts, shard)
         how = (recipe.sizes, draft.code, recipe.draw, shard, draft.wiring.precision)
-        turns = [lots.turn_of(dict(network.tensors()), recipe.sizes, records.route.astype(np.int64))]
+        turns = [lots.turn_of(dict(network.tensors()), recipe.sizes, shard, records.route.astype(np.int64))]
         tensor, note = shards.solve_shard(records, *how, turns=turns, free_bits=free_bits)
         notes[shard] = note.as_json()
         tensors = {**dict(network.tensors()), table.shard_tensor(shard): tensor}

@@ -31,8 +31,8 @@ MOST_COLUMNS = 64
 MOST_SHARDS = 2000
 ROUTES = 1 << 16
 """Values of the route: many to a shard, so that shards are cut equally full."""
-LOT_ROUTES, MOST_INTERVALS = 64, 1 << 14
-"""Values of the route for every lot, at least; and as many intervals at most."""
+LOT_ROUTES, MOST_LOTS = 64, 1 << 16
+"""Values of the route for every lot, at least; and as many lots of all shards at most."""
 LOT_WORDS = 1000
 """Words of the table for every lot, at least."""
 EVENED = 25
@@ -136,7 +136,7 @@ class Sizes:
         With stretches the router reads the shard's number, and routes may be as many as there are good uses for.
         """
         if self.stretches:
-            return max(ROUTES, 1 << (LOT_ROUTES * self.intervals).bit_length())
+            return max(ROUTES, 1 << (LOT_ROUTES * self.shards * self.lots).bit_length())
         return self.shards * (min(ROUTES, (1 << 23) // self.shards) // self.shards)
 
     @property
@@ -155,17 +155,12 @@ class Sizes:
         return self.offsets * self.stretches
 
     @property
-    def intervals(self) -> int:
-        """Of routes: those of a shard's lots, one of which may be cut in two."""
-        return self.shards * (self.lots + 1)
-
-    @property
     def lots_fit(self) -> bool:
         """Whether there are none, or equally long stretches of aligned words, and not too many."""
         if self.stretches == 0:
             return True
         equal = (self.starts + 2 * self.margin) % self.stretches == 0
-        return equal and self.aligned is not None and self.exponent == 0 and self.intervals <= MOST_INTERVALS
+        return equal and self.aligned is not None and self.exponent == 0 and self.shards * self.lots <= MOST_LOTS
 
     @property
     def bases(self) -> tuple[int, ...]:
@@ -313,10 +308,12 @@ class _Shape(NamedTuple):
         return min(SPREAD // 2, self.starts // 8)
 
     def cost(self, shards: int, offsets: int) -> int:
-        """Parameters: a row has 3 a half beside its words, a column 5 a lane and about 4 for its digits, a lot 4
-        or, with shards, 5."""
-        words, lots = shards * LANES * self.columns * self.rows, shards * (offsets * self.stretches + 1)
-        return words + 6 * self.rows + 34 * self.columns + (self.stretches > 0) * (4 + (shards > 1)) * lots
+        """Parameters: a row has 3 a half beside its words, a column 5 a lane and about 4 for its digits.
+
+        A lot has 4; where there are shards, one in each, and one with every other.
+        """
+        words, lots = shards * LANES * self.columns * self.rows, offsets * self.stretches
+        return words + 6 * self.rows + 34 * self.columns + lots * (4 if shards == 1 else shards + lots + 4)
 
 
 def _shape(equations: float, aligned: bool, shards: int, uneven: float, offsets: int) -> _Shape:
@@ -336,7 +333,7 @@ def _shape(equations: float, aligned: bool, shards: int, uneven: float, offsets:
 
 def _in_lots(equations: float, columns: int, shards: int, offsets: int) -> Iterator[_Shape]:
     """With as many stretches as it takes, or a few more, so that rows divided by them leave little over."""
-    most = min(int(equations / (LOT_WORDS * offsets)), (MOST_INTERVALS // shards - 1) // offsets)
+    most = min(int(equations / (LOT_WORDS * offsets)), MOST_LOTS // (shards * offsets))
     rows = math.ceil(equations / load_for(equations, True, lots=True) / (LANES * columns))
     least = stretches_for(rows, columns, offsets)
     for stretches in range(least, min(least + MORE_STRETCHES, most) + 1):
