@@ -70,8 +70,9 @@ def cut_shard(counts: Integers, sizes: Sizes, turn: int) -> Integers:
 def lots_of(routes: Integers, sizes: Sizes, turn: int) -> Integers:
     """The lots of all questions of a shard, by their routes [N]."""
     first = int(routes.min(initial=sizes.routes))
-    begins = first + cut_shard(np.bincount(routes - first, minlength=1), sizes, turn)
-    return np.searchsorted(begins, routes, side="right") % sizes.lots
+    counts = np.bincount(routes - first, minlength=1)
+    lots = np.searchsorted(cut_shard(counts, sizes, turn), np.arange(len(counts)), side="right") % sizes.lots
+    return lots[routes - first]
 
 
 def add_lots(wiring: Wiring, sizes: Sizes, route: Features, shard: Features, offset: Features, start: Features) -> None:

@@ -67,8 +67,10 @@ def hash_sums(wiring: Wiring, sizes: Sizes, tokens: NDArray[np.integer], starts:
 def places_of(sums: Integers, sizes: Sizes, turn: int = 0) -> Places:
     """The digits of the sums; where there are lots, those of all questions of a shard, turned so often."""
     if sizes.stretches:
-        offset, stretch = np.divmod(lots_of(sums[:, -1], sizes, turn), sizes.stretches)
-        sums = np.column_stack([sums[:, 0] + stretch * sizes.stretch, sums[:, 1:5], offset])
+        lots, numbers = lots_of(sums[:, -1], sizes, turn), np.arange(sizes.lots)
+        sums = sums.copy()
+        sums[:, 0] += (numbers % sizes.stretches * sizes.stretch)[lots]
+        sums[:, -1] = (numbers // sizes.stretches)[lots]
     coarse, fine = (np.array(exponents) for exponents in sizes.exponents)
     rows, columns, offset = _digits(sums, sizes.starts, sizes.margin, np.array(sizes.bases), coarse, fine, sizes.grain)
     return Places(rows, columns, offset, sums[:, 6] if sizes.exponent else None)

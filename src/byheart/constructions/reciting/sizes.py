@@ -37,9 +37,11 @@ LOT_WORDS = 1000
 """Words of the table for every lot, at least."""
 EVENED = 25
 """A stretch of r rows of q words in each lane is too full for its band about once in exp(EVENED·q/r) times."""
-MORE_STRETCHES = 3
-"""Than it takes, if rows can be divided by their number with less left over."""
-RARELY = 0.02
+FEWER_COLUMNS = 3
+"""Than without lots: the fuller a table is, the longer solving takes, and a narrower band makes up for that."""
+MORE_STRETCHES = 5
+"""Than it takes, or fewer columns than possible, if that leaves less over where rows are divided into stretches."""
+RARELY = 0.005
 """So often, by that law, a draw may leave some system without a solution."""
 SHARD = 1 << 17
 """Words of a shard, if nobody says how many shards there are: solving one takes a quarter of a GiB, and whoever asks
@@ -205,7 +207,7 @@ def plan(code: Code, *, precision: str, word: int, shards: int | None = None, lo
     >>> import numpy as np
     >>> sizes = plan(make_code(np.arange(30_000) % 256, 256), precision="float32", word=24)
     >>> sizes.words, sizes.rows, sizes.columns, sizes.offsets, sizes.stretches
-    (10146, 89, 19, 3, 1)
+    (10152, 94, 18, 3, 2)
     """
     plain, packed = WORDS[precision]
     if word not in (plain, packed):
@@ -238,10 +240,11 @@ def load_for(equations: float, aligned: bool, shards: int = 1, *, lots: bool = F
     Shards have fewer columns, and none of them may fail: ten times as many get 0.17 % more room each.
 
     With ``lots`` no offset has more than its share, and as many stretches as :func:`stretches_for` says leave little to
-    chance; six words an equation could be solved up to 0.997 if there were no chance at all.
+    chance; whole rows and stretches take up to 0.3 % off this. Beyond 0.996 equations of six words begin to depend on
+    others however evenly they are spread, and the fuller the table is, the longer solving takes.
     """
     if lots:
-        return 0.9915 - 35 / equations
+        return 0.992 - 35 / equations
     most = 0.987 if aligned else 0.983
     if shards > 1:
         most -= 0.003 + 0.0017 * math.log10(shards)
@@ -258,7 +261,7 @@ def stretches_for(rows: int, columns: int, offsets: int) -> int:
     (the law says 8) and in none with 8 or 16; left to the hash, in 1 of 40 at 0.985, 2 at 0.990 and 13 at 0.993.
 
     >>> stretches_for(681, 32, 3), stretches_for(188, 30, 3), stretches_for(876, 64, 3)
-    (6, 2, 4)
+    (8, 2, 5)
     """
     stretches = 1
     while offsets * stretches * math.exp(-EVENED * columns * stretches / rows) > RARELY:
@@ -326,7 +329,8 @@ def _shape(equations: float, aligned: bool, shards: int, uneven: float, offsets:
     widths = range(max(least, needed), max(most, needed) + 1)
     shapes = [_Shape(columns, max(SPREAD, math.ceil(words / (LANES * columns)))) for columns in widths]
     if offsets and equations >= LOT_WORDS * offsets:
-        for columns in range(max(needed, min(math.isqrt(words // 36), widths[-1] - 4)), widths[-1] + 1):
+        widest = max(needed, widths[-1] - FEWER_COLUMNS)
+        for columns in range(max(needed, min(math.isqrt(words // 36), widest - MORE_STRETCHES)), widest + 1):
             shapes += _in_lots(equations, columns, shards, offsets)
     return min(shapes, key=lambda shape: shape.cost(shards, offsets))
 
@@ -338,5 +342,5 @@ def _in_lots(equations: float, columns: int, shards: int, offsets: int) -> Itera
     least = stretches_for(rows, columns, offsets)
     for stretches in range(least, min(least + MORE_STRETCHES, most) + 1):
         shape = _Shape(columns, math.ceil(rows / stretches) * stretches, stretches)
-        if shape.starts + 2 * shape.margin == shape.rows:
+        if shape.starts + 2 * shape.margin == shape.rows <= MOST_ROWS - SPREAD:
             yield shape
