@@ -111,7 +111,7 @@ def test_a_hundred_million_questions() -> None:
 
 
 def test_growing() -> None:
-    sizes = plan(make_code(np.arange(30_000) % 256, 256), precision="float32", word=24)
+    sizes = plan(make_code(np.arange(30_000) % 256, 256), precision="float32", word=24, lots=False)
     more = grown(sizes)
     assert more.rows == sizes.rows + 1
     assert replace(more, starts=sizes.starts) == sizes
