@@ -202,6 +202,7 @@ def solve_shard(
         except Unsolvable as failure:
             if turn == last or sizes.hash_is_to_blame(failure.dependent):
                 raise
+            failure.with_traceback(None)  # which would hold the systems that were there when it was raised
             continue
         named = hashlib.sha256(tensor.data).hexdigest()
         return tensor, Note(shard, len(records), turn, tried, records.fingerprint, named)
