@@ -109,7 +109,7 @@ def recheck(
     """
     claimed, subject = read(Path(path)), network_of(network)
     asking = asked(subject, questions, edits)
-    if claimed.task != asking.fingerprint:
+    if not asking.is_named(claimed.task):
         raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {asking.fingerprint[:12]}…")
     if not subject.is_named(claimed.weights):
         found = subject.fingerprint
@@ -164,4 +164,5 @@ def _check_count(path: Path | str, claimed: Certificate, again: Certificate) -> 
         )
         raise BadInput(f"{path}: claims {claims}; there are {found}")
     if claimed.count != again.count:
-        raise BadInput(f"{path}: names other answers than those that are not right; certify anew")
+        why = "names other answers than those that are not right, or questions are in another order than they were"
+        raise BadInput(f"{path}: {why}; certify anew")

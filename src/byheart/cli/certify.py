@@ -112,7 +112,7 @@ class CertifyCommand:
                 certificate = recheck(path, network, questions, **options, named=self.named, report=report)
             else:
                 certificate = certify(network, questions, **options, named=self.named, report=report)
-        kept = not self.recheck and _of_another_task(path, network, certificate)
+        kept = not self.recheck and _of_another_task(path, network, questions)
         if not self.recheck and not kept:
             if _state(self.network) != seen:
                 changed = "was changed while it was checked, and no certificate is written"
@@ -266,7 +266,7 @@ def _state(folder: Path) -> list[tuple[int, ...]]:
     return [(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
 
 
-def _of_another_task(path: Path, network: "Network", certificate: "Certificate") -> bool:
+def _of_another_task(path: Path, network: "Network", questions: "Questions") -> bool:
     """Whether a certificate for the same weights but another task lies there already: it is not overwritten."""
     from byheart.certificates import read
 
@@ -274,4 +274,4 @@ def _of_another_task(path: Path, network: "Network", certificate: "Certificate")
         existing = read(path)
     except BadInput:
         return False
-    return existing.certified and network.is_named(existing.weights) and existing.task != certificate.task
+    return existing.certified and network.is_named(existing.weights) and not questions.is_named(existing.task)
