@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from byheart.networks.stock.network import StockNetwork
 from byheart.networks.transformer.evaluate import Answers, best
+from byheart.networks.transformer.module import exact_products
 from byheart.progress import Report
 
 Ids = NDArray[np.int64]
@@ -47,7 +48,8 @@ def answers(
         cache, piece = None, max(min(PORTION, SCORES // rows.shape[1]) // len(begins), PIECE)
         for left in range(0, rows.shape[1], piece):
             right = min(left + piece, rows.shape[1])
-            step = model(given[:, left:right], past_key_values=cache, use_cache=True)
+            with exact_products(device, places=PORTION):
+                step = model(given[:, left:right], past_key_values=cache, use_cache=True)
             cache = step.past_key_values
             asked = (left <= column) & (column < right)
             found[here[asked]], margins[here[asked]] = best(step.logits[row[asked], column[asked] - left])
