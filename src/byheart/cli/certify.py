@@ -70,6 +70,8 @@ class CertifyCommand:
     the network's folder states, if it does)."""
     executor: ExecutorName = "local"
     workers: WorkersNumber = None
+    device: Annotated[str | None, arg(metavar="NAME")] = None
+    """Float Transformers and stock models: cpu, cuda, cuda:1, … (default: cpu)."""
     seed: int = 0
     """Seed of the controls, and of the second opinion's sample."""
     json: Json = False
@@ -131,7 +133,7 @@ class CertifyCommand:
 
     def _options(self, where: Workplace) -> dict[str, Any]:
         """What the judge is told; what is not given is None."""
-        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius")
+        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius", "device")
         executor = None if where.name == "local" else where
         return {**{name: getattr(self, name) for name in names}, "executor": executor}
 
