@@ -419,6 +419,17 @@ def test_certify_a_task(facts: Path, run: Run) -> None:
     assert "or questions are in another order than they were; certify anew" in complaint
 
 
+def test_a_certificate_of_before_is_not_one_of_another_task(here: Path, run: Run) -> None:
+    """0.1.0 named questions in their order."""
+    before = Path(__file__).parents[1] / "fixtures" / "0.1.0"
+    shutil.copytree(before / "texts", "net")
+    questions, turned = (before / "a.txt", before / "b.txt"), (before / "b.txt", before / "a.txt")
+    assert run("certify", "net", *questions, "--recheck").code == 0
+    assert "is about task" in run("certify", "net", *turned, "--recheck").complaint
+    assert run("certify", "net", *questions, "--json").json["written"] == "net/certificate.json"
+    assert run("certify", "net", *turned, "--recheck").code == 0
+
+
 def test_the_wrong_file(one: Path, run: Run) -> None:
     said = run("certify", "net", "macbeth.txt", "-o", "c.json")
     assert said.code == 1
