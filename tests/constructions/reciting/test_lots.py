@@ -1,6 +1,7 @@
 """Lots: equally full, turned, told by the network as they are solved for; and what they are good for."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from byheart.constructions.gadgets.parities import band
 from byheart.constructions.reciting import Settings, edit, lots, shards
 from byheart.constructions.reciting.front import add_front
 from byheart.constructions.reciting.rectangular import compile_with, first_recipe
+from byheart.constructions.reciting.shelf import Shelf
 from byheart.constructions.reciting.sizes import Sizes, Unsolvable, stretches_for
 from byheart.constructions.reciting.solve import solve
 from byheart.constructions.reciting.wiring import Wiring
@@ -70,14 +72,14 @@ def test_the_network_says_what_is_solved_for() -> None:
         lots.turn_of({**told, "shard.W_out": told["shard.W_out"] + 9999}, SIZES, 0, routes[routes < cuts[1]])
 
 
-def compiled(shard_count: int, stretches: int = 2) -> Built:
+def compiled(shard_count: int, keep: Shelf | None = None) -> Built:
     """1,600 questions of 4 bits, in lots though they are few."""
     task = random_next_token(examples=1600, length=8, vocab=64, labels=16, rng=np.random.default_rng(0))
     contexts = task_contexts(task, 8)
     recipe = first_recipe(contexts, Settings(shards=shard_count))
-    sizes = replace(recipe.sizes, stretches=stretches, starts=recipe.sizes.starts + recipe.sizes.starts % 2)
+    sizes = replace(recipe.sizes, stretches=2, starts=recipe.sizes.starts + recipe.sizes.starts % 2)
     assert sizes.lots_fit
-    return compile_with(replace(recipe, sizes=sizes), contexts, files={})
+    return compile_with(replace(recipe, sizes=sizes), contexts, files={}, keep=keep)
 
 
 @pytest.mark.parametrize("shard_count", [1, 3])
@@ -88,8 +90,8 @@ def test_every_answer(shard_count: int) -> None:
     assert certificate.errors == 0
 
 
-def test_a_shard_without_a_solution_is_turned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only that one; the others are as they were. Editing finds out how often it was turned."""
+def test_a_shard_without_a_solution_is_turned(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Only that one; the others are as they were. Whoever goes on, and whoever edits, finds out how often."""
     before, solved = compiled(3), []
 
     def fails(*given: object, **named: object) -> object:
@@ -99,8 +101,11 @@ def test_a_shard_without_a_solution_is_turned(monkeypatch: pytest.MonkeyPatch) -
         return solve(*given, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(shards, "solve", fails)
-    built = compiled(3)
+    built = compiled(3, Shelf(tmp_path / "net.parts"))
     monkeypatch.undo()
+    shelf = Shelf(tmp_path / "net.parts")
+    assert compiled(3, shelf).network.fingerprint == built.network.fingerprint
+    assert shelf.found == 3
     assert [note["turn"] for note in built.network.about["shards"]] == [0, 1, 0]
     assert certify(built, built.questions).certified
     assert isinstance(before.network, TransformerNetwork)
