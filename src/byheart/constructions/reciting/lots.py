@@ -84,7 +84,7 @@ def add_lots(wiring: Wiring, sizes: Sizes, route: Features, shard: Features, off
     if shard:
         room = np.zeros((1, 1 + sizes.lots, sizes.shards))
         wiring.steps(SHARD, route, shard + begins, np.full(sizes.shards, sizes.routes - 0.5), room)
-    W = SHARP * np.column_stack([np.ones(sizes.lots), -np.eye(sizes.lots)[:, : len(begins)]])
+    W = SHARP * np.column_stack([np.ones(sizes.lots), -np.eye(sizes.lots, len(begins))])
     b = SHARP * (0.5 if shard else 0.5 - sizes.routes)
     numbers = np.arange(sizes.lots + 1) % sizes.lots
     told = np.diff([numbers // sizes.stretches, numbers % sizes.stretches * sizes.stretch])

@@ -51,7 +51,7 @@ FREE_BITS = 3
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """What solving needs to know of some questions, 20 bytes each or 22, sorted by route."""
+    """What solving needs to know of some questions, 18 to 22 bytes each, sorted by route."""
 
     route: NDArray[np.uint32]
     """[N]"""

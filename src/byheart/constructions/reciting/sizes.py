@@ -31,8 +31,8 @@ MOST_COLUMNS = 64
 MOST_SHARDS = 2000
 ROUTES = 1 << 16
 """Values of the route: many to a shard, so that shards are cut equally full."""
-LOT_ROUTES, MOST_LOTS = 64, 1 << 16
-"""Values of the route for every lot, at least; and as many lots of all shards at most."""
+LOT_ROUTES, SHARD_LOTS, MOST_LOTS = 64, 1 << 10, 1 << 16
+"""Values of the route for every lot, at least; and as many lots at most, of a shard and of all."""
 LOT_WORDS = 1000
 """Words of the table for every lot, at least."""
 EVENED = 25
@@ -161,8 +161,9 @@ class Sizes:
         """Whether there are none, or equally long stretches of aligned words, and not too many."""
         if self.stretches == 0:
             return True
-        equal = (self.starts + 2 * self.margin) % self.stretches == 0
-        return equal and self.aligned is not None and self.exponent == 0 and self.shards * self.lots <= MOST_LOTS
+        if self.aligned is None or self.exponent or (self.starts + 2 * self.margin) % self.stretches:
+            return False
+        return self.lots <= SHARD_LOTS and self.shards * self.lots <= MOST_LOTS
 
     @property
     def bases(self) -> tuple[int, ...]:
