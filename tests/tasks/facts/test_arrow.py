@@ -42,7 +42,7 @@ def test_parquet(pyarrow, tmp_path, kind):
 def test_lists_and_messages(pyarrow, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason=NEEDED)
     parquet.write_table(pyarrow.table({"prompt": [[1, 2]], "completion": [[3]]}), tmp_path / "ids.parquet")
-    assert Facts.read(tmp_path / "ids.parquet").facts[0].prompt == (1, 2)
+    assert Facts.read(tmp_path / "ids.parquet")[0].prompt == (1, 2)
     chat = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
     parquet.write_table(pyarrow.table({"messages": [chat]}), tmp_path / "chat.parquet")
     assert said(Facts.read(tmp_path / "chat.parquet")) == [("user: 2 + 2?\nassistant: ", "4")]

@@ -1,0 +1,62 @@
+"""Where facts stand, in words, without a string for each: names that differ in a number take 8 bytes."""
+
+import re
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import overload
+
+_NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})(\]?)", re.DOTALL)
+
+
+class Places(Sequence[str]):
+    """Names, made when they are asked for: of names that differ in their last number, that number is kept.
+
+    >>> places = Places(["facts.csv line 2", "facts.csv line 5", "notes.txt", "facts[7]"])
+    >>> places[1], [*places[2:]]
+    ('facts.csv line 5', ['notes.txt', 'facts[7]'])
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._numbers = array("q")
+        """Of each name; 0 where it has none."""
+        self._firsts: list[int] = []
+        """Where each run of names begins that differ in their numbers only."""
+        self._around: list[tuple[str, str] | None] = []
+        """What stands before and after the numbers of each run; None: it is one name, in ``_names``."""
+        self._names: dict[int, str] = {}
+        for name in names:
+            self.append(name)
+
+    def append(self, name: str) -> None:
+        """One more name, at the end."""
+        if self._around and (around := self._around[-1]) is not None:
+            before, after = around
+            number = name[len(before) : len(name) - len(after)]
+            if number.isdecimal() and len(number) < 19 and f"{before}{int(number)}{after}" == name:
+                self._numbers.append(int(number))
+                return
+        self._begin(name)
+
+    def _begin(self, name: str) -> None:
+        """One more name that differs from the last one in more than its number."""
+        found = _NUMBERED.fullmatch(name)
+        self._firsts.append(len(self._numbers))
+        self._around.append((found[1], found[3]) if found else None)
+        if not found:
+            self._names[len(self._numbers)] = name
+        self._numbers.append(int(found[2]) if found else 0)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Places": ...
+    def __getitem__(self, index: int | slice) -> "str | Places":
+        if isinstance(index, slice):
+            return Places(self[number] for number in range(*index.indices(len(self))))
+        number = range(len(self))[index]
+        around = self._around[bisect_right(self._firsts, number) - 1]
+        return self._names[number] if around is None else f"{around[0]}{self._numbers[number]}{around[1]}"
