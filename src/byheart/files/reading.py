@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from byheart.errors import BadInput
-from byheart.files.memory import check_memory
+from byheart.files.memory import check_memory, told
 
 MOST_JSON = 1 << 26
 """Bytes of a JSON file: the config.json of a network that recites a million texts names them in less."""
@@ -79,8 +79,8 @@ def lines(path: Path, *, takes: int, keeps: int) -> Iterator[tuple[int, bytes | 
 def _long(source: BufferedReader, line: bytearray, takes: int, place: str) -> bytearray:
     """A line whose beginning was read, to its end, as long as memory has room for it."""
     while line[-1:] != b"\n" and (more := source.readline(LONG)):
-        check_memory((len(line) + len(more)) * takes, place)
         line += more
+        check_memory(len(line) * takes, f"{place}, of at least {told(len(line))},")
     return line
 
 

@@ -84,6 +84,20 @@ class Facts:
         """Bytes or ids of all completions."""
         return len(self.pieces) - int(self.given.sum())
 
+    @property
+    def prompts(self) -> int:
+        """How many facts have a prompt; all others are texts."""
+        return int((self.given > 0).sum())
+
+    def knows(self, prompt: Piece) -> bool:
+        """Whether it is the prompt of a fact.
+
+        >>> Facts([("ab", "c"), "de"]).knows(b"ab"), Facts([("ab", "c"), "de"]).knows(b"de")
+        (True, False)
+        """
+        alike = self.starts[:-1][self.given == len(prompt)].tolist() if prompt else []
+        return any(self._piece(start, start + len(prompt)) == prompt for start in alike)
+
     def __len__(self) -> int:
         return len(self.given)
 

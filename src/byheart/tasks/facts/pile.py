@@ -57,7 +57,8 @@ class Pile:
         if isinstance(both, bytes):
             self.pieces.frombytes(both)
         else:
-            self.pieces.extend(self._narrow(both))
+            narrow = self._narrow(both)
+            self.pieces.extend(narrow)
         length = 0 if prompt is None else len(prompt)
         self.given.append(length)
         self.starts.append(len(self.pieces))
@@ -82,15 +83,14 @@ class Pile:
         self._room += room
 
     def _narrow(self, ids: tuple[int, ...]) -> "array[int]":
-        """Token ids, as wide as those before them; these become wider if that is not enough."""
+        """Token ids, as wide as the pieces; these are made wider if that is not enough."""
         try:
             return array(self.pieces.typecode, ids)
         except OverflowError:
             pass
-        wide = array(WIDTHS[WIDTHS.index(self.pieces.typecode) + 1])
-        check_memory(len(self.pieces) * wide.itemsize, f"token ids of {8 * wide.itemsize} bits")
-        wide.extend(self.pieces)
-        self.pieces = wide
+        wider = WIDTHS[WIDTHS.index(self.pieces.typecode) + 1]
+        check_memory(2 * len(self.pieces) * self.pieces.itemsize, "wider token ids", "split the facts")
+        self.pieces = array(wider, self.pieces)
         return self._narrow(ids)
 
     def repeats(self) -> tuple[Ids, Ids]:

@@ -80,18 +80,23 @@ def _separated(delimiter: str) -> Callable[[Path], Rows]:
 
 
 class _Fed:
-    """The lines of a table, as csv wants them; how much of them went into the record that is read is counted."""
+    """The lines of a table, as csv wants them; what goes into one record is held against memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.record = 0
-        """Bytes since the last record began."""
+        self._record, self._asked = 0, LONG
+        """Bytes of the record that is read, and how many there may be before memory is asked again."""
+
+    def begin(self) -> None:
+        """What follows belongs to another record."""
+        self._record, self._asked = 0, LONG
 
     def __iter__(self) -> Iterator[str]:
         for number, line in _marked(lines(self._path, takes=CSV_TAKES, keeps=KEEPS)):
-            self.record += len(line)
-            if self.record > LONG:
-                check_memory(CSV_TAKES * self.record, f"{self._path} line {number}")
+            self._record += len(line)
+            if self._record > self._asked:
+                self._asked = self._record + LONG
+                check_memory(CSV_TAKES * self._asked, f"the row that {self._path} line {number} belongs to")
             text = _utf8(line, f"{self._path} line {number}")
             if "\r" in text[:-2]:
                 yield from io.StringIO(text, newline="")  # it ends lines, too
@@ -114,7 +119,7 @@ def _records(path: Path, delimiter: str) -> Rows:
     before = 0
     while True:
         place = f"{path} line {before + 1}"
-        fed.record = 0
+        fed.begin()
         try:
             row = next(reader, None)
         except csv.Error as error:
