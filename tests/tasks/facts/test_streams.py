@@ -151,7 +151,7 @@ def test_memory_is_asked_for_before_it_is_taken(tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "LONG", 1000)
     with pytest.raises(BadInput, match=r"^\S+a\.csv line 2, of at least 0\.0 MiB, would take"):
         Facts.read(path)
-    with pytest.raises(BadInput, match=r"^what is read from facts\[0\] on would take 16\.0 MiB of memory.*: split the"):
+    with pytest.raises(BadInput, match=r"^what is read from facts\[0\] on would take 1\.0 MiB of memory.*: split the"):
         Facts([("a", "b")])
 
 

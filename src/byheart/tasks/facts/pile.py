@@ -18,7 +18,7 @@ from byheart.tasks.facts.places import Places
 FACT_TAKES = 48
 """Bytes for every fact beside its pieces: start, length of the prompt, place and key, and a sort of the keys; with
 what arrays that grow have in reserve."""
-PORTION = 1 << 24
+PORTION = 1 << 20
 """Bytes that are asked for at a time, at least."""
 WIDTHS = "BHI"
 """Of ids: 8, 16 and 32 bits."""
@@ -101,7 +101,7 @@ class Pile:
         again, first = array("q"), array("q")
         known: dict[tuple[int, bytes], int] = {}
         before = None
-        for number in self._suspects().tolist():
+        for number in map(int, self._suspects()):
             if self._keys[number] != before:
                 before, known = self._keys[number], {}
             whole = self.pieces[self.starts[number] : self.starts[number + 1]].tobytes()
