@@ -119,7 +119,7 @@ COLUMNS = {
         ["layout", "class", "parameters", "tokens", "asked", "whole", "tokens/s", "seconds"],
         ["layout", "threads", "batch of eight", "other order", "one by one"],
     ],
-    "stock_check": [["N", "wrong", "smallest margin", "parameters", "bits per parameter", "seconds"]],
+    "certify_on": [["N", "right", "smallest margin", "parameters", "bits per parameter", "seconds"]],
     "tradeoff": [
         ["theorem", "questions", "width", "depth", "÷ √(K log₂K)", "most bits", "parameters", "certified"],
         ["settings", "width", "depth", "w²L²", "÷ N log₂N", "most bits", "parameters", "certified"],

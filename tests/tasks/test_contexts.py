@@ -1,5 +1,3 @@
-import hashlib
-import json
 import math
 from collections import Counter, defaultdict
 
@@ -402,19 +400,6 @@ def test_where_questions_are_asked():
     task = task_contexts(NextToken(tokens=[[0, 1], [1, 1], [0, 1]], labels=[3, 4, 3]))
     assert task.again.tolist() == [[5], [0]]
     assert task.questions_at(np.arange(6)).tolist() == [-1, 0, -1, 1, -1, 0]
-
-
-def test_fingerprints_are_those_of_wide_integers():
-    """As they were when tokens had 32 bits and all else 64, whatever holds them now."""
-    contexts = recite("abac", "xyz")
-    told = json.dumps(
-        ["contexts", {"tokens": [7], "starts": [3], "places": [7], "labels": [7]}, [2, 27, 27, [1, 1], 26]]
-    )
-    digest = hashlib.sha256(told.encode())
-    digest.update(contexts.tokens.astype("<i4").tobytes())
-    for array in (contexts.starts, contexts.places, contexts.labels):
-        digest.update(array.astype("<i8").tobytes())
-    assert contexts.fingerprint == digest.hexdigest()
 
 
 @pytest.mark.parametrize("top", [200, 300, 70_000])

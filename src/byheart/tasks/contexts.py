@@ -4,8 +4,6 @@ A context is the last ``window`` tokens of a sequence up to some place. Where th
 missing counts as a symbol of its own. Contexts are compared exactly, never by a hash (:mod:`.alike`).
 """
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,13 +20,13 @@ from byheart.sizes import Size
 from byheart.tasks.alike import MISSING, Alike, Rows
 from byheart.tasks.base import Questions
 from byheart.tasks.checks import Ids, count, narrowed, occurrences, portions, taken
+from byheart.tasks.fingerprints import in_any_order, in_order
 from byheart.tasks.task import NextToken
 from byheart.tasks.texts import Text
 from byheart.tasks.tokenizers import Tokens
 
 LARGEST_WINDOW = 2**16
 LARGEST_ID = 2**31 - 1
-PROMPTS = 1 << 16
 EXAMPLE_TAKES = 48
 """Bytes of memory for every example of a task, beside its tokens, while equal ones are looked for."""
 
@@ -47,8 +45,7 @@ class Contexts(Questions):
     labels: npt.NDArray[Any]
     """[N]: what follows each context, in [0, ``label_count``); integers without a sign, as narrow as hold them."""
     again: npt.NDArray[Any]
-    """[2, k]: where in ``tokens``, increasing, a context ends once more, and which of the N that is; as ``places``. The
-    fingerprint does not cover it: it follows from the rest."""
+    """[2, k]: where in ``tokens``, increasing, a context ends once more, and which of the N that is; as ``places``."""
     window: int
     """How many tokens a context has, those before the start of its sequence included."""
     vocab: int
@@ -165,20 +162,12 @@ class Contexts(Questions):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A sha256 over everything the contexts consist of: tokens as 32-bit, all else as 64-bit integers."""
-        kinds = {"tokens": "<i4", "starts": "<i8", "places": "<i8", "labels": "<i8"}
-        shapes = {name: getattr(self, name).shape for name in kinds}
-        numbers = [self.window, self.vocab, self.label_count, [], self.end]
-        before, prompts, after = json.dumps(["contexts", shapes, numbers]).rpartition("[]")
-        digest = hashlib.sha256(f"{before}{prompts[0]}".encode())
-        for first in range(0, len(self.prompts), PROMPTS):  # as JSON has them, some at a time
-            some = ", ".join(map(str, self.prompts[first : first + PROMPTS]))
-            digest.update(f"{', ' if first else ''}{some}".encode())
-        digest.update(f"{prompts[1]}{after}".encode())
-        for name, kind in kinds.items():
-            for part in portions(getattr(self, name)):
-                digest.update(part.astype(kind).data)
-        return digest.hexdigest()
+        """A sha256 over all sequences and what is asked in them, in whatever order they come."""
+        return in_any_order(self)
+
+    def is_named(self, fingerprint: str) -> bool:
+        """Whether a certificate with this fingerprint is about these questions; one of 0.1.0 depends on their order."""
+        return fingerprint == self.fingerprint or fingerprint == in_order(self)
 
 
 def text_contexts(
