@@ -58,7 +58,7 @@ class Facts:
             "starts": np.frombuffer(pile.starts, np.int64),
             "given": np.frombuffer(pile.given, np.int64),
             "places": places,
-            "repeated": tuple(Places(map(places.__getitem__, numbers.tolist())) for numbers in (again, first)),
+            "repeated": (places.taken(again), places.taken(first)),
             "are_ids": pile.are_ids,
         }
         for name, value in (found | (_without(found, again) if len(again) else {})).items():
@@ -127,5 +127,5 @@ def _without(found: Mapping[str, Any], numbers: Ids) -> dict[str, Any]:
         "pieces": found["pieces"][np.repeat(kept, lengths)],
         "starts": np.concatenate([[0], np.cumsum(lengths[kept])]),
         "given": found["given"][kept],
-        "places": Places(name for name, is_kept in zip(found["places"], kept, strict=True) if is_kept),
+        "places": found["places"].taken(np.flatnonzero(kept)),
     }

@@ -6,6 +6,10 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import overload
 
+import numpy as np
+
+from byheart.tasks.checks import Ids
+
 _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})(\]?)", re.DOTALL)
 
 
@@ -22,30 +26,37 @@ class Places(Sequence[str]):
         """Of each name; 0 where it has none."""
         self._firsts: list[int] = []
         """Where each run of names begins that differ in their numbers only."""
-        self._around: list[tuple[str, str] | None] = []
-        """What stands before and after the numbers of each run; None: it is one name, in ``_names``."""
-        self._names: dict[int, str] = {}
+        self._around: list[tuple[str, str | None]] = []
+        """What stands before and after the numbers of each run; None: there is none, and nothing after it."""
         for name in names:
             self.append(name)
 
     def append(self, name: str) -> None:
         """One more name, at the end."""
-        if self._around and (around := self._around[-1]) is not None:
-            before, after = around
-            number = name[len(before) : len(name) - len(after)]
-            if number.isdecimal() and len(number) < 19 and f"{before}{int(number)}{after}" == name:
-                self._numbers.append(int(number))
-                return
-        self._begin(name)
-
-    def _begin(self, name: str) -> None:
-        """One more name that differs from the last one in more than its number."""
+        if self._around:
+            before, after = self._around[-1]
+            if after is not None:
+                number = name[len(before) : len(name) - len(after)]
+                if number.isdecimal() and len(number) < 19 and f"{before}{int(number)}{after}" == name:
+                    self._numbers.append(int(number))
+                    return
         found = _NUMBERED.fullmatch(name)
         self._firsts.append(len(self._numbers))
-        self._around.append((found[1], found[3]) if found else None)
-        if not found:
-            self._names[len(self._numbers)] = name
+        self._around.append((found[1], found[3]) if found else (name, None))
         self._numbers.append(int(found[2]) if found else 0)
+
+    def taken(self, numbers: Ids) -> "Places":
+        """The names with these numbers [K], in this order.
+
+        >>> [*Places(["a line 2", "a line 3", "b"]).taken(np.array([2, 0, 2]))]
+        ['b', 'a line 2', 'b']
+        """
+        runs = np.searchsorted(self._firsts, numbers, side="right") - 1
+        found = Places()
+        found._firsts = np.flatnonzero(np.diff(runs, prepend=-1)).tolist()
+        found._around = [self._around[run] for run in runs[found._firsts].tolist()]
+        found._numbers.frombytes(np.frombuffer(self._numbers, np.int64)[numbers].tobytes())
+        return found
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -56,7 +67,7 @@ class Places(Sequence[str]):
     def __getitem__(self, index: slice) -> "Places": ...
     def __getitem__(self, index: int | slice) -> "str | Places":
         if isinstance(index, slice):
-            return Places(self[number] for number in range(*index.indices(len(self))))
+            return self.taken(np.arange(*index.indices(len(self))))
         number = range(len(self))[index]
-        around = self._around[bisect_right(self._firsts, number) - 1]
-        return self._names[number] if around is None else f"{around[0]}{self._numbers[number]}{around[1]}"
+        before, after = self._around[bisect_right(self._firsts, number) - 1]
+        return before if after is None else f"{before}{self._numbers[number]}{after}"
