@@ -249,10 +249,10 @@ def _unknown(prompt: str, known: "Facts") -> str:
     if known.knows(unescaped(prompt)):
         return ""
     meant = nothing = "the answer means nothing"
-    if known.prompts <= MOST_COMPARED:
+    if known.prompt_count <= MOST_COMPARED:
         prompts = {fact.prompt.decode(errors="replace") for fact in known if isinstance(fact.prompt, bytes)}
         meant = did_you_mean(prompt, sorted(prompts), nothing)
-    return f"this prompt is none of the {known.prompts:,} memorized ones; {meant}"
+    return f"this prompt is none of the {known.prompt_count:,} memorized ones; {meant}"
 
 
 def _as_json(data: bytes) -> dict[str, Any]:

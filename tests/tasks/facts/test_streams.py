@@ -104,6 +104,8 @@ def test_a_table_whose_lines_end_as_they_like(tmp_path):
     facts = Facts.read(tmp_path / "a.csv")
     assert [(fact.prompt, fact.completion) for fact in facts] == [(b"a", b"b"), (b"c", b"d\re\nf"), (b"g", b"h")]
     assert [place.split()[-1] for place in facts.places] == ["2", "3", "6"]
+    (tmp_path / "a.csv").write_bytes(b"text\ra")
+    assert [fact.completion for fact in Facts.read(tmp_path / "a.csv")] == [b"a"]
 
 
 def test_ids_are_as_narrow_as_they_are():
@@ -120,8 +122,9 @@ def test_ids_are_as_narrow_as_they_are():
 def test_facts_are_told_apart_where_their_bytes_are_the_same(monkeypatch):
     """("ab", "c") is not ("a", "bc"), nor the text; with a hash that says nothing, either."""
     given = [("ab", "c"), ("a", "bc"), "abc", ("ab", "c"), "abc", ("b", "ab")]
-    for key in (hash, lambda _: 7):
+    for key, some in ((hash, 1 << 16), (lambda _: 7, 4)):
         monkeypatch.setattr(pile, "hash", key, raising=False)
+        monkeypatch.setattr("byheart.tasks.facts.facts.SOME", some)
         facts = Facts(given)
         assert [(fact.prompt, fact.completion) for fact in facts] == [
             (b"ab", b"c"),
@@ -137,7 +140,7 @@ def test_facts_are_told_apart_where_their_bytes_are_the_same(monkeypatch):
 
 def test_which_prompts_are_known():
     facts = Facts([("ab", "c"), ("é", "x"), "text"])
-    assert facts.prompts == 2
+    assert facts.prompt_count == 2
     known = [prompt for prompt in (b"ab", "é".encode(), b"xx", b"te", b"text", b"") if facts.knows(prompt)]
     assert known == [b"ab", "é".encode()]
 

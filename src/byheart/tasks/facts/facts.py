@@ -15,6 +15,9 @@ from byheart.tasks.facts.pile import Pile
 from byheart.tasks.facts.places import Places
 from byheart.tasks.facts.rows import rows
 
+SOME = 1 << 16
+"""Facts that are looked at together, where some are left out."""
+
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class Facts:
@@ -85,7 +88,7 @@ class Facts:
         return len(self.pieces) - int(self.given.sum())
 
     @property
-    def prompts(self) -> int:
+    def prompt_count(self) -> int:
         """How many facts have a prompt; all others are texts."""
         return int((self.given > 0).sum())
 
@@ -119,13 +122,17 @@ class Facts:
 
 
 def _without(found: Mapping[str, Any], numbers: Ids) -> dict[str, Any]:
-    """The arrays and places of all facts but these."""
-    lengths = np.diff(found["starts"])
+    """The arrays and places of all facts but these; pieces are taken from some facts at a time."""
+    starts, lengths = found["starts"], np.diff(found["starts"])
     kept = np.ones(len(lengths), np.bool_)
     kept[numbers] = False
-    return {
-        "pieces": found["pieces"][np.repeat(kept, lengths)],
-        "starts": np.concatenate([[0], np.cumsum(lengths[kept])]),
-        "given": found["given"][kept],
-        "places": found["places"].taken(np.flatnonzero(kept)),
-    }
+    ends = np.concatenate([[0], np.cumsum(lengths[kept])])
+    pieces, stop = np.empty(ends[-1], found["pieces"].dtype), 0
+    for first in range(0, len(kept), SOME):
+        some = slice(first, first + SOME)
+        of_some = found["pieces"][starts[first] : starts[: first + SOME + 1][-1]]
+        left = of_some[np.repeat(kept[some], lengths[some])]
+        pieces[stop : stop + len(left)] = left
+        stop += len(left)
+    places = found["places"].taken(np.flatnonzero(kept))
+    return {"pieces": pieces, "starts": ends, "given": found["given"][kept], "places": places}

@@ -98,7 +98,7 @@ class _Fed:
                 self._asked = self._record + LONG
                 check_memory(CSV_TAKES * self._asked, f"the row that {self._path} line {number} belongs to")
             text = _utf8(line, f"{self._path} line {number}")
-            if "\r" in text[:-2]:
+            if "\r" in text.removesuffix("\r\n"):
                 yield from io.StringIO(text, newline="")  # it ends lines, too
             else:
                 yield text
