@@ -48,7 +48,7 @@ def parquet_rows(path: Path) -> Rows:
     with opened(path) as source:
         try:
             with _plainly_allocated(pa):
-                file = pyarrow.parquet.ParquetFile(source, buffer_size=BUFFER)
+                file = pyarrow.parquet.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False)
             about = file.metadata
             size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
             check_memory(size + FACT_TAKES * about.num_rows, str(path))
