@@ -92,6 +92,7 @@ COLUMNS = {
         ],
         ["ρ = 2·radius/δ", "parameters", "depth", "width", "most bits", "what reads the points", "certified in"],
     ],
+    "reading": [["file", "µs each, read", "bytes each", "÷ file", "µs each, window", "bytes each in all", "window"]],
     "reciting": [
         ["network", "N", "parameters", "bits/parameter", "padded", "load", "compiled in", "errors", "checked in"],
         ["network", "N", "parameters", "bits/parameter", "load", "compiled in", "errors"],
