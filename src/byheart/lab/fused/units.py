@@ -1,0 +1,159 @@
+"""A training step of Madden's decoder from hidden units to logits and back; letters as in ``lab/models/madden.py``.
+
+N contexts, ω tokens, m units. The bias b_U is one more row of W_U, met by a unit that is always 1. Rows of units and of
+logits are halves or products of them (:mod:`~byheart.lab.fused.halves`), with room: K ≥ m + 1 columns, WIDE ≥ ω.
+"""
+
+import triton
+import triton.language as tl
+
+from byheart.lab.fused.halves import cut
+from byheart.lab.fused.parts import adam, product
+
+
+@triton.jit
+def _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D: tl.constexpr):
+    """Of rows r: z [ROWS, D]; of units u: W_in [D, UNITS]; and what goes into the GELU of both, [ROWS, UNITS]."""
+    i = tl.arange(0, D)
+    rows = tl.load(z + m * by_z + r[:, None] * D + i[None, :], mask=(r < N)[:, None], other=0.0)
+    own = W + m * P + at_in
+    W_in = tl.load(own + i[:, None] * units + u[None, :], mask=(u < units)[None, :], other=0.0)
+    b_in = tl.load(own + D * units + u, mask=u < units, other=0.0)
+    return rows, W_in, product(rows, W_in) + b_in[None, :]
+
+
+@triton.jit
+def _normal(x):
+    """The share of a normal distribution that is below x."""
+    return 0.5 * (1.0 + tl.math.erf(x * 0.7071067811865476))
+
+
+@triton.jit(do_not_specialize=["P", "at_in", "N", "ROOM", "by_z"])
+def units(
+    W, z, halves_H, P, at_in, N, ROOM, units, by_z, K,
+    D: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, OF_UNITS: tl.constexpr,
+):  # fmt: skip
+    """A program has ROWS contexts and UNITS units of one model: GELU(z W_in + b_in) as halves: first, second, first."""
+    m = tl.program_id(0).to(tl.int64)
+    r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    u = tl.program_id(2) * UNITS + tl.arange(0, UNITS)
+    _, _, x = _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D)
+    high, low = cut(x * _normal(x) * OF_UNITS)
+    inside = (r < N)[:, None] & (u < units)[None, :]
+    own = halves_H + (m * ROOM + r)[:, None] * (3 * K) + u[None, :]
+    tl.store(own, high, mask=inside)
+    tl.store(own + K, low, mask=inside)
+    tl.store(own + 2 * K, high, mask=inside)
+
+
+@triton.jit(do_not_specialize=["N", "ROOM", "vocab"])
+def judged(
+    logits, high, low, starts, tokens, counts, often, wanted, losses, rights, N, ROOM, vocab, WIDE, of_logits, of_G,
+    COLUMNS: tl.constexpr, FINER: tl.constexpr,
+):  # fmt: skip
+    """A program has one context of one model: its loss −Σ c log p, and the gradient o p − c by the logits as halves.
+
+    Counts c that are not zero lie one behind the other, those of a context from its start on; o is their sum.
+    """
+    b, m = tl.program_id(0), tl.program_id(1).to(tl.int64)
+    c = tl.arange(0, COLUMNS)
+    row, inside = (m * ROOM + b) * WIDE, c < vocab
+    x = tl.load(logits + row + c, mask=inside, other=float("-inf")) * of_logits
+    top = tl.max(x, 0)
+    raised = tl.exp(x - top)
+    total, o = tl.sum(raised, 0), tl.load(often + b)
+    gradient = raised * (o / total)
+    loss = o * (top + tl.log(total))
+    for k in range(tl.load(starts + b), tl.load(starts + b + 1)):
+        here, times = c == tl.load(tokens + k), tl.load(counts + k)
+        gradient = tl.where(here, gradient - times, gradient)
+        loss -= times * tl.sum(tl.where(here, x, 0.0), 0)
+    tl.store(losses + m * N + b, loss)
+    tl.store(rights + m * N + b, tl.where(tl.argmax(x, 0) == tl.load(wanted + b), 1.0, 0.0))
+    gradient *= of_G
+    first = gradient.to(tl.float16)
+    tl.store(high + row + c, first, mask=inside)
+    tl.store(low + row + c, ((gradient - first.to(tl.float32)) * FINER).to(tl.float16), mask=inside)
+
+
+@triton.jit
+def _added(first, second, finer, at, inside, FINER: tl.constexpr):
+    """What three products of halves make together."""
+    small = tl.load(second + at, mask=inside, other=0.0) + tl.load(finer, mask=inside, other=0.0) * (1.0 / FINER)
+    return tl.load(first + at, mask=inside, other=0.0) + small
+
+
+@triton.jit(do_not_specialize=["P", "at_in", "N", "ROOM", "by_z", "tiles"])
+def units_back(
+    W, z, DH, DH_low, DZ, parts, P, at_in, N, ROOM, units, by_z, K, of_DH, tiles,
+    D: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, FINER: tl.constexpr, TRAINED: tl.constexpr,
+):  # fmt: skip
+    """A program has ROWS contexts of one model: their part of W_in's and b_in's gradient; with TRAINED also z's."""
+    m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    r, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, D)
+    row = (m * ROOM + r)[:, None]
+    part = parts + (m * tiles + tile) * (D + 1) * units
+    of_z = tl.zeros((ROWS, D), tl.float32)
+    for start in range(0, units, UNITS):
+        u = start + tl.arange(0, UNITS)
+        rows, W_in, x = _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D)
+        inside = (r < N)[:, None] & (u < units)[None, :]
+        at = row * (2 * K) + u[None, :]
+        passed = _added(DH, DH + K, DH_low + row * K + u[None, :], at, inside, FINER) * of_DH
+        gradient = passed * (_normal(x) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327)
+        tl.store(part + i[:, None] * units + u[None, :], product(tl.trans(rows), gradient), mask=(u < units)[None, :])
+        tl.store(part + D * units + u, tl.sum(gradient, 0), mask=u < units)
+        if TRAINED:
+            of_z += product(gradient, tl.trans(W_in))
+    if TRAINED:
+        tl.store(DZ + (m * N + r)[:, None] * D + i[None, :], of_z, mask=(r < N)[:, None])
+
+
+@triton.jit(do_not_specialize=["P", "M", "at_U", "output", "vocab", "cuts"])
+def output_back(
+    W, first, second, sizes, roots, at, DW, DW_low, P, M, at_U, output, vocab, WIDE, K, of_DW, cuts,
+    ENTRIES: tl.constexpr, FINER: tl.constexpr, beta1: tl.constexpr, beta2: tl.constexpr,
+):  # fmt: skip
+    """A program has ENTRIES of W_U and b_U of one model: Adam, from products of halves for each cut of the contexts."""
+    m = tl.program_id(0).to(tl.int64)
+    entry = tl.program_id(1) * ENTRIES + tl.arange(0, ENTRIES)
+    inside, cell = entry < output, entry // vocab * WIDE + entry % vocab
+    gradient = tl.zeros((ENTRIES,), tl.float32)
+    for piece in range(cuts):
+        own = (m * cuts + piece) * K * WIDE
+        gradient += _added(DW, DW + K * WIDE, DW_low + own + cell, 2 * own + cell, inside, FINER)
+    step = tl.load(at)
+    size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
+    adam(W, first, second, m * P + at_U + entry, inside, gradient * of_DW, size, root, beta1, beta2)
+
+
+@triton.jit(do_not_specialize=["P", "M", "begin", "tiles", "columns"])
+def sums(
+    W, first, second, sizes, roots, at, parts, P, M, begin, tiles, columns,
+    SOME: tl.constexpr, TILES: tl.constexpr, beta1: tl.constexpr, beta2: tl.constexpr,
+):  # fmt: skip
+    """A program has SOME of the weights from ``begin`` on: Adam, from the parts of all tiles of contexts."""
+    m = tl.program_id(0).to(tl.int64)
+    c = tl.program_id(1) * SOME + tl.arange(0, SOME)
+    gradient = tl.zeros((TILES, SOME), tl.float32)
+    for start in range(0, tiles, TILES):
+        t = start + tl.arange(0, TILES)
+        inside = (t < tiles)[:, None] & (c < columns)[None, :]
+        gradient += tl.load(parts + (m * tiles + t)[:, None] * columns + c[None, :], mask=inside, other=0.0)
+    step = tl.load(at)
+    size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
+    adam(W, first, second, m * P + begin + c, c < columns, tl.sum(gradient, 0), size, root, beta1, beta2)
+
+
+@triton.jit(do_not_specialize=["N", "M"])
+def means(losses, rights, at, mean_losses, mean_rights, N, M, SOME: tl.constexpr):
+    """A program has one model: the means of its losses and of its right answers."""
+    m = tl.program_id(0).to(tl.int64)
+    loss, right = tl.zeros((SOME,), tl.float32), tl.zeros((SOME,), tl.float32)
+    for start in range(0, N, SOME):
+        r = start + tl.arange(0, SOME)
+        loss += tl.load(losses + m * N + r, mask=r < N, other=0.0)
+        right += tl.load(rights + m * N + r, mask=r < N, other=0.0)
+    step = tl.load(at)
+    tl.store(mean_losses + step * M + m, tl.sum(loss, 0) / N)
+    tl.store(mean_rights + step * M + m, tl.sum(right, 0) / N)
