@@ -4,7 +4,7 @@ Out of PyTorch's operations a step of :class:`~byheart.lab.models.mahdavi.QueryA
 products of 64-wide matrices that fill a quarter of the chip, and between them tensors that are written and read again.
 Here it is five (one context for all examples) or seven (a context for each), and gradients stay where they are made:
 the program that has a head's gradient ends with Adam for its weights. A step of
-:class:`~byheart.lab.models.madden.Decoder` is twelve kernels, eighteen with its attention trained.
+:class:`~byheart.lab.models.madden.Decoder` is fourteen kernels, nineteen with its attention trained.
 
 What is computed is what the models and :mod:`byheart.lab.adam` say, in float32; a product is put together out of three
 of TF32, or of halves, which is about as exact. Tests compare with float64. :func:`step_for` says for which stacks there
@@ -34,7 +34,7 @@ class Fused(Protocol):
     whole: bool
 
     def train(self, plan: Tensors, told: tuple[torch.Tensor, torch.Tensor]) -> None:
-        """The step that the plan's ``at`` says; losses and accuracies are told."""
+        """The step that the plan's ``at`` says; losses are told, and accuracies if a training asks for its last."""
 
     def measure(self, places: torch.Tensor, some: list[int]) -> tuple[torch.Tensor, torch.Tensor] | None:
         """Losses and right answers at places [m, rows] of some members; None: it has no kernels for this."""
@@ -84,4 +84,4 @@ def _has_units(model: Decoder, training: Training, data: Tensors, flat: torch.Te
     small = model.model_dim == DECODER_DIM and model.length <= MOST_PLACES and model.vocab <= MOST_WORDS
     trained = model.parameters if ATTENDED not in data else model.parameters - model.attention_parameters
     counts = training.loss == "summed-cross-entropy" and data[ANSWERS].is_floating_point() and data[ANSWERS].dim() == 2
-    return small and flat.shape[1] == trained and counts
+    return small and flat.shape[1] == trained and counts and not training.last_batches

@@ -61,9 +61,9 @@ def _write(part, of_W, of_rows, square, i, D: tl.constexpr):
     tl.store(part + D * D + i, tl.sum(of_rows, 0))
 
 
-@triton.jit(do_not_specialize=["P", "at_A", "N", "n", "tiles"])
+@triton.jit(do_not_specialize=["P", "at_A", "N", "n", "tiles", "groups"])
 def attended_back(
-    W, positions, ids, lengths, DZ, DX, parts, P, at_A, N, n, tiles,
+    W, positions, ids, lengths, DZ, DX, parts, P, at_A, N, n, tiles, groups,
     D: tl.constexpr, S: tl.constexpr, T: tl.constexpr,
 ):  # fmt: skip
     """What T contexts pass on: to the attention's tensors a part, and to each of their places."""
@@ -75,7 +75,12 @@ def attended_back(
     query, direction, shares, average = _average(own, stream, at_last, last, D, S)
     W_V, W_O = tl.load(own + 2 * B + square), tl.load(own + 3 * B + square)
     value = product(average, W_V) + tl.load(own + 2 * B + D * D + i)[None, :]
-    of_z = tl.load(DZ + (m * N + b)[:, None] * D + i[None, :], mask=(b < N)[:, None], other=0.0)
+    of_z = tl.zeros((T, D), tl.float32)
+    for start in range(0, groups, S):
+        group = start + s
+        passed = DZ + ((m * groups + group)[:, None, None] * N + b[None, :, None]) * D + i[None, None, :]
+        inside = (group < groups)[:, None, None] & (b < N)[None, :, None]
+        of_z += tl.sum(tl.load(passed, mask=inside, other=0.0), 0)
     _write(part + 3 * B, product(tl.trans(value), of_z), of_z, square, i, D)
     of_value = product(of_z, tl.trans(W_O))
     _write(part + 2 * B, product(tl.trans(average), of_value), of_value, square, i, D)
@@ -90,8 +95,8 @@ def attended_back(
     of_stream = shares[:, :, None] * of_average[:, None, :] + of_scores[:, :, None] * direction[:, None, :]
     of_stream += tl.where((s[None, :] == last[:, None])[:, :, None], of_last[:, None, :], 0.0)
     places = (m * N + b)[:, None, None] * n + s[None, :, None]
-    inside = (b < N)[:, None] & (s < n)[None, :]
-    tl.store(DX + places * D + i[None, None, :], of_stream, mask=inside[:, :, None])
+    there = (b < N)[:, None] & (s < n)[None, :]
+    tl.store(DX + places * D + i[None, None, :], of_stream, mask=there[:, :, None])
 
 
 @triton.jit(do_not_specialize=["N", "n", "pieces"])

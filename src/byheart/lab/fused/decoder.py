@@ -15,13 +15,15 @@ import torch
 import triton
 
 from byheart.lab.fused import attended, halves, units
-from byheart.lab.fused.launching import EIGHT, FOUR, launch, side
+from byheart.lab.fused.launching import FOUR, launch, side
 from byheart.lab.member import ANSWERS, Tensors
 from byheart.lab.models.madden import ATTENDED, Decoder
 from byheart.lab.models.parts import sinusoids
 
 ROWS, UNITS = 64, 32
 """Contexts and units that a program has before it."""
+CUT = 2048
+"""Contexts whose gradient of W_U is one product: sums of more would leave processors idle, and be less exact."""
 CONTEXTS = 16
 """That a program of attention has: a context is as large as a row of units."""
 PIECE = 128
@@ -45,11 +47,11 @@ class DecoderStep:
         data: Tensors,
         state: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
         betas: tuple[float, float],
-        cuts: int = 1,
     ) -> None:
         self.trained = ATTENDED not in data
         (self.M, P), D, m = state[0].shape, model.model_dim, model.hidden
-        self.N, self.cuts, self.attention = len(data[ANSWERS]), cuts, 4 * (D * D + D) if self.trained else 0
+        self.N, self.attention = len(data[ANSWERS]), 4 * (D * D + D) if self.trained else 0
+        self.cuts = triton.cdiv(self.N, CUT)
         at_in = self.attention + (model.vocab * D if self.trained else 0)
         self.output = (m + 1) * model.vocab
         self.known: dict[str, Any] = {
@@ -57,9 +59,10 @@ class DecoderStep:
             **{"M": self.M, "P": P, "N": self.N, "n": model.length, "units": m, "vocab": model.vocab, "D": D},
             **{"at_A": model.vocab * D, "at_in": at_in, "at_U": at_in + (D + 1) * m, "output": self.output},
             **{"K": halves.padded(m + 1), "WIDE": halves.padded(model.vocab, 2 * halves.MULTIPLE)},
-            **{"ROOM": halves.padded(self.N, halves.MULTIPLE * cuts), "cuts": cuts, "TRAINED": self.trained},
+            **{"ROOM": halves.padded(self.N, halves.MULTIPLE * self.cuts), "cuts": self.cuts, "TRAINED": self.trained},
             **{"OF_UNITS": halves.OF_UNITS, "OF_WEIGHTS": halves.OF_WEIGHTS, "FINER": halves.FINER},
-            **{"beta1": betas[0], "beta2": betas[1], "ROWS": ROWS, "ENTRIES": ENTRIES},
+            **{"beta1": betas[0], "beta2": betas[1], "ROWS": ROWS, "UNITS": UNITS},
+            **{"groups": triton.cdiv(m, UNITS), "ENTRIES": ENTRIES},
             **{"S": side(model.length), "T": CONTEXTS, "PIECE": PIECE, "COLUMNS": side(model.vocab)},
             **_counted(data[ANSWERS]),
         }
@@ -80,14 +83,14 @@ class DecoderStep:
         """Where kernels and products leave what the next ones read; what they never write is zero."""
         known, M, device = self.known, self.M, self.known["W"].device
         K, WIDE, ROOM, pieces = known["K"], known["WIDE"], known["ROOM"], self.M * self.cuts
-        half = {"halves_H": (M, ROOM, 3 * K), "halves_W": (M, 3 * K, WIDE)}
+        half: dict[str, tuple[int, ...]] = {"halves_H": (M, ROOM, 3 * K), "halves_W": (M, 3 * K, WIDE)}
         half |= {"high": (M, ROOM, WIDE), "low": (M, ROOM, WIDE)}
-        full = {"logits": (M, ROOM, WIDE), "DH": (M, ROOM, 2 * K), "DH_low": (M, ROOM, K)}
+        full: dict[str, tuple[int, ...]] = {"logits": (M, ROOM, WIDE), "DH": (M, ROOM, 2 * K), "DH_low": (M, ROOM, K)}
         full |= {"DW": (pieces, 2 * K, WIDE), "DW_low": (pieces, K, WIDE)}
+        full |= {"normers": (M, self.N), "losses": (M, known["found"])}
         full |= {"unit_parts": (M, triton.cdiv(self.N, ROWS), (known["D"] + 1) * known["units"])}
         made = {name: torch.zeros(shape, dtype=torch.float16, device=device) for name, shape in half.items()}
         made |= {name: torch.zeros(shape, device=device) for name, shape in full.items()}
-        made |= {name: torch.zeros(M, self.N, device=device) for name in ("losses", "rights")}
         for first in (0, 2 * K):  # the unit that is always 1
             made["halves_H"][:, : self.N, first + known["units"]] = halves.OF_UNITS
         return made | {"DZ": made["DH"]}  # not touched where nothing before is trained
@@ -98,7 +101,8 @@ class DecoderStep:
         ids, lengths = (data[name].to(torch.int32) for name in ("tokens", "lengths"))
         tables = _pieces(ids.cpu().numpy(), lengths.cpu().numpy(), self.known["vocab"])
         made: dict[str, Any] = {name: torch.tensor(table, device=device) for name, table in tables.items()}
-        shapes: dict[str, tuple[int, ...]] = {"z": (M, N, D), "DZ": (M, N, D), "DX": (M, N, length, D)}
+        shapes: dict[str, tuple[int, ...]] = {"z": (M, N, D), "DX": (M, N, length, D)}
+        shapes |= {"DZ": (M, self.known["groups"], N, D)}
         shapes |= {"attention_parts": (M, triton.cdiv(N, CONTEXTS), self.attention)}
         pieces = len(tables["piece_starts"]) - 1
         shapes |= {"of_pieces": (M, pieces, D)}
@@ -107,11 +111,11 @@ class DecoderStep:
         return made | {"pieces": pieces, "by_z": N * D}
 
     def train(self, plan: Tensors, told: tuple[torch.Tensor, torch.Tensor]) -> None:
-        """The step that ``at`` says."""
-        known = self.known | plan | {"mean_losses": told[0], "mean_rights": told[1]}
+        """The step that ``at`` says; accuracies are not told."""
+        known = self.known | plan | {"mean_losses": told[0]}
         self._forward(known)
         self._back(known)
-        launch(units.means, (self.M,), known, {"SOME": ENTRIES}, FOUR)
+        launch(units.means, (self.M,), known, {}, FOUR)
 
     def measure(self, places: torch.Tensor, some: Sequence[int]) -> None:
         """Left to the plain operations: what is told of a model at the end does not depend on these kernels."""
@@ -123,9 +127,11 @@ class DecoderStep:
             launch(attended.attended, (M, triton.cdiv(N, CONTEXTS)), known, {}, FOUR)
         launch(halves.weights, (M, triton.cdiv(self.output, ENTRIES)), known, {}, FOUR)
         tiles = triton.cdiv(N, ROWS), triton.cdiv(known["units"], UNITS)
-        launch(units.units, (M, *tiles), known, {"UNITS": UNITS}, FOUR)
+        launch(units.units, (M, *tiles), known, {}, FOUR)
         halves.products(known["halves_H"], known["halves_W"], known["logits"])
-        launch(units.judged, (N, M), known, {}, FOUR if known["COLUMNS"] <= ENTRIES else EIGHT)
+        launch(units.chances, (N, M), known, {}, FOUR)
+        few = {"ENTRIES": ROWS}
+        launch(units.judged, (M, triton.cdiv(known["found"], ROWS)), known, few, {"num_warps": 1})
 
     def _back(self, known: dict[str, Any]) -> None:
         """From there to all weights, and Adam for them."""
@@ -138,8 +144,8 @@ class DecoderStep:
         halves.products(halves_H[:, :, : 2 * K].mT, high, known["DW"])
         halves.products(halves_H[:, :, :K].mT, low, known["DW_low"])
         own = {"parts": known["unit_parts"], "tiles": tiles, "begin": known["at_in"]}
-        own |= {"columns": known["unit_parts"].shape[-1], "UNITS": UNITS}
-        launch(units.units_back, (M, tiles), known, own, FOUR)
+        own |= {"columns": known["unit_parts"].shape[-1]}
+        launch(units.units_back, (M, tiles, known["groups"]), known, own, FOUR)
         launch(units.output_back, (M, triton.cdiv(self.output, ENTRIES)), known, {}, FOUR)
         if self.trained:
             self._back_to_embeddings(known)
@@ -155,16 +161,15 @@ class DecoderStep:
         launch(units.sums, (M, triton.cdiv(self.attention, SOME["SOME"])), known, own | SOME, FOUR)
 
 
-def _counted(answers: torch.Tensor) -> Tensors:
-    """Counts [N, ω] that are not zero, their tokens, and where each context's begin; their sums and the largest."""
-    places = answers.nonzero()
-    rows = torch.arange(len(answers) + 1, device=answers.device)
+def _counted(answers: torch.Tensor) -> dict[str, Any]:
+    """How often each context [N] occurs; and counts [N, ω] that are not zero: rows, tokens, how many there are."""
+    rows, tokens = answers.nonzero(as_tuple=True)
     return {
-        "starts": torch.searchsorted(places[:, 0].contiguous(), rows).to(torch.int32),
-        "tokens": places[:, 1].to(torch.int32).contiguous(),
-        "counts": answers[places[:, 0], places[:, 1]].to(torch.float32),
         "often": answers.sum(dim=-1).to(torch.float32),
-        "wanted": answers.argmax(dim=-1).to(torch.int32),
+        "counts": answers[rows, tokens].to(torch.float32),
+        "rows": rows.to(torch.int32),
+        "tokens": tokens.to(torch.int32),
+        "found": len(rows),
     }
 
 

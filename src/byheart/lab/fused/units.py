@@ -46,34 +46,48 @@ def units(
     tl.store(own + 2 * K, high, mask=inside)
 
 
+@triton.jit
+def _write(high, low, at, inside, gradient, FINER: tl.constexpr):
+    """A gradient as halves; the second is finer, as it has products of its own."""
+    first = gradient.to(tl.float16)
+    tl.store(high + at, first, mask=inside)
+    tl.store(low + at, ((gradient - first.to(tl.float32)) * FINER).to(tl.float16), mask=inside)
+
+
 @triton.jit(do_not_specialize=["N", "ROOM", "vocab"])
-def judged(
-    logits, high, low, starts, tokens, counts, often, wanted, losses, rights, N, ROOM, vocab, WIDE, of_logits, of_G,
+def chances(
+    logits, high, low, often, normers, N, ROOM, vocab, WIDE, of_logits, of_G,
     COLUMNS: tl.constexpr, FINER: tl.constexpr,
 ):  # fmt: skip
-    """A program has one context of one model: its loss −Σ c log p, and the gradient o p − c by the logits as halves.
-
-    Counts c that are not zero lie one behind the other, those of a context from its start on; o is their sum.
-    """
+    """A program has one context of one model: o p as halves, where o is how often it occurs; and log Σ exp logits."""
     b, m = tl.program_id(0), tl.program_id(1).to(tl.int64)
     c = tl.arange(0, COLUMNS)
     row, inside = (m * ROOM + b) * WIDE, c < vocab
     x = tl.load(logits + row + c, mask=inside, other=float("-inf")) * of_logits
     top = tl.max(x, 0)
     raised = tl.exp(x - top)
-    total, o = tl.sum(raised, 0), tl.load(often + b)
-    gradient = raised * (o / total)
-    loss = o * (top + tl.log(total))
-    for k in range(tl.load(starts + b), tl.load(starts + b + 1)):
-        here, times = c == tl.load(tokens + k), tl.load(counts + k)
-        gradient = tl.where(here, gradient - times, gradient)
-        loss -= times * tl.sum(tl.where(here, x, 0.0), 0)
-    tl.store(losses + m * N + b, loss)
-    tl.store(rights + m * N + b, tl.where(tl.argmax(x, 0) == tl.load(wanted + b), 1.0, 0.0))
-    gradient *= of_G
-    first = gradient.to(tl.float16)
-    tl.store(high + row + c, first, mask=inside)
-    tl.store(low + row + c, ((gradient - first.to(tl.float32)) * FINER).to(tl.float16), mask=inside)
+    total = tl.sum(raised, 0)
+    _write(high, low, row + c, inside, raised * (tl.load(often + b) * of_G / total), FINER)
+    tl.store(normers + m * N + b, top + tl.log(total))
+
+
+@triton.jit(do_not_specialize=["N", "ROOM", "found"])
+def judged(
+    logits, high, low, rows, tokens, counts, often, normers, losses, N, ROOM, found, WIDE, of_logits, of_G,
+    ENTRIES: tl.constexpr, FINER: tl.constexpr,
+):  # fmt: skip
+    """A program has ENTRIES of the counts c that are not zero: their losses −c log p, and o p − c over o p."""
+    m = tl.program_id(0).to(tl.int64)
+    k = tl.program_id(1) * ENTRIES + tl.arange(0, ENTRIES)
+    inside = k < found
+    b = tl.load(rows + k, mask=inside, other=0)
+    count = tl.load(counts + k, mask=inside, other=0.0)
+    at = (m * ROOM + b) * WIDE + tl.load(tokens + k, mask=inside, other=0)
+    x = tl.load(logits + at, mask=inside, other=0.0) * of_logits
+    certain = x - tl.load(normers + m * N + b, mask=inside, other=0.0)
+    often_b = tl.load(often + b, mask=inside, other=0.0)
+    tl.store(losses + m * found + k, -count * certain, mask=inside)
+    _write(high, low, at, inside, (often_b * tl.exp(certain) - count) * of_G, FINER)
 
 
 @triton.jit
@@ -83,30 +97,25 @@ def _added(first, second, finer, at, inside, FINER: tl.constexpr):
     return tl.load(first + at, mask=inside, other=0.0) + small
 
 
-@triton.jit(do_not_specialize=["P", "at_in", "N", "ROOM", "by_z", "tiles"])
+@triton.jit(do_not_specialize=["P", "at_in", "N", "ROOM", "by_z", "tiles", "groups"])
 def units_back(
-    W, z, DH, DH_low, DZ, parts, P, at_in, N, ROOM, units, by_z, K, of_DH, tiles,
+    W, z, DH, DH_low, DZ, parts, P, at_in, N, ROOM, units, by_z, K, of_DH, tiles, groups,
     D: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, FINER: tl.constexpr, TRAINED: tl.constexpr,
 ):  # fmt: skip
-    """A program has ROWS contexts of one model: their part of W_in's and b_in's gradient; with TRAINED also z's."""
-    m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    r, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, D)
-    row = (m * ROOM + r)[:, None]
+    """A program has ROWS contexts and UNITS units of one model: a part of W_in's and b_in's gradient, and of z's."""
+    m, tile, group = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
+    r, i, u = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, D), group * UNITS + tl.arange(0, UNITS)
+    rows, W_in, x = _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D)
+    row, inside = (m * ROOM + r)[:, None], (r < N)[:, None] & (u < units)[None, :]
+    at = row * (2 * K) + u[None, :]
+    passed = _added(DH, DH + K, DH_low + row * K + u[None, :], at, inside, FINER) * of_DH
+    gradient = passed * (_normal(x) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327)
     part = parts + (m * tiles + tile) * (D + 1) * units
-    of_z = tl.zeros((ROWS, D), tl.float32)
-    for start in range(0, units, UNITS):
-        u = start + tl.arange(0, UNITS)
-        rows, W_in, x = _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D)
-        inside = (r < N)[:, None] & (u < units)[None, :]
-        at = row * (2 * K) + u[None, :]
-        passed = _added(DH, DH + K, DH_low + row * K + u[None, :], at, inside, FINER) * of_DH
-        gradient = passed * (_normal(x) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327)
-        tl.store(part + i[:, None] * units + u[None, :], product(tl.trans(rows), gradient), mask=(u < units)[None, :])
-        tl.store(part + D * units + u, tl.sum(gradient, 0), mask=u < units)
-        if TRAINED:
-            of_z += product(gradient, tl.trans(W_in))
+    tl.store(part + i[:, None] * units + u[None, :], product(tl.trans(rows), gradient), mask=(u < units)[None, :])
+    tl.store(part + D * units + u, tl.sum(gradient, 0), mask=u < units)
     if TRAINED:
-        tl.store(DZ + (m * N + r)[:, None] * D + i[None, :], of_z, mask=(r < N)[:, None])
+        passed_on = DZ + ((m * groups + group) * N + r)[:, None] * D + i[None, :]
+        tl.store(passed_on, product(gradient, tl.trans(W_in)), mask=(r < N)[:, None])
 
 
 @triton.jit(do_not_specialize=["P", "M", "at_U", "output", "vocab", "cuts"])
@@ -145,15 +154,12 @@ def sums(
     adam(W, first, second, m * P + begin + c, c < columns, tl.sum(gradient, 0), size, root, beta1, beta2)
 
 
-@triton.jit(do_not_specialize=["N", "M"])
-def means(losses, rights, at, mean_losses, mean_rights, N, M, SOME: tl.constexpr):
-    """A program has one model: the means of its losses and of its right answers."""
+@triton.jit(do_not_specialize=["N", "M", "found"])
+def means(losses, at, mean_losses, N, M, found, ENTRIES: tl.constexpr):
+    """A program has one model: the mean loss of its contexts."""
     m = tl.program_id(0).to(tl.int64)
-    loss, right = tl.zeros((SOME,), tl.float32), tl.zeros((SOME,), tl.float32)
-    for start in range(0, N, SOME):
-        r = start + tl.arange(0, SOME)
-        loss += tl.load(losses + m * N + r, mask=r < N, other=0.0)
-        right += tl.load(rights + m * N + r, mask=r < N, other=0.0)
-    step = tl.load(at)
-    tl.store(mean_losses + step * M + m, tl.sum(loss, 0) / N)
-    tl.store(mean_rights + step * M + m, tl.sum(right, 0) / N)
+    loss = tl.zeros((ENTRIES,), tl.float32)
+    for start in range(0, found, ENTRIES):
+        k = start + tl.arange(0, ENTRIES)
+        loss += tl.load(losses + m * found + k, mask=k < found, other=0.0)
+    tl.store(mean_losses + tl.load(at) * M + m, tl.sum(loss, 0) / N)
