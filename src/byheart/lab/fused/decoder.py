@@ -58,7 +58,7 @@ class DecoderStep:
             **dict(zip(("W", "first", "second"), state, strict=True)),
             **{"M": self.M, "P": P, "N": self.N, "n": model.length, "units": m, "vocab": model.vocab, "D": D},
             **{"at_A": model.vocab * D, "at_in": at_in, "at_U": at_in + (D + 1) * m, "output": self.output},
-            **{"K": halves.padded(m + 1), "WIDE": halves.padded(model.vocab, 2 * halves.MULTIPLE)},
+            **{"K": halves.padded(m + 1), "WIDE": halves.padded(model.vocab)},
             **{"ROOM": halves.padded(self.N, halves.MULTIPLE * self.cuts), "cuts": self.cuts, "TRAINED": self.trained},
             **{"OF_UNITS": halves.OF_UNITS, "OF_WEIGHTS": halves.OF_WEIGHTS, "FINER": halves.FINER},
             **{"beta1": betas[0], "beta2": betas[1], "ROWS": ROWS, "UNITS": UNITS},

@@ -62,8 +62,9 @@ def chances(
     """A program has one context of one model: o p as halves, where o is how often it occurs; and log Σ exp logits."""
     b, m = tl.program_id(0), tl.program_id(1).to(tl.int64)
     c = tl.arange(0, COLUMNS)
-    row, inside = (m * ROOM + b) * WIDE, c < vocab
-    x = tl.load(logits + row + c, mask=inside, other=float("-inf")) * of_logits
+    row, inside = (m * ROOM + b) * WIDE, c < WIDE  # and not ω, of which nobody knows that 16 divides it
+    x = tl.load(logits + row + c, mask=inside, other=0.0) * of_logits
+    x = tl.where(c < vocab, x, float("-inf"))
     top = tl.max(x, 0)
     raised = tl.exp(x - top)
     total = tl.sum(raised, 0)
