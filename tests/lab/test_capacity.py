@@ -9,6 +9,7 @@ import pytest
 from byheart.errors import BadInput
 from byheart.lab.capacity import Rung, experiment, groups, held, ladder, plateaus, tunings, work
 from byheart.lab.models.gpt import gpt_with
+from byheart.lab.results import table
 
 
 def row(parameters: int, demand: float, bits: float | None, rate: float = 0.02) -> dict[str, Any]:
@@ -153,3 +154,19 @@ def test_rows_that_are_no_measurements(change: dict[str, Any]) -> None:
         held([row | change])
     del row["bits_per_parameter"]
     assert held([row]) == []
+
+
+def test_the_ladder_that_comes_with_byheart_holds_less_than_is_published_for_larger_networks() -> None:
+    best = plateaus(table("capacity"))
+    assert [point.parameters for point in best] == [7996, 13880, 24955, 44892, 79743]
+    for point in best:
+        assert point.seeds == 3
+        assert point.low is not None
+        assert point.high is not None
+        assert 2.7 < point.low < point.bits_per_parameter < point.high < 3.6
+    steps = [found for found in tunings(table("capacity")) if found.along == "steps"]
+    for found in steps:  # twice as many steps bring no more than seeds differ by
+        chosen, more = found.points[-2:]
+        assert (chosen.steps, more.steps) == (12_000, 24_000)
+        assert chosen.high is not None
+        assert more.bits_per_parameter < chosen.high
