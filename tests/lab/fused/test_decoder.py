@@ -44,6 +44,24 @@ def test_steps_are_those_of_plain_operations_in_float64(shape, monkeypatch):
 
 
 @needs_kernels
+@pytest.mark.parametrize("shape", SHAPES)
+def test_units_and_weights_may_be_large_or_small(shape):
+    """Units of 10⁶ are more than halves can say, and weights of 10⁻⁷ less."""
+    from byheart.lab.fused import decoder
+
+    stacks = [_stack(shape, dtype) for dtype in (torch.float64, torch.float32)]
+    for stack in stacks:
+        for name in ("W_in", "b_in"):
+            stack.weights[name].data.mul_(1e6)
+        for name in ("W_U", "b_U"):
+            stack.weights[name].data.mul_(1e-6)
+    expected, fused = stacks
+    fused.fused = decoder.DecoderStep(fused.architecture, fused.rows.tensors, _state(fused), fused.training.betas)
+    assert _off(fused.advance(1)[0], expected.advance(1)[0]) < 1e-5
+    assert _off(fused.moments[0], expected.moments[0]) < 1e-5
+
+
+@needs_kernels
 def test_places_of_a_token_are_summed_in_pieces(monkeypatch):
     from byheart.lab.fused import decoder
 

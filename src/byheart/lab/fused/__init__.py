@@ -4,7 +4,7 @@ Out of PyTorch's operations a step of :class:`~byheart.lab.models.mahdavi.QueryA
 products of 64-wide matrices that fill a quarter of the chip, and between them tensors that are written and read again.
 Here it is five (one context for all examples) or seven (a context for each), and gradients stay where they are made:
 the program that has a head's gradient ends with Adam for its weights. A step of
-:class:`~byheart.lab.models.madden.Decoder` is fourteen kernels, nineteen with its attention trained.
+:class:`~byheart.lab.models.madden.Decoder` is sixteen kernels, twenty-one with its attention trained.
 
 What is computed is what the models and :mod:`byheart.lab.adam` say, in float32; a product is put together out of three
 of TF32, or of halves, which is about as exact. Tests compare with float64. :func:`step_for` says for which stacks there
@@ -41,7 +41,12 @@ class Fused(Protocol):
 
 
 def step_for(
-    architecture: Architecture, training: Training, data: Tensors, state: State, *, whole: bool = False
+    architecture: Architecture,
+    training: Training,
+    data: Tensors,
+    state: State,
+    *,
+    whole: bool = False,
 ) -> Fused | None:
     """The step of a stack whose weights and moments are ``state``, if there is one.
 

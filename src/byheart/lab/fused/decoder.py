@@ -60,24 +60,15 @@ class DecoderStep:
             **{"at_A": model.vocab * D, "at_in": at_in, "at_U": at_in + (D + 1) * m, "output": self.output},
             **{"K": halves.padded(m + 1), "WIDE": halves.padded(model.vocab)},
             **{"ROOM": halves.padded(self.N, halves.MULTIPLE * self.cuts), "cuts": self.cuts, "TRAINED": self.trained},
-            **{"OF_UNITS": halves.OF_UNITS, "OF_WEIGHTS": halves.OF_WEIGHTS, "FINER": halves.FINER},
+            **{"FINER": halves.FINER},
             **{"beta1": betas[0], "beta2": betas[1], "ROWS": ROWS, "UNITS": UNITS},
             **{"groups": triton.cdiv(m, UNITS), "ENTRIES": ENTRIES},
             **{"S": side(model.length), "T": CONTEXTS, "PIECE": PIECE, "COLUMNS": side(model.vocab)},
             **_counted(data[ANSWERS]),
         }
-        self.known |= self._scales() | self._room()
+        self.known |= self._room()
+        self.known["of_G"] = 2.0 ** math.floor(math.log2(halves.LARGEST / float(self.known["often"].max())))
         self.known |= self._before(data, model.length) if self.trained else {"z": data[ATTENDED], "by_z": 0}
-
-    def _scales(self) -> dict[str, float]:
-        """By what products are multiplied, so that they are those of the numbers themselves."""
-        of_G = 2.0 ** math.floor(math.log2(halves.LARGEST / float(self.known["often"].max())))
-        return {
-            "of_G": of_G,
-            "of_logits": 1 / (halves.OF_UNITS * halves.OF_WEIGHTS),
-            "of_DH": 1 / (of_G * halves.OF_WEIGHTS),
-            "of_DW": 1 / (of_G * halves.OF_UNITS),
-        }
 
     def _room(self) -> Tensors:
         """Where kernels and products leave what the next ones read; what they never write is zero."""
@@ -91,8 +82,7 @@ class DecoderStep:
         full |= {"unit_parts": (M, triton.cdiv(self.N, ROWS), (known["D"] + 1) * known["units"])}
         made = {name: torch.zeros(shape, dtype=torch.float16, device=device) for name, shape in half.items()}
         made |= {name: torch.zeros(shape, device=device) for name, shape in full.items()}
-        for first in (0, 2 * K):  # the unit that is always 1
-            made["halves_H"][:, : self.N, first + known["units"]] = halves.OF_UNITS
+        made |= {name: torch.zeros(M, dtype=torch.int32, device=device) for name in ("peaks_H", "peaks_W")}
         return made | {"DZ": made["DH"]}  # not touched where nothing before is trained
 
     def _before(self, data: Tensors, length: int) -> dict[str, Any]:
@@ -125,9 +115,10 @@ class DecoderStep:
         M, N = self.M, self.N
         if self.trained:
             launch(attended.attended, (M, triton.cdiv(N, CONTEXTS)), known, {}, FOUR)
-        launch(halves.weights, (M, triton.cdiv(self.output, ENTRIES)), known, {}, FOUR)
         tiles = triton.cdiv(N, ROWS), triton.cdiv(known["units"], UNITS)
-        launch(units.units, (M, *tiles), known, {}, FOUR)
+        for peek in (True, False):
+            launch(halves.weights, (M, triton.cdiv(self.output, ENTRIES)), known, {"PEEK": peek}, FOUR)
+            launch(units.units, (M, *tiles), known, {"PEEK": peek}, FOUR)
         halves.products(known["halves_H"], known["halves_W"], known["logits"])
         launch(units.chances, (N, M), known, {}, FOUR)
         few = {"ENTRIES": ROWS}

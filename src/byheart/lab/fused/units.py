@@ -7,7 +7,7 @@ logits are halves or products of them (:mod:`~byheart.lab.fused.halves`), with r
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.halves import cut
+from byheart.lab.fused.halves import cut, peek, scale_of_units, scale_of_weights
 from byheart.lab.fused.parts import adam, product
 
 
@@ -30,20 +30,32 @@ def _normal(x):
 
 @triton.jit(do_not_specialize=["P", "at_in", "N", "ROOM", "by_z"])
 def units(
-    W, z, halves_H, P, at_in, N, ROOM, units, by_z, K,
-    D: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, OF_UNITS: tl.constexpr,
+    W, z, halves_H, peaks_H, P, at_in, N, ROOM, units, by_z, K,
+    D: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, PEEK: tl.constexpr,
 ):  # fmt: skip
-    """A program has ROWS contexts and UNITS units of one model: GELU(z W_in + b_in) as halves: first, second, first."""
+    """A program has ROWS contexts and UNITS units of one model: GELU(z W_in + b_in) as halves: first, second, first.
+
+    With PEEK only the largest is looked for.
+    """
     m = tl.program_id(0).to(tl.int64)
     r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     u = tl.program_id(2) * UNITS + tl.arange(0, UNITS)
     _, _, x = _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D)
-    high, low = cut(x * _normal(x) * OF_UNITS)
-    inside = (r < N)[:, None] & (u < units)[None, :]
-    own = halves_H + (m * ROOM + r)[:, None] * (3 * K) + u[None, :]
-    tl.store(own, high, mask=inside)
-    tl.store(own + K, low, mask=inside)
-    tl.store(own + 2 * K, high, mask=inside)
+    y, inside = x * _normal(x), (r < N)[:, None] & (u < units)[None, :]
+    if PEEK:
+        peek(peaks_H, m, tl.max(tl.where(inside, tl.abs(y), 0.0), 1))
+    else:
+        scale = scale_of_units(peaks_H, m)
+        high, low = cut(y * scale)
+        row = (m * ROOM + r) * (3 * K)
+        own = halves_H + row[:, None] + u[None, :]
+        tl.store(own, high, mask=inside)
+        tl.store(own + K, low, mask=inside)
+        tl.store(own + 2 * K, high, mask=inside)
+        if tl.program_id(2) == 0:  # the unit that is always 1
+            one = (tl.zeros((ROWS,), tl.float32) + scale).to(tl.float16)
+            tl.store(halves_H + row + units, one, mask=r < N)
+            tl.store(halves_H + row + 2 * K + units, one, mask=r < N)
 
 
 @triton.jit
@@ -56,14 +68,14 @@ def _write(high, low, at, inside, gradient, FINER: tl.constexpr):
 
 @triton.jit(do_not_specialize=["N", "ROOM", "vocab"])
 def chances(
-    logits, high, low, often, normers, N, ROOM, vocab, WIDE, of_logits, of_G,
+    logits, high, low, often, normers, peaks_H, peaks_W, N, ROOM, vocab, WIDE, of_G,
     COLUMNS: tl.constexpr, FINER: tl.constexpr,
 ):  # fmt: skip
     """A program has one context of one model: o p as halves, where o is how often it occurs; and log Σ exp logits."""
     b, m = tl.program_id(0), tl.program_id(1).to(tl.int64)
     c = tl.arange(0, COLUMNS)
     row, inside = (m * ROOM + b) * WIDE, c < WIDE  # and not ω, of which nobody knows that 16 divides it
-    x = tl.load(logits + row + c, mask=inside, other=0.0) * of_logits
+    x = tl.load(logits + row + c, mask=inside, other=0.0) / (scale_of_units(peaks_H, m) * scale_of_weights(peaks_W, m))
     x = tl.where(c < vocab, x, float("-inf"))
     top = tl.max(x, 0)
     raised = tl.exp(x - top)
@@ -74,7 +86,7 @@ def chances(
 
 @triton.jit(do_not_specialize=["N", "ROOM", "found"])
 def judged(
-    logits, high, low, rows, tokens, counts, often, normers, losses, N, ROOM, found, WIDE, of_logits, of_G,
+    logits, high, low, rows, tokens, counts, often, normers, losses, peaks_H, peaks_W, N, ROOM, found, WIDE, of_G,
     ENTRIES: tl.constexpr, FINER: tl.constexpr,
 ):  # fmt: skip
     """A program has ENTRIES of the counts c that are not zero: their losses −c log p, and o p − c over o p."""
@@ -84,7 +96,7 @@ def judged(
     b = tl.load(rows + k, mask=inside, other=0)
     count = tl.load(counts + k, mask=inside, other=0.0)
     at = (m * ROOM + b) * WIDE + tl.load(tokens + k, mask=inside, other=0)
-    x = tl.load(logits + at, mask=inside, other=0.0) * of_logits
+    x = tl.load(logits + at, mask=inside, other=0.0) / (scale_of_units(peaks_H, m) * scale_of_weights(peaks_W, m))
     certain = x - tl.load(normers + m * N + b, mask=inside, other=0.0)
     often_b = tl.load(often + b, mask=inside, other=0.0)
     tl.store(losses + m * found + k, -count * certain, mask=inside)
@@ -100,7 +112,7 @@ def _added(first, second, finer, at, inside, FINER: tl.constexpr):
 
 @triton.jit(do_not_specialize=["P", "at_in", "N", "ROOM", "by_z", "tiles", "groups"])
 def units_back(
-    W, z, DH, DH_low, DZ, parts, P, at_in, N, ROOM, units, by_z, K, of_DH, tiles, groups,
+    W, z, DH, DH_low, DZ, parts, peaks_W, P, at_in, N, ROOM, units, by_z, K, of_G, tiles, groups,
     D: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, FINER: tl.constexpr, TRAINED: tl.constexpr,
 ):  # fmt: skip
     """A program has ROWS contexts and UNITS units of one model: a part of W_in's and b_in's gradient, and of z's."""
@@ -109,7 +121,8 @@ def units_back(
     rows, W_in, x = _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D)
     row, inside = (m * ROOM + r)[:, None], (r < N)[:, None] & (u < units)[None, :]
     at = row * (2 * K) + u[None, :]
-    passed = _added(DH, DH + K, DH_low + row * K + u[None, :], at, inside, FINER) * of_DH
+    passed = _added(DH, DH + K, DH_low + row * K + u[None, :], at, inside, FINER)
+    passed /= of_G * scale_of_weights(peaks_W, m)
     gradient = passed * (_normal(x) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327)
     part = parts + (m * tiles + tile) * (D + 1) * units
     tl.store(part + i[:, None] * units + u[None, :], product(tl.trans(rows), gradient), mask=(u < units)[None, :])
@@ -121,7 +134,7 @@ def units_back(
 
 @triton.jit(do_not_specialize=["P", "M", "at_U", "output", "vocab", "cuts"])
 def output_back(
-    W, first, second, sizes, roots, at, DW, DW_low, P, M, at_U, output, vocab, WIDE, K, of_DW, cuts,
+    W, first, second, sizes, roots, at, DW, DW_low, peaks_H, P, M, at_U, output, vocab, WIDE, K, of_G, cuts,
     ENTRIES: tl.constexpr, FINER: tl.constexpr, beta1: tl.constexpr, beta2: tl.constexpr,
 ):  # fmt: skip
     """A program has ENTRIES of W_U and b_U of one model: Adam, from products of halves for each cut of the contexts."""
@@ -134,7 +147,8 @@ def output_back(
         gradient += _added(DW, DW + K * WIDE, DW_low + own + cell, 2 * own + cell, inside, FINER)
     step = tl.load(at)
     size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
-    adam(W, first, second, m * P + at_U + entry, inside, gradient * of_DW, size, root, beta1, beta2)
+    gradient /= of_G * scale_of_units(peaks_H, m)
+    adam(W, first, second, m * P + at_U + entry, inside, gradient, size, root, beta1, beta2)
 
 
 @triton.jit(do_not_specialize=["P", "M", "begin", "tiles", "columns"])
@@ -156,11 +170,13 @@ def sums(
 
 
 @triton.jit(do_not_specialize=["N", "M", "found"])
-def means(losses, at, mean_losses, N, M, found, ENTRIES: tl.constexpr):
-    """A program has one model: the mean loss of its contexts."""
+def means(losses, at, mean_losses, peaks_H, peaks_W, N, M, found, ENTRIES: tl.constexpr):
+    """A program has one model: the mean loss of its contexts; and the next step looks for peaks anew."""
     m = tl.program_id(0).to(tl.int64)
     loss = tl.zeros((ENTRIES,), tl.float32)
     for start in range(0, found, ENTRIES):
         k = start + tl.arange(0, ENTRIES)
         loss += tl.load(losses + m * found + k, mask=k < found, other=0.0)
     tl.store(mean_losses + tl.load(at) * M + m, tl.sum(loss, 0) / N)
+    tl.store(peaks_H + m, 0)
+    tl.store(peaks_W + m, 0)
