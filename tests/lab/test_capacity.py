@@ -119,7 +119,7 @@ def test_the_largest_ladder_has_five_sizes_three_seeds_and_tuning() -> None:
     assert {point.along for point in found} == {"learning_rate", "steps"}
     assert min(len(point.points) for point in found) >= 3
     for job in groups(rungs):
-        assert sum(rung.steps for rung in job) * job[0].most_parameters < 1e10, "about a minute on an H200"
+        assert sum(rung.steps for rung in job) * job[0].most_parameters < 1.2e10, "two minutes on an H200"
 
 
 def test_the_fields_of_a_point_are_plain_values() -> None:

@@ -72,7 +72,7 @@ def test_stories_that_a_table_lacks_are_said(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("capacity", "train its 72 models with byheart lab run capacity --scale paper, then draw them with"),
+        ("capacity", "train its 84 models with byheart lab run capacity --scale paper, then draw them with"),
         ("madden-2024", "train its 160 models with byheart lab run madden-2024-trained --scale paper and byheart"),
         ("dana-2025-6", "train its 120 models with byheart lab run dana-2025-6 --scale paper"),
         ("dana-2025-4", "dana-2025-4 trains nothing: it is about the results of dana-2025-1; expected that name"),
