@@ -7,9 +7,9 @@ the program that has a head's gradient ends with Adam for its weights. A step of
 :class:`~byheart.lab.models.madden.Decoder` is sixteen kernels, twenty-one with its attention trained.
 
 What is computed is what the models and :mod:`byheart.lab.adam` say, in float32; a product is put together out of three
-of TF32, or of halves, which is about as exact. Tests compare with float64. :func:`step_for` says for which stacks there
-is such a step; all others go the plain way: CPUs, float64, other models and sizes, gradients that are cut, machines
-without Triton (it comes with PyTorch for CUDA).
+of TF32, which is about as exact, or of halves, which is less so (:mod:`byheart.lab.fused.halves` says by how much).
+Tests compare with float64. :func:`step_for` says for which stacks there is such a step; all others go the plain way:
+CPUs, float64, other models and sizes, gradients that are cut, machines without Triton (it comes with PyTorch for CUDA).
 """
 
 from typing import Protocol
