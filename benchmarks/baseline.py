@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from byheart.devices import device_called
 from byheart.errors import BadInput
 from byheart.lab import Member, SmallGPT, Training, gpt_with, train
 from byheart.lab.capacity import even_batch, measures
-from byheart.lab.devices import device_called
 from byheart.lab.stack import Stack
 from byheart.tasks import random_next_token
 

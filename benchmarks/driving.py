@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from byheart.devices import device_called
 from byheart.errors import BadInput
-from byheart.lab.devices import device_called
 from byheart.lab.experiments import SCALES
 
 

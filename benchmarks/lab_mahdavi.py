@@ -26,8 +26,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from byheart.devices import device_called
 from byheart.errors import BadInput
-from byheart.lab.devices import device_called
 from byheart.lab.experiments.mahdavi_2024 import HEADS, LENGTHS, Config, data, members
 from byheart.lab.member import ANSWERS
 from byheart.lab.models.parts import sinusoids

@@ -2,8 +2,8 @@
 
     python benchmarks/same_bits.py FOLDER --task t.npz --device cuda
 
-Runs from the source tree with torch, numpy and safetensors alone; --tiny, which compiles a small network first, needs
-all of Byheart. Exit 1 if two digests differ.
+Runs from the source tree with torch, numpy and safetensors alone (stock models: transformers too); --tiny, which
+compiles small networks first, needs all of Byheart. Exit 1 if two digests differ.
 """
 
 import argparse
@@ -17,19 +17,27 @@ import numpy as np
 import torch
 
 from byheart import networks
+from byheart.devices import device_called
 from byheart.errors import BadInput
-from byheart.lab.devices import device_called
-from byheart.networks.transformer.module import Transformer
 from byheart.tasks import NextToken, load, random_next_token
 
-SAMPLE = 2_000
+SAMPLE = 500
 """Contexts that are asked one by one."""
 
 
+def as_module(network: networks.Network) -> torch.nn.Module:
+    """The network as PyTorch runs it: Byheart's module, or transformers' own."""
+    return network.model if network.kind == "stock" else network.module
+
+
 @torch.inference_mode()
-def logits(module: Transformer, tokens: torch.Tensor, batch: int) -> np.ndarray:
+def logits(module: torch.nn.Module, tokens: torch.Tensor, batch: int) -> np.ndarray:
     """The last position's logits [N, C], computed ``batch`` contexts at a time."""
-    parts = [module(part, last=1)[:, 0].cpu() for part in tokens.to(module.device).split(batch)]
+    parts = []
+    for part in tokens.to(next(module.parameters()).device).split(batch):
+        stock = hasattr(module, "config")
+        told = module(part, logits_to_keep=1, use_cache=False).logits if stock else module(part, last=1)
+        parts.append(told[:, 0].cpu())
     return torch.cat(parts).numpy()
 
 
@@ -38,14 +46,14 @@ def digest(values: np.ndarray) -> str:
     return hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:16]
 
 
-def tiny_network() -> tuple[Transformer, NextToken]:
+def tiny_network(layout: str) -> tuple[networks.Network, NextToken]:
     """A small network, as its folder holds it, and its task."""
-    from byheart.constructions.reciting import compile
+    from byheart.constructions.reciting import Settings, compile
 
     task = random_next_token(examples=300, length=8, vocab=256, labels=256, rng=np.random.default_rng(0))
     with TemporaryDirectory() as folder:
-        compile(task, window=8).save(Path(folder) / "net")
-        return networks.load(Path(folder) / "net").module, task
+        compile(task, window=8, settings=Settings(layout=layout)).save(Path(folder) / "net")
+        return networks.load(Path(folder) / "net"), task
 
 
 def options() -> argparse.Namespace:
@@ -54,7 +62,8 @@ def options() -> argparse.Namespace:
     parser.add_argument("folder", type=Path, nargs="?", help="of a network that byheart compile wrote")
     parser.add_argument("--task", type=Path, help="the task that it was compiled from")
     parser.add_argument("--device", default="cpu", help="what to compare the CPU with: cuda, cuda:1, …")
-    parser.add_argument("--tiny", action="store_true", help="a small network of its own, to see that it runs")
+    parser.add_argument("--asked", type=int, help="ask so many of the contexts (default: all)")
+    parser.add_argument("--tiny", action="store_true", help="small networks of its own, to see that it runs")
     given = parser.parse_args()
     if not given.tiny and (given.folder is None or given.task is None):
         parser.error("expected a folder and --task, or --tiny")
@@ -65,35 +74,43 @@ def options() -> argparse.Namespace:
     return given
 
 
-def main() -> int:
-    """Print one line for every way of asking."""
-    given = options()
-    loaded, task = tiny_network() if given.tiny else (networks.load(given.folder).module, load(given.task))
-    tokens = torch.tensor(task.inputs)
+def compared(module: torch.nn.Module, task: NextToken, device: str, asked: int | None) -> bool:
+    """Print one line for every way of asking; whether all of them gave the same bits."""
+    tokens, labels = torch.tensor(task.inputs)[:asked], task.labels[:asked]
+    # TF32 as a user may have set it must make no difference, where Byheart's own code runs.
+    torch.backends.cuda.matmul.allow_tf32 = not hasattr(module, "config")
     order = torch.from_numpy(np.random.default_rng(0).permutation(len(tokens)))
     back = torch.argsort(order).numpy()
     found: dict[str, set[str]] = {"all": set(), "sample": set()}
-    # TF32 as a user may have set it: it must make no difference.
-    torch.backends.cuda.matmul.allow_tf32 = True
-    if given.device == "cpu":
-        print("no --device: the CPU alone is asked")
     print("device  threads       wrong        contexts/s  digest            shuffled the same  one by one the same")
-    for device in dict.fromkeys(["cpu", given.device]):
-        module = loaded.to(device)
-        for threads in (1, 2) if device == "cpu" else (1,):
+    for place in dict.fromkeys(["cpu", device]):
+        module = module.to(place)
+        for threads in (1, 2) if place == "cpu" else (1,):
             torch.set_num_threads(threads)
             start = time.perf_counter()
             whole = logits(module, tokens, 8192)
             seconds = time.perf_counter() - start
-            wrong = int((whole.argmax(1) != task.labels).sum())
+            wrong = int((whole.argmax(1) != labels).sum())
             found["all"] |= {digest(whole), digest(logits(module, tokens[order], 512)[back])}
             found["sample"] |= {digest(whole[:SAMPLE]), digest(logits(module, tokens[:SAMPLE], 1))}
             answers = f"{wrong:>5} of {len(whole):<9,}  {len(whole) / seconds:>10,.0f}  {digest(whole)}"
             same = (str(len(digests) == 1) for digests in (found["all"], found["sample"]))
-            print(f"{device:<7} {threads:>7}  {answers}  {'  '.join(f'{word:>17}' for word in same)}", flush=True)
-    all_same = all(len(digests) == 1 for digests in found.values())
-    print("all the same bits" if all_same else "DIFFERENT BITS")
-    return 0 if all_same else 1
+            print(f"{place:<7} {threads:>7}  {answers}  {'  '.join(f'{word:>17}' for word in same)}", flush=True)
+    return all(len(digests) == 1 for digests in found.values())
+
+
+def main() -> int:
+    """Compare the ways of asking a network, or one of every layout."""
+    given = options()
+    if given.device == "cpu":
+        print("no --device: the CPU alone is asked")
+    if given.tiny:
+        subjects = [tiny_network(layout) for layout in ("rectangular", "uniform", "experts")]
+    else:
+        subjects = [(networks.load(given.folder), load(given.task))]
+    same = [compared(as_module(network), task, given.device, given.asked) for network, task in subjects]
+    print("all the same bits" if all(same) else "DIFFERENT BITS")
+    return 0 if all(same) else 1
 
 
 if __name__ == "__main__":

@@ -89,14 +89,15 @@ def solved(N: int, draft: Draft, seconds: dict[str, float]) -> dict[str, np.ndar
         began = lap(seconds, "draw", began)
         mapped.append(shards.map_piece(draft.wiring, sizes, *one))
         began = lap(seconds, "map", began)
-    cuts = shards.cut(np.sum([shards.count_routes(one, sizes) for one in mapped], axis=0), sizes.shards)
-    tensors = []
+    counts = sum(shards.count_routes(one, sizes) for one in mapped)
+    cuts = shards.cut(counts, sizes.shards)
+    found = []
     for shard in range(sizes.shards):
         records = shards.records_of(mapped, cuts, shard)
         how = (sizes, draft.code, draft.recipe.draw, shard, draft.wiring.precision)
-        tensors.append(shards.solve_shard(records, *how)[0])
+        found.append(shards.solve_shard(records, *how))
     lap(seconds, "solve", began)
-    return shards.join(draft.wiring.tensors, cuts, tensors)
+    return shards.join(draft.wiring.tensors, sizes, counts, cuts, found)
 
 
 def lap(seconds: dict[str, float], name: str, began: float) -> float:

@@ -92,6 +92,7 @@ COLUMNS = {
         ],
         ["ρ = 2·radius/δ", "parameters", "depth", "width", "most bits", "what reads the points", "certified in"],
     ],
+    "reading": [["file", "µs each, read", "bytes each", "÷ file", "µs each, window", "bytes each in all", "window"]],
     "reciting": [
         ["network", "N", "parameters", "bits/parameter", "padded", "load", "compiled in", "errors", "checked in"],
         ["network", "N", "parameters", "bits/parameter", "load", "compiled in", "errors"],
@@ -119,7 +120,7 @@ COLUMNS = {
         ["layout", "class", "parameters", "tokens", "asked", "whole", "tokens/s", "seconds"],
         ["layout", "threads", "batch of eight", "other order", "one by one"],
     ],
-    "stock_check": [["N", "wrong", "smallest margin", "parameters", "bits per parameter", "seconds"]],
+    "certify_on": [["N", "right", "smallest margin", "parameters", "bits per parameter", "seconds"]],
     "tradeoff": [
         ["theorem", "questions", "width", "depth", "÷ √(K log₂K)", "most bits", "parameters", "certified"],
         ["settings", "width", "depth", "w²L²", "÷ N log₂N", "most bits", "parameters", "certified"],

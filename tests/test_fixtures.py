@@ -43,4 +43,4 @@ def test_certificates_hold(name: str) -> None:
     edits = {"of wisdom": "!"} if name == "edited" else None
     again = recheck(FIXTURES / name / "certificate.json", FIXTURES / name, given, edits=edits)
     assert again.certified
-    assert (again.checked, again.errors, again.task) == (claimed.checked, 0, claimed.task)
+    assert (again.checked, again.errors) == (claimed.checked, 0)

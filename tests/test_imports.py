@@ -14,7 +14,7 @@ ROOMS = {
     *("approximation", "bounds", "certificates", "cli", "constructions"),
     *("executors", "explore", "export", "files", "lab", "networks", "planting", "report", "tasks"),
 }
-SHARED = {"compiled", "errors", "executors", "files", "progress", "sizes", "versions"}
+SHARED = {"compiled", "devices", "errors", "executors", "files", "progress", "sizes", "versions"}
 """What all may import."""
 ALLOWED = {
     "cli": ROOMS,

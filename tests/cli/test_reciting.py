@@ -390,6 +390,8 @@ def test_certify(two: Path, run: Run) -> None:
     assert found.pop("peak_memory") > (found.pop("peak_memory_worker") or 0)
     assert json.loads((two / "certificate.json").read_bytes()) == found | {"seconds": pytest.approx(0, abs=60)}
     assert run("certify", "net", "hamlet.txt", "macbeth.txt", "--recheck").code == 0
+    assert run("certify", "net", "macbeth.txt", "hamlet.txt", "--recheck").code == 0
+    assert "is about task" in run("certify", "net", "hamlet.txt", "--recheck").complaint
 
 
 def test_certify_a_task(facts: Path, run: Run) -> None:
@@ -404,6 +406,28 @@ def test_certify_a_task(facts: Path, run: Run) -> None:
     assert said.code == 1
     assert "not certified: 19 of 20 answers right" in said.out
     assert f"first wrong answer: example 7: expected {wrong[7]}, got {task.labels[7]}" in said.out
+    order = np.random.default_rng(0).permutation(20)
+    for name, labels in (("shuffled.npz", task.labels), ("lie.npz", wrong)):
+        sizes = {"label_count": task.label_count, "vocab": task.vocab}
+        save(NextToken(task.tokens[order], labels[order], **sizes), name)  # type: ignore[index]
+    assert run("certify", "net", "--task", "shuffled.npz", "--recheck").code == 0
+    assert "is about task" in run("certify", "net", "--task", "lie.npz", "--recheck").complaint
+    count = ("--count", "-o", "k.json")
+    assert run("certify", "net", "--task", "wrong.npz", *count).code == 0
+    assert run("certify", "net", "--task", "wrong.npz", *count, "--recheck").code == 0
+    complaint = run("certify", "net", "--task", "lie.npz", *count, "--recheck").complaint
+    assert "or questions are in another order than they were; certify anew" in complaint
+
+
+def test_a_certificate_of_before_is_not_one_of_another_task(here: Path, run: Run) -> None:
+    """0.1.0 named questions in their order."""
+    before = Path(__file__).parents[1] / "fixtures" / "0.1.0"
+    shutil.copytree(before / "texts", "net")
+    questions, turned = (before / "a.txt", before / "b.txt"), (before / "b.txt", before / "a.txt")
+    assert run("certify", "net", *questions, "--recheck").code == 0
+    assert "is about task" in run("certify", "net", *turned, "--recheck").complaint
+    assert run("certify", "net", *questions, "--json").json["written"] == "net/certificate.json"
+    assert run("certify", "net", *turned, "--recheck").code == 0
 
 
 def test_the_wrong_file(one: Path, run: Run) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.files import memory, reading
-from byheart.files.reading import MOST_DEPTH, parsed, read_bytes, read_json, read_text
+from byheart.files.reading import MOST_DEPTH, lines, parsed, read_bytes, read_json, read_text
 
 
 def test_a_plain_file(tmp_path: Path) -> None:
@@ -107,3 +107,25 @@ def test_large_files_are_not_parsed(tmp_path: Path) -> None:
     os.truncate(path, reading.MOST_JSON + 1)
     with pytest.raises(BadInput, match=r"config\.json: has 67,108,865 bytes; expected at most 67,108,864"):
         read_json(path)
+
+
+def test_lines_one_at_a_time(tmp_path, monkeypatch):
+    """As Python's own, with their numbers; also where they are longer than what is read at once."""
+    path = tmp_path / "a"
+    for content in (b"", b"\n", b"a\n\nb", b"abcdefg\nhi\n", b"abcdefgh", b"abcd\nabcdefg\r\n\n"):
+        path.write_bytes(content)
+        for long in (4, 1 << 20):
+            monkeypatch.setattr(reading, "LONG", long)
+            assert [*lines(path, takes=1, keeps=1)] == [*enumerate(content.splitlines(keepends=True), 1)]
+
+
+def test_a_line_longer_than_memory_has_room_for(tmp_path, monkeypatch):
+    (tmp_path / "a").write_bytes(b"short\n" + b"x" * 1000)
+    monkeypatch.setattr(reading, "LONG", 100)
+    monkeypatch.setattr(memory, "available", lambda: 2000)
+    found = lines(tmp_path / "a", takes=8, keeps=1)
+    assert next(found) == (1, b"short\n")
+    with pytest.raises(BadInput, match=r"a line 2, of at least 0\.0 MiB, would take"):
+        next(found)
+    with pytest.raises(BadInput, match=r"a would take"):
+        next(lines(tmp_path / "a", takes=1, keeps=2))

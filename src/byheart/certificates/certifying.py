@@ -52,6 +52,7 @@ def certify(
     at_least: int | None = None,
     radius: float | None = None,
     executor: Workplace | None = None,
+    device: str | None = None,
     report: Report | None = None,
 ) -> Certificate:
     """Check every answer of ``network`` to ``questions``: a task, texts, or files with either.
@@ -60,8 +61,8 @@ def certify(
     ``evaluator`` and ``threads`` are for exact networks, and so is ``radius``: answers must stay right wherever every
     vector goes within that distance (default: the radius that the network's folder states, if it does).
     ``tolerance``, how far targets may be off, is for softmax and trained networks. ``executor`` says where exact
-    networks and float Transformers are asked: here, in processes, or on Ray; the verdict is the same. What a judge has
-    no use for is refused.
+    networks and float Transformers are asked: here, in processes, or on Ray; the verdict is the same. ``device``, say
+    "cuda", is for float Transformers and stock models. What a judge has no use for is refused.
 
     All answers have to be right, or of labels ``at_least`` so many. With ``count``, what is certified is how many are
     right, whatever that number is: each has to be decided, and the certificate names those that are not right;
@@ -85,7 +86,8 @@ def certify(
     subject = network_of(network)
     asking = asked(subject, questions, edits)
     options = {"evaluator": evaluator, "threads": threads, "tolerance": tolerance, "radius": radius}
-    verdict = judge(subject, asking, count=count, at_least=at_least, **options, executor=executor, report=report)
+    where = {"executor": executor, "device": device}
+    verdict = judge(subject, asking, count=count, at_least=at_least, **options, **where, report=report)
     if named is not None and verdict.outcomes is not None:
         write_named(verdict.outcomes, Path(named))
     return Certificate.of(
@@ -109,7 +111,7 @@ def recheck(
     """
     claimed, subject = read(Path(path)), network_of(network)
     asking = asked(subject, questions, edits)
-    if claimed.task != asking.fingerprint:
+    if not asking.is_named(claimed.task):
         raise BadInput(f"{path}: is about task {claimed.task[:12]}…; this task is {asking.fingerprint[:12]}…")
     if not subject.is_named(claimed.weights):
         found = subject.fingerprint
@@ -164,4 +166,5 @@ def _check_count(path: Path | str, claimed: Certificate, again: Certificate) -> 
         )
         raise BadInput(f"{path}: claims {claims}; there are {found}")
     if claimed.count != again.count:
-        raise BadInput(f"{path}: names other answers than those that are not right; certify anew")
+        why = "names other answers than those that are not right, or questions are in another order than they were"
+        raise BadInput(f"{path}: {why}; certify anew")

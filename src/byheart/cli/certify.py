@@ -70,6 +70,8 @@ class CertifyCommand:
     the network's folder states, if it does)."""
     executor: ExecutorName = "local"
     workers: WorkersNumber = None
+    device: Annotated[str | None, arg(metavar="NAME")] = None
+    """Float Transformers and stock models: cpu, cuda, cuda:1, … (default: cpu)."""
     seed: int = 0
     """Seed of the controls, and of the second opinion's sample."""
     json: Json = False
@@ -112,7 +114,7 @@ class CertifyCommand:
                 certificate = recheck(path, network, questions, **options, named=self.named, report=report)
             else:
                 certificate = certify(network, questions, **options, named=self.named, report=report)
-        kept = not self.recheck and _of_another_task(path, network, certificate)
+        kept = not self.recheck and _of_another_task(path, network, questions)
         if not self.recheck and not kept:
             if _state(self.network) != seen:
                 changed = "was changed while it was checked, and no certificate is written"
@@ -131,7 +133,7 @@ class CertifyCommand:
 
     def _options(self, where: Workplace) -> dict[str, Any]:
         """What the judge is told; what is not given is None."""
-        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius")
+        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius", "device")
         executor = None if where.name == "local" else where
         return {**{name: getattr(self, name) for name in names}, "executor": executor}
 
@@ -266,7 +268,7 @@ def _state(folder: Path) -> list[tuple[int, ...]]:
     return [(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]
 
 
-def _of_another_task(path: Path, network: "Network", certificate: "Certificate") -> bool:
+def _of_another_task(path: Path, network: "Network", questions: "Questions") -> bool:
     """Whether a certificate for the same weights but another task lies there already: it is not overwritten."""
     from byheart.certificates import read
 
@@ -274,4 +276,4 @@ def _of_another_task(path: Path, network: "Network", certificate: "Certificate")
         existing = read(path)
     except BadInput:
         return False
-    return existing.certified and network.is_named(existing.weights) and existing.task != certificate.task
+    return existing.certified and network.is_named(existing.weights) and not questions.is_named(existing.task)

@@ -129,10 +129,10 @@ def facts_in(paths: tuple[Path, ...], columns: tuple[str, ...] | None) -> "Facts
     from byheart.tasks import Facts
 
     found = Facts.read(*paths, columns=columns or ())
-    if repeated := found.repeated:
-        again, first = repeated[0]
-        what = "1 fact is" if len(repeated) == 1 else f"{len(repeated):,} facts are"
-        sys.stderr.write(visible(f"{what} given again, and taken once: {again} is {first}\n"))
+    again, first = found.repeated
+    if again:
+        what = "1 fact is" if len(again) == 1 else f"{len(again):,} facts are"
+        sys.stderr.write(visible(f"{what} given again, and taken once: {again[0]} is {first[0]}\n"))
     return found
 
 

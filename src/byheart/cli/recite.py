@@ -26,6 +26,7 @@ from byheart.networks.about import end_of, facts_of, refuse_of, texts_of
 if TYPE_CHECKING:
     from byheart.networks import Network
     from byheart.networks.about import Refusal
+    from byheart.tasks import Facts
     from byheart.tasks.tokenizers import Tokenizer
 
 UNKNOWN = "unknown: this prompt was never memorized"
@@ -88,17 +89,17 @@ class ReciteCommand:
         sys.stderr.write(visible(f"{rate}{note}\n" if said.ended else f"\n{rate}{note}\n"))  # stdout: no byte more
         return NOT_TRUE if said.unknown else DONE
 
-    def _known(self) -> "set[bytes] | None":
-        """The prompts of the facts that were given; None if none were."""
+    def _known(self) -> "Facts | None":
+        """The facts that were given; None if none were."""
         if not self.facts:
             if self.columns is not None:
                 raise BadInput(f"--columns {' '.join(self.columns)} are for facts; expected --facts FILE too")
             return None
         if self.prompt is None:
             raise BadInput("--facts tells whether a prompt is memorized; expected --prompt too")
-        return {fact.prompt for fact in facts_in(self.facts, self.columns) if isinstance(fact.prompt, bytes)}
+        return facts_in(self.facts, self.columns)
 
-    def _one(self, network: "Network", known: "set[bytes] | None") -> "_Said":
+    def _one(self, network: "Network", known: "Facts | None") -> "_Said":
         from byheart.networks import generate
 
         texts, tokenizer, facts = texts_of(network), tokenizer_of(network), facts_of(network)
@@ -243,14 +244,15 @@ def _refuse(network: "Network", tokenizer: "Tokenizer") -> "Refusal | None":
     return refuse
 
 
-def _unknown(prompt: str, known: "set[bytes]") -> str:
-    """Why the prompt is none of those, with the one that was probably meant; empty if it is one of them."""
-    if unescaped(prompt) in known:
+def _unknown(prompt: str, known: "Facts") -> str:
+    """Why the prompt is none of the facts', with the one that was probably meant; empty if it is one of them."""
+    if known.knows(unescaped(prompt)):
         return ""
     meant = nothing = "the answer means nothing"
-    if len(known) <= MOST_COMPARED:
-        meant = did_you_mean(prompt, sorted(one.decode(errors="replace") for one in known), nothing)
-    return f"this prompt is none of the {len(known):,} memorized ones; {meant}"
+    if known.prompt_count <= MOST_COMPARED:
+        prompts = {fact.prompt.decode(errors="replace") for fact in known if isinstance(fact.prompt, bytes)}
+        meant = did_you_mean(prompt, sorted(prompts), nothing)
+    return f"this prompt is none of the {known.prompt_count:,} memorized ones; {meant}"
 
 
 def _as_json(data: bytes) -> dict[str, Any]:

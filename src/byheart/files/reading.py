@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from byheart.errors import BadInput
-from byheart.files.memory import check_memory
+from byheart.files.memory import check_memory, told
 
 MOST_JSON = 1 << 26
 """Bytes of a JSON file: the config.json of a network that recites a million texts names them in less."""
@@ -31,6 +31,9 @@ MOST_DEPTH = 32
 """Of lists and objects within each other; nothing that Byheart writes goes deeper than 10."""
 JSON_TAKES = 24
 """Bytes of memory for every byte of JSON, at most: "[]," becomes a list of 56 bytes and a pointer."""
+
+LONG = 1 << 20
+"""Bytes of a line that are read without asking what it will take."""
 
 _STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -58,6 +61,27 @@ def read_part(path: Path, start: int, size: int) -> bytearray:
         there = max(0, min(size, os.fstat(source.fileno()).st_size - start))
         check_memory(there, str(path))
         return _read(source, there)
+
+
+def lines(path: Path, *, takes: int, keeps: int) -> Iterator[tuple[int, bytes | bytearray]]:
+    """The lines of the regular file ``path``, counted from 1, each with its line break (``\\n``), one at a time.
+
+    While it is read, a byte takes ``takes`` bytes of memory; of all that was read, ``keeps`` are left for every byte.
+    """
+    with opened(path) as source:
+        check_memory(os.fstat(source.fileno()).st_size * keeps, str(path))
+        number = 0
+        while line := source.readline(LONG):
+            number += 1
+            yield number, line if len(line) < LONG else _long(source, bytearray(line), takes, f"{path} line {number}")
+
+
+def _long(source: BufferedReader, line: bytearray, takes: int, place: str) -> bytearray:
+    """A line whose beginning was read, to its end, as long as memory has room for it."""
+    while line[-1:] != b"\n" and (more := source.readline(LONG)):
+        line += more
+        check_memory(len(line) * takes, f"{place}, of at least {told(len(line))},")
+    return line
 
 
 @contextmanager

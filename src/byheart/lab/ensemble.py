@@ -20,10 +20,10 @@ from functools import reduce
 
 import torch
 
+from byheart.devices import device_called
 from byheart.errors import BadInput
 from byheart.lab.checkpoints import Book, opened
 from byheart.lab.course import Begun, Clock, Course, Planned, share_time
-from byheart.lab.devices import device_called
 from byheart.lab.ledger import Ledger
 from byheart.lab.member import Architecture, Joinable, Member, Outcome, Training
 from byheart.lab.pages import page_of, read_page

@@ -36,8 +36,8 @@ folder = "."  # this one
 logits = model(torch.tensor([[{first}3, 1, 4]])).logits[:, -1]  # what follows the tokens 3, 1, 4"""
 _STOCK = """\
 `transformers` runs it as it is, with no code of Byheart's. `config.json` asks for float32 and eager attention, and that
-is what a certificate is about: **load it without `dtype`.** In bfloat16, float16 or float64, quantised, or with another
-kernel for attention on a GPU, it says something else, and nothing warns you."""
+is what a certificate is about: **load it without `dtype`.** In bfloat16, float16 or float64, quantised, or on a GPU
+with TF32 allowed or another kernel for attention, it says something else, and nothing warns you."""
 _OURS = """\
 The code that runs it is `modeling_byheart.py`, which needs PyTorch and transformers only: read it before you trust it.
 With Byheart installed, `import byheart.hf` does instead, and nothing in this folder is run. The model stays in the

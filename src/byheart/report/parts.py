@@ -13,6 +13,8 @@ _PARTS = {
     "hash": "hash of the window",
     "reduce": "hash of the window",
     "digits": "where to read",
+    "shard": "where to read",
+    "lots": "where to read",
     "start": "where to read",
     "scales": "where to read",
     "squares": "where to read",
@@ -33,8 +35,8 @@ def parts_of(network: Network) -> dict[str, Account]:
 def _part(name: str) -> str:
     """What a tensor of a compiled network is for.
 
-    >>> [_part(name) for name in ("table.W_in", "table.W_out", "table.W_out.7", "hash_1.W_Q")]
-    ['rows of the table', 'words of the table', 'words of the table', 'hash of the window']
+    >>> [_part(name) for name in ("table.W_in", "table.W_out", "table.W_out.7", "hash_1.W_Q", "lots.b_in")]
+    ['rows of the table', 'words of the table', 'words of the table', 'hash of the window', 'where to read']
     """
     if name.startswith("table.W_out"):
         return WORDS

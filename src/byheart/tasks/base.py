@@ -32,6 +32,10 @@ class Questions(ABC):
     def fingerprint(self) -> str:
         """A sha256 over all that the questions and answers consist of."""
 
+    def is_named(self, fingerprint: str) -> bool:
+        """Whether a certificate with this fingerprint is about these questions."""
+        return fingerprint == self.fingerprint
+
     @property
     @abstractmethod
     def answers(self) -> npt.NDArray[Any]:

@@ -4,8 +4,6 @@ A context is the last ``window`` tokens of a sequence up to some place. Where th
 missing counts as a symbol of its own. Contexts are compared exactly, never by a hash (:mod:`.alike`).
 """
 
-import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,13 +20,13 @@ from byheart.sizes import Size
 from byheart.tasks.alike import MISSING, Alike, Rows
 from byheart.tasks.base import Questions
 from byheart.tasks.checks import Ids, count, narrowed, occurrences, portions, taken
+from byheart.tasks.fingerprints import in_any_order, in_order
 from byheart.tasks.task import NextToken
 from byheart.tasks.texts import Text
 from byheart.tasks.tokenizers import Tokens
 
 LARGEST_WINDOW = 2**16
 LARGEST_ID = 2**31 - 1
-PROMPTS = 1 << 16
 EXAMPLE_TAKES = 48
 """Bytes of memory for every example of a task, beside its tokens, while equal ones are looked for."""
 
@@ -47,8 +45,7 @@ class Contexts(Questions):
     labels: npt.NDArray[Any]
     """[N]: what follows each context, in [0, ``label_count``); integers without a sign, as narrow as hold them."""
     again: npt.NDArray[Any]
-    """[2, k]: where in ``tokens``, increasing, a context ends once more, and which of the N that is; as ``places``. The
-    fingerprint does not cover it: it follows from the rest."""
+    """[2, k]: where in ``tokens``, increasing, a context ends once more, and which of the N that is; as ``places``."""
     window: int
     """How many tokens a context has, those before the start of its sequence included."""
     vocab: int
@@ -62,7 +59,7 @@ class Contexts(Questions):
     names: tuple[str, ...] = ()
     """What the sequences are called, if they are texts; "" for a fact, which has a prompt instead. The fingerprint
     does not cover it."""
-    origins: tuple[str, ...] = ()
+    origins: Sequence[str] = ()
     """Where each sequence comes from, if they are facts: "facts.csv line 3". The fingerprint does not cover it."""
     edited: int = 0
     """How many answers are not those of the texts or the task, but were changed afterwards."""
@@ -134,11 +131,11 @@ class Contexts(Questions):
     @property
     def beginnings(self) -> list[dict[str, Any]]:
         """Name, length and prompt of every text."""
-        texts = zip(self.names, pairwise(self.starts.tolist()), self.prompts, strict=False)
+        named = ((number, name) for number, name in enumerate(self.names) if name)
+        texts = ((name, *self.starts[number : number + 2].tolist(), self.prompts[number]) for number, name in named)
         return [
             {"name": name, "tokens": stop - start, "prompt": self.tokens[start : start + prompt].tolist()}
-            for name, (start, stop), prompt in texts
-            if name
+            for name, start, stop, prompt in texts
         ]
 
     @property
@@ -165,20 +162,12 @@ class Contexts(Questions):
 
     @cached_property
     def fingerprint(self) -> str:
-        """A sha256 over everything the contexts consist of: tokens as 32-bit, all else as 64-bit integers."""
-        kinds = {"tokens": "<i4", "starts": "<i8", "places": "<i8", "labels": "<i8"}
-        shapes = {name: getattr(self, name).shape for name in kinds}
-        numbers = [self.window, self.vocab, self.label_count, [], self.end]
-        before, prompts, after = json.dumps(["contexts", shapes, numbers]).rpartition("[]")
-        digest = hashlib.sha256(f"{before}{prompts[0]}".encode())
-        for first in range(0, len(self.prompts), PROMPTS):  # as JSON has them, some at a time
-            some = ", ".join(map(str, self.prompts[first : first + PROMPTS]))
-            digest.update(f"{', ' if first else ''}{some}".encode())
-        digest.update(f"{prompts[1]}{after}".encode())
-        for name, kind in kinds.items():
-            for part in portions(getattr(self, name)):
-                digest.update(part.astype(kind).data)
-        return digest.hexdigest()
+        """A sha256 over all sequences and what is asked in them, in whatever order they come."""
+        return in_any_order(self)
+
+    def is_named(self, fingerprint: str) -> bool:
+        """Whether a certificate with this fingerprint is about these questions; one of 0.1.0 depends on their order."""
+        return fingerprint == self.fingerprint or fingerprint == in_order(self)
 
 
 def text_contexts(
@@ -223,7 +212,7 @@ def text_contexts(
 class Joined:
     """Sequences one after the other, and what follows each of their tokens."""
 
-    names: tuple[str, ...]
+    names: Sequence[str]
     tokens: npt.NDArray[Any]
     starts: Ids
     answers: npt.NDArray[Any]
@@ -297,7 +286,7 @@ def contexts_asked(
         label_count=sequences.vocab,
         prompts=tuple(prompts),
         end=sequences.end,
-        names=sequences.names if names is None else tuple(names),
+        names=tuple(sequences.names if names is None else names),
     )
 
 
@@ -358,27 +347,34 @@ def joined(texts: Sequence[Text], vocab: int, end: int) -> Joined:
     """The texts one after the other, checked."""
     if not texts:
         raise BadInput("no texts given; expected at least one")
-    for text in texts:
-        if not len(text.tokens):
-            raise BadInput(f"{text.name} has no tokens; expected at least one")
+    starts = np.cumsum([0, *(len(text.tokens) for text in texts)])
+    tokens = np.concatenate([text.tokens for text in texts])
+    return checked(tuple(text.name for text in texts), tokens, starts, vocab, end)
+
+
+def checked(names: Sequence[str], tokens: npt.NDArray[Any], starts: Ids, vocab: int, end: int) -> Joined:
+    """Sequences that lie one after the other in ``tokens`` [T], from each of ``starts`` [S + 1] to the next."""
+    if (empty := np.diff(starts) == 0).any():
+        raise BadInput(f"{names[int(empty.argmax())]} has no tokens; expected at least one")
     if not 0 <= end < vocab:
         raise BadInput(f"end is {end}; expected 0 to {vocab - 1} (vocab = {vocab})")
-    starts = np.cumsum([0, *(len(text.tokens) for text in texts)])
     _fits("vocab", vocab)
-    _fits("the number of tokens", int(starts[-1]))
-    for text in texts:
-        wrong = (text.tokens < 0) | (text.tokens >= vocab) | (text.tokens == end)
+    _fits("the number of tokens", len(tokens))
+    before = 0
+    for part in portions(tokens):
+        wrong = (part < 0) | (part >= vocab) | (part == end)
         if wrong.any():
-            place = int(wrong.argmax())
-            token = f"{text.tokens[place]}, the end token" if text.tokens[place] == end else f"{text.tokens[place]}"
+            place = before + int(wrong.argmax())
+            number = int(np.searchsorted(starts, place, side="right")) - 1
+            token = f"{tokens[place]}, the end token" if tokens[place] == end else f"{tokens[place]}"
             expected = f"expected 0 to {vocab - 1} (vocab = {vocab}) other than {end}"
-            raise BadInput(f"{text.name}, token {place} is {token}; {expected}")
-    largest = max(int(text.tokens.max()) for text in texts)
-    tokens = np.concatenate([narrowed(text.tokens, largest) for text in texts])
+            raise BadInput(f"{names[number]}, token {place - starts[number]} is {token}; {expected}")
+        before += len(part)
+    tokens = narrowed(tokens, int(tokens.max()))
     answers = np.empty(len(tokens), np.min_scalar_type(vocab - 1))
     answers[:-1] = tokens[1:]
     answers[starts[1:] - 1] = end
-    return Joined(tuple(text.name for text in texts), tokens, starts, answers, vocab, int(end))
+    return Joined(names, tokens, starts, answers, vocab, int(end))
 
 
 def _fits(name: str, number: int) -> None:

@@ -16,7 +16,7 @@ WRITERS = {".npz": npz.write, ".jsonl": jsonl.write}
 
 def load(path: str | os.PathLike[str], *, narrow: bool = False) -> Task:
     """Read a task from a ``.npz`` or ``.jsonl`` file; ``narrow``: ids as narrow as they are, if they are a next-token
-    task's in an archive, for whoever wants their contexts and no more.
+    task's, for whoever wants their contexts and no more.
 
     >>> load("nowhere.npz")
     Traceback (most recent call last):
@@ -25,7 +25,7 @@ def load(path: str | os.PathLike[str], *, narrow: bool = False) -> Task:
     source = Path(path)
     extension = check_extension(source)
     try:
-        return npz.read(source, narrow=narrow) if extension == ".npz" else READERS[extension](source)
+        return READERS[extension](source, narrow=narrow)
     except OSError as error:
         raise BadInput(f"{source}: {error.strerror or error}") from error
 

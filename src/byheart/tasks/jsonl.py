@@ -11,19 +11,24 @@ number or a list of them; a context that all examples share stands in the header
 """
 
 import json
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, BinaryIO
 
+import numpy.typing as npt
+
 from byheart.errors import BadInput
-from byheart.files.reading import JSON_TAKES, parsed, read_bytes
+from byheart.files.reading import JSON_TAKES, lines, parsed
 from byheart.tasks.base import Task
 from byheart.tasks.checks import EXACT_IN_FLOAT64, BadEntry
+from byheart.tasks.columns import Column
 from byheart.tasks.kinds import KINDS
 from byheart.tasks.query import QueryLabels, QueryTargets, QueryTask
-from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq
+from byheart.tasks.task import NarrowNextToken, NextToken, NextTokenDistribution, SeqToSeq
 
 ANSWER_KEYS = {
     NextToken.kind: "label",
@@ -38,6 +43,8 @@ DEPTHS = {"tokens": 1, "vectors": 2, "label": 0, "labels": 1, "probabilities": 1
 DEPTHS |= {"context": 2, "query": 1, "target": 0}
 SIZES = ("label_count", "vocab")
 REAL = ("vectors", "probabilities", "weight", "context", "query", "target")
+KEEPS = 4
+"""Bytes of memory for every byte of a file, when all its examples are read."""
 
 Object = dict[str, Any]
 
@@ -64,29 +71,33 @@ def _key(kind: str, name: str) -> str:
     return ANSWER_KEYS[kind] if name == KINDS[kind].answers_name else SINGULAR.get(name, name)
 
 
-def read(path: Path) -> Task:
-    """Read a task from a file."""
-    numbered = list(_objects(path))
+def read(path: Path, *, narrow: bool = False) -> Task:
+    """Read a task from a file, a line at a time; ``narrow``: a next-token task as :class:`NarrowNextToken`."""
+    numbered = _objects(path)
+    first: tuple[int, Object] = next(numbered, (0, {}))
     header: Object = {}
-    if numbered and "task" in numbered[0][1]:
-        number, header = numbered.pop(0)
-        with _at(f"{path}:{number}"):
+    if "task" in first[1]:
+        header_line, header = first
+        with _at(f"{path}:{header_line}"):
             _check_header(header)
-    if not numbered:
+        first = next(numbered, (0, {}))
+    if not first[0]:
         raise BadInput(f"{path}: no examples; expected one JSON object per line")
-    lines, examples = zip(*numbered, strict=True)
-    with _at(f"{path}:{lines[0]}"):
-        kind = header["task"] if header else _likely_kind(examples[0])
-    names = _array_names(kind, examples[0], shared="context" in header)
-    _check_examples(numbered, tuple(_key(kind, name) for name in names), path)
+    with _at(f"{path}:{first[0]}"):
+        kind = header["task"] if header else _likely_kind(first[1])
+    names = _array_names(kind, first[1], shared="context" in header)
+    examples = Examples({name: _key(kind, name) for name in names})
+    for line, example in chain([first], numbered):
+        with _at(f"{path}:{line}"):
+            examples.add(line, example)
     fields: Object = {name: header[name] for name in SIZES if name in header}
-    fields |= {name: [example[_key(kind, name)] for example in examples] for name in names}
+    fields |= examples.arrays()
     if "context" in header:
         fields["contexts"] = header["context"]
     try:
-        return KINDS[kind](**fields)
+        return (NarrowNextToken if narrow and kind == NextToken.kind else KINDS[kind])(**fields)
     except BadEntry as error:
-        line = number if "context" in header and error.name == "contexts" else lines[error.example]
+        line = header_line if "context" in header and error.name == "contexts" else examples.lines[error.example]
         raise BadInput(f"{path}:{line}: {error}") from error
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
@@ -112,13 +123,13 @@ def _at(place: str) -> Iterator[None]:
 
 def _objects(path: Path) -> Iterator[tuple[int, Object]]:
     """The objects of a file with their line numbers, from 1; blank lines are skipped."""
-    content = read_bytes(path, takes=JSON_TAKES)
-    if not content:
-        raise BadInput(f"{path}: the file is empty")
-    for number, line in enumerate(content.split(b"\n"), start=1):
+    number = 0
+    for number, line in lines(path, takes=JSON_TAKES, keeps=KEEPS):
         if line.strip():
             with _at(f"{path}:{number}"):
-                yield number, parsed(line)
+                yield number, parsed(line.removesuffix(b"\n"))
+    if not number:
+        raise BadInput(f"{path}: the file is empty")
 
 
 def _check_header(header: Object) -> None:
@@ -140,18 +151,34 @@ def _likely_kind(example: Object) -> str:
     raise BadInput(f"no answer; expected one of the keys {', '.join(dict.fromkeys(ANSWER_KEYS.values()))}")
 
 
-def _check_examples(numbered: list[tuple[int, Object]], keys: tuple[str, ...], path: Path) -> None:
-    """Refuse examples that do not have exactly these keys, or whose numbers under a key differ in shape."""
-    expected: dict[str, tuple[int, ...]] = {}
-    for number, example in numbered:
-        with _at(f"{path}:{number}"):
-            if example.keys() != set(keys):
-                raise BadInput(f"found the keys {', '.join(sorted(example))}; expected {' and '.join(keys)}")
-            for key in keys:
-                depth = 1 if key == "target" and isinstance(example[key], list) else DEPTHS[key]
-                shape = _shape(key, example[key], depth)
-                if expected.setdefault(key, shape) != shape:
-                    raise BadInput(f"{key} has shape {shape}; expected {expected[key]}, as on line {numbered[0][0]}")
+class Examples:
+    """What examples hold, key by key, in arrays that grow; all have the keys of the first, and its shapes."""
+
+    def __init__(self, keys: dict[str, str]) -> None:
+        """The ``keys`` by the names of their arrays."""
+        self._keys = keys
+        self._shapes: dict[str, tuple[int, ...]] = {}
+        self._columns = {key: Column(real=key in REAL) for key in keys.values()}
+        self.lines = array("q")
+        """Of each example."""
+
+    def add(self, line: int, example: Object) -> None:
+        """One more; BadInput if it has not exactly the keys, or other shapes."""
+        if example.keys() != self._columns.keys():
+            keys = " and ".join(self._columns)
+            raise BadInput(f"found the keys {', '.join(sorted(example))}; expected {keys}")
+        for key, column in self._columns.items():
+            depth = 1 if key == "target" and isinstance(example[key], list) else DEPTHS[key]
+            shape = _shape(key, example[key], depth)
+            if self._shapes.setdefault(key, shape) != shape:
+                raise BadInput(f"{key} has shape {shape}; expected {self._shapes[key]}, as on line {self.lines[0]}")
+            column.add(example[key], depth)
+        self.lines.append(line)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """The arrays by their names."""
+        shapes = {key: (len(self.lines), *shape) for key, shape in self._shapes.items()}
+        return {name: self._columns[key].joined().reshape(shapes[key]) for name, key in self._keys.items()}
 
 
 def _shape(key: str, value: Any, depth: int) -> tuple[int, ...]:
@@ -167,7 +194,7 @@ def _shape(key: str, value: Any, depth: int) -> tuple[int, ...]:
     shapes = {_shape(key, item, depth - 1) for item in value}
     if len(shapes) > 1:
         raise BadInput(f"{key} is ragged; expected vectors of one dimension")
-    return (len(value), *next(iter(shapes), (0,)))
+    return (len(value), *next(iter(shapes), ()))
 
 
 def _check_numbers(key: str, values: list[Any]) -> None:

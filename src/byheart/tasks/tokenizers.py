@@ -119,7 +119,8 @@ class BytePairs:
     def train(cls, texts: Sequence[bytes], vocab: int) -> Self:
         """The tokenizer of at most ``vocab`` ids that merges what is most frequent in ``texts``.
 
-        It has fewer ids where no pair of tokens occurs twice any more. The same texts give the same tokenizer.
+        It has fewer ids where no pair of tokens occurs twice any more. The same texts give the same tokenizer. All
+        texts are in memory at once, and beside them every word of theirs, once, with all places of every pair.
         """
         if count("vocab", vocab) <= Bytes.vocab:
             raise BadInput(f"vocab is {vocab}; expected more than {Bytes.vocab}, or --tokenizer bytes")
@@ -130,7 +131,7 @@ class BytePairs:
         # one token out of the texts, so there are no more than bytes; the trainer makes room for all it is told of.
         most = min(vocab - 1, END + sum(map(len, texts)))
         trainer = BpeTrainer(vocab_size=most, min_frequency=2, initial_alphabet=list(_LETTERS), show_progress=False)
-        library.train_from_iterator([_text(data, f"texts[{number}]: ") for number, data in enumerate(texts)], trainer)
+        library.train_from_iterator((_text(data, f"texts[{number}]: ") for number, data in enumerate(texts)), trainer)
         found = json.loads(library.to_str())["model"]["merges"]
         return cls(tuple((_bytes(first), _bytes(second)) for first, second in found))
 

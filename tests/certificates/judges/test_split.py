@@ -104,3 +104,17 @@ def test_two_processes_say_the_same_of_both_kinds(recited: Any) -> None:
         judge(recited.network, recited.questions)
     )
     assert both.peaks
+
+
+@pytest.mark.slow
+def test_compiled_code_proves_the_same_in_a_process(recited: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    import alone
+
+    asked = recited.network, recited.questions
+    expected = told(judge(*asked))
+    monkeypatch.setattr(stretches, "answered", alone.answered_alone)
+    assert judge(*asked, executor=PIECES).undecided == len(recited.questions), "it is PyTorch's turn"
+    monkeypatch.setattr(stretches, "FEW", 0)
+    for where in (PIECES, Workplace("processes", 1)):
+        assert told(judge(*asked, executor=where)) == expected

@@ -10,10 +10,11 @@ import torch
 
 import byheart
 from byheart.certificates import certify, controls, judge, read, recheck, write
-from byheart.certificates.judges import transformer
+from byheart.certificates.judges import stretches, transformer
 from byheart.constructions import Built
 from byheart.constructions.reciting import Settings
 from byheart.errors import BadInput
+from byheart.executors import Workplace
 from byheart.networks.transformer import FeedForward, Spec
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.tasks import NextToken, SeqToSeq, random_next_token
@@ -380,3 +381,25 @@ def test_what_is_not_proved_is_said() -> None:
     assert lie.detail.endswith("0 of 1 answers wrong, 1 undecided")
     assert lie.verdict.counterexample is not None
     assert lie.verdict.counterexample.got == "256, not proved to be exact"
+
+
+def test_a_device_gives_the_same_verdict(compiled: Built) -> None:
+    """Here on the CPU, by the way that GPUs go."""
+    contexts = compiled.questions
+    asking = contexts.tokens, contexts.starts, contexts.places
+    wrong = with_words(compiled, lambda words: -words)
+    for network, right in ((compiled.network, QUESTIONS), (wrong, None)):
+        once, doubtful = stretches.asked_on(torch.device("cpu"), network, *asking, None)
+        here, here_doubtful = stretches.asked(network, *asking, Workplace(), None)
+        assert once.labels.tolist() == here.labels.tolist()
+        assert once.margins.tolist() == here.margins.tolist()
+        assert doubtful.tolist() == here_doubtful.tolist()
+        assert right is None or (once.labels == contexts.labels).sum() == right
+
+
+def test_devices_that_cannot_be_used(compiled: Built) -> None:
+    with pytest.raises(BadInput, match="device is 'meta'; expected cpu or cuda"):
+        certify(compiled, compiled.questions, device="meta")
+    assert certify(compiled, compiled.questions, device="cpu").certified
+    with pytest.raises(BadInput, match="expected one of them: a device works here"):
+        judge(compiled.network, compiled.questions, executor=Workplace("processes"), device="cuda")

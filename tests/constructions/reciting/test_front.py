@@ -205,7 +205,7 @@ def test_tables_of_all_sizes(questions: int, precision: str) -> None:
         else replace(code, histogram=(0,) * 8 + (questions,))
     )
     for word in WORDS[precision]:
-        sizes = plan(few, precision=precision, word=word)
+        sizes = plan(few, precision=precision, word=word, lots=False)
         alone = Alone(sizes, 257, 16, precision="float64" if precision == "float64" else "float32")
         check(alone, count=16)
 

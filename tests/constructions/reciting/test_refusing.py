@@ -14,7 +14,7 @@ from byheart.constructions.reciting.table import TABLE
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.errors import BadInput
 from byheart.networks import generate
-from byheart.networks.transformer import Spec
+from byheart.networks.transformer import Spec, forced
 from byheart.networks.transformer.evaluate import answers
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import proved_answers
@@ -186,6 +186,22 @@ def test_every_kind_of_code() -> None:
         bits = built.network.about["refuse"]["bits"]
         others = [(100 % built.network.spec.vocab, *map(int, row)) for row in rng.integers(0, 20, (500, 3))]
         assert answered(built, others) <= 500 / 2**bits + 5 * (500 / 2**bits) ** 0.5 + 1
+
+
+@pytest.mark.parametrize("by", ["print", "key"])
+def test_compiled_code_proves_the_same(five: Built, by: str) -> None:
+    """Of what was memorized, and of prompts with a byte changed, which are refused."""
+    built = five if by == "print" else byheart.compile(PAIRS, refuse="key")
+    network, known = built.network, sorted(memorized(PAIRS))
+    assert isinstance(network, TransformerNetwork)
+    assert network.program is not None
+    asked = [*known, *((context[0] ^ 1, *context[1:]) for context in known)]
+    starts = np.cumsum([0, *map(len, asked)])
+    given = np.concatenate([np.array(context) for context in asked]), starts, starts[1:] - 1
+    (labels, margins), expected = forced.read(network.program, *given), proved_answers(network.module, *given)
+    assert (labels.tolist(), margins.tolist()) == (expected.labels.tolist(), expected.margins.tolist())
+    assert (margins > 0).all(), "all is proved"
+    assert ((labels == unknown_of(built)) == (np.arange(len(asked)) >= len(known))).all()
 
 
 def test_the_same_network_without_it() -> None:

@@ -250,8 +250,11 @@ def test_a_recipe_that_is_another_networks(built: Built) -> None:
     about = built.network.about["recipe"]
     labels, parameters = len(about["lengths"]), built.account.dense
     Recipe.from_json(about).check(labels=labels, parameters=parameters)
-    for count in (0, MOST_SHARDS + 1, 400):
-        told = Recipe.from_json({**about, "sizes": {**about["sizes"], "shards": count}})
+    lies = [{"shards": count} for count in (0, MOST_SHARDS + 1, 400)]
+    lies += [{"stretches": 1}, {"stretches": 1, "aligned": 8, "exponent": 1}, {"stretches": -1}, {"stretches": True}]
+    lies += [{"stretches": 1200, "aligned": 8, "starts": 1200, "margin": 0, "columns": 1, "shards": 1}]
+    for lie in lies:
+        told = Recipe.from_json({**about, "sizes": {**about["sizes"], **lie}})
         with pytest.raises(BadInput, match="not the recipe of this network"):
             told.check(labels=labels, parameters=parameters)
 

@@ -63,7 +63,8 @@ def test_a_plan_fits_together(code: Code, precision: str, word: int) -> None:
         assert load > (0.95 if code.fixed or not sizes.exponent else 0.8)
     # Every pair of digits can say what its hash sum says, and no more than one value too many.
     assert len(sizes.moduli) == 6 + bool(sizes.exponent)
-    for modulus, base, count in zip(sizes.moduli[1:6], sizes.bases, sizes.counts, strict=True):
+    pairs = 4 if sizes.stretches else 5
+    for modulus, base, count in [*zip(sizes.moduli[1:6], sizes.bases, sizes.counts, strict=True)][:pairs]:
         assert base * (count - 1) < modulus <= base * count
     assert sizes.moduli[1] == SPREAD**2
     assert set(sizes.moduli[2:5]) == {(sizes.columns + 1) ** 2}
@@ -74,7 +75,7 @@ def test_a_plan_fits_together(code: Code, precision: str, word: int) -> None:
 @pytest.mark.parametrize(("code", "precision", "word"), PLANS)
 def test_offsets(code: Code, precision: str, word: int) -> None:
     """Each equally often; aligned codes begin at multiples of their length, others at any bit."""
-    sizes = plan(code, precision=precision, word=word)
+    sizes = plan(code, precision=precision, word=word, lots=False)
     found, times = np.unique(offsets(sizes), return_counts=True)
     if sizes.aligned:
         assert sizes.aligned == code.longest
@@ -110,7 +111,7 @@ def test_a_hundred_million_questions() -> None:
 
 
 def test_growing() -> None:
-    sizes = plan(make_code(np.arange(30_000) % 256, 256), precision="float32", word=24)
+    sizes = plan(make_code(np.arange(30_000) % 256, 256), precision="float32", word=24, lots=False)
     more = grown(sizes)
     assert more.rows == sizes.rows + 1
     assert replace(more, starts=sizes.starts) == sizes
@@ -123,6 +124,31 @@ def test_loads() -> None:
     assert loads[:6] == sorted(loads[:6])
     assert all(0.25 <= load < 1 for load in loads)
     assert load_for(10**6, True) > load_for(10**6, False) > 0.98
+    assert load_for(30_000, True, 26, lots=True) > 0.99
+
+
+@pytest.mark.parametrize("questions", [100_000, 1_000_000, 2_200_000, 10**7, 10**8])
+def test_lots_fill_a_table_to_99_percent(questions: int) -> None:
+    """From 10⁵ labels of 8 bits on; and stretches are equally long, also after the table has grown."""
+    code = replace(make_code(np.arange(256), 256), histogram=(0,) * 8 + (questions,))
+    sizes = plan(code, precision="float32", word=24)
+    assert questions / (3 * sizes.shards * sizes.words) >= 0.99
+    assert sizes.lots_fit
+    assert grown(sizes).lots_fit
+    assert grown(sizes).rows >= sizes.rows + sizes.rows // 200
+    assert sizes.rows <= MOST_ROWS - SPREAD
+    assert max(sizes.moduli) <= LIMIT // 8
+    assert plan(code, precision="float32", word=24, lots=False).stretches == 0
+    assert not replace(sizes, starts=sizes.starts + 1).lots_fit or sizes.stretches == 1
+    assert not replace(sizes, aligned=None).lots_fit
+
+
+def test_few_questions_are_left_to_the_hash() -> None:
+    """A lot costs parameters: less than 10⁴ labels of 8 bits have none, and codes of different lengths."""
+    for questions in (1, 100, 1000, 5000):
+        assert plan(code_for(questions, 256, False), precision="float32", word=24).stretches == 0
+    assert plan(code_for(50_000, 256, False), precision="float32", word=24).stretches
+    assert not plan(code_for(50_000, 8, True), precision="float32", word=24).stretches
 
 
 def test_by_hand() -> None:

@@ -137,7 +137,7 @@ def test_a_forged_shard_is_found_out_by_the_certificate(task: NextToken, shelf: 
     """It has the right name, shape and format, and other words: the network is not certified."""
     path = min(shelf.folder.glob("shard-*"))
     (tensor,) = read_tensors(path, ("F32",)).values()
-    write_tensors(path, {"W_out": np.ascontiguousarray(tensor[:, :, ::-1])}, {"free_bits": "0"})
+    write_tensors(path, {"W_out": np.ascontiguousarray(tensor[:, :, ::-1])}, {"turn": "0", "free_bits": "0"})
     again = Shelf(shelf.folder)
     built = compile(task, shards=SHARDS, keep=again)
     assert again.found == 2
@@ -173,7 +173,7 @@ def test_a_link_in_place_of_a_shard_is_not_written_through(task: NextToken, shel
     with pytest.raises(BadInput, match=r"net\.parts: holds 'shard-.*, which is no shard"):
         compile(task, shards=SHARDS, keep=shelf)
     with pytest.raises(BadInput, match="is a link, which is not written through"):
-        shelf.keep(path.stem, np.zeros((2, 3, 1), np.float32), shards.Note(0, 1, 0, "", ""))
+        shelf.keep(path.stem, np.zeros((2, 3, 1), np.float32), shards.Note(0, 1, 0, 0, "", ""))
     assert mine.read_bytes() == b"of somebody"
 
 
@@ -181,8 +181,7 @@ def test_records_on_the_shelf_are_those_in_memory(tmp_path: Path) -> None:
     """By hand: routes 0, 0, 2, 3 of four; and nothing is read that is not asked for."""
     sums, label = np.arange(8, dtype=np.uint16).reshape(4, 2), np.arange(4, dtype=np.int32)
     records = shards.Records(np.array([0, 0, 2, 3], np.uint32), sums, label)
-    shelved = Shelf(tmp_path / "net.parts").records(records, 0, np.array([2, 0, 1, 1]))
-    assert shelved.below.tolist() == [0, 2, 2, 3, 4]
+    shelved = Shelf(tmp_path / "net.parts").records(records, 0)
     for first in range(5):
         for last in range(first, 5):
             there, here = shelved.between(first, last), records.between(first, last)

@@ -8,7 +8,7 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.networks.transformer import Attention, Spec
-from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.evaluate import ON_GPU, PORTION, TAKES, answers, at_once
 from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.network import from_arrays
 
@@ -173,3 +173,11 @@ def test_answers(portion):
     top = np.sort(wanted, axis=1)
     assert found.labels.tolist() == wanted.argmax(axis=1).tolist()
     assert found.margins.tolist() == (top[:, -1] - top[:, -2]).tolist()
+
+
+def test_more_is_read_at_once_on_a_gpu() -> None:
+    spec = Spec(vocab=2, labels=100, stream=1, window=1, precision="float32", embeds=(0,), unembeds=(0,), sublayers=())
+    assert (at_once(spec), at_once(spec, 10)) == (PORTION, 10)
+    assert at_once(spec, 10, free=1 << 40) == ON_GPU
+    assert at_once(spec, free=TAKES * 100 * 7) == 7
+    assert at_once(spec, free=0) == 1

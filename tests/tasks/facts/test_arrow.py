@@ -2,6 +2,7 @@
 
 import builtins
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_parquet(pyarrow, tmp_path, kind):
 def test_lists_and_messages(pyarrow, tmp_path):
     parquet = pytest.importorskip("pyarrow.parquet", reason=NEEDED)
     parquet.write_table(pyarrow.table({"prompt": [[1, 2]], "completion": [[3]]}), tmp_path / "ids.parquet")
-    assert Facts.read(tmp_path / "ids.parquet").facts[0].prompt == (1, 2)
+    assert Facts.read(tmp_path / "ids.parquet")[0].prompt == (1, 2)
     chat = [{"role": "user", "content": "2 + 2?"}, {"role": "assistant", "content": "4"}]
     parquet.write_table(pyarrow.table({"messages": [chat]}), tmp_path / "chat.parquet")
     assert said(Facts.read(tmp_path / "chat.parquet")) == [("user: 2 + 2?\nassistant: ", "4")]
@@ -196,3 +197,23 @@ def test_a_file_whose_name_cannot_be_one(saved):
     (saved / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a\0b"}]}))
     with pytest.raises(BadInput, match="names no files in its folder"):
         Facts.read(saved)
+
+
+def test_of_a_row_group_some_pages_are_there_at_a_time(pyarrow, tmp_path):
+    """4 MB in one group: of the file, a mebibyte is there, and not all of the group."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason=NEEDED)
+    texts = [f"{number:05}" * 200 for number in range(4000)]
+    path = tmp_path / "a.parquet"
+    pages = {"data_page_size": 1 << 16, "write_batch_size": 64, "use_dictionary": False, "compression": "none"}
+    parquet.write_table(pyarrow.table({"text": texts}), path, row_group_size=len(texts), **pages)
+    assert parquet.ParquetFile(path).num_row_groups == 1
+    pool = pyarrow.system_memory_pool()
+    before = pool.bytes_allocated()
+    tracemalloc.start()
+    try:
+        found = [(number, pool.bytes_allocated() - before) for number, _ in enumerate(reading.rows(path))]
+        most = tracemalloc.get_traced_memory()[1] + max(held for _, held in found)
+    finally:
+        tracemalloc.stop()
+    assert len(found) == len(texts)
+    assert most < 1 << 21

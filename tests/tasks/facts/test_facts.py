@@ -108,14 +108,14 @@ def test_token_ids(tmp_path):
     for given in ([([1, 2], [3])], [(np.array([1, 2]), (3,))]):
         facts = Facts(given)
         assert facts.are_ids
-        assert facts.facts == (Fact((1, 2), (3,), "facts[0]"),)
-    assert Facts.read(lines(tmp_path, {"prompt": [1, 2], "completion": [3]})).facts[0].completion == (3,)
+        assert [*facts] == [Fact((1, 2), (3,), "facts[0]")]
+    assert Facts.read(lines(tmp_path, {"prompt": [1, 2], "completion": [3]}))[0].completion == (3,)
 
 
 def test_a_fact_that_is_given_again_is_taken_once():
     facts = Facts([("a", "b"), ("c", "b"), ("a", "b"), ("a", "b"), "b"])
     assert said(facts) == [("a", "b"), ("c", "b"), (None, "b")]
-    assert facts.repeated == (("facts[2]", "facts[0]"), ("facts[3]", "facts[0]"))
+    assert [*map(list, facts.repeated)] == [["facts[2]", "facts[3]"], ["facts[0]", "facts[0]"]]
 
 
 BAD = {

@@ -27,6 +27,7 @@ OPTIONS = {
     "threads": ("exact",),
     "radius": ("exact",),
     "executor": ("exact", "transformer"),
+    "device": ("transformer", "stock"),
     "tolerance": ("softmax", "trained"),
 }
 """What can be asked of a judge beyond the check itself, and of which kinds of networks."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from byheart.certificates.judges import contexts as judging
 from byheart.certificates.verdict import Verdict
+from byheart.devices import PROVING, device_called, on
 from byheart.networks.stock.config import architecture
 from byheart.networks.stock.evaluate import answers
 from byheart.networks.stock.network import StockNetwork
@@ -26,12 +27,12 @@ def asked(network: StockNetwork, given: Given) -> Contexts:
     return judging.asked(network, given, network.config["vocab_size"], network.window)
 
 
-def judge(network: StockNetwork, contexts: Contexts, *, report: Report | None = None) -> Verdict:
-    """Ask every question, wherever it occurs, in float32, of Hugging Face's own code."""
-    began, places = time.perf_counter(), judging.places(contexts, None)
-    once = answers(network, contexts.tokens, contexts.starts, places, report)
-    within = "as transformers computes it in float32 on this machine"
-    method = f"float32, exhaustive, by transformers' {architecture(network.config).model_class}"
+def judge(network: StockNetwork, contexts: Contexts, *, device: str = "cpu", report: Report | None = None) -> Verdict:
+    """Ask every question, wherever it occurs, in float32, of Hugging Face's own code, on this ``device``."""
+    began, places, where = time.perf_counter(), judging.places(contexts, None), device_called(device, PROVING)
+    once = answers(network, contexts.tokens, contexts.starts, places, report, device=where)
+    within = f"as transformers computes it in float32 on this machine{on(where)}"
+    method = f"float32, exhaustive, by transformers' {architecture(network.config).model_class}{on(where)}"
     return judging.compared(network, once, places, contexts, within, method, began)
 
 

@@ -8,12 +8,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from byheart.executors import Task, Workplace, each
 from byheart.networks.transformer.evaluate import Answers, Ids, answers
 from byheart.networks.transformer.forced import FEW, forced_answers
 from byheart.networks.transformer.network import TransformerNetwork
+from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.stretches import SEEN, TOKENS, Stretch, stretches
 from byheart.progress import Report
 
@@ -49,6 +51,20 @@ def asked(
     return Answers(np.concatenate(labels), np.concatenate(margins)), np.concatenate(doubtful)
 
 
+def asked_on(
+    device: torch.device,
+    network: TransformerNetwork,
+    tokens: NDArray[np.integer],
+    starts: Ids,
+    places: Ids,
+    report: Report | None,
+) -> tuple[Answers, Doubtful]:
+    """The same, asked and proved on a GPU: the proof needs no more of it than IEEE 754's float64."""
+    module = replace(network).module.to(device)  # a copy of its own
+    once = answers(module, tokens, starts, places, report=_half(report, 0))
+    return once, _doubtful(once, proved_answers(module, tokens, starts, places, report=_half(report, 1)))
+
+
 def answered(
     network: TransformerNetwork, one: Stretch, compiled: bool, *, report: Report | None
 ) -> tuple[Answers, Doubtful]:
@@ -56,7 +72,12 @@ def answered(
     asked = one.tokens, one.starts, one.places
     once = answers(network.module, *asked, report=_half(report, 0))
     proved = forced_answers(network, *asked, compiled=compiled, report=_half(report, 1))
-    return once, (proved.labels != once.labels) | (proved.margins != once.margins)
+    return once, _doubtful(once, proved)
+
+
+def _doubtful(once: Answers, proved: Answers) -> Doubtful:
+    """Which answers are not those of the proof, or nothing is proved of."""
+    return np.asarray((proved.labels != once.labels) | (proved.margins != once.margins))
 
 
 def _half(report: Report | None, number: int) -> Callable[..., object] | None:

@@ -13,6 +13,8 @@ import numpy as np
 from byheart.certificates.judges import contexts as judging
 from byheart.certificates.judges import stretches
 from byheart.certificates.verdict import Verdict
+from byheart.devices import PROVING, device_called, on
+from byheart.errors import BadInput
 from byheart.executors import Workplace
 from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.progress import Report
@@ -32,17 +34,22 @@ def judge(
     contexts: Contexts,
     *,
     executor: Workplace | None = None,
+    device: str = "cpu",
     report: Report | None = None,
 ) -> Verdict:
-    """Ask every question, and once more with a proof; where ``executor`` says."""
-    began, precision = time.perf_counter(), network.spec.precision
-    places = judging.places(contexts, network.spec.sees)
-    where = executor or Workplace()
-    once, doubtful = stretches.asked(network, contexts.tokens, contexts.starts, places, where, report)
+    """Ask every question, and once more with a proof; where ``executor`` says, or here on a ``device``."""
+    if executor is not None and device != "cpu":
+        raise BadInput(f"device is {device!r}, and an executor is given; expected one of them: a device works here")
+    began, precision, where = time.perf_counter(), network.spec.precision, device_called(device, PROVING)
+    asking = contexts.tokens, contexts.starts, judging.places(contexts, network.spec.sees)
+    if where.type == "cpu":
+        once, doubtful = stretches.asked(network, *asking, executor or Workplace(), report)
+    else:
+        once, doubtful = stretches.asked_on(where, network, *asking, report)
     exact = f"{doubtful.sum():,} not proved to be exact" if doubtful.any() else "every step proved to be exact"
     within = f"whatever the order in which {precision} adds"
-    method = f"{precision}, exhaustive; {exact}"
-    return judging.compared(network, once, places, contexts, within, method, began, doubtful)
+    method = f"{precision}, exhaustive{on(where)}; {exact}"
+    return judging.compared(network, once, asking[2], contexts, within, method, began, doubtful)
 
 
 def perturbed(network: TransformerNetwork, rng: np.random.Generator, attempt: int) -> tuple[TransformerNetwork, str]:

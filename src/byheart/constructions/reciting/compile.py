@@ -74,7 +74,7 @@ def compile(
     _check_memory(_size_of_texts(questions), tokenizer, **how)
     read = read_given(questions, narrow=True)
     if isinstance(read, Facts):
-        _check_memory(sum(len(fact.completion) for fact in read), tokenizer, **how)
+        _check_memory(read.asked, tokenizer, **how)
     chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
     contexts = _contexts(read, chosen, window, settings, report)
     del read  # what was made of it is enough

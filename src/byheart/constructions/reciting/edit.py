@@ -163,7 +163,7 @@ class _Rectangular:
 
     def _shard_solved_again(self, contexts: Contexts, question: int, free_bits: int) -> Built:
         """The same network, but for the words of the shard that the question reads."""
-        from byheart.constructions.reciting import shards
+        from byheart.constructions.reciting import lots, shards
         from byheart.networks.transformer.network import from_arrays
 
         began, network, recipe = time.perf_counter(), self.network, self.recipe
@@ -176,7 +176,8 @@ class _Rectangular:
         shard = int(np.searchsorted(cuts[1:-1], route, side="right"))
         records = shards.records_of(mapped, cuts, shard)
         how = (recipe.sizes, draft.code, recipe.draw, shard, draft.wiring.precision)
-        tensor, note = shards.solve_shard(records, *how, free_bits=free_bits)
+        turns = [lots.turn_of(dict(network.tensors()), recipe.sizes, shard, records.route.astype(np.int64))]
+        tensor, note = shards.solve_shard(records, *how, turns=turns, free_bits=free_bits)
         notes[shard] = note.as_json()
         tensors = {**dict(network.tensors()), table.shard_tensor(shard): tensor}
         about = {**network.about, **contexts.notes, "shards": notes}

@@ -7,7 +7,8 @@ each is taken modulo the number of its values and split into two digits:
 
     start | rows A, B | columns 0, 1 | columns 2, 3 | columns 4, 5 | offset | kind | route
 
-(the last two have one digit, and not every network has them).
+(the last two have one digit, and not every network has them; where there are lots, the route tells the offset, and most
+of the start: see :mod:`.lots`).
 
 One layer of one or two tokens makes all places multiples of the same one or two codes: they are not independent then,
 many equations depend on others, and where a weight has a divisor in common with the modulus, columns are never read. A
@@ -30,6 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.constructions.reciting.lots import add_lots
 from byheart.constructions.reciting.sizes import Sizes
 from byheart.constructions.reciting.wiring import Array, Wiring
 from byheart.networks.transformer import FeedForward
@@ -75,12 +77,17 @@ def add_front(
 ) -> Front:
     """Embedding, hash, digits, squares; ``prints`` are the moduli of a print's digits."""
     sums, print_digits = _hash(wiring, sizes, vocab, window, rng, prints)
-    start, pairs, rest = sums[:1], sums[1:6], sums[6:]
+    start, pairs, rest = sums[:1], sums[1 : 5 if sizes.stretches else 6], sums[6:]
     kind, route = (rest[:1], rest[1:]) if sizes.exponent else ((), rest)
     high = _digits(wiring, sizes, pairs)
+    if sizes.stretches:
+        route, offset = wiring.features(sizes.shards > 1), wiring.features(2)
+        add_lots(wiring, sizes, sums[5:], route, offset[:1], start)
+    else:
+        offset = high[4], pairs[4]
     _clamp(wiring, sizes, start, (high[0], pairs[0]))
     columns = (high[1], pairs[1], high[2], pairs[2], high[3], pairs[3])
-    factors = _scales(wiring, sizes, (high[4], pairs[4]))
+    factors = _scales(wiring, sizes, offset)
     rows, squares, scale = _squares(wiring, (high[0], pairs[0]), columns, factors)
     lanes = tuple(feature for pair in zip(columns, squares[2:], strict=True) for feature in pair)
     return Front((rows[0], squares[0], rows[1], squares[1]), lanes, scale, kind, print_digits, route)
@@ -159,11 +166,13 @@ def _largest_weights(moduli: Integers, terms: int, final: bool, sizes: Sizes) ->
     stirred = sizes.stirred
     least = np.full(len(moduli), WEIGHT if stirred and not final else LEAST_WEIGHT)
     most = np.full(len(moduli), LIMIT if stirred and final else WEIGHT)
-    if final and sizes.shards > 1:
+    if final and (sizes.shards > 1 or sizes.stretches):
         most[-1] = LIMIT
     if final:
         # The spread has few values. Its sum needs no order, and unweighted takes no more steps than the others.
         least[1] = 1
+        # A start inside a stretch has few, too, but should not be the same sum.
+        least[0] = LEAST_WEIGHT if not sizes.stretches else 3
     return np.minimum(np.clip(RADIX**2 * moduli // terms, least, most), (LIMIT - 1) // terms)
 
 
@@ -231,7 +240,7 @@ def reduce(wiring: Wiring, name: str, features: Features, bounds: Integers, modu
 def _digits(wiring: Wiring, sizes: Sizes, pairs: Features) -> Features:
     """The high digit of each pair; the low one stays. In two rounds, √ of the values each."""
     high = wiring.features(len(pairs))
-    bases, counts = np.array(sizes.bases), np.array(sizes.counts)
+    bases, counts = np.array(sizes.bases[: len(pairs)]), np.array(sizes.counts[: len(pairs)])
     stride = int(np.ceil(np.sqrt(counts.max())))
     writes = tuple(feature for both in zip(high, pairs, strict=True) for feature in both)
     for name, step, units in (("coarse", stride, -(-int(counts.max()) // stride) - 1), ("fine", 1, stride - 1)):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from byheart.compiled import jit
 from byheart.constructions.reciting.front import state_moduli
+from byheart.constructions.reciting.lots import lot_tensors, lots_of
 from byheart.constructions.reciting.sizes import Sizes
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.networks.transformer import Attention
@@ -32,8 +33,15 @@ class Places:
 
 
 def find_places(wiring: Wiring, sizes: Sizes, tokens: NDArray[np.integer], starts: Integers, ends: Integers) -> Places:
-    """The places that the sums of the hash name: see both."""
-    return places_of(hash_sums(wiring, sizes, tokens, starts, ends), sizes)
+    """The places that the sums of the hash name, in one table: see both.
+
+    Lots, if there are any, are cut by these questions; the front learns where.
+    """
+    sums = hash_sums(wiring, sizes, tokens, starts, ends)
+    if sizes.stretches:
+        counts, cuts = np.bincount(sums[:, -1], minlength=sizes.routes), np.array([0, sizes.routes])
+        wiring.tensors |= lot_tensors(wiring.tensors, sizes, counts, cuts, turns=[0])
+    return places_of(sums, sizes)
 
 
 def hash_sums(wiring: Wiring, sizes: Sizes, tokens: NDArray[np.integer], starts: Integers, ends: Integers) -> Integers:
@@ -56,8 +64,13 @@ def hash_sums(wiring: Wiring, sizes: Sizes, tokens: NDArray[np.integer], starts:
     return found
 
 
-def places_of(sums: Integers, sizes: Sizes) -> Places:
-    """The digits of the sums."""
+def places_of(sums: Integers, sizes: Sizes, turn: int = 0) -> Places:
+    """The digits of the sums; where there are lots, those of all questions of a shard, turned so often."""
+    if sizes.stretches:
+        lots, numbers = lots_of(sums[:, -1], sizes, turn), np.arange(sizes.lots)
+        sums = sums.copy()
+        sums[:, 0] += (numbers % sizes.stretches * sizes.stretch)[lots]
+        sums[:, -1] = (numbers // sizes.stretches)[lots]
     coarse, fine = (np.array(exponents) for exponents in sizes.exponents)
     rows, columns, offset = _digits(sums, sizes.starts, sizes.margin, np.array(sizes.bases), coarse, fine, sizes.grain)
     return Places(rows, columns, offset, sums[:, 6] if sizes.exponent else None)

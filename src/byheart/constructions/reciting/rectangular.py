@@ -37,9 +37,6 @@ if TYPE_CHECKING:
 NAME = "reciting"
 Precision = Literal["float32", "float64", "bfloat16"]
 ATTEMPTS = 40
-MANY_DEPENDENT = 30
-"""If more of a plane's equations depend on others, that is the hash; if fewer, chance. Of many shards one may be a
-little too full, by chance again: then it is the hash if more than a hundredth do."""
 MOST_ALIKE = 8
 """Of the questions of several shards, if more pairs are expected to be read from the same places, the hash is stirred
 from the start: a draw of the plain one would surely fail."""
@@ -173,6 +170,7 @@ class Recipe:
             and sizes.exponent <= WORDS[settings.precision][1] - sizes.word
             and (sizes.aligned or 0) <= sizes.word
             and sizes.shards * sizes.words <= parameters
+            and sizes.lots_fit
             and all(type(number) is int and 0 <= number < 1 << 63 for number in self.draw)
             and type(self.loudness) is int
             and 0 <= self.loudness <= LOUDNESS
@@ -227,7 +225,7 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
     if settings.refuse is not None and settings.shards not in (None, 1):
         raise BadInput(f"shards is {settings.shards}, which does not go with refuse yet; expected 1, or none")
     shards = settings.shards if settings.refuse is None else 1
-    sizes = plan(code, precision=settings.precision, word=word, shards=shards)
+    sizes = plan(code, precision=settings.precision, word=word, shards=shards, lots=refuse is None)
     if sizes.shards > 1 and fronts.alike(sizes, contexts.window, contexts.starts, contexts.places) > MOST_ALIKE:
         sizes = replace(sizes, stirred=True)
     recipe = Recipe(settings, sizes, tuple(code.lengths.tolist()), (seed, 0), LOUDNESS)
@@ -237,7 +235,7 @@ def first_recipe(contexts: Contexts, settings: Settings, *, seed: int = 0, times
     if numbers.bits > plain:
         got = f"{len(contexts):,} questions have numbers of {numbers.bits} bits"
         raise BadInput(f"{got}, and words have {plain}: choose a wider --precision")
-    return replace(recipe, sizes=plan(numbers, precision=settings.precision, word=word, shards=1))
+    return replace(recipe, sizes=plan(numbers, precision=settings.precision, word=word, shards=1, lots=False))
 
 
 def planned_spec(contexts: Contexts, settings: Settings, *, times: float = 1.0) -> Spec:
@@ -318,7 +316,7 @@ def _next(sizes: Sizes, attempt: int, dependent: int, window: int) -> Sizes:
     follows from the others; or many equations depend on others; or four draws have failed. Where it is and many still
     depend, or after twelve, tokens get another code.
     """
-    many = dependent > (MANY_DEPENDENT if sizes.shards == 1 else max(MANY_DEPENDENT, sizes.words // 100))
+    many = sizes.hash_is_to_blame(dependent)
     if not sizes.stirred and (many or window * sizes.code_features < LANES // 2 or attempt == 3):
         return replace(sizes, stirred=True)
     if (many and attempt % 4 == 3) or attempt % 12 == 11:

@@ -32,9 +32,10 @@ from numpy.typing import NDArray
 from byheart.constructions.reciting import front as fronts
 from byheart.constructions.reciting import table
 from byheart.constructions.reciting.codes import Code
+from byheart.constructions.reciting.lots import TURNS, cut_at, lot_tensors
 from byheart.constructions.reciting.places import hash_sums, places_of
 from byheart.constructions.reciting.sizes import Sizes, Unsolvable
-from byheart.constructions.reciting.solve import solve, sort_questions
+from byheart.constructions.reciting.solve import Questions, solve, sort_questions
 from byheart.constructions.reciting.wiring import Wiring
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
@@ -50,7 +51,7 @@ FREE_BITS = 3
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """What solving needs to know of some questions, 20 bytes each or 22, sorted by route."""
+    """What solving needs to know of some questions, 18 to 22 bytes each, sorted by route."""
 
     route: NDArray[np.uint32]
     """[N]"""
@@ -87,6 +88,8 @@ class Note:
 
     shard: int
     questions: int
+    turn: int
+    """How often its lots are turned."""
     free_bits: int
     """Which draw of the bits that no question asks for."""
     records: str
@@ -155,11 +158,8 @@ def cut(counts: Integers, shards: int) -> Integers:
     ([0, 3, 6], [0, 1, 4])
     """
     below = np.concatenate([[0], np.cumsum(counts)])
-    wanted = below[-1] * np.arange(1, shards) / shards
-    after = np.searchsorted(below, wanted)
-    full = after - (wanted - below[after - 1] < below[after] - wanted)
     wide = len(counts) * np.arange(1, shards) // shards
-    ways = [np.concatenate([[0], np.maximum.accumulate(way), [len(counts)]]) for way in (full, wide)]
+    ways = [np.concatenate([[0], way, [len(counts)]]) for way in (cut_at(counts, np.arange(1, shards) / shards), wide)]
     return min(ways, key=lambda cuts: int(np.diff(below[cuts]).max()))
 
 
@@ -180,34 +180,67 @@ def solve_shard(
     shard: int,
     precision: np.dtype[Any],
     *,
+    turns: Sequence[int] = range(TURNS),
     free_bits: int = 0,
     report: Report | None = None,
 ) -> tuple[NDArray[Any], Note]:
     """The words of a shard as its tensor [2, 3·columns, rows]; raises Unsolvable if this front leaves it none.
 
-    ``free_bits`` is the first of the ways to fill the bits that no question asks for that are tried.
+    Its lots, if it has any, are turned as often as one of ``turns`` says: the first that has a solution. ``free_bits``
+    is the first of the ways to fill the bits that no question asks for that are tried.
     """
     records = records.arranged()
-    at = places_of(records.sums.astype(np.int64), sizes)
-    labels = records.label.astype(np.int64)
-    questions = sort_questions(sizes, code, at.rows, at.columns, at.offset, at.kind, labels)
-    del at, labels
-    for tried in range(free_bits, free_bits + FREE_BITS):
+    given = records.sums.astype(np.int64), records.route.astype(np.int64)
+    sums, labels = np.column_stack(given) if sizes.stretches else given[0], records.label.astype(np.int64)
+    *before, last = turns if sizes.stretches else turns[:1]
+    for turn in (*before, last):
+        at = places_of(sums, sizes, turn)
+        questions = sort_questions(sizes, code, at.rows, at.columns, at.offset, at.kind, labels)
+        del at
         try:
-            words = solve(questions, sizes, np.random.default_rng([*draw, tried, shard]), report=report)
-            tensor = table.as_floats(words, sizes, precision)
+            tensor, tried = _filled(questions, sizes, draw, shard, precision, free_bits, report)
         except Unsolvable as failure:
-            if failure.dependent or tried == free_bits + FREE_BITS - 1:
+            if turn == last or sizes.hash_is_to_blame(failure.dependent):
                 raise
+            failure.with_traceback(None)  # which would hold the systems that were there when it was raised
             continue
         named = hashlib.sha256(tensor.data).hexdigest()
-        return tensor, Note(shard, len(records), tried, records.fingerprint, named)
+        return tensor, Note(shard, len(records), turn, tried, records.fingerprint, named)
+    raise AssertionError("the last turn gives or raises")
+
+
+def _filled(
+    questions: Questions,
+    sizes: Sizes,
+    draw: Sequence[int],
+    shard: int,
+    precision: np.dtype[Any],
+    free_bits: int,
+    report: Report | None,
+) -> tuple[NDArray[Any], int]:
+    """The tensor, and with which draw of free bits it was found."""
+    *before, last = range(free_bits, free_bits + FREE_BITS)
+    for tried in (*before, last):
+        try:
+            words = solve(questions, sizes, np.random.default_rng([*draw, tried, shard]), report=report)
+            return table.as_floats(words, sizes, precision), tried
+        except Unsolvable as failure:
+            if failure.dependent or tried == last:
+                raise
     raise AssertionError("the last try gives or raises")
 
 
-def join(front: dict[str, NDArray[Any]], cuts: Integers, solved: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def join(
+    front: dict[str, NDArray[Any]],
+    sizes: Sizes,
+    counts: Integers,
+    cuts: Integers,
+    solved: Sequence[tuple[NDArray[Any], Note]],
+) -> dict[str, NDArray[Any]]:
     """All tensors of the network: those of the front and the reading, the router, and every shard's."""
-    W, b = table.router(cuts)
+    W, b = table.router(np.arange(sizes.shards + 1) if sizes.stretches else cuts)
     like = front["table.W_in"].dtype
     routed = {"table.W_route": W.astype(like), "table.b_route": b.astype(like)}
-    return {**front, **routed, **{table.shard_tensor(shard): tensor for shard, tensor in enumerate(solved)}}
+    if sizes.stretches:
+        routed |= lot_tensors(front, sizes, counts, cuts, [note.turn for _, note in solved])
+    return {**front, **routed, **{table.shard_tensor(shard): tensor for shard, (tensor, _) in enumerate(solved)}}

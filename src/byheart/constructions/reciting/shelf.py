@@ -62,17 +62,15 @@ class Shelf:
         """What lies there, of one kind."""
         return [path for path in self.folder.iterdir() if kind(path)] if self.folder.is_dir() else []
 
-    def records(self, records: "Records", piece: int, counts: NDArray[np.int64]) -> "Shelved":
-        """The same records, on the disk, in a folder that nobody else may write to; ``counts`` are of each route."""
+    def records(self, records: "Records", piece: int) -> "Shelved":
+        """The same records, on the disk, in a folder that nobody else may write to."""
         if self._records is None:
             self._make()
             self._records = Path(tempfile.mkdtemp(prefix="records-", dir=self.folder))
         files = {name: self._records / f"{piece}-{name}.npy" for name in ("route", "sums", "label")}
         for name, path in files.items():
             np.save(path, getattr(records, name))
-        below = np.zeros(len(counts) + 1, np.int32)
-        np.cumsum(counts, out=below[1:])
-        return Shelved(tuple(files.values()), below)
+        return Shelved(tuple(files.values()))
 
     def clear_records(self) -> None:
         """Remove all records, also those of sessions that were killed."""
@@ -82,30 +80,34 @@ class Shelf:
 
     def find(self, name: str, front: "Front", shard: int, records: "Records") -> "tuple[NDArray[Any], Note] | None":
         """A shard that was solved before, if what lies there can be one."""
+        from byheart.constructions.reciting.lots import TURNS
         from byheart.constructions.reciting.shards import FREE_BITS, Note
 
         path = self.folder / f"{name}.safetensors"
         try:
             (tensor,) = read_tensors(path, ("F32", "F64")).values()
-            free_bits = read_metadata(path)["free_bits"]
+            said = read_metadata(path)
+            free_bits, turn = said["free_bits"], said["turn"]
         except (BadInput, OSError, KeyError, ValueError):
             return None
         ways = {str(front.free_bits + way): front.free_bits + way for way in range(FREE_BITS)}
+        turns = {str(turn): turn for turn in range(TURNS if front.sizes.stretches else 1)}
         shape = (2, LANES // 2 * front.sizes.columns, front.sizes.rows)
         fits = tensor.shape == shape and tensor.dtype == front.wiring.precision
-        if not fits or not isinstance(free_bits, str) or free_bits not in ways:
+        told = isinstance(free_bits, str) and isinstance(turn, str) and free_bits in ways and turn in turns
+        if not fits or not told:
             return None
         if not np.isfinite(tensor).all():
             return None
         self.found += 1
         named = hashlib.sha256(np.ascontiguousarray(tensor).data).hexdigest()
-        return tensor, Note(shard, len(records), ways[free_bits], records.arranged().fingerprint, named)
+        return tensor, Note(shard, len(records), turns[turn], ways[free_bits], records.arranged().fingerprint, named)
 
     def keep(self, name: str, tensor: NDArray[Any], note: "Note") -> None:
         """Write a shard, whole or not at all."""
         self._make()
         with new_file(self.folder / f"{name}.safetensors", check_unlinked) as draft:
-            write_tensors(draft, {"W_out": tensor}, {"free_bits": str(note.free_bits)})
+            write_tensors(draft, {"W_out": tensor}, {"turn": str(note.turn), "free_bits": str(note.free_bits)})
 
     def _make(self) -> None:
         self._check_link()
@@ -135,15 +137,15 @@ class Shelved:
     """The records of a piece, on the disk: of some routes they are read, and the others take no memory."""
 
     files: tuple[Path, ...]
-    below: NDArray[np.int32]
-    """How many have a route below each: [routes + 1]."""
+    """Routes, in their order; sums; labels."""
 
     def between(self, first: int, last: int) -> "Records":
         """Those whose routes are from ``first`` on, below ``last``."""
         from byheart.constructions.reciting.shards import Records
 
-        part = slice(*self.below[[first, last]])
-        return Records(*(np.array(np.load(path, mmap_mode="r")[part]) for path in self.files))
+        parts = [np.load(path, mmap_mode="r") for path in self.files]
+        some = slice(*np.searchsorted(parts[0], np.array([first, last], parts[0].dtype)))
+        return Records(*(np.array(part[some]) for part in parts))
 
 
 def _is_shard(path: Path) -> bool:

@@ -28,7 +28,7 @@ from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 from byheart.versions import version_of
 
-FORMAT = "byheart-shard-1"
+FORMAT = "byheart-shard-2"
 """Part of the name of every shard that is kept."""
 PYTHON = 1 << 28
 """Bytes that a worker takes before it does anything."""
@@ -63,8 +63,8 @@ def compiled(
         solved = _Solving(front, mapped, cuts, shelf, report).by(executor, workplace)
     if shelf is not None:
         shelf.clear_records()
-    tensors, notes = zip(*(solved[shard] for shard in range(front.sizes.shards)), strict=True)
-    return shards.join(front.wiring.tensors, cuts, tensors), list(notes)
+    ordered = [solved[shard] for shard in range(front.sizes.shards)]
+    return shards.join(front.wiring.tensors, front.sizes, counts, cuts, ordered), [note for _, note in ordered]
 
 
 def _mapped(
@@ -84,9 +84,8 @@ def _mapped(
     found: dict[int, Piecewise] = {}
     counts = np.zeros(front.sizes.routes, np.int64)
     for _, (number, records) in each(executor, tasks, peaks=workplace.peaks):
-        own = shards.count_routes(records, front.sizes)
-        counts += own
-        found[number] = records if shelf is None else shelf.records(records, number, own)
+        counts += shards.count_routes(records, front.sizes)
+        found[number] = records if shelf is None else shelf.records(records, number)
         if report is not None:
             report(0, front.sizes.shards, f"piece {len(found):,} of {len(parts):,}")
     return [found[number] for number in sorted(found)], counts

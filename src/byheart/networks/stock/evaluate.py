@@ -1,6 +1,7 @@
 """A stock model on many contexts at once: sequences are read from their starts, answers taken where asked for."""
 
 from collections.abc import Iterator
+from copy import deepcopy
 
 import numpy as np
 import torch
@@ -8,9 +9,11 @@ from numpy.typing import NDArray
 
 from byheart.networks.stock.network import StockNetwork
 from byheart.networks.transformer.evaluate import Answers, best
+from byheart.networks.transformer.module import exact_products
 from byheart.progress import Report
 
 Ids = NDArray[np.int64]
+CPU = torch.device("cpu")
 PORTION = 1 << 14
 """Tokens that are read at once."""
 SCORES, PIECE = 1 << 19, 16
@@ -24,35 +27,40 @@ def answers(
     starts: Ids,
     places: Ids,
     report: Report | None = None,
+    *,
+    device: torch.device = CPU,
 ) -> Answers:
-    """What the model answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``.
+    """What the model answers at ``places``, which increase, of the sequences that begin at ``starts[:-1]``.
 
     Every sequence is read from its start, as a user's program reads it: sequences of one length side by side, long ones
     piece by piece, with the model's own cache.
     """
     found, margins = np.empty(len(places), dtype=np.int64), np.empty(len(places))
-    done = 0
+    model = network.model if device == CPU else deepcopy(network.model).to(device)
+    done, before = 0, int(network.first is not None)
     for begins, length in _batches(starts):
-        cache, before = None, int(network.first is not None)
         first = np.full((len(begins), before), network.first or 0)
         rows = np.concatenate([first, tokens[begins[:, None] + np.arange(length)].astype(np.int64)], axis=1)
-        piece = max(min(PORTION, SCORES // rows.shape[1]) // len(begins), PIECE)
+        given = torch.from_numpy(rows).to(device)
+        here = np.arange(*np.searchsorted(places, (begins[0], begins[-1] + length)))
+        row, column = np.divmod(places[here] - begins[0], length)
+        column += before
+        cache, piece = None, max(min(PORTION, SCORES // rows.shape[1]) // len(begins), PIECE)
         for left in range(0, rows.shape[1], piece):
             right = min(left + piece, rows.shape[1])
-            step = network.model(torch.from_numpy(rows[:, left:right]), past_key_values=cache, use_cache=True)
+            with exact_products(device, places=PORTION):
+                step = model(given[:, left:right], past_key_values=cache, use_cache=True)
             cache = step.past_key_values
-            for row, begin in enumerate(begins.tolist()):
-                a, b = np.searchsorted(places, (begin + max(0, left - before), begin + max(0, right - before)))
-                column = torch.from_numpy(places[a:b] - begin + before - left)
-                found[a:b], margins[a:b] = best(step.logits[row, column])
-                done += int(b - a)
+            asked = (left <= column) & (column < right)
+            found[here[asked]], margins[here[asked]] = best(step.logits[row[asked], column[asked] - left])
+            done += int(asked.sum())
             if report is not None:
                 report(done, len(places))
     return Answers(found, margins)
 
 
 def _batches(starts: Ids) -> Iterator[tuple[Ids, int]]:
-    """Where sequences begin, and their length: neighbours of one length, as many as can be read at once."""
+    """Where sequences begin, and their length: neighbours of one length, as many as can be read at once, end to end."""
     lengths, first = np.diff(starts), 0
     while first < len(lengths):
         length = int(lengths[first])

@@ -19,12 +19,14 @@ from byheart.networks.transformer.spec import Spec
 from byheart.progress import Report
 
 Ids = NDArray[np.int64]
-PORTION = 1 << 14
-"""Tokens that are read at once."""
+PORTION, ON_GPU = 1 << 14, 1 << 18
+"""Tokens that are read at once; on a GPU, which does little work no faster than much."""
 BEFORE = 16
 """Positions before the starts of sequences that attention looks back to, for every token that is read at once."""
 MOST_NUMBERS = 1 << 27
 """That any step may make at once: of networks with very wide layers, fewer tokens are read."""
+TAKES = 256
+"""Bytes of a GPU's memory for every number that a step makes at once, with all that a proof holds beside it."""
 
 
 class Runs(Protocol):
@@ -56,9 +58,19 @@ class Answers:
     margins: NDArray[np.float64]
 
 
-def at_once(spec: Spec, portion: int = PORTION) -> int:
-    """Tokens to read at once: ``portion``, or as many as no step makes more than ``MOST_NUMBERS`` of."""
+def at_once(spec: Spec, portion: int = PORTION, free: int | None = None) -> int:
+    """Tokens to read at once: ``portion``, or as many as no step makes more than ``MOST_NUMBERS`` of.
+
+    On a GPU with so many ``free`` bytes: ``ON_GPU``, or as many as fit.
+    """
+    if free is not None:
+        return max(1, min(ON_GPU, free // (TAKES * spec.widest)))
     return max(1, min(portion, MOST_NUMBERS // spec.widest))
+
+
+def _free(device: torch.device) -> int | None:
+    """Bytes of memory of a GPU that are free; None of the CPU."""
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else None
 
 
 def answers(
@@ -73,7 +85,7 @@ def answers(
     """What the network answers at ``places`` of the sequences that begin at ``starts[:-1]`` of ``tokens``."""
     found = np.empty(len(places), dtype=np.int64)
     margins, done = np.empty(len(places)), 0
-    portions = streams(module, tokens, starts, places, portion=at_once(module.spec, portion))
+    portions = streams(module, tokens, starts, places, portion=at_once(module.spec, portion, _free(module.device)))
     work = local_work(module, portions, lambda module, stream: best(module.answer(stream)))
     for index, labels, margin in work:
         found[index], margins[index] = labels, margin

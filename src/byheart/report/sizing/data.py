@@ -124,7 +124,7 @@ def _measured(given: Given, most: int) -> Data:
 
 def _facts(facts: Facts) -> Data:
     """All of them: what is to be memorized are their completions, and that they end."""
-    check_memory(TAKES * sum(len(fact.completion) for fact in facts), f"{len(facts):,} facts")
+    check_memory(TAKES * facts.asked, f"{len(facts):,} facts")
     contexts = contexts_of(facts, tokenizer=None if facts.are_ids else Bytes())
     said = (fact.completion if isinstance(fact.completion, bytes) else b"" for fact in facts)
     entropies = _entropies(contexts, as_bytes(contexts.labels) if facts.are_ids else b"\n".join(said))

@@ -6,7 +6,8 @@ Read by pyarrow (extra ``data``), which executes nothing of a file; of a folder 
 A few bytes of such a file may stand for any number of values: a column of nothing but nulls, one text that a dictionary
 has once and a million rows point at. So columns have to be of types whose every value takes room, and rows are made a
 few at a time, each time held against the memory that is left. What compressed pages and buffers become is known only
-when they are unpacked: that is done within the memory that is left, and fails beyond (on Linux).
+when they are unpacked: that is done within the memory that is left, and fails beyond (on Linux). Of a Parquet file, a
+page of every column is there at a time, however large its row groups are; of a dataset, one batch.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +18,8 @@ from typing import Any
 
 from byheart.errors import BadInput, missing
 from byheart.files.memory import SHARE, bounded, check_memory
-from byheart.files.reading import read_bytes, read_json
+from byheart.files.reading import opened, read_json
+from byheart.tasks.facts.pile import FACT_TAKES
 
 Rows = Iterator[tuple[str, Any]]
 STATE, INFO, SPLITS = "state.json", "dataset_info.json", "dataset_dict.json"
@@ -27,6 +29,8 @@ ROW_TAKES = 600
 """And for every row, and every record in a list."""
 VALUE_TAKES = 40
 """And for every value of a list."""
+BUFFER = 1 << 20
+"""Bytes of a column's chunk that are read at a time."""
 AT_ONCE = 64
 """Rows that are made at a time."""
 
@@ -41,16 +45,16 @@ def parquet_rows(path: Path) -> Rows:
     pa = _pyarrow(path)
     import pyarrow.parquet
 
-    data = read_bytes(path, takes=TAKES)
-    try:
-        with _plainly_allocated(pa):
-            file = pyarrow.parquet.ParquetFile(pa.BufferReader(data))
-        about = file.metadata
-        size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
-        check_memory(TAKES * size + ROW_TAKES * about.num_rows, str(path))
-        yield from _rows(path, file.schema_arrow, _unpacked(file.iter_batches(AT_ONCE, use_threads=False)))
-    except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-        raise _unreadable(path, error) from error
+    with opened(path) as source:
+        try:
+            with _plainly_allocated(pa):
+                file = pyarrow.parquet.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False)
+            about = file.metadata
+            size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
+            check_memory(size + FACT_TAKES * about.num_rows, str(path))
+            yield from _rows(path, file.schema_arrow, _unpacked(file.iter_batches(AT_ONCE, use_threads=False)))
+        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+            raise _unreadable(path, error) from error
 
 
 def dataset_rows(folder: Path) -> Rows:
@@ -66,16 +70,15 @@ def dataset_rows(folder: Path) -> Rows:
         raise BadInput(f"{folder / STATE}: names no files in its folder; expected those that datasets wrote")
     before = 0
     for name in parts:
-        data = read_bytes(folder / name, takes=TAKES)
-        try:
-            with _plainly_allocated(pa):
-                opened = pa.ipc.open_stream(pa.BufferReader(data))
-            with opened as stream:
+        with opened(folder / name) as source:
+            try:
+                with _plainly_allocated(pa):
+                    stream = pa.ipc.open_stream(source)
                 for place, row in _rows(folder, stream.schema, _unpacked(stream), before):
                     before += 1
                     yield place, row
-        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-            raise _unreadable(folder / name, error) from error
+            except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+                raise _unreadable(folder / name, error) from error
 
 
 def _rows(path: Path, schema: Any, batches: Any, before: int = 0) -> Rows:

@@ -7,19 +7,25 @@ Prompt and completion are made into tokens apart from each other: the tokens of 
 will give.
 """
 
+from array import array
 from dataclasses import replace
 from reprlib import Repr
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.files.memory import check_memory
 from byheart.tasks.alike import Alike
-from byheart.tasks.contexts import LARGEST_WINDOW, Contexts, Joined, Undetermined, contexts_asked, joined
+from byheart.tasks.checks import Ids
+from byheart.tasks.contexts import LARGEST_WINDOW, Contexts, Joined, Undetermined, checked, contexts_asked
 from byheart.tasks.facts.fact import Fact, Piece
 from byheart.tasks.facts.facts import Facts
-from byheart.tasks.texts import Text
-from byheart.tasks.tokenizers import Tokenizer, Tokens
+from byheart.tasks.tokenizers import Bytes, Tokenizer
+
+TAKES = 14
+"""Bytes of memory for every token, while the window is looked for that tells prompts apart."""
 
 
 def fact_contexts(
@@ -33,18 +39,17 @@ def fact_contexts(
     >>> contexts.windows(slice(None)).tolist(), contexts.labels.tolist()
     ([[1, 2], [2, 3], [2, 2], [2, 1], [1, 1]], [3, 4, 1, 1, 4])
     """
-    pieces = [(_tokens(fact, fact.prompt, tokenizer), _tokens(fact, fact.completion, tokenizer)) for fact in facts]
-    texts = [Text(fact.place, np.concatenate(pair)) for fact, pair in zip(facts, pieces, strict=True)]
-    vocab, end = (tokenizer.vocab, tokenizer.end) if tokenizer else _beyond(texts)
-    sequences = joined(texts, vocab, end)
-    given = np.array([len(prompt) for prompt, _ in pieces])
-    lengths = np.diff(sequences.starts)
-    kept = np.arange(len(sequences.tokens)) >= np.repeat(sequences.starts[:-1] + given - 1, lengths)
+    tokens, starts, given = _tokens(facts, tokenizer)
+    check_memory(TAKES * len(tokens), f"what is asked of {len(facts):,} facts with {len(tokens):,} tokens")
+    end = int(tokens.max()) + 1  # without a tokenizer, the first id that is not used
+    vocab, end = (tokenizer.vocab, tokenizer.end) if tokenizer else (end + 1, end)
+    sequences = checked(facts.places, tokens, starts, vocab, end)
     alone = given == 0
     prompts = np.maximum(given, 1)
+    kept = _after(starts, prompts)
     if alone.any() and len(facts) > 1:
-        _part(sequences, kept, prompts, np.repeat(alone, lengths))
-    names = [fact.place if fact.prompt is None else "" for fact in facts]
+        _part(sequences, kept, prompts, np.repeat(alone, np.diff(starts)))
+    names = [facts.places[number] if text else "" for number, text in enumerate(alone.tolist())]
     try:
         asked = contexts_asked(sequences, kept, prompts.tolist(), window=window, largest=largest, names=names)
         return replace(asked, origins=sequences.names)
@@ -54,24 +59,41 @@ def fact_contexts(
         raise _contradiction(facts, sequences, conflict.places) from conflict
 
 
-def _tokens(fact: Fact, piece: Piece | None, tokenizer: Tokenizer | None) -> Tokens:
-    if piece is None:
-        return np.empty(0, np.int32)
-    if isinstance(piece, tuple):
-        return np.array(piece, np.int32)
+def _tokens(facts: Facts, tokenizer: Tokenizer | None) -> tuple[npt.NDArray[Any], Ids, Ids]:
+    """Tokens of all facts, where each begins, and how many of them are its prompt; ids, and bytes, as they are."""
+    if facts.are_ids or isinstance(tokenizer, Bytes):
+        return facts.pieces, facts.starts, facts.given
     if tokenizer is None:
         expected = "expected token ids, as it was made from"
-        raise BadInput(f"{fact.place} is text, and the network has no tokenizer; {expected}")
+        raise BadInput(f"{facts.places[0]} is text, and the network has no tokenizer; {expected}")
+    tokens = array("H" if tokenizer.vocab <= 1 << 16 else "I")
+    starts, given = array("q", [0]), array("q")
+    for fact in facts:
+        prompt, completion = (_encoded(fact, piece, tokenizer) for piece in (fact.prompt, fact.completion))
+        given.append(len(prompt))
+        tokens.extend(prompt)
+        tokens.extend(completion)
+        starts.append(len(tokens))
+    return np.frombuffer(tokens, tokens.typecode), np.frombuffer(starts, np.int64), np.frombuffer(given, np.int64)
+
+
+def _encoded(fact: Fact, piece: Piece | None, tokenizer: Tokenizer) -> list[int]:
     try:
-        return tokenizer.encode(piece)
+        return tokenizer.encode(piece).tolist() if isinstance(piece, bytes) else []
     except BadInput as error:
         raise BadInput(f"{fact.place}: {error}") from error
 
 
-def _beyond(texts: list[Text]) -> tuple[int, int]:
-    """How many ids there are with an end token, and that token: the first id that is not used."""
-    end = max(int(text.tokens.max()) for text in texts) + 1
-    return end + 1, end
+def _after(starts: Ids, prompts: Ids) -> npt.NDArray[np.bool_]:
+    """bool [T]: of every sequence, the last token of the prompt and all after it.
+
+    >>> _after(np.array([0, 3, 5]), np.array([2, 1])).astype(int).tolist()
+    [0, 1, 1, 1, 1]
+    """
+    steps = np.zeros(starts[-1], np.int8)
+    steps[starts[1:-1]] -= 1
+    steps[starts[:-1] + prompts - 1] += 1
+    return np.cumsum(steps, dtype=np.int8, out=steps).view(np.bool_)
 
 
 def _part(
@@ -104,7 +126,7 @@ def _contradiction(facts: Facts, sequences: Joined, places: tuple[int, int]) -> 
     """What to say of two facts that agree up to two places, one in each, and then do not."""
     starts = sequences.starts
     numbers = [int(np.searchsorted(starts, place, side="right")) - 1 for place in places]
-    one, other = (facts.facts[number] for number in numbers)
+    one, other = (facts[number] for number in numbers)
     both = f"{one.place} and {other.place} contradict each other"
     if one.prompt == other.prompt:
         said = f"to the prompt {_shown(one.prompt)} they say {_shown(one.completion)} and {_shown(other.completion)}"

@@ -22,6 +22,7 @@ Piece: TypeAlias = bytes | tuple[int, ...]
 PAIRS = (("prompt", "completion"), ("question", "answer"))
 TEXT, MESSAGES = "text", "messages"
 KNOWN = "prompt and completion, question and answer, text, or messages"
+_WAYS = tuple((keys, frozenset(keys)) for keys in (*PAIRS, (TEXT,), (MESSAGES,)))
 LARGEST_ID = 2**31 - 3
 """So that an end token has an id too, and all ids fit into 32 bits."""
 
@@ -68,17 +69,20 @@ def _fact_in(record: Mapping[Any, Any], place: str, columns: Sequence[str]) -> F
 
 def _keys(record: Mapping[Any, Any], place: str, columns: Sequence[str]) -> tuple[str, ...]:
     """Which keys of a record hold the fact: one, or two."""
-    found = "nothing" if not record else ", ".join(map(str, record))
     if columns:
         for key in columns:
             if key not in record:
-                raise BadInput(f"{place}: there is no {key!r}; found {found}")
+                raise BadInput(f"{place}: there is no {key!r}; found {_found(record)}")
         return tuple(columns)
-    known = [keys for keys in (*PAIRS, (TEXT,), (MESSAGES,)) if all(key in record for key in keys)]
+    known = [keys for keys, needed in _WAYS if needed <= record.keys()]
     if len(known) == 1:
         return known[0]
     what = f"expected {KNOWN}" if not known else "which may be read in more than one way"
-    raise BadInput(f"{place}: found {found}; {what}: say which ones to take with --columns PROMPT COMPLETION")
+    raise BadInput(f"{place}: found {_found(record)}; {what}: say which ones to take with --columns PROMPT COMPLETION")
+
+
+def _found(record: Mapping[Any, Any]) -> str:
+    return ", ".join(map(str, record)) or "nothing"
 
 
 def _fact(keys: Sequence[str], values: Sequence[Any], place: str) -> Fact:

@@ -5,7 +5,8 @@
 - ``.parquet``, and a folder that ``datasets`` saved: columns of texts, of token ids or of messages (:mod:`.arrow`).
 - Any other folder: every file in it, and in folders in it, is a text; hidden ones are left out.
 
-Files may be anybody's: nothing in them is executed, and each is held against memory before it is read.
+Files may be anybody's: nothing in them is executed. They are read a row at a time, and what a row takes, and what all
+of them leave, is held against memory.
 """
 
 import csv
@@ -16,13 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.files.reading import JSON_TAKES, parsed, read_bytes
+from byheart.files.memory import check_memory
+from byheart.files.reading import JSON_TAKES, LONG, lines, parsed, read_bytes
 from byheart.tasks.facts import arrow
 from byheart.tasks.texts import TAKES
 
 Rows = Iterator[tuple[str, Any]]
 """Where a row is, and what it holds: a record, or a text alone."""
+Lines = Iterator[tuple[int, bytes | bytearray]]
 CSV_TAKES = 8
+"""Bytes of memory for every byte of a record, while it is taken apart."""
+KEEPS = 4
+"""Bytes of memory for every byte of a file, when all its facts are read."""
 MARK = b"\xef\xbb\xbf"
 
 
@@ -45,44 +51,75 @@ def rows(path: Path) -> Rows:
 
 
 def _jsonl(path: Path) -> Rows:
-    content = read_bytes(path, takes=JSON_TAKES).removeprefix(MARK)
-    for number, line in enumerate(content.split(b"\n"), start=1):
+    for number, line in _marked(lines(path, takes=JSON_TAKES, keeps=KEEPS)):
         if line.strip():
             place = f"{path} line {number}"
             try:
-                yield place, parsed(line)
+                yield place, parsed(line.removesuffix(b"\n"))
             except BadInput as error:
                 raise BadInput(f"{place}: {error}") from error
+
+
+def _marked(numbered: Lines) -> Lines:
+    """The same lines, the first without a byte order mark."""
+    for number, line in numbered:
+        yield number, line.removeprefix(MARK) if number == 1 else line
 
 
 def _separated(delimiter: str) -> Callable[[Path], Rows]:
     """A reader of tables with this delimiter."""
 
     def read(path: Path) -> Rows:
-        text = _utf8(read_bytes(path, takes=CSV_TAKES).removeprefix(MARK), path)
-        limit = csv.field_size_limit(max(len(text), csv.field_size_limit()))
+        limit = csv.field_size_limit(max(path.stat().st_size, csv.field_size_limit()))
         try:
-            yield from _records(path, csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+            yield from _records(path, delimiter)
         finally:
             csv.field_size_limit(limit)
 
     return read
 
 
-def _utf8(content: bytearray, path: Path) -> str:
+class _Fed:
+    """The lines of a table, as csv wants them; what goes into one record is held against memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._record, self._asked = 0, LONG
+        """Bytes of the record that is read, and how many there may be before memory is asked again."""
+
+    def begin(self) -> None:
+        """What follows belongs to another record."""
+        self._record, self._asked = 0, LONG
+
+    def __iter__(self) -> Iterator[str]:
+        for number, line in _marked(lines(self._path, takes=CSV_TAKES, keeps=KEEPS)):
+            self._record += len(line)
+            if self._record > self._asked:
+                self._asked = self._record + LONG
+                check_memory(CSV_TAKES * self._asked, f"the row that {self._path} line {number} belongs to")
+            text = _utf8(line, f"{self._path} line {number}")
+            if "\r" in text.removesuffix("\r\n"):
+                yield from io.StringIO(text, newline="")  # it ends lines, too
+            else:
+                yield text
+
+
+def _utf8(line: bytes | bytearray, place: str) -> str:
     try:
-        return content.decode()
+        return line.decode()
     except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        found = f"the byte {content[error.start]:#04x} is not UTF-8"
-        raise BadInput(f"{path} line {line}: {found}; expected a table that was saved as UTF-8") from None
+        found = f"the byte {line[error.start]:#04x} is not UTF-8"
+        raise BadInput(f"{place}: {found}; expected a table that was saved as UTF-8") from None
 
 
-def _records(path: Path, reader: Any) -> Rows:
+def _records(path: Path, delimiter: str) -> Rows:
+    fed = _Fed(path)
+    reader = csv.reader(fed, delimiter=delimiter, strict=True)
     header: list[str] | None = None
     before = 0
     while True:
         place = f"{path} line {before + 1}"
+        fed.begin()
         try:
             row = next(reader, None)
         except csv.Error as error:

@@ -1,0 +1,83 @@
+"""The compiled loops of :mod:`.fingerprints`: sequences as rows of words. This module imports numba."""
+
+from typing import Any
+
+import numpy as np
+
+from byheart.compiled import jit
+
+SOME = 256
+"""Words of a row that are looked at together."""
+
+
+@jit
+def copy(sequences: Any, row: int, at: int, words: Any) -> Any:
+    """A row from word ``at`` on into ``words``, as far as there is room; how many words these are."""
+    tokens, places, answers, table = sequences
+    start, question, prompt = np.int64(table[row, 0]), np.int64(table[row, 1]), table[row, 2]
+    length, asked = table[row + 1, 0] - start, table[row + 1, 1] - question
+    count = min(3 + length + 2 * asked - at, len(words))
+    for index in range(count):
+        token = at + index - 3
+        if token >= length + asked:
+            words[index] = answers[question + token - length - asked]
+        elif token >= length:
+            words[index] = places[question + token - length] - start
+        elif token >= 0:
+            words[index] = tokens[start + token]
+        else:
+            words[index] = length if token == -3 else asked if token == -2 else prompt
+    return count
+
+
+@jit
+def list_keys(sequences: Any, factor: Any, keys: Any) -> None:
+    """The key of every row into ``keys``: its words as digits of a number, times their base, modulo 2⁶⁴."""
+    words = np.empty(SOME, np.uint64)
+    for row in range(len(keys)):
+        key, at, count = np.uint64(0), 0, SOME
+        while count == SOME:
+            count = copy(sequences, row, at, words)
+            at += count
+            for index in range(count):
+                key = (key + words[index]) * factor
+        keys[row] = key
+
+
+@jit
+def compare(sequences: Any, one: int, other: int) -> Any:
+    """Which of two rows comes first in lexicographic order: −1 the one, 1 the other; 0 if they are equal."""
+    words, others, at, count = np.empty(SOME, np.uint64), np.empty(SOME, np.uint64), 0, SOME
+    while count == SOME:
+        count = min(copy(sequences, one, at, words), copy(sequences, other, at, others))
+        at += count
+        for index in range(count):
+            if words[index] != others[index]:
+                return -1 if words[index] < others[index] else 1
+    return 0
+
+
+@jit
+def collide(sequences: Any, keys: Any, order: Any) -> Any:
+    """Whether different rows, neighbours in ``order``, have the same key."""
+    for index in range(1, len(order)):
+        one, other = order[index - 1], order[index]
+        if keys[one] == keys[other] and compare(sequences, one, other):
+            return True
+    return False
+
+
+@jit
+def write(sequences: Any, order: Any, index: int, at: int, words: Any) -> Any:
+    """The rows ``order`` one after the other into ``words``, from word ``at`` of row ``order[index]`` on.
+
+    What is given back: where to go on, twice, and how many words were written.
+    """
+    written = 0
+    while index < len(order) and written < len(words):
+        count = copy(sequences, order[index], at, words[written:])
+        written += count
+        at += count
+        if written < len(words):  # else there may be more of this row; if not, it adds nothing the next time
+            index, at = index + 1, 0
+    return index, at, written

@@ -1,0 +1,125 @@
+"""Facts as they come, one after the other, in arrays that grow: no Python object is kept for a fact.
+
+A fact takes its bytes or its ids, as narrow as all ids so far, and 24 bytes; 48 while equal ones are looked for.
+Memory is asked for, a portion at a time, before it is taken.
+"""
+
+from array import array
+from typing import Any
+
+import numpy as np
+
+from byheart.errors import BadInput
+from byheart.files.memory import check_memory
+from byheart.tasks.checks import Ids, portions
+from byheart.tasks.facts.fact import Fact
+from byheart.tasks.facts.places import Places
+
+FACT_TAKES = 48
+"""Bytes for every fact beside its pieces: start, length of the prompt, place and key, and a sort of the keys; with
+what arrays that grow have in reserve."""
+PORTION = 1 << 20
+"""Bytes that are asked for at a time, at least."""
+WIDTHS = "BHI"
+"""Of ids: 8, 16 and 32 bits."""
+
+
+class Pile:
+    """Prompts and completions, one after the other, each fact as often as it was added."""
+
+    def __init__(self) -> None:
+        self.pieces = array(WIDTHS[0])
+        """Bytes or ids: a prompt, its completion, the next prompt, …"""
+        self.starts = array("q", [0])
+        """Where each fact begins, and where the last one ends."""
+        self.given = array("q")
+        """How many bytes or ids each prompt has; 0: a text alone."""
+        self.places = Places()
+        self._keys = array("q")
+        """A hash of each fact: equal facts have equal ones."""
+        self._kind: type | None = None
+        self._room = 0
+
+    @property
+    def are_ids(self) -> bool:
+        """Whether they are token ids, and not texts."""
+        return self._kind is tuple
+
+    def add(self, fact: Fact) -> None:
+        """One more fact; BadInput if it is of another kind than those before it, or there is no room."""
+        prompt, completion = fact.prompt, fact.completion
+        if type(completion) is not self._kind or (prompt is not None and type(prompt) is not self._kind):
+            self._check_kind(fact)
+        both: Any = completion if prompt is None else prompt + completion  # type: ignore[operator]  # of one kind
+        self._room -= FACT_TAKES + len(both) * self.pieces.itemsize
+        if self._room < 0:
+            self._ask(fact.place)
+        if isinstance(both, bytes):
+            self.pieces.frombytes(both)
+        else:
+            narrow = self._narrow(both)
+            self.pieces.extend(narrow)
+        length = 0 if prompt is None else len(prompt)
+        self.given.append(length)
+        self.starts.append(len(self.pieces))
+        self._keys.append(hash((length, both)))
+        self.places.append(fact.place)
+
+    def _check_kind(self, fact: Fact) -> None:
+        """BadInput if not all pieces are texts, or all token ids; the first of each is named."""
+        kinds = {type(piece) for piece in (fact.prompt, fact.completion) if piece is not None}
+        if self._kind is None and len(kinds) == 1:
+            self._kind = kinds.pop()
+            return
+        first = self.places[0] if self.places else fact.place
+        text, ids = (first if self._kind in (None, kind) else fact.place for kind in (bytes, tuple))
+        raise BadInput(f"{text} is text, and {ids} has token ids; expected facts of one kind")
+
+    def _ask(self, place: str) -> None:
+        """Room for an eighth more than there is now, or a portion; and for what did not fit any more."""
+        taken = FACT_TAKES * len(self.given) + self.pieces.itemsize * len(self.pieces)
+        room = max(PORTION, taken // 8) - self._room
+        check_memory(room, f"what is read from {place} on", "split the facts")
+        self._room += room
+
+    def _narrow(self, ids: tuple[int, ...]) -> "array[int]":
+        """Token ids, as wide as the pieces; these are made wider if that is not enough."""
+        try:
+            return array(self.pieces.typecode, ids)
+        except OverflowError:
+            pass
+        wider = WIDTHS[WIDTHS.index(self.pieces.typecode) + 1]
+        check_memory(2 * len(self.pieces) * self.pieces.itemsize, "wider token ids", "split the facts")
+        self.pieces = array(wider, self.pieces)
+        return self._narrow(ids)
+
+    def repeats(self) -> tuple[Ids, Ids]:
+        """Facts that are an earlier one once more, by their numbers, increasing; and the first that is the same.
+
+        Those with equal keys are looked at, and compared whole.
+        """
+        again, first = array("q"), array("q")
+        known: dict[tuple[int, bytes], int] = {}
+        before = None
+        for number in map(int, self._suspects()):
+            if self._keys[number] != before:
+                before, known = self._keys[number], {}
+            whole = self.pieces[self.starts[number] : self.starts[number + 1]].tobytes()
+            earlier = known.setdefault((self.given[number], whole), number)
+            if earlier != number:
+                again.append(number)
+                first.append(earlier)
+        numbers, firsts = (np.array(found, np.int64) for found in (again, first))
+        order = np.argsort(numbers)
+        return numbers[order], firsts[order]
+
+    def _suspects(self) -> Ids:
+        """Facts whose keys others have too: one key after the other, and for each of them in their order."""
+        keys = np.frombuffer(self._keys, np.int64)
+        ordered = np.sort(keys)
+        shared = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+        del ordered
+        if not len(shared):
+            return shared
+        found = np.flatnonzero(np.concatenate([np.isin(part, shared) for part in portions(keys)]))
+        return found[np.argsort(keys[found], kind="stable")]

@@ -1,0 +1,130 @@
+"""The fingerprint of contexts: a SHA-256 of all that is asked, in whatever order sequences are given.
+
+Every sequence, with what is asked in it, is a row of words: how many tokens it has, in how many places something is
+asked, and how many tokens are its prompt; then the tokens, those places, and the answers. What comes first says how
+long a row is, so of several one after the other it is clear where each begins.
+
+Rows are sorted by a cheap key, and in lexicographic order where keys agree. Those whose keys begin with the same byte
+are a *part*, and the fingerprint is the SHA-256 of the sizes and of every part's SHA-256: so parts can be hashed apart
+from each other, by whoever has their rows. :func:`_few` does it in plain Python, compiled code (:mod:`.canonical`) the
+same for many.
+
+The key decides how long it takes, and nothing else. What is hashed tells the rows, each as often as it is there, so
+different ones have different fingerprints as long as nobody breaks SHA-256.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cmp_to_key, partial, reduce
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from byheart.tasks.checks import portions, taken
+
+if TYPE_CHECKING:
+    from byheart.tasks.contexts import Contexts
+
+Sequences = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]
+"""What rows are made of: tokens; where among them something is asked, increasing, and the answers there; and of every
+sequence, and of one that would come next, where it begins, how many answers come before, and how long its prompt is."""
+Order = npt.NDArray[np.int64]
+FACTOR = 0x9E3779B97F4A7C15
+"""The base of keys: the golden ratio, less 1, in 64 bits behind the point."""
+PARTS = 256
+FEW = 1 << 18
+"""So many words take a tenth of a second without compiled code, which has to be compiled for ten times as long."""
+WORDS = 1 << 16
+"""Words that are written, and hashed, at a time."""
+PROMPTS = 1 << 16
+
+
+def in_any_order(contexts: "Contexts") -> str:
+    """The fingerprint; of many sequences, each takes 28 bytes of memory on the way."""
+    sequences = _sequences(contexts)
+    count, wide = len(contexts.starts) - 1, contexts.label_count > 1 << 32
+    hashed = _few if len(contexts.tokens) + 2 * len(sequences[1]) + 3 * count < FEW else _many
+    sizes = [count, contexts.window, contexts.vocab, contexts.label_count, contexts.end]
+    digest = hashlib.sha256(json.dumps(["contexts in any order", *sizes]).encode())
+    for part in hashed(sequences, "<u8" if wide else "<u4"):
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _sequences(contexts: "Contexts") -> Sequences:
+    places, answers = contexts.places, contexts.labels
+    if contexts.again.size:
+        places = contexts.all_places
+        answers = taken(answers, contexts.questions_at(places))
+    table = np.zeros((len(contexts.starts), 3), np.int32 if len(contexts.tokens) < 1 << 31 else np.int64)
+    table[:, 0] = contexts.starts
+    table[:, 1] = np.searchsorted(places, contexts.starts)
+    table[:-1, 2] = np.fromiter(contexts.prompts, np.int64, len(contexts.prompts))
+    return contexts.tokens, places, answers, table
+
+
+def _few(sequences: Sequences, word: str) -> list[bytes]:
+    """The SHA-256 of every part, in words of this type."""
+    tokens, places, answers, table = sequences
+    rows = []
+    for (start, first, prompt), (stop, last, _) in pairwise(table.tolist()):
+        asked = [*(places[first:last] - start).tolist(), *answers[first:last].tolist()]
+        row = [stop - start, last - first, prompt, *tokens[start:stop].tolist(), *asked]
+        rows.append((reduce(lambda key, word: (key + word) * FACTOR % 2**64, row, 0), row))
+    parts = [hashlib.sha256() for _ in range(PARTS)]
+    for key, row in sorted(rows):
+        parts[key >> 56].update(np.array(row, word).data)
+    return [part.digest() for part in parts]
+
+
+def _many(sequences: Sequences, word: str) -> Iterator[bytes]:
+    """The same."""
+    from byheart.tasks.canonical import write
+
+    keys, order = _sorted(sequences)
+    ends = np.searchsorted(keys, np.arange(1, PARTS, dtype=np.uint64) << np.uint64(56), sorter=order)
+    for first, last in pairwise([0, *ends.tolist(), len(order)]):
+        digest, words = hashlib.sha256(), np.empty(WORDS, np.uint64)
+        index, at = first, 0
+        while index < last:
+            index, at, written = write(sequences, order[:last], index, at, words)
+            digest.update(words[:written].astype(word).data)
+        yield digest.digest()
+
+
+def _sorted(sequences: Sequences) -> tuple[npt.NDArray[np.uint64], Order]:
+    """The key of every row, and all rows by their keys, or where these agree, in lexicographic order."""
+    from byheart.tasks.canonical import collide, compare, list_keys
+
+    keys = np.empty(len(sequences[-1]) - 1, np.uint64)
+    list_keys(sequences, np.uint64(FACTOR), keys)
+    order = np.argsort(keys)
+    if collide(sequences, keys, order):  # by chance, never: somebody wants it to take long
+        lexicographic = cmp_to_key(partial(compare, sequences))
+        ends = (np.flatnonzero(np.diff(keys[order])) + 1).tolist()
+        for first, last in pairwise([0, *ends, len(order)]):
+            order[first:last] = sorted(order[first:last].tolist(), key=lexicographic)
+    return keys, order
+
+
+def in_order(contexts: "Contexts") -> str:
+    """What 0.1.0 took for the fingerprint: the SHA-256 of everything as it lies there.
+
+    Tokens are 32-bit, all else 64-bit integers.
+    """
+    kinds = {"tokens": "<i4", "starts": "<i8", "places": "<i8", "labels": "<i8"}
+    shapes = {name: getattr(contexts, name).shape for name in kinds}
+    numbers = [contexts.window, contexts.vocab, contexts.label_count, [], contexts.end]
+    before, prompts, after = json.dumps(["contexts", shapes, numbers]).rpartition("[]")
+    digest = hashlib.sha256(f"{before}{prompts[0]}".encode())
+    for first in range(0, len(contexts.prompts), PROMPTS):  # as JSON has them, some at a time
+        some = ", ".join(map(str, contexts.prompts[first : first + PROMPTS]))
+        digest.update(f"{', ' if first else ''}{some}".encode())
+    digest.update(f"{prompts[1]}{after}".encode())
+    for name, kind in kinds.items():
+        for part in portions(getattr(contexts, name)):
+            digest.update(part.astype(kind).data)
+    return digest.hexdigest()
