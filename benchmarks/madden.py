@@ -2,15 +2,14 @@
 
     PYTHONPATH=src python benchmarks/madden.py trained frozen --scale paper --device cuda --time-limit 480 --out results
 
-One CSV file for each setting, config and metrics side by side: what it holds is not trained again. Few stories come
-first, both settings side by side; a job is written down as soon as it is done, and with --time-limit none is begun that
-the rate so far would not finish in time. The work of a step is counted as N·ω·(m + 40): for every pair of a context and
-a token, m hidden units, and what passing over the logits takes besides.
+One CSV file for each setting, config and metrics side by side: what it holds is not trained again. A job is one setting
+at two numbers of stories, few beside many; it is written down as soon as it is done, and with --time-limit none is
+begun that the rate so far would not finish in time. The work of a step is counted as N·ω·(m + 200): for every pair of a
+context and a token, m hidden units, and what passing over the logits takes besides.
 """
 
 import csv
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from driving import parsed, parser, write
@@ -20,11 +19,9 @@ from byheart.lab.experiments.madden_2024 import GRIDS, Config, data_of, experime
 
 Rows = list[dict[str, float | int | str | bool | None]]
 SETTINGS = ("trained", "frozen")
-BESIDES = 40
+BESIDES = 200
 """Hidden units that cost what the softmax and the passes over logits cost."""
-LARGEST_JOB = 4e14
-"""Units of work: a minute of an H200, more or less."""
-FIRST_RATE = 4e12
+FIRST_RATE = 2e13
 """Units a second of an H200, more or less, for as long as nothing is measured."""
 
 
@@ -34,16 +31,14 @@ def units(config: Config) -> float:
     return float(contexts * vocab * (config.hidden + BESIDES) * config.steps)
 
 
-def jobs(configs: list[Config]) -> Iterator[list[Config]]:
-    """Configs of about as much work each, few stories first; small ones of several n are one job."""
-    job: list[Config] = []
-    for config in sorted(configs, key=lambda config: (config.stories, config.hidden, config.frozen)):
-        if job and sum(map(units, job)) + units(config) > LARGEST_JOB:
-            yield job
-            job = []
-        job.append(config)
-    if job:
-        yield job
+def jobs(configs: list[Config]) -> list[list[Config]]:
+    """Models of one setting, few stories beside many, as few leave most of a GPU idle; the most stories come last."""
+    numbers = sorted({config.stories for config in configs})
+    outer = {number: min(i, len(numbers) - 1 - i) for i, number in enumerate(numbers)}
+    found: dict[tuple[int, bool], list[Config]] = {}
+    for config in sorted(configs, key=lambda config: (-outer[config.stories], config.frozen)):
+        found.setdefault((outer[config.stories], config.frozen), []).append(config)
+    return list(found.values())
 
 
 def setting(config: Config) -> str:

@@ -174,7 +174,7 @@ def test_a_paper_is_compared_once_its_results_are_there(here: Path, run: Run, mo
     assert [*told] == ["capacity"]
     del made["capacity"]
     complaint = run("lab", "compare", "--shipped", "--paper", "capacity").complaint
-    assert "no results of 'capacity' come with Byheart; train its 72 models with byheart lab run capacity" in complaint
+    assert "no results of 'capacity' come with Byheart; train its 84 models with byheart lab run capacity" in complaint
 
 
 def test_what_a_papers_figures_show_is_printed_in_numbers(here: Path, run: Run) -> None:

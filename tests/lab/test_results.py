@@ -57,6 +57,17 @@ def test_maddens_models_are_those_of_the_paper_on_the_text_that_comes_with_byhea
         assert row["parameters"] == row["vocab"] * (17 + row["hidden"]) + 1088 + 17 * row["hidden"]
 
 
+def test_units_of_maddens_models_are_needed_in_proportion_to_the_stories_only_where_attention_is_frozen() -> None:
+    least: dict[str, list[int]] = {"trained": [], "frozen": []}
+    for setting, found in least.items():
+        rows = table(f"madden-2024-{setting}")
+        for n in range(100, 1000, 100):
+            near = [row["hidden"] for row in rows if row["stories"] == n and row["relative_excess"] <= 0.01]
+            found.append(min(near))
+    assert least["trained"] == [64] * 7 + [128] * 2
+    assert least["frozen"] == [64, 128, 256, 256, 256, 512, 512, 512, 512]
+
+
 def test_stories_that_a_table_lacks_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "madden-2024-trained"
     some = [{"stories": n, "hidden": m, "frozen": False, "seed": 0} for n in range(100, 801, 100) for m in WIDTHS]
@@ -72,7 +83,7 @@ def test_stories_that_a_table_lacks_are_said(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("capacity", "train its 72 models with byheart lab run capacity --scale paper, then draw them with"),
+        ("capacity", "train its 84 models with byheart lab run capacity --scale paper, then draw them with"),
         ("madden-2024", "train its 160 models with byheart lab run madden-2024-trained --scale paper and byheart"),
         ("dana-2025-6", "train its 120 models with byheart lab run dana-2025-6 --scale paper"),
         ("dana-2025-4", "dana-2025-4 trains nothing: it is about the results of dana-2025-1; expected that name"),

@@ -16,7 +16,7 @@ What an interval says: Student's over seeds, each with its own task and its own 
 whose mean over the seeds is largest. As this choice is made on the same seeds, the largest mean is a little too high;
 where it stands at the largest demand tried, the network may not be full, and ``edge`` says so. Training that is stopped
 early, or at a bad learning rate, holds less: these are lower bounds of what the architecture can hold. How much longer
-training and other rates would bring is measured too, at two sizes of scale "paper" (:func:`tunings`).
+training and other rates would bring is measured too, at some sizes of scale "paper" (:func:`tunings`).
 """
 
 import math
@@ -105,7 +105,7 @@ PAPER: dict[str, Any] = {"length": 4, "vocab": 64, "labels": 64, "steps": 12_000
 SIZES = (8_000, 14_000, 25_000, 45_000, 80_000)
 """Of scale "paper": all have three layers."""
 TUNED = (8_000, 14_000)
-"""The sizes at which it asks for less and for more, and varies the training."""
+"""The sizes at which it asks for less and for more, and varies the training; at the largest, lower rates are tried."""
 
 
 def experiment(scale: str) -> Experiment:
@@ -117,7 +117,10 @@ def experiment(scale: str) -> Experiment:
     rungs = ladder(SIZES, [5, 8], seeds=3, **PAPER).configs
     beyond = ladder(TUNED, [3, 12], seeds=3, **PAPER).configs
     tuned = [rung for rung in rungs if rung.most_parameters in TUNED and rung.demand == 8]
-    others = varied(tuned, rates=(1 / 2, 2), times=(1 / 4, 1 / 2, 2))
+    largest = [rung for rung in rungs if rung.most_parameters == SIZES[-1] and rung.demand == 8]
+    others = varied(tuned, rates=(1 / 2, 2, 4), times=(1 / 4, 1 / 2, 2)) + varied(
+        largest, rates=(1 / 4, 1 / 2), times=()
+    )
     return Experiment("capacity", scale, (*rungs, *beyond, *others), groups, work, prepare)
 
 

@@ -126,15 +126,17 @@ class Stack:
         self.weights = {name: view.requires_grad_() for name, view in self._views(self.flat).items()}
         self.gradients = torch.empty_like(self.flat)
         self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
-        data = self.rows.tensors | self.constants
-        self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments))
+        data, batch = self.rows.tensors | self.constants, self.training.batch
+        counts = {member.count for member in self.members}
+        shared = counts == {batch} and len(data[ANSWERS]) == batch
+        self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments), whole=shared)
         self.works: dict[bool, Callable[[], object]] = {}
         self.orders: dict[int, tuple[range, torch.Tensor]] = {}
-        counts = {member.count for member in self.members}
-        is_whole = self.fused is None and counts == {self.training.batch}  # and in a sum the order does not matter
-        self.whole = self.rows.whole(self.training.batch) if is_whole else None
+        # In a sum the order does not matter.
+        is_whole = counts == {batch} if self.fused is None else self.fused.whole
+        self.whole = self.rows.whole(batch) if is_whole and self.fused is None else None
         self.counted = self._counted()
-        self.alike = {count: self._with(count) for count in counts if self.whole is None}
+        self.alike = {count: self._with(count) for count in counts if not is_whole}
         self._make_room(0 if is_whole else self.training.batch)
 
     def _make_room(self, places: int) -> None:
@@ -237,9 +239,8 @@ class Stack:
         stop = min(start + at_once, int(counts.max()))
         rows = torch.arange(start, stop, device=self.device)
         places = starts + torch.minimum(rows, counts - 1)
-        if self.fused is not None and self.measured is self.rows:
-            each = self.fused.measure(places, some)
-        else:
+        each = self.fused.measure(places, some) if self.fused is not None and self.measured is self.rows else None
+        if each is None:
             each = self._each(self.measured.cut(places), some)
         return torch.stack([torch.where(rows < counts, values.double(), 0).sum(dim=1) for values in each])
 

@@ -12,6 +12,7 @@ import torch
 import triton
 
 from byheart.lab.fused import ends, own, shared
+from byheart.lab.fused.launching import EIGHT, FOUR, launch, side
 from byheart.lab.member import Tensors
 from byheart.lab.models.mahdavi import QueryAttention
 from byheart.lab.models.parts import sinusoids
@@ -20,11 +21,8 @@ TILE = 64
 """Examples that a program has before it; eight warps take two tiles."""
 SOME = 16
 """Columns of W_E that a program changes."""
-LEAST = 16
-"""Of a side of a tile."""
 PROGRAMS = 256
 """How many a GPU has at a time: fewer leave it idle, and their work is cut smaller."""
-FOUR, EIGHT = {"num_warps": 4}, {"num_warps": 8}
 FEW = {"num_warps": 2, "num_stages": 2}
 """For tiles of 32 times 32, as of the heads and tokens of an example; larger ones need FOUR."""
 
@@ -36,6 +34,8 @@ class Step:
     the other. A ``plan`` has places [steps, M, B] in them, sizes [steps, M, 1] and roots [steps, 1, 1] of Adam's steps,
     and ``at``, which step it is; ``told`` receives losses and accuracies [steps, M].
     """
+
+    whole = False
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class Step:
             "positions": sinusoids(model.length + 1, model.model_dim, state[0].device, torch.float32),
             **{"M": self.M, "P": P // unit, "UNIT": unit, "H": model.heads, "n": model.length, "C": model.labels},
             "context": contexts.stride(0) if model.fixed and len(contexts) > 1 else 0,  # to the next model's
-            **{"DIM": model.model_dim, "HEAD": model.head_dim, "K": _side(model.head_dim), "SOME": SOME},
-            **{"N": _side(model.length), "HEADS": _side(model.heads), "COLUMNS": _side(model.labels)},
+            **{"DIM": model.model_dim, "HEAD": model.head_dim, "K": side(model.head_dim), "SOME": SOME},
+            **{"N": side(model.length), "HEADS": side(model.heads), "COLUMNS": side(model.labels)},
             **{"beta1": betas[0], "beta2": betas[1], "SHARED": model.fixed},
             "LABELS": not data["answers"].is_floating_point(),
         }
@@ -70,17 +70,17 @@ class Step:
         self._forward(known, train=True)
         M, B, H, tile = self.M, known["B"], self.model.heads, {"ROWS": TILE}
         with self._beside():
-            _launch(ends.output_back, (M,), known, tile, EIGHT)
+            launch(ends.output_back, (M,), known, tile, EIGHT)
             if not self.model.fixed:
-                _launch(own.directions_back, (M, triton.cdiv(B, 2 * TILE)), known, {"ROWS": 2 * TILE}, EIGHT)
+                launch(own.directions_back, (M, triton.cdiv(B, 2 * TILE)), known, {"ROWS": 2 * TILE}, EIGHT)
         if self.model.fixed:
-            _launch(shared.examples_back, (M, triton.cdiv(B, TILE), known["shares"]), known, tile, FOUR)
-            _launch(shared.heads_back, (M * H,), known, tile, FOUR)
+            launch(shared.examples_back, (M, triton.cdiv(B, TILE), known["shares"]), known, tile, FOUR)
+            launch(shared.heads_back, (M * H,), known, tile, FOUR)
         else:
-            _launch(own.heads_sums, (M * H,), known, {"ROWS": TILE // 2}, FOUR)
-            _launch(own.heads_back, (M * H,), known, {}, FOUR)
+            launch(own.heads_sums, (M * H,), known, {"ROWS": TILE // 2}, FOUR)
+            launch(own.heads_back, (M * H,), known, {}, FOUR)
         self._join()
-        _launch(ends.embedding_back, (M, self.model.model_dim // SOME), known, {}, FOUR)
+        launch(ends.embedding_back, (M, self.model.model_dim // SOME), known, {}, FOUR)
 
     def measure(self, places: torch.Tensor, some: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
         """Losses and right answers [m, rows] of the rows at places [m, rows] of m members; the next call overwrites."""
@@ -97,15 +97,15 @@ class Step:
         M, B, H = self.M, known["B"], self.model.heads
         tiles, tile = triton.cdiv(B, TILE), {"ROWS": TILE}
         if self.model.fixed:
-            _launch(shared.heads, (M * H,), known, {}, FOUR)
-            _launch(shared.examples, (M, tiles, known["shares"]), known, tile, FOUR)
+            launch(shared.heads, (M * H,), known, {}, FOUR)
+            launch(shared.examples, (M, tiles, known["shares"]), known, tile, FOUR)
         else:
-            _launch(own.heads, (M * H,), known, {}, FOUR)
-            _launch(own.directions, (M, triton.cdiv(B, 2 * TILE)), known, {"ROWS": 2 * TILE}, EIGHT)
-            _launch(own.examples, (M, known["groups"]), known, {}, self.few)
-        _launch(ends.outputs, (M, tiles), known, {**tile, "TRAIN": train}, FOUR)
+            launch(own.heads, (M * H,), known, {}, FOUR)
+            launch(own.directions, (M, triton.cdiv(B, 2 * TILE)), known, {"ROWS": 2 * TILE}, EIGHT)
+            launch(own.examples, (M, known["groups"]), known, {}, self.few)
+        launch(ends.outputs, (M, tiles), known, {**tile, "TRAIN": train}, FOUR)
         if train and not self.model.fixed:
-            _launch(own.examples_back, (M, known["groups"]), known, {}, self.few)
+            launch(own.examples_back, (M, known["groups"]), known, {}, self.few)
 
     def _all(self, plan: Tensors, *, train: bool) -> dict[str, Any]:
         """All that kernels ask for, by name; the room for batches of so many rows is made once."""
@@ -166,15 +166,3 @@ class Step:
     def _join(self) -> None:
         if self.aside is not None:
             torch.cuda.current_stream().wait_stream(self.aside)
-
-
-def _side(size: int) -> int:
-    """Of a tile that holds so many."""
-    side: int = max(LEAST, triton.next_power_of_2(size))
-    return side
-
-
-def _launch(
-    kernel: Any, grid: tuple[int, ...], known: Mapping[str, Any], more: Mapping[str, Any], options: Mapping[str, Any]
-) -> None:
-    kernel[grid](**{name: more[name] if name in more else known[name] for name in kernel.arg_names}, **options)

@@ -15,7 +15,8 @@ The parameters are all numbers that are trained, embeddings included:
 Tensors have the names and shapes that modules of PyTorch would have, matrices [out, in], and a leading axis of M
 models. Only what the loss reads is computed: in the last layer, the last position. A norm's gain goes into the matrix
 behind it, and its bias into that one's: products of weights come before products with data, which is exact up to
-rounding.
+rounding. On a GPU, in float32, norm, attention, lookups and gradients of weights have kernels of their own
+(:mod:`byheart.lab.fused.operations`).
 """
 
 import itertools
@@ -28,7 +29,7 @@ from torch.nn import functional
 
 from byheart.errors import BadInput
 from byheart.lab.member import Tensors
-from byheart.lab.models.parts import looked_up
+from byheart.lab.models.parts import kernels_for, looked_up
 from byheart.tasks.checks import count
 
 MOST_LAYERS = 4
@@ -105,37 +106,48 @@ class SmallGPT:
 
     def outputs(self, weights: Tensors, batch: Tensors) -> torch.Tensor:
         """Logits [M, B, C] at the last position."""
-        stream = looked_up(weights["tokens.weight"], batch["tokens"]) + weights["positions.weight"][:, None]
+        table, tokens = weights["tokens.weight"], batch["tokens"]
+        kernels = kernels_for(table)
+        looked = looked_up(table, tokens) if kernels is None else kernels.looked_up(table, tokens)
+        stream = looked + weights["positions.weight"][:, None]
         for layer in range(self.layers):
             own = {name.removeprefix(f"blocks.{layer}."): tensor for name, tensor in weights.items()}
             stream = self._block(own, stream, last=layer == self.layers - 1)
-        table = weights["tokens.weight"][:, : self.labels] if self.tied else weights["unembedding.weight"]
+        table = table[:, : self.labels] if self.tied else weights["unembedding.weight"]
         return _read(_normed(stream[:, :, -1]), weights["norm.weight"], weights["norm.bias"], table)
 
     def _block(self, own: Tensors, stream: torch.Tensor, *, last: bool) -> torch.Tensor:
         """[M, B, n, d] to the same, or to [M, B, 1, d] with ``last``."""
-        normed, d = _normed(stream), self.model_dim
+        normed = _normed(stream)
         first, second = ((own[f"norm_{k}.weight"], own[f"norm_{k}.bias"]) for k in (1, 2))
         if last:
             Q, KV = _read(normed[:, :, -1:], *first, own["W_Q.weight"]), _read(normed, *first, own["W_KV.weight"])
-            stream = stream[:, :, -1:]
+            stream, mixed = stream[:, :, -1:], self._mixed(Q, KV)
         else:
             both = torch.cat([own["W_Q.weight"], own["W_KV.weight"]], dim=1)
-            joined = _read(normed, *first, both)
-            Q, KV = joined[..., :d], joined[..., d:]
-        K, V = KV.chunk(2, dim=-1)
-        stream = _added(stream, self._mixed(Q, K, V), own["W_O.weight"])
+            mixed = self._mixed(_read(normed, *first, both))
+        stream = _added(stream, mixed, own["W_O.weight"])
         units = functional.gelu(_read(_normed(stream), *second, own["W_in.weight"], own["W_in.bias"]))
         return _added(stream + own["W_out.bias"][:, None, None], units, own["W_out.weight"])
 
-    def _mixed(self, Q: torch.Tensor, K: torch.Tensor, V: torch.Tensor) -> torch.Tensor:
-        """The values as the heads mix them, from Q [M, B, m, d] of the last m positions, and K and V [M, B, n, d]."""
-        m, n, each = Q.shape[2], K.shape[2], self.model_dim // self.heads
+    def _mixed(self, Q: torch.Tensor, KV: torch.Tensor | None = None) -> torch.Tensor:
+        """The values as the heads mix them, from Q [M, B, m, d] of the last m positions, and K and V [M, B, n, 2d].
+
+        Without these, Q has them behind the queries: [M, B, n, 3d].
+        """
+        d, each = self.model_dim, self.model_dim // self.heads
+        kernels = kernels_for(Q)
+        if kernels is not None and kernels.can_mix(self.length, each):
+            mixed: torch.Tensor = kernels.mixed(self.heads, Q, KV)
+            return mixed
+        Q, KV = (Q, KV) if KV is not None else (Q[..., :d], Q[..., d:])
+        K, V = KV.chunk(2, dim=-1)
+        m, n = Q.shape[2], K.shape[2]
         future = torch.ones(m, n, dtype=torch.bool, device=Q.device).triu(1 + n - m)
         Q, K, V = (part.view(*part.shape[:-1], self.heads, each).transpose(2, 3) for part in (Q, K, V))
         if m * n > MOST_PAIRS:
             scores = Q @ K.mT * each**-0.5
-            mixed: torch.Tensor = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V
+            mixed = scores.masked_fill(future, -torch.inf).softmax(dim=-1) @ V
         else:
             scores = (Q.unsqueeze(-2) * K.unsqueeze(-3)).sum(dim=-1) * each**-0.5
             shares = scores.masked_fill(future, -torch.inf).softmax(dim=-1)
@@ -145,6 +157,10 @@ class SmallGPT:
 
 def _normed(stream: torch.Tensor) -> torch.Tensor:
     """Layer norm without gain and bias."""
+    kernels = kernels_for(stream)
+    if kernels is not None:
+        normed: torch.Tensor = kernels.normed(stream, NORM_EPSILON)
+        return normed
     return functional.layer_norm(stream, stream.shape[-1:], eps=NORM_EPSILON)
 
 
@@ -153,13 +169,19 @@ def _read(
 ) -> torch.Tensor:
     """W (normed · gain + bias) + b for [M, …, d], tensors of M models."""
     shift = W @ bias.unsqueeze(-1) if b is None else torch.baddbmm(b.unsqueeze(-1), W, bias.unsqueeze(-1))
-    rows = torch.baddbmm(shift.mT, normed.flatten(1, -2), (W * gain.unsqueeze(1)).mT)
+    rows = _multiplied(normed.flatten(1, -2), W * gain.unsqueeze(1), shift.mT)
     return rows.view(*normed.shape[:-1], W.shape[1])
 
 
 def _added(stream: torch.Tensor, rows: torch.Tensor, W: torch.Tensor) -> torch.Tensor:
     """stream + W · rows."""
-    return torch.baddbmm(stream.flatten(1, -2), rows.flatten(1, -2), W.mT).view(stream.shape)
+    return _multiplied(rows.flatten(1, -2), W, stream.flatten(1, -2)).view(stream.shape)
+
+
+def _multiplied(rows: torch.Tensor, W: torch.Tensor, shift: torch.Tensor) -> torch.Tensor:
+    """shift + rows Wᵀ, for rows [M, R, d], W [M, o, d] and a shift [M, 1 or R, o]."""
+    kernels = kernels_for(rows)
+    return torch.baddbmm(shift, rows, W.mT) if kernels is None else kernels.multiplied(rows, W, shift)
 
 
 def gpt_with(

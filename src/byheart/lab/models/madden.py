@@ -71,6 +71,11 @@ class Decoder:
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     @property
+    def attention_parameters(self) -> int:
+        """Those of :data:`FROZEN`: embedding and attention."""
+        return sum(math.prod(shape) for name, shape in self.shapes.items() if name in FROZEN)
+
+    @property
     def family(self) -> Hashable:
         """Few hidden units are computed as more: those of zeros stay zeros."""
         return type(self), replace(self, hidden=max(FEW_UNITS, self.hidden))

@@ -2,7 +2,8 @@
 
 All were trained on an H200 by this room's code, at the papers' scale, but for what is called "short": Mahdavi's d_h
 with a sixth of the steps, and of the ladder of capacity its three sizes for a CPU. :func:`presence` says how much of an
-experiment is here; ``2-text`` is Dana's experiment 2 as the text has it.
+experiment is here; ``2-text`` is Dana's experiment 2 as the text has it. Of Madden's models with everything trained, 17
+of the narrowest (m = 4, and m = 8 at seven n) are not here: their hidden units outgrew the kernels of that day.
 
 What ``byheart lab show RUN --csv FILE`` writes can be put here as it is, under the experiment's name, of all models or
 of some: rows that failed are left out, and so are columns that are about the run. Nothing else names what is here.

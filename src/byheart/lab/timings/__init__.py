@@ -8,9 +8,9 @@
     seconds      of training, without the start of Python: on a GPU wall time, on a CPU the processor time of one thread
     command      what trains the same models, and measures it
 
-Nothing in the file is estimated. ``benchmarks/lab_seconds.py`` measures, and writes the rows; Mahdavi's on an H200 are
-of the runs that gave the shipped results, by a script that made the same calls. Machines of one kind differ: take the
-figures for their order of magnitude.
+Nothing in the file is estimated. ``benchmarks/lab_seconds.py`` measures, and writes the rows. Mahdavi's, Madden's and
+the ladder's on an H200 are of the runs that gave the shipped results: Mahdavi's by a script that made the same calls,
+the others in parts, which are added up. Machines of one kind differ: take the figures for their order of magnitude.
 
 What nobody has measured as a whole is estimated where a part was, at the same scale and on the same machine: so many
 model-steps per second, for the model-steps that the experiment has. That is rather too much than too little: models
