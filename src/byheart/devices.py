@@ -14,12 +14,12 @@ def device_called(name: str, kinds: tuple[str, ...] | None = None) -> torch.devi
     >>> device_called("cpu")
     device(type='cpu')
     """
+    if kinds is not None and name.partition(":")[0] not in kinds:
+        raise BadInput(f"device is {name!r}; expected {' or '.join(kinds)}")
     try:
         device = torch.device(name)
-        if kinds is not None and device.type not in kinds:
-            raise BadInput(f"device is {name!r}; expected {' or '.join(kinds)}")
         torch.empty(0, device=device)
-    except (RuntimeError, AssertionError, TypeError) as error:
+    except (RuntimeError, AssertionError) as error:
         raise BadInput(f"device is {name!r}, which cannot be used here: {error}") from None
     return device
 

@@ -73,7 +73,7 @@ def size(
     >>> {need.what: need.parameters for need in found.needs if need.kind == "fitted"}["compiled, rectangular"]
     2661
     >>> found.room.verdict
-    'It has room: the data take 0.4 % to 0.82 % of its capacity at trained rates.'
+    'It has room: the data take 0.4 % to 0.75 % of its capacity at trained rates.'
     """
     name, count, stored = _model(model, parameters)
     chosen = _bits(bits, stored)
