@@ -13,6 +13,8 @@ from byheart.errors import BadInput
 from byheart.tasks.checks import count
 
 Tensors = dict[str, torch.Tensor]
+State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Weights of M models and both of Adam's moments, [M, P] each."""
 Schedule = Literal["linear-by-epoch", "warm-up-cosine", "constant"]
 Loss = Literal["cross-entropy", "summed-cross-entropy", "mean-square"]
 

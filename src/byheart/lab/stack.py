@@ -25,7 +25,7 @@ from byheart.errors import BadInput
 from byheart.lab.adam import adam_
 from byheart.lab.fused import step_for
 from byheart.lab.losses import Counted, losses, rights
-from byheart.lab.member import ANSWERS, Architecture, Member, Tensors
+from byheart.lab.member import ANSWERS, Architecture, Member, State, Tensors
 from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
 
@@ -188,7 +188,7 @@ class Stack:
             for own, kept in zip((self.flat, *self.moments), matrices, strict=True):
                 own.copy_(kept)
 
-    def matrices(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def matrices(self) -> State:
         """Weights and both moments [M, P] on the CPU, as they are now: not copied if they are there already."""
         with self._on_stream():
             flat, first, second = (matrix.cpu() for matrix in (self.flat, *self.moments))

@@ -28,8 +28,9 @@ import torch
 from torch.nn import functional
 
 from byheart.errors import BadInput
+from byheart.lab.fused import kernels_for
 from byheart.lab.member import Tensors
-from byheart.lab.models.parts import kernels_for, looked_up
+from byheart.lab.models.parts import looked_up
 from byheart.tasks.checks import count
 
 MOST_LAYERS = 4
