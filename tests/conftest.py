@@ -1,7 +1,7 @@
 """Hypothesis without deadlines (numba compiles, machines are busy), repeatable where CI decides; the longest first."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,3 +30,13 @@ def everything() -> Callable[[Path], dict[str, bytes]]:
     return lambda folder: {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")
     }
+
+
+@pytest.fixture
+def threads_as_before() -> Iterator[None]:
+    """What a test sets PyTorch's threads to ends with it."""
+    import torch
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
