@@ -130,17 +130,17 @@ class Flattening:
     equal: float
 
 
-def flattening(points: Points, at: float, level: float = LEVEL) -> Flattening | None:
+def flattening(points: Points, at: float) -> Flattening | None:
     """Whether a curve that grows up to x = ``at`` still grows beyond.
 
     None where one side has no line, or where both lines are exact, so that there is no noise to test against.
     """
     from scipy.special import stdtr
 
-    before, beyond = line([p for p in points if p[0] <= at], level), line([p for p in points if p[0] > at], level)
+    before, beyond = line([p for p in points if p[0] <= at]), line([p for p in points if p[0] > at])
     if before is None or beyond is None or before.r_squared.value == beyond.r_squared.value == 1:
         return None
-    variances, freedoms = zip(*((_variance(side, level), side.points - 2) for side in (before, beyond)), strict=True)
+    variances, freedoms = zip(*((_variance(side), side.points - 2) for side in (before, beyond)), strict=True)
     total = sum(variances)
     # Welch and Satterthwaite: the degrees of freedom of a sum of two estimated variances.
     degrees = total**2 / sum(each**2 / free for each, free in zip(variances, freedoms, strict=True))
@@ -148,6 +148,6 @@ def flattening(points: Points, at: float, level: float = LEVEL) -> Flattening | 
     return Flattening(at, before, beyond, float(2 * stdtr(degrees, -abs(t))))
 
 
-def _variance(side: Line, level: float) -> float:
+def _variance(side: Line) -> float:
     """Of the slope, from the half-width of its interval."""
-    return ((side.slope.high - side.slope.value) / student_quantile(level, side.points - 2)) ** 2
+    return ((side.slope.high - side.slope.value) / student_quantile(LEVEL, side.points - 2)) ** 2
