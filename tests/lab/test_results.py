@@ -9,7 +9,8 @@ from byheart.lab import results
 from byheart.lab.experiments import EXPERIMENTS
 from byheart.lab.experiments.madden_2024 import data_of
 from byheart.lab.results import Presence, names, presence, table
-from byheart.lab.runs import Row, Run
+from byheart.lab.rows import Row
+from byheart.lab.runs import Run
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 

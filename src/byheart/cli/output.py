@@ -19,6 +19,8 @@ from byheart.progress import Report
 if TYPE_CHECKING:
     from byheart.tasks import Facts
 
+    Given = list[Path] | Path | Facts
+
 DONE, NOT_TRUE, BAD_INPUT, OUR_MISTAKE = 0, 1, 2, 70
 T = TypeVar("T")
 
@@ -106,7 +108,7 @@ def given_by(
     task: Path | None,
     facts: tuple[Path, ...] = (),
     columns: tuple[str, ...] | None = None,
-) -> "list[Path] | Path | Facts":
+) -> "Given":
     """What a command was given: texts, a task's file or facts; BadInput unless it is one of the three."""
     ways = bool(files) + bool(facts) + (task is not None)
     if ways != 1:

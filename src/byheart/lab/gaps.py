@@ -16,7 +16,7 @@ from typing import Any
 from byheart.errors import BadInput
 from byheart.lab.published import SETTINGS, Point, beside, settings_of
 from byheart.lab.quantiles import LEVEL, student_quantile
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 
 ROUNDING = 5e-6
 """Of published numbers, which have five digits."""

@@ -29,7 +29,8 @@ from byheart.errors import BadInput
 from byheart.lab import checkpoints
 from byheart.lab.checkpoints import Job, Keeping, Stopped, kept
 from byheart.lab.experiments.experiment import Experiment, key
-from byheart.lab.runs import Row, Run, Value, keyed, metrics_of
+from byheart.lab.rows import Row, Value, metrics_of
+from byheart.lab.runs import Run, keyed
 from byheart.lab.sources import Source, load
 from byheart.progress import Report
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.lab.runs import Row, is_number
+from byheart.lab.rows import Row, is_number
 
 SEED = "seed"
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 from byheart.lab.summary import SEED
 from byheart.report.lab.menu import Drawing
 from byheart.report.lab.series import MEASURED, Rows, colours, draw_measured, label, legend, name_ends, runs, series

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 from byheart.report.style import INK, NARROW, QUIET
 
 Rows = Sequence[Mapping[str, Any]]

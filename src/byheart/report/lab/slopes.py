@@ -10,7 +10,7 @@ from byheart.errors import BadInput
 from byheart.lab.fits import FORMULAS, Comparison, Fit, compare, fit
 from byheart.lab.linear import SATURATED
 from byheart.lab.published import beside
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 from byheart.report.lab.dana import other_steps
 from byheart.report.lab.series import (
     MEASURED,
