@@ -48,7 +48,7 @@ FEWEST_TRIED = 3
 
 @dataclass(frozen=True)
 class Rung:
-    """One network to train: at most so many parameters, asked to hold ``demand`` bits in each of them.
+    """One network to train: at most this many parameters, asked to hold ``demand`` bits in each of them.
 
     >>> Rung(most_parameters=1000, demand=4, labels=16).examples
     1000
@@ -178,7 +178,7 @@ def _member(rung: Rung) -> Member:
 
 
 def even_batch(examples: int, most: int) -> int:
-    """The size of as few batches as cut an epoch, all equal and of at most so many examples.
+    """The size of as few batches as cut an epoch, all equal and of at most this many examples.
 
     >>> even_batch(60, most=25)
     20

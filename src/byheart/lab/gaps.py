@@ -139,5 +139,5 @@ def _gap(point: Point, rows: Rows) -> Gap:
 
 
 def _c4(runs: int) -> float:
-    """The mean of a standard deviation of so many Gaussian numbers, in units of the true one."""
+    """The mean of a standard deviation of this many Gaussian numbers, in units of the true one."""
     return math.sqrt(2 / (runs - 1)) * math.exp(math.lgamma(runs / 2) - math.lgamma((runs - 1) / 2))

@@ -36,7 +36,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Line:
-    """A line through so many ``points``, repetitions counted; ``lack_of_fit`` as in :class:`byheart.lab.fits.Fit`."""
+    """A line through this many ``points``, repetitions counted; ``lack_of_fit`` as in :class:`byheart.lab.fits.Fit`."""
 
     points: int
     slope: Estimate
@@ -91,7 +91,7 @@ def _over_seeds(xs: Floats, ys: Floats, slope: float, level: float) -> Estimate 
 
 
 def r_squared_interval(squared: float, points: int, level: float = LEVEL) -> tuple[float, float]:
-    """Where R² of a line through so many points lies with probability ``level``, if ``squared`` was found.
+    """Where R² of a line through this many points lies with probability ``level``, if ``squared`` was found.
 
     >>> [round(end, 3) for end in r_squared_interval(0.9, points=20)]
     [0.768, 0.937]

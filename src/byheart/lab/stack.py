@@ -102,7 +102,7 @@ class Stack:
         self._make_room(0 if is_whole else self.training.batch)
 
     def _make_room(self, places: int) -> None:
-        """For what is written ahead of the steps, with so many places of each member, and for what they find."""
+        """For what is written ahead of the steps, with this many places of each member, and for what they find."""
         M = len(self.members)
         self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * max(1, places))))
         self.places = torch.zeros(self.block, M, places, dtype=torch.int64, device=self.device)
@@ -112,7 +112,7 @@ class Stack:
         self.rights = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
 
     def _with(self, count: int) -> tuple[list[int], torch.Tensor]:
-        """Seeds and places of the members with so many examples."""
+        """Seeds and places of the members with this many examples."""
         which = [i for i, member in enumerate(self.members) if member.count == count]
         return [self.members[i].seed for i in which], torch.tensor(which, device=self.device)
 
@@ -141,7 +141,7 @@ class Stack:
         self._set_up()
 
     def go_on(self, step: int, matrices: Sequence[torch.Tensor]) -> None:
-        """Be where training has come to after so many steps: weights and both moments, as :meth:`matrices` gave them.
+        """Be where training has come to after this many steps: weights and both moments, as :meth:`matrices` gave them.
 
         Nothing else is needed: orders and learning rates are functions of the step.
         """
@@ -196,7 +196,7 @@ class Stack:
         return loss, right
 
     def _measured(self, some: list[int], start: int, at_once: int) -> torch.Tensor:
-        """Sums of losses and of right answers over the next rows of members that have so many, float64 [2, m]."""
+        """Sums of losses and of right answers over the next rows of members that have this many, float64 [2, m]."""
         counts, starts = self.measured.counts[some, None], self.measured.starts[some, None]
         stop = min(start + at_once, int(counts.max()))
         rows = torch.arange(start, stop, device=self.device)

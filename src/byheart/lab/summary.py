@@ -17,7 +17,7 @@ SEED = "seed"
 
 @dataclass(frozen=True)
 class Measured:
-    """Mean and standard deviation (None for one value) of a metric over so many ``models``."""
+    """Mean and standard deviation (None for one value) of a metric over this many ``models``."""
 
     mean: float
     deviation: float | None

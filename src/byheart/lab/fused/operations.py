@@ -41,7 +41,7 @@ def mixed(heads: int, queries: torch.Tensor, others: torch.Tensor | None = None)
 
 
 def can_mix(length: int, head_dim: int) -> bool:
-    """Whether :func:`mixed` is made for so many places."""
+    """Whether :func:`mixed` is made for this many places."""
     return _keys(length, head_dim) <= MOST_NUMBERS
 
 

@@ -108,7 +108,7 @@ class Step:
             launch(own.examples_back, (M, known["groups"]), known, {}, self.few)
 
     def _all(self, plan: Tensors, *, train: bool) -> dict[str, Any]:
-        """All that kernels ask for, by name; the room for batches of so many rows is made once."""
+        """All that kernels ask for, by name; the room for batches of this many rows is made once."""
         B = plan["places"].shape[-1]
         if (B, train) not in self.rooms:
             self.rooms[B, train] = self._room(B, train)
