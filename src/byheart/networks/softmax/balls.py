@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byheart.networks.softmax.network import Floats, Inputs, SoftmaxNetwork, check_inputs
+from byheart.networks.reading import Inputs
+from byheart.networks.softmax.network import Floats, SoftmaxNetwork, check_inputs
 from byheart.progress import Report
 
 Ball = Any
