@@ -149,11 +149,13 @@ def _on_contexts(
 
 
 @triton.jit
-def _keys_at(b, h, count, n, by_k, each, E: tl.constexpr, N: tl.constexpr):
-    """Where contexts b have the keys of head h, [T, N, E], and which there are; values lie behind all heads' keys."""
+def _keys_and_values(KV, b, h, count, n, heads, by_k, each, E: tl.constexpr, N: tl.constexpr):
+    """Of head h in contexts b, [T, N, E]; where the keys lie, and which there are. Values follow all heads' keys."""
     e, j = tl.arange(0, E)[None, None, :], tl.arange(0, N)[None, :, None]
     b = b[:, None, None]
-    return (b * n + j) * by_k + h * each + e, (b < count) & (j < n) & (e < each)
+    at, inside = (b * n + j) * by_k + h * each + e, (b < count) & (j < n) & (e < each)
+    k = tl.load(KV + at, mask=inside, other=0.0)
+    return k, tl.load(KV + at + heads * each, mask=inside, other=0.0), at, inside
 
 
 @triton.jit
@@ -168,9 +170,7 @@ def _mix(Q, KV, out, count, m, n, scale, heads, by_q, by_k, each, E: tl.constexp
     b, h = tl.program_id(0).to(tl.int64) * T + tl.arange(0, T), tl.program_id(1)
     e, j = tl.arange(0, E), tl.arange(0, N)
     here = (b < count)[:, None] & (e < each)[None, :]
-    at, inside = _keys_at(b, h, count, n, by_k, each, E, N)
-    k = tl.load(KV + at, mask=inside, other=0.0)
-    v = tl.load(KV + at + heads * each, mask=inside, other=0.0)
+    k, v, _, _ = _keys_and_values(KV, b, h, count, n, heads, by_k, each, E, N)
     for i in range(m):
         row = (b * m + i)[:, None]
         q = tl.load(Q + row * by_q + h * each + e[None, :], mask=here, other=0.0)
@@ -186,9 +186,7 @@ def _mix_back(
     b, h = tl.program_id(0).to(tl.int64) * T + tl.arange(0, T), tl.program_id(1)
     e, j = tl.arange(0, E), tl.arange(0, N)
     here = (b < count)[:, None] & (e < each)[None, :]
-    at, inside = _keys_at(b, h, count, n, by_k, each, E, N)
-    k = tl.load(KV + at, mask=inside, other=0.0)
-    v = tl.load(KV + at + heads * each, mask=inside, other=0.0)
+    k, v, at, inside = _keys_and_values(KV, b, h, count, n, heads, by_k, each, E, N)
     of_k, of_v = tl.zeros((T, N, E), tl.float32), tl.zeros((T, N, E), tl.float32)
     for i in range(m):
         row = (b * m + i)[:, None]
