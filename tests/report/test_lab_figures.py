@@ -216,6 +216,19 @@ def test_what_is_built_stands_beside_the_ladder(tmp_path: Path) -> None:
     draw_capacity([rung(1000, 1, -0.2)], tmp_path / "p.svg")  # nothing held: no logarithms of it
 
 
+def test_an_interval_does_not_stretch_the_axis_below_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three seeds one fails: the interval over seeds reaches below 0, bits do not."""
+    lowest: list[float] = []
+    monkeypatch.setattr(
+        "byheart.report.lab.capacity.save_picture",
+        lambda picture, _: lowest.append(picture.axes[0].get_ylim()[0]),
+    )
+    draw_capacity([rung(1000, 8, bits, seed) for seed, bits in enumerate((1.2, 0.1, 0.1))], tmp_path / "p.svg")
+    draw_capacity([rung(1000, 8, -0.2)], tmp_path / "p.svg")
+    assert lowest[0] == 0
+    assert lowest[1] < -0.2
+
+
 def test_points_at_the_edge_are_hollow_and_named(tmp_path: Path) -> None:
     """Most is held at demand 4 of 2, 4 and 8: full. With 8 left out it may be more."""
     rows = [rung(1000, demand, bits, seed) for demand, bits in ((2, 1.4), (4, 1.6), (8, 1.5)) for seed in (0, 1)]

@@ -128,7 +128,8 @@ def _room(room: "Room") -> Any:
     """The share of the model that the data take: a column for each kind of number."""
     from byheart.report.sizing.room import percent
 
-    title = f"{room.name}, {room.bits} bits each: how much of it the data take"
+    assumed = " (assumed; --bits B says otherwise)" if room.assumed else ""
+    title = f"{room.name}, {room.bits} bits each{assumed}: how much of it the data take"
     rows = table(title, "", ">proved", ">fitted", ">measured", ">from", ">to", "source")
     for held in room.held:
         cells = dict.fromkeys(_TITLES, "") | {held.kind: percent(held.share)}

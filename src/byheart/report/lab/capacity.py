@@ -113,7 +113,7 @@ def _draw_demands(axes: Any, points: Sequence[Held], best: Sequence[Held]) -> No
         ends.append(Series(top.parameters, [some[-1].demand], [some[-1].bits_per_parameter], [0], [1]))
     axes.plot([0, most], [0, most], color=QUIET, **PROVED_BEFORE)
     high = 1.15 * max(point.high or point.bits_per_parameter for point in points)
-    low = min(0.0, *(point.low if point.low is not None else point.bits_per_parameter for point in points), 0.0)
+    low = min(0.0, *(point.bits_per_parameter for point in points), 0.0)  # an interval may reach below, bits do not
     axes.set(xlim=(0, 1.03 * most), ylim=(1.05 * low, high))
     name_ends(axes, ends, [f"P = {end.key:,}" for end in ends], shades)
     names = "bits asked for per parameter: N log₂C / P", "bits held per parameter"
