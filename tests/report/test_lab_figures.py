@@ -225,8 +225,21 @@ def test_an_interval_does_not_stretch_the_axis_below_nothing(tmp_path: Path, mon
     )
     draw_capacity([rung(1000, 8, bits, seed) for seed, bits in enumerate((1.2, 0.1, 0.1))], tmp_path / "p.svg")
     draw_capacity([rung(1000, 8, -0.2)], tmp_path / "p.svg")
-    assert lowest[0] == 0
+    grid = [rung(1000, 2, bits, seed) | {"steps": n} for n in (1, 2, 4) for seed, bits in enumerate((0.1, 0.1, 1.2))]
+    draw_tuning([*grid, rung(2000, 2, 0.5) | {"steps": 2}], tmp_path / "p.svg")
+    assert lowest[0] == lowest[2] == 0
     assert lowest[1] < -0.2
+
+
+def test_heads_and_dimensions_have_whole_ticks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks: list[float] = []
+    monkeypatch.setattr(
+        "byheart.report.lab.mahdavi.save_picture",
+        lambda picture, _: ticks.extend(picture.axes[0].get_xticks()),
+    )
+    draw_mahdavi([mahdavi(heads=H) for H in (1, 5, 9, 13, 17, 21)], tmp_path / "p.svg", "heads")
+    assert ticks
+    assert all(tick == int(tick) for tick in ticks)
 
 
 def test_points_at_the_edge_are_hollow_and_named(tmp_path: Path) -> None:
