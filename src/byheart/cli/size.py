@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tyro.conf import Positional
 
 from byheart.cli.options import Columns, FactFiles, Json
-from byheart.cli.output import DONE, console, facts_in, number, print_json, table
+from byheart.cli.output import DONE, console, facts_in, number, print_json, steps, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 
@@ -55,7 +55,8 @@ class SizeCommand:
             check_picture(self.plot)
             check_apart(self.plot, *self.data, *self.facts, self.model)
         chosen: dict[str, Any] = {"model": self.model, "parameters": self.parameters, "bits": self.bits or None}
-        found = size(given, **chosen, sample=self.sample)
+        with steps("measuring and planning", quiet=self.json):
+            found = size(given, **chosen, sample=self.sample)
         if self.plot is not None:
             from byheart.report.sizing.picture import draw_sizes
 
