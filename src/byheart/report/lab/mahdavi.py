@@ -33,6 +33,8 @@ from byheart.report.style import INK, QUIET, canvas, save_picture
 
 NAMES = {"heads": "H, heads", "length": "n, tokens of a context", "head_dim": "d_h, dimension of a head"}
 AT_LENGTH: dict[str, Any] = {"linestyle": "-.", "linewidth": 1}
+OVER_SEEDS = "mean ± s.d. over seeds"
+"""Of several blocks, which may have different numbers of them: their titles say how many."""
 CONTEXTS = {"random": "a context for each example", "fixed": "one context for all"}
 
 
@@ -88,7 +90,7 @@ def draw_blocks(kind: str, blocks: Sequence[Panel], path: Path) -> None:
 def _draw_panel(axes: Any, panel: Panel) -> list[Entry]:
     """A block, or an empty panel with the axis that it will have."""
     if panel.rows:
-        return _draw_block(axes, panel.rows, panel.along, more=f"\n{panel.presence}")
+        return _draw_block(axes, panel.rows, panel.along, more=f"\n{panel.presence}", repeated=OVER_SEEDS)
     label(axes, NAMES[panel.along], "", f"{_title(panel.planned)}\n{panel.presence}")
     axes.set(xticks=[], yticks=[])
     axes.text(0.5, 0.5, "no results yet", transform=axes.transAxes, ha="center", va="center", color=QUIET)
@@ -99,8 +101,13 @@ def _kind(rows: Rows) -> str:
     return "Regression" if values(rows, "answers") == ["targets"] else "Classification"
 
 
-def _draw_block(axes: Any, rows: Rows, along: str, kind: str = "", more: str = "") -> list[Entry]:
-    """A curve for each N, under a title that may begin with the ``kind`` of answers; what the marks are."""
+def _draw_block(
+    axes: Any, rows: Rows, along: str, kind: str = "", more: str = "", repeated: str | None = None
+) -> list[Entry]:
+    """A curve for each N, under a title that may begin with the ``kind`` of answers; what the marks are.
+
+    ``repeated`` says what points are means of; if None, it says of how many runs.
+    """
     check_columns(rows, "examples", along, "answers", "context", "heads", "length", "head_dim")
     real = one(rows, "answers") == "targets"
     curves = series(rows, "examples", along, "best_loss" if real else "best_accuracy")
@@ -113,7 +120,7 @@ def _draw_block(axes: Any, rows: Rows, along: str, kind: str = "", more: str = "
         if not real:
             promised = sorted({(row[along], _promised(row)) for row in rows if row["examples"] == curve.key})
             axes.plot([x for x, _ in promised], [y for _, y in promised], color=shade, **PROVED)
-    entries: list[Entry] = [(f"measured, {runs(curves)}", MEASURED)]
+    entries: list[Entry] = [(f"measured, {repeated or runs(curves)}", MEASURED)]
     if real:
         entries.append(("1/12, the variance of the targets: nothing learned", PROVED_BEFORE))
     else:
