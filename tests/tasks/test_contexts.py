@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.files import memory
+from byheart.files import memory, room
 from byheart.tasks import NextToken, alike, doubling, load, save
 from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
 from byheart.tasks.questions import contexts_of
@@ -342,7 +342,7 @@ def test_tasks(task, window):
     assert dict(zip(rows, contexts.labels.tolist(), strict=True)) == task_oracle(task, enough[0])
     assert len(rows) == len(contexts) == len(task_oracle(task, enough[0]))
     assert (contexts.vocab, contexts.label_count, contexts.end) == (9, 5, None)
-    assert contexts.prompts == (n,) * len(task.tokens)
+    assert [*contexts.prompts] == [n] * len(task.tokens)
     assert contexts.tokens.reshape(-1, n).tolist() == task.tokens.tolist()
     assert contexts.starts[-1] == len(contexts.tokens)
 
@@ -421,7 +421,8 @@ def test_a_narrow_task_asks_the_same(tmp_path, top):
 
 def test_examples_that_would_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1000)
-    with pytest.raises(BadInput, match=r"equal ones among 100 examples would take 0\.0 MiB of memory"):
+    monkeypatch.setattr(room, "_on_disk", lambda: 0)
+    with pytest.raises(BadInput, match=r"equal ones among 100 examples would take 0\.0 MiB; expected at most 0\.0 MiB"):
         task_contexts(NextToken(np.arange(100)[:, None], np.zeros(100, int)))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byheart.files.memory import check_memory
+from byheart.files.room import room
 from byheart.tasks.checks import narrowed
 
 PORTION = 1 << 16
@@ -55,8 +55,7 @@ class Column:
         signed = [kind for kind in kinds if kind.kind != "u"]
         widest = signed[0] if signed else max(kinds, key=lambda kind: kind.itemsize)
         count = sum(map(len, self._parts))
-        check_memory(count * widest.itemsize, f"{count:,} numbers of {8 * widest.itemsize} bits")
-        found, stop = np.empty(count, widest), count
+        found, stop = room(count, widest), count
         while self._parts:
             part = self._parts.pop()
             found[stop - len(part) : stop] = part
