@@ -74,6 +74,7 @@ def test_files_give_what_memory_gives(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("given", ["texts"], indirect=True)
 def test_processes_are_sent_what_lies_in_files(given: Callable[[], Any], scarce: Path) -> None:
     both = Workplace("processes", 2)
     built = compile(given(), shards=2, executor=both)
