@@ -101,7 +101,7 @@ class Growing:
         """More of them, [K]."""
         stop = self._length + len(part)
         if stop > len(self._held):
-            self._move(max(stop, 2 * len(self._held)), self.dtype)
+            self._move(max(stop, len(self._held) + len(self._held) // 4), self.dtype)
         self._held[self._length : stop] = part
         self._length = stop
 
