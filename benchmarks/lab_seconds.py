@@ -2,14 +2,15 @@
 
     PYTHONPATH=src python benchmarks/lab_seconds.py dana-2025-1 --scale paper --device cuda --machine H200
 
-Everything is trained in this process, one job after the other; the start of Python is not counted, nor anything kept.
-On a GPU the wall clock counts, on a CPU the processor time of one thread: what others do on the machine does not count.
-Rows go to stdout, as CSV, as soon as they are there. Needs torch and numpy only.
+Everything is trained in this process, one job after the other; the start of Python is not counted. On a GPU the wall
+clock counts, on a CPU the processor time of one thread: what others do on the machine does not count. Rows go to
+stdout, as CSV, as soon as they are there. Needs torch and numpy only.
 
-What takes days is measured in part: with --every 13 every 13th model, with --seeds 2 those of the first two seeds, and
-with --steps 500 each for so many steps only (whole epochs, where there are epochs; at least one). Their model-steps per
-second are what `byheart lab list` makes its estimates from. Evaluations are part of the training: of Mahdavi's there is
-one every 500 steps.
+What takes days is measured in part: with --every 13 every 13th model, with --seeds 2 those of the first two seeds (2-5:
+those of seeds 2 to 5), with --examples 10000 those that have so many, and with --steps 500 each for so many steps only
+(whole epochs, where there are epochs; at least one). Their model-steps per second are what `byheart lab list` makes its
+estimates from. Evaluations are part of the training: of Mahdavi's there is one every 500 steps. With --out the results
+are kept, a CSV file for each experiment, like those that come with Byheart.
 """
 
 import argparse
@@ -18,11 +19,15 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import torch
+from driving import write
 
-from byheart.lab.experiments import EXPERIMENTS, SCALES, Experiment
+from byheart.lab.experiments import EXPERIMENTS, SCALES, Experiment, key, to_json
+from byheart.lab.results import LEFT_OUT
+from byheart.lab.runs import Row
 from byheart.lab.timings import COLUMNS, H200, TWO_CORES, model_steps
 
 
@@ -33,13 +38,48 @@ def shortened(config: Any, steps: int) -> Any:
     return replace(config, steps=min(config.steps, steps))
 
 
-def measured(experiment: Experiment, configs: Sequence[Any], device: str) -> float:
-    """The seconds that some configs of an experiment take."""
+def measured(experiment: Experiment, configs: Sequence[Any], device: str) -> tuple[float, list[dict[str, Any]]]:
+    """The seconds that some configs of an experiment take, and what came of each."""
     clock = time.process_time if device == "cpu" else time.perf_counter
-    start = clock()
+    start, rows = clock(), []
     for job in experiment.groups(configs):
-        experiment.work(job, device, None)
-    return clock() - start
+        found = experiment.work(job, device, None)
+        told = (
+            Row(experiment.name, key(c), to_json(c), "done", dict(m), 0.0).flat for c, m in zip(job, found, strict=True)
+        )
+        rows += [{name: value for name, value in one.items() if name not in LEFT_OUT} for one in told]
+    return clock() - start, rows
+
+
+def seeds_of(given: str) -> range:
+    """The first so many, or those from one to another.
+
+    >>> seeds_of("2"), seeds_of("2-5")
+    (range(0, 2), range(2, 6))
+    """
+    first, _, last = given.partition("-")
+    found = range(int(first), int(last) + 1) if last else range(int(first))
+    if not found:
+        raise argparse.ArgumentTypeError(f"{given} has no seeds; expected a number of them, or the first and the last")
+    return found
+
+
+def chosen(configs: Sequence[Any], options: argparse.Namespace) -> tuple[tuple[Any, ...], str]:
+    """Those that are asked for, as they are asked for; and the flags that say so."""
+    flags = ""
+    if options.every > 1:
+        configs, flags = configs[:: options.every], f" --every {options.every}"
+    if options.seeds is not None:
+        configs = [config for config in configs if config.seed in options.seeds]
+        first, last = options.seeds.start, options.seeds.stop - 1
+        flags += f" --seeds {first}-{last}" if first else f" --seeds {last + 1}"
+    if options.examples is not None:
+        configs = [config for config in configs if config.examples == options.examples]
+        flags += f" --examples {options.examples}"
+    if options.steps is not None:
+        configs = [shortened(config, options.steps) for config in configs]
+        flags += f" --steps {options.steps}"
+    return tuple(configs), flags
 
 
 def main() -> None:
@@ -51,14 +91,16 @@ def main() -> None:
     add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
     add("--machine", choices=(TWO_CORES, H200), default=TWO_CORES, help="what to call it")
     add("--every", type=int, default=1, help="every so many-th model only")
-    add("--seeds", type=int, default=None, help="models of the first so many seeds only")
+    add("--seeds", type=seeds_of, default=None, help="models of the first so many seeds only, or of seeds 2-5, say")
+    add("--examples", type=int, default=None, help="models that have so many examples only (Mahdavi's)")
     add("--steps", type=int, default=None, help="of each model at most so many steps")
+    add("--out", type=Path, default=None, help="folder for the results, which are not kept otherwise")
     add("--tiny", action="store_true", help="one experiment, at scale smoke")
     options = parser.parse_args()
     unknown = [name for name in options.experiments if name not in EXPERIMENTS]
     if unknown:
         parser.error(f"no experiment is called {unknown[0]!r}; expected names of byheart lab list")
-    for flag in ("every", "seeds", "steps"):
+    for flag in ("every", "steps"):
         if (number := getattr(options, flag)) is not None and number < 1:
             parser.error(f"--{flag} is {number}; expected at least 1")
     torch.set_num_threads(1)
@@ -66,16 +108,12 @@ def main() -> None:
     rows.writerow(COLUMNS)
     for name in ["dana-2025-6"] if options.tiny else options.experiments or EXPERIMENTS:
         experiment = EXPERIMENTS[name](options.scale)
-        configs = experiment.configs[:: options.every]
-        flags = f"--scale {options.scale}" + (f" --device {options.device}" if options.device != "cpu" else "")
-        flags += f" --every {options.every}" if options.every > 1 else ""
-        if options.seeds is not None:
-            configs = tuple(config for config in configs if config.seed < options.seeds)
-            flags += f" --seeds {options.seeds}"
-        if options.steps is not None:
-            configs = tuple(shortened(config, options.steps) for config in configs)
-            flags += f" --steps {options.steps}"
-        seconds = measured(experiment, configs, options.device)
+        configs, which = chosen(experiment.configs, options)
+        flags = f"--scale {options.scale}" + (f" --device {options.device}" if options.device != "cpu" else "") + which
+        seconds, results = measured(experiment, configs, options.device)
+        if options.out is not None:
+            options.out.mkdir(parents=True, exist_ok=True)
+            write(results, options.out / f"{name}.csv")
         sizes = (len(configs), model_steps(configs))
         command = f"python benchmarks/lab_seconds.py {name} {flags}"
         rows.writerow([name, options.scale, options.machine, *sizes, f"{seconds:.3g}", command])

@@ -29,7 +29,7 @@ def test_a_figure_is_of_the_models_that_an_experiment_has_today() -> None:
         configs = EXPERIMENTS[one.experiment](one.scale).configs
         found = seconds(one.experiment, one.scale, one.machine, configs)
         assert found is not None
-        if any(flag in one.command for flag in ("--every", "--seeds", "--steps")):
+        if any(flag in one.command for flag in ("--every", "--seeds", "--examples", "--steps")):
             assert one.model_steps < model_steps(configs)
             assert found.estimated
         else:

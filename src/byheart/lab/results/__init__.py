@@ -2,8 +2,8 @@
 
 All were trained on an H200 by this room's code, at the papers' scale, but for what is called "short": Mahdavi's d_h
 with a sixth of the steps, and of the ladder of capacity its three sizes for a CPU. :func:`presence` says how much of an
-experiment is here; ``2-text`` is Dana's experiment 2 as the text has it. Of Madden's models with everything trained, 17
-of the narrowest (m = 4, and m = 8 at seven n) are not here: their hidden units outgrew the kernels of that day.
+experiment is here; ``2-text`` is Dana's experiment 2 as the text has it. Of Dana's 5-deeper, whose runs
+scatter so much that means of five say little, there are 20 repetitions where the paper has 5.
 
 What ``byheart lab show RUN --csv FILE`` writes can be put here as it is, under the experiment's name, of all models or
 of some: rows that failed are left out, and so are columns that are about the run. Nothing else names what is here.
@@ -118,8 +118,8 @@ class Presence:
 def presence(name: str) -> Presence:
     """Of an experiment that there is, shipped or not; rows that it does not plan are not counted.
 
-    >>> print(presence("mahdavi-2024-classification-heads-fixed"))
-    64 of 192 models (2 of 6 seeds)
+    >>> print(presence("mahdavi-2024-classification-heads-random"))
+    96 of 288 models (2 of 6 seeds)
     """
     from byheart.lab.experiments import EXPERIMENTS
 
