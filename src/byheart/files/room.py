@@ -66,7 +66,7 @@ def folder() -> Path:
 
 
 class Growing:
-    """Integers that come one after the other, as wide as was said last; ``expected`` so many, if that is known.
+    """Numbers that come one after the other, of the type that was said last; ``expected`` so many, if that is known.
 
     >>> numbers = Growing()
     >>> numbers.extend(np.array([1, 2], np.uint8))
