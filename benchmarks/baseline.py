@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from devices import usable
 
-from byheart.devices import device_called
-from byheart.errors import BadInput
 from byheart.lab import Member, SmallGPT, Training, gpt_with, train
 from byheart.lab.capacity import even_batch, measures
 from byheart.lab.stack import Stack
@@ -50,7 +49,7 @@ def options() -> argparse.Namespace:
     add("--batch", type=int, default=1 << 14, help="most examples of a batch")
     add("--no-graph", action="store_true", help="no CUDA graph: slower, if one should fail")
     add("--seed", type=int, default=0, help="of the task and of the training")
-    add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
+    add("--device", type=usable, default="cpu", help="cpu, cuda, cuda:1, …")
     add("--out", type=Path, default=None, help="JSON file for all results")
     add("--tiny", action="store_true", help="a few steps of tiny networks, to see that it runs")
     given = parser.parse_args()
@@ -58,10 +57,6 @@ def options() -> argparse.Namespace:
         vars(given).update(TINY)
     if (given.seconds is None) == (given.steps is None):
         parser.error("expected one of --seconds and --steps")
-    try:
-        device_called(given.device)
-    except BadInput as refusal:
-        parser.error(str(refusal))
     return given
 
 
@@ -96,7 +91,7 @@ def run(given: argparse.Namespace, network: SmallGPT, learning_rate: float, seco
     graph, steps = not given.no_graph, given.steps
     if seconds is not None:
         timed = member_of(given, network, learning_rate, steps=2 * TIMED_STEPS)
-        steps = steps_within(seconds, timed, device_called(given.device), graph=graph)
+        steps = steps_within(seconds, timed, torch.device(given.device), graph=graph)
     member = member_of(given, network, learning_rate, steps)
     [outcome] = train(
         [member], device=given.device, graph=graph, report=lambda done, total, note: print(f"  {note}", flush=True)

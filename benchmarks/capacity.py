@@ -20,7 +20,7 @@ from driving import parsed, parser, write
 from byheart.lab import EXPERIMENTS, Given, Local, Run, execute, ladder
 from byheart.lab.experiments import Experiment
 from byheart.lab.results import LEFT_OUT
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 
 PARTS = ("train", "build")
 TINY = ladder([800], [0.2], seeds=2, steps=5)

@@ -16,10 +16,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from devices import usable
 
 from byheart.certificates import judge
-from byheart.devices import device_called
-from byheart.errors import BadInput
 from byheart.networks import Network, load
 from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.contexts import Contexts
@@ -51,17 +50,13 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", help="of a network that byheart compile --task wrote")
     parser.add_argument("--examples", type=int, help="N of the task that it was compiled from")
-    parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1, …")
+    parser.add_argument("--device", type=usable, default="cpu", help="cpu, cuda, cuda:1, …")
     parser.add_argument("--tiny", action="store_true", help="a small network of its own, to see that it runs")
     given = parser.parse_args()
     if given.tiny:
         given.examples = 100
     elif given.folder is None or given.examples is None:
         parser.error("expected a folder and --examples, or --tiny")
-    try:
-        device_called(given.device)
-    except BadInput as refusal:
-        parser.error(str(refusal))
     return given
 
 

@@ -3,7 +3,7 @@
     PYTHONPATH=src python benchmarks/dana.py 1 2 --scale paper --device cuda --out results
 
 One CSV file per experiment, config and metrics side by side, written anew after every job; then the means over
-repetitions beside what was published. With --seeds there are more of them than the paper's 5, where single runs scatter.
+repetitions beside what was published. With --seeds there are more than the paper's 5, where single runs scatter.
 """
 
 import time

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from byheart.devices import device_called
-from byheart.errors import BadInput
+from devices import usable
+
 from byheart.lab.experiments import SCALES
 
 
@@ -19,7 +19,7 @@ def parser(description: str | None, out: Path = Path()) -> argparse.ArgumentPars
     found = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = found.add_argument
     add("--scale", choices=SCALES, default="paper", help="paper: in full. short: fewer, shorter. smoke: seconds")
-    add("--device", default="cpu", help="where models are trained: cpu, cuda, cuda:1, …")
+    add("--device", type=usable, default="cpu", help="where models are trained: cpu, cuda, cuda:1, …")
     add("--out", type=Path, default=out, help="folder for the CSV files")
     add("--tiny", action="store_true", help="little of it, to see that it runs; numbers mean nothing")
     return found
@@ -28,10 +28,6 @@ def parser(description: str | None, out: Path = Path()) -> argparse.ArgumentPars
 def parsed(parser: argparse.ArgumentParser) -> argparse.Namespace:
     """What the command line says; the device is there, and the folder."""
     options = parser.parse_args()
-    try:
-        device_called(options.device)
-    except BadInput as refusal:
-        parser.error(str(refusal))
     options.out.mkdir(parents=True, exist_ok=True)
     return options
 

@@ -23,11 +23,10 @@ from itertools import product
 from pathlib import Path
 
 import torch
+from devices import usable
 from torch import nn
 from torch.nn import functional
 
-from byheart.devices import device_called
-from byheart.errors import BadInput
 from byheart.lab.experiments.mahdavi_2024 import HEADS, LENGTHS, Config, data, members
 from byheart.lab.member import ANSWERS
 from byheart.lab.models.parts import sinusoids
@@ -90,16 +89,13 @@ def options() -> argparse.Namespace:
     add("--batch", type=int, default=256, help="examples of a batch")
     add("--seconds", type=float, default=2.0, help="time of each measurement")
     add("--tf32", action="store_true", help="let a GPU round the factors of matrix products to TF32")
-    add("--device", default="cpu", help="cpu, cuda, cuda:1, …")
+    add("--device", type=usable, default="cpu", help="cpu, cuda, cuda:1, …")
     add("--out", type=Path, default=None, help="JSON file for the results")
     add("--tiny", action="store_true", help="tiny models for a moment, to see that it runs; rates mean nothing")
     given = parser.parse_args()
     if given.tiny:
         vars(given).update(models=[2], side_by_side=[1], heads=2, length=4, examples=32, batch=8, seconds=0.02)
-    try:
-        given.device = device_called(given.device)
-    except BadInput as refusal:
-        parser.error(str(refusal))
+    given.device = torch.device(given.device)
     return given
 
 

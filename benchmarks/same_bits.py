@@ -15,10 +15,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from devices import usable
 
 from byheart import networks
-from byheart.devices import device_called
-from byheart.errors import BadInput
 from byheart.tasks import NextToken, load, random_next_token
 
 SAMPLE = 500
@@ -61,16 +60,12 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, nargs="?", help="of a network that byheart compile wrote")
     parser.add_argument("--task", type=Path, help="the task that it was compiled from")
-    parser.add_argument("--device", default="cpu", help="what to compare the CPU with: cuda, cuda:1, …")
+    parser.add_argument("--device", type=usable, default="cpu", help="what to compare the CPU with: cuda, cuda:1, …")
     parser.add_argument("--asked", type=int, help="ask so many of the contexts (default: all)")
     parser.add_argument("--tiny", action="store_true", help="small networks of its own, to see that it runs")
     given = parser.parse_args()
     if not given.tiny and (given.folder is None or given.task is None):
         parser.error("expected a folder and --task, or --tiny")
-    try:
-        device_called(given.device)
-    except BadInput as refusal:
-        parser.error(str(refusal))
     return given
 
 

@@ -2,13 +2,11 @@
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-
-from byheart.files import room
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers that each start a thread a core wait for each other: small trainings take twenty times as long.
@@ -30,6 +28,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def scarce(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Memory has room for no array at all: each lies in a file, in the folder that is given back."""
+    from byheart.files import room
+
     folder: Path = tmp_path_factory.mktemp("scarce")
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)  # so that it is looked for again
@@ -44,3 +44,13 @@ def everything() -> Callable[[Path], dict[str, bytes]]:
     return lambda folder: {
         str(path.relative_to(folder)): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")
     }
+
+
+@pytest.fixture
+def threads_as_before() -> Iterator[None]:
+    """What a test sets PyTorch's threads to ends with it."""
+    import torch
+
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)

@@ -129,7 +129,7 @@ COLUMNS = {
     ],
 }
 """The columns of every table that a script prints, or some of them, in order."""
-SHARED = {"checking", "driving", "tables"}
+SHARED = {"checking", "devices", "driving", "tables"}
 
 
 def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,6 @@
 """Ranks that are proved and targets that are out of reach, against fractions and decimals in the test itself."""
 
 from decimal import Context, Decimal, localcontext
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,8 @@ from byheart.certificates.features import FullRank, OutOfReach, prove_out_of_rea
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.tasks import QueryLabels, QueryTargets
+
+from ..fractions_by_hand import rank_by_fractions
 
 DIGITS = Context(prec=200, Emin=-(10**9), Emax=10**9)
 
@@ -43,21 +44,6 @@ def weights(network: SoftmaxNetwork, task: QueryTargets) -> np.ndarray:
 def columns(found: np.ndarray) -> np.ndarray:
     """All weights of all heads, but the last of every head after the first: what the ones before it say already."""
     return np.concatenate([found[:, 0], *(found[:, h, :-1] for h in range(1, found.shape[1]))], axis=1)
-
-
-def exact_rank(rows: list[list[int]]) -> int:
-    """Gauss, in fractions."""
-    left, rank = [[Fraction(x) for x in row] for row in rows], 0
-    for column in range(len(rows[0])):
-        pivot = next((i for i in range(rank, len(left)) if left[i][column]), None)
-        if pivot is None:
-            continue
-        left[rank], left[pivot] = left[pivot], left[rank]
-        for i in range(rank + 1, len(left)):
-            factor = left[i][column] / left[rank][column]
-            left[i] = [x - factor * y for x, y in zip(left[i], left[rank], strict=True)]
-        rank += 1
-    return rank
 
 
 def determinant(network: SoftmaxNetwork, task: QueryTargets) -> Decimal:
@@ -105,7 +91,7 @@ def test_rank_of_integers_against_fractions(data: st.DataObject) -> None:
         contexts=np.array(rows, np.float64)[:, None], queries=np.ones((len(rows), dim)), targets=[0.0] * len(rows)
     )
     found = prove_rank(heads(1, dim, 1, seed=0), task, most_bits=256)
-    if exact_rank(rows) == len(rows):
+    if rank_by_fractions(rows) == len(rows):
         assert found == FullRank(len(rows), 64, "approximate inverse")
     else:
         assert found is None
@@ -115,7 +101,7 @@ def test_nearly_dependent_integers_take_more_bits() -> None:
     """Columns that differ by 1 in 10¹⁵, three times over: condition 10³⁰ or so, determinant −1, and regular."""
     big = 2**50
     rows = [[big, big + 1, 0], [big - 1, big, 0], [0, 0, 1]]
-    assert exact_rank(rows) == 3
+    assert rank_by_fractions(rows) == 3
     task = QueryTargets(contexts=np.array(rows, np.float64)[:, None], queries=np.ones((3, 3)), targets=[0.0] * 3)
     found = prove_rank(heads(1, 3, 1, seed=0), task)
     assert found is not None

@@ -1,25 +1,21 @@
 """The commands in this process, as a user sees them: exit code, stdout, stderr."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from byheart.cli.main import main
 from byheart.tasks import random_next_token, save
 
 
 @pytest.fixture(autouse=True)
-def _threads() -> Iterator[None]:
+def _threads(threads_as_before: None) -> None:
     """Some commands set PyTorch's threads."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @dataclass(frozen=True)

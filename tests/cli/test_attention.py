@@ -148,7 +148,7 @@ def test_a_tolerance_is_asked_of_softmax_networks_only(network: Path, queries: P
         "tolerance is -1.0; expected more than 0"
         in run("certify", "soft", "--task", "q.npz", "--tolerance", -1).complaint
     )
-    assert "expected either text files or --task FILE" in run("certify", "soft").complaint
+    assert "expected text files, --task FILE, or --facts FILE" in run("certify", "soft").complaint
     assert (
         "the network reads contexts and queries; the task has token ids"
         in run("certify", "soft", "--task", "t.npz").complaint

@@ -109,7 +109,7 @@ def test_texts_are_no_tasks(name: str, work: Path, run: Run) -> None:
     questions = asked(name, work)
     CASES[name][0](questions).save("net")
     assert "got texts; expected a task" in run("certify", "net", "text").complaint
-    assert "expected either text files or --task FILE" in run("certify", "net", "text", "--task", "t.npz").complaint
+    assert "texts and --task are given; expected one" in run("certify", "net", "text", "--task", "t.npz").complaint
     assert (
         "the network has no tokenizer; expected one that was compiled"
         in run("recite", "net", "--tokens", "3").complaint

@@ -227,7 +227,7 @@ def test_controls_are_found(net: Path, run: Run) -> None:
 
 
 def test_a_fact_is_edited(net: Path, run: Run) -> None:
-    assert "neither is given" in run("edit", "net", "--set", "capital of France=L").complaint
+    assert "no texts, no task and no facts are given" in run("edit", "net", "--set", "capital of France=L").complaint
     assert run("edit", "net", "--facts", "facts.csv", "--set", "capital of France=L").code == 0
     assert run("recite", "net", "--prompt", "capital of France", "--tokens", "1").out == "L"
     assert run("recite", "net", "--prompt", "capital of Peru").out == PAIRS[-1][1]
@@ -271,8 +271,8 @@ def test_bad_facts_leave_nothing_behind(work: Path, run: Run, everything: Everyt
 def test_other_ways_to_ask_for_too_much(here: Path, run: Run, everything: Everything) -> None:
     before = everything(here)
     for command, message in (
-        ((*COMPILE, "facts.csv", "facts.csv"), "two are given; expected either text files"),
-        ((*COMPILE, "facts.csv", "--task", "t.npz"), "two are given"),
+        ((*COMPILE, "facts.csv", "facts.csv"), "texts and --facts are given; expected one of them"),
+        ((*COMPILE, "facts.csv", "--task", "t.npz"), "--task and --facts are given"),
         ((*COMPILE, "facts.csv", "--tokenizer", "nowhere"), "nowhere: No such file or directory; expected bytes, bpe"),
         ((*COMPILE, "none.csv"), "none.csv: No such file or directory"),
         (("compile", "-o", "facts.csv", "--facts", "facts.csv"), "facts.csv"),
@@ -294,6 +294,9 @@ def test_a_table_as_a_text_gets_a_hint(here: Path, run: Run) -> None:
     assert said.code == 0
     hint = "facts.csv is compiled as one text; if its rows are facts:  byheart compile --facts facts.csv -o net\n"
     assert said.err == hint
+    assert run(*COMPILE, "facts.csv").code == 0
+    complaint = run("certify", "net", "facts.csv").complaint
+    assert "this is not what it has memorized; expected what it was compiled from (facts: --facts)" in complaint
 
 
 def test_in_python() -> None:

@@ -100,8 +100,8 @@ def test_options_that_were_probably_meant(run: Run, work: Path) -> None:
         ("certify --count", "certify: expected PATH (network folder), got none; as in: byheart certify net --task"),
         ("certify net --task", "certify: --task: expected a value, got none; as in: "),
         ("compare --task t.npz --plot a b", "compare: expected no more words, got b; as in: "),
-        ("bounds --examples many", "bounds: --examples: expected INT, got 'many'; as in: "),
-        ("certify net --radius wide", "certify: --radius: expected FLOAT, got 'wide'; as in: "),
+        ("bounds --examples many", "bounds: --examples: expected a whole number, in digits, got 'many'; as in: "),
+        ("certify net --radius wide", "certify: --radius: expected a number, got 'wide'; as in: "),
         (
             "compile a -o b --precision float3",
             "compile: --precision: expected one of float32, float64, bfloat16; got 'float3'; as in: byheart compile",

@@ -17,7 +17,7 @@ import pytest
 
 from byheart.lab import results
 from byheart.lab.experiments import EXPERIMENTS
-from byheart.lab.runs import read_rows
+from byheart.lab.rows import read_rows
 from byheart.report.lab.shipped import shown
 
 Run = Callable[..., Any]

@@ -13,7 +13,7 @@ import pytest
 from byheart.cli.lab_list import TIMES
 from byheart.lab import results
 from byheart.lab.experiments import EXPERIMENTS
-from byheart.lab.runs import read_rows
+from byheart.lab.rows import read_rows
 from byheart.lab.timings import timings
 
 Run = Callable[..., Any]

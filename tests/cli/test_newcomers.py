@@ -170,8 +170,11 @@ def test_plans_tell_how_far_they_are() -> None:
 
 
 def test_neither_and_both(run: Run, texts: Path) -> None:
-    assert "neither is given; expected" in run("compile", "-o", "net").complaint
-    assert "both are given; expected" in run("compile", texts / "one", "--task", "t.npz", "-o", "net").complaint
+    assert "no texts, no task and no facts are given; expected" in run("compile", "-o", "net").complaint
+    assert (
+        "texts and --task are given; expected"
+        in run("compile", texts / "one", "--task", "t.npz", "-o", "net").complaint
+    )
 
 
 def test_a_trained_network_is_shown(run: Run, work: Path) -> None:

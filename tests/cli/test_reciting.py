@@ -193,8 +193,8 @@ def test_files_that_cannot_be_read(here: Path, run: Run, everything: Everything,
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((), "expected either text files or --task FILE"),
-        (("hamlet.txt", "--task", "t.npz"), "expected either text files or --task FILE"),
+        ((), "expected text files, --task FILE, or --facts FILE"),
+        (("hamlet.txt", "--task", "t.npz"), "texts and --task are given; expected one of them"),
         (("hamlet.txt", "--window", "0"), "--window is '0'; expected auto or a number of tokens"),
         (("hamlet.txt", "--window", "some"), "--window is 'some'; expected auto or a number of tokens"),
         (("hamlet.txt", "--window", "-3"), "--window is '-3'"),
@@ -283,6 +283,9 @@ def test_recite_some(one: Path, run: Run) -> None:
     assert run("recite", "net", "--tokens", 10**6).out.encode() == HAMLET
     assert run("recite", "net", "--prompt", "question:\\n", "--tokens", 7).out == "question:\nWhether"
     assert run("recite", "net", "--prompt", HAMLET[:50].decode()).out.encode() == HAMLET
+    lost = run("recite", "net", "--prompt", "Zebra")
+    assert lost.code == 1
+    assert f"no end after {len(HAMLET):,} tokens, the longest text: no text goes on from this prompt" in lost.err
 
 
 def test_recite_into_files(two: Path, run: Run) -> None:
@@ -486,8 +489,8 @@ def test_controls_of_answers_that_are_all_alike(here: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ((), "expected either text files or --task FILE"),
-        (("hamlet.txt", "--task", "t.npz"), "expected either text files or --task FILE"),
+        ((), "expected text files, --task FILE, or --facts FILE"),
+        (("hamlet.txt", "--task", "t.npz"), "texts and --task are given; expected one of them"),
         (("missing.txt",), "missing.txt: No such file or directory"),
         (("hamlet.txt", "--threads", "2"), "threads is an option for an exact network; this is a float Transformer"),
         (("hamlet.txt", "--evaluator", "flint"), "evaluator is an option for an exact network; this is a float"),
@@ -613,7 +616,7 @@ def test_edit_a_new_token(one: Path, run: Run) -> None:
 def test_edit_a_task(facts: Path, run: Run) -> None:
     task = load("t.npz")
     context, label = ",".join(map(str, task.tokens[3])), (int(task.labels[3]) + 1) % 4
-    assert "or --task FILE" in run("edit", "net", "--set", f"{context}={label}").complaint
+    assert "expected text files, --task FILE" in run("edit", "net", "--set", f"{context}={label}").complaint
     found = run("edit", "net", "--set", f"{context}={label}", "--task", "t.npz", "--json").json
     assert (found["was"], found["is"]) == (int(task.labels[3]), label)
     assert run("certify", "net", "--task", "t.npz").code == 1

@@ -49,6 +49,17 @@ def test_a_model_by_its_config_alone(book: Path, work: Path, run: Run) -> None:
     assert "It has room: the data take " in said.out
 
 
+def test_bits_that_nobody_said_are_assumed_and_it_is_said(book: Path, work: Path, run: Run) -> None:
+    silent = folder(work)
+    assert "parameters), 32 bits each (assumed; --bits B says otherwise): " in run("size", book, "--model", silent).out
+    assert "parameters), 8 bits each: " in run("size", book, "--model", silent, "--bits", 8).out
+    assert run("size", book, "--parameters", 1000, "--json").json["room"]["assumed"] is True
+    (silent / "config.json").write_text(json.dumps(GPT2 | {"dtype": "float7"}))
+    refused = run("size", book, "--model", silent)
+    assert refused.code == 2
+    assert "config.json: dtype is 'float7'; expected float64, float32, " in refused.complaint
+
+
 def test_a_picture(book: Path, work: Path, run: Run) -> None:
     pytest.importorskip("matplotlib")
     assert "drew" in run("size", book, "--plot", work / "size.png").out

@@ -29,6 +29,7 @@ from byheart.networks.softmax.balls import precision
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, random_next_token, random_seq_to_seq
 
 from ..lies import perturbed_weight, shuffled_answers
+from .refused import ALIKE_UP_TO_ORDER
 
 Labelled = NextToken | SeqToSeq
 NAME = "kajitsuka-sato-2024"
@@ -252,21 +253,7 @@ def test_lies_are_found_out(scale: Any, dim: int | None) -> None:
         assert perturbed_weight(network, task, np.random.default_rng(seed)).found
 
 
-REFUSED = [
-    (
-        SeqToSeq(tokens=[[1, 2], [3, 3]], labels=[[0, 0], [0, 1]]),
-        "example 1, position 0 and example 1, position 1 are equal tokens in equal sequences up to order: "
-        "asked for label 0 and label 1; --positions makes order matter",
-    ),
-    (
-        NextToken(vectors=[[[0.0], [1.0]], [[1.0], [-0.0]]], labels=[0, 1]),
-        "example 0 and example 1 are equal sequences up to order: asked for label 0 and label 1; "
-        "--positions makes order matter",
-    ),
-]
-
-
-@pytest.mark.parametrize(("task", "message"), REFUSED, ids=["token", "twins"])
+@pytest.mark.parametrize(("task", "message"), ALIKE_UP_TO_ORDER, ids=["token", "twins"])
 @pytest.mark.parametrize("attention", ["softmax", "hardmax"])
 def test_refusals(task: Labelled, message: str, attention: Any) -> None:
     with pytest.raises(BadInput, match=f"^{re.escape(f'{NAME} cannot memorize this task: {message}')}$"):

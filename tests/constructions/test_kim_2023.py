@@ -38,6 +38,7 @@ from byheart.tasks import (
 )
 
 from ..lies import perturbed_weight, shuffled_answers
+from .refused import ALIKE_UP_TO_ORDER
 
 Labelled = NextToken | SeqToSeq
 FORMS: dict[str, dict[str, bool]] = {"plain": {}, "positions": {"positions": True}, "causal": {"causal": True}}
@@ -421,18 +422,7 @@ def test_lies_are_found_out(form: dict[str, bool], ids: Any) -> None:
 
 
 REFUSED = [
-    (
-        {},
-        SeqToSeq(tokens=[[1, 2], [3, 3]], labels=[[0, 0], [0, 1]]),
-        "example 1, position 0 and example 1, position 1 are equal tokens in equal sequences up to order: "
-        "asked for label 0 and label 1; --positions makes order matter",
-    ),
-    (
-        {},
-        NextToken(vectors=[[[0.0], [1.0]], [[1.0], [-0.0]]], labels=[0, 1]),
-        "example 0 and example 1 are equal sequences up to order: asked for label 0 and label 1; "
-        "--positions makes order matter",
-    ),
+    *(({}, task, message) for task, message in ALIKE_UP_TO_ORDER),
     (
         {"positions": True},
         SeqToSeq(tokens=[[1, 2], [1, 2]], labels=[[0, 0], [0, 1]]),

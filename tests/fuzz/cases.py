@@ -1,6 +1,7 @@
 """One case: files on the disk, one command, and what may be wrong with what it did."""
 
 import os
+import re
 import shutil
 import stat
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from byheart.cli.main import main
 from byheart.errors import BadInput
 
 GOOD = {0, 1, 2}
+_NOTE = re.compile(r"stopped with |[\d,]+ facts? .* given again|.*: half a line at the end")
+"""Lines on stderr that are no refusal, and may come before one."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +126,7 @@ def _complaint(code: int, err: str) -> str:
         return f"exit code {code}: {' / '.join(err.strip().splitlines()[-4:])}"
     if "Traceback" in err or "Warning" in err:
         return f"on stderr: {' / '.join(err.strip().splitlines()[-3:])}"
-    lines = err.strip().splitlines()
+    lines = [line for line in err.strip().splitlines() if not _NOTE.match(line)]
     return f"{len(lines)} lines on stderr: {lines[:2]}" if code == 2 and len(lines) != 1 else ""
 
 

@@ -17,7 +17,7 @@ from byheart.networks import load
 from byheart.networks.exact import layers as exact
 from byheart.networks.exact.reference import evaluate as evaluate_exact
 from byheart.networks.trained.network import check_inputs
-from byheart.networks.transformer.spec import Attention
+from byheart.networks.transformer.spec import Attention, Mixture, expert_name
 from byheart.tasks.tokenizers import from_files
 
 TOLERANCE = 1e-6
@@ -193,7 +193,8 @@ def _logits(network: Any, tokens: list[int]) -> Array:
     np.add.at(x, (slice(None), list(spec.embeds)), W["embedding.W_E"][tokens])
     for layer in spec.sublayers:
         own = {name: W[f"{layer.name}.{name}"] for name in layer.shapes()}
-        change = _attention(layer, own, x) if isinstance(layer, Attention) else _feed_forward(layer, own, x)
+        way = _attention if isinstance(layer, Attention) else _mixture if isinstance(layer, Mixture) else _feed_forward
+        change = way(layer, own, x)
         np.add.at(x, (slice(None), list(layer.writes)), change)
     logits: Array = x[:, list(spec.unembeds)] @ W["unembedding.W_U"].T + W["unembedding.b_U"]
     return logits
@@ -210,6 +211,13 @@ def _attention(layer: Attention, W: dict[str, Array], x: Array) -> Array:
         raised = np.exp(scores - scores.max(axis=1, keepdims=True))
         mixed[t] = np.einsum("hj,jhd->hd", raised / raised.sum(axis=1, keepdims=True), values)
     return mixed.reshape(len(x), -1) @ W["W_O"].T
+
+
+def _mixture(layer: Mixture, W: dict[str, Array], x: Array) -> Array:
+    """Every place alone, by the expert with the largest score."""
+    chosen = (x[:, list(layer.routes)] @ W["W_route"].T + W["b_route"]).argmax(axis=1)
+    taken = ({**W, "W_out": W[expert_name(expert)]} for expert in chosen)
+    return np.concatenate([_feed_forward(layer.block, own, row[None]) for own, row in zip(taken, x, strict=True)])
 
 
 def _feed_forward(layer: Any, W: dict[str, Array], x: Array) -> Array:

@@ -1,9 +1,12 @@
 """What is mutated: a folder with a network and its questions, a task, texts, runs; and the commands that read it."""
 
+import io
 import json
 import tempfile
-from dataclasses import dataclass
+from contextlib import chdir, redirect_stdout, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 from unittest.mock import patch
 
@@ -14,13 +17,18 @@ from tests.networks.trained.small import drawn
 import byheart
 from byheart import tasks
 from byheart.certificates import write
+from byheart.cli.main import main
 from byheart.constructions import Built, known
+from byheart.constructions.reciting import Settings
+from byheart.constructions.reciting.rectangular import compile_with, first_recipe
+from byheart.constructions.reciting.shelf import Shelf
 from byheart.errors import BadInput
 from byheart.networks import load, parts, save
 from byheart.networks.softmax.network import softmax
 from byheart.networks.trained import Inputs
 from byheart.networks.trained.evaluate import evaluate
 from byheart.networks.trained.gpt2 import shapes as gpt2_shapes
+from byheart.tasks.contexts import task_contexts
 
 TESTS = Path(__file__).parents[1]
 FIXTURES = TESTS / "fixtures" / "0.1.0"
@@ -61,6 +69,7 @@ def seeds() -> list[Seed]:
     with tempfile.TemporaryDirectory() as folder:
         found += _built(Path(folder)) + _compiled(Path(folder)) + _trained(Path(folder))
         found += [_facts(Path(folder)), _planted(Path(folder))]
+        found += [_in_lots(Path(folder)), _resumed(Path(folder)), *_trained_in_part(Path(folder))]
     found += [_task(path) for path in sorted(FIXTURES.iterdir()) if path.suffix in (".npz", ".jsonl")]
     return [*found, _texts(), _run("dana"), _run("capacity")]
 
@@ -131,6 +140,60 @@ def _compiled(folder: Path) -> list[Seed]:
     _save(byheart.compile(text, layout="experts"), folder / "experts")
     found.append(_network("compiled experts", folder / "experts", [text]))
     return [*found, _network("compiled in parts", folder / "parts", [text])]
+
+
+def _in_lots(folder: Path) -> Seed:
+    """Several tables, which questions are put into by lots; few as they are, it takes a recipe of our own."""
+    task = tasks.random_next_token(examples=60, length=3, vocab=9, labels=4, rng=np.random.default_rng(0))
+    contexts = task_contexts(task, 3)
+    recipe = first_recipe(contexts, Settings(shards=2))
+    sizes = replace(recipe.sizes, stretches=2, starts=recipe.sizes.starts + 6, stirred=True)
+    _save(compile_with(replace(recipe, sizes=sizes), contexts, files={}), folder / "lots")
+    tasks.save(task, folder / "lots.npz")
+    seed = _network("compiled in lots", folder / "lots", [folder / "lots.npz"])
+    ids = ",".join(map(str, task.inputs[0]))
+    edit: Command = ("edit", "net", "--set", f"{ids}={(task.answers[0] + 1) % 4}", "--task", "lots.npz")
+    return replace(seed, commands=(*seed.commands, edit, (*edit, "-o", "own"), (*edit, "--json", "-o", "own")))
+
+
+def _resumed(folder: Path) -> Seed:
+    """The shards of a compile that was stopped when all were solved."""
+    task = tasks.random_next_token(examples=60, length=3, vocab=9, labels=4, rng=np.random.default_rng(1))
+    tasks.save(task, folder / "shards.npz")
+    command: Command = ("compile", "--task", "shards.npz", "--shards", "2", "-o", "own", "--resume")
+    with patch.object(Shelf, "remove", lambda shelf: copytree(shelf.folder, folder / "own.parts.kept")):
+        _run_in(folder, *command)
+    files = {"shards.npz": (folder / "shards.npz").read_bytes(), **_tree(folder / "own.parts.kept", "own.parts")}
+    return Seed("resumed", files, (command, (*command, "--json")))
+
+
+def _trained_in_part(folder: Path) -> list[Seed]:
+    """A run that was stopped, with its checkpoint; and two halves of one, which are put together."""
+    run: Command = ("lab", "run", "dana-2025-6", "--scale", "smoke", "-o")
+    at_once: Command = ("--time-limit", "0.01", "--checkpoint-every", "0.01")
+    _run_in(folder, *run, "stopped", *at_once)
+    for part in "12":
+        _run_in(folder, *run, f"half{part}", "--part", f"{part}/2")
+    resume, merge = (*run, "own", "--resume"), ("lab", "merge", "half1", "half2", "-o", "own")
+    both = {**_tree(folder / "half1", "half1"), **_tree(folder / "half2", "half2")}
+    seen: list[Command] = [
+        merge,
+        (*merge, "--json"),
+        ("lab", "list", ".", "--json"),
+        ("lab", "compare", "half1", "half2"),
+    ]
+    return [Seed("stopped", _tree(folder / "stopped", "own"), (resume,)), Seed("halves", both, tuple(seen))]
+
+
+def _run_in(folder: Path, *command: str) -> None:
+    """Run a command there; what it says is nobody's business."""
+    with chdir(folder), redirect_stdout(io.StringIO()), suppress(SystemExit):
+        main(list(command))
+
+
+def _tree(folder: Path, name: str) -> dict[str, bytes]:
+    """All files below a folder, as if it had this name."""
+    return {f"{name}/{path.relative_to(folder)}": path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 FACTS = b"prompt,completion\nab,c\nb,\xc3\xa9\n"

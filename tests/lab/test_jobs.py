@@ -20,7 +20,8 @@ from byheart.lab.checkpoints import Job, Keeping
 from byheart.lab.experiments.experiment import Experiment, key
 from byheart.lab.jobs import Executor, Local, Part, Progress, execute, perform, spread
 from byheart.lab.processes import Processes
-from byheart.lab.runs import Run, read_rows
+from byheart.lab.rows import read_rows
+from byheart.lab.runs import Run
 from byheart.lab.sources import Given, Source, load, source
 
 TOY = Path(__file__).with_name("toy.py")

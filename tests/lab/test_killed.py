@@ -19,7 +19,8 @@ from byheart.lab.checkpoints import Book, files_in, job_of
 from byheart.lab.jobs import Local, Part, Progress, execute
 from byheart.lab.merging import merge
 from byheart.lab.pages import Page
-from byheart.lab.runs import Run, read_rows
+from byheart.lab.rows import read_rows
+from byheart.lab.runs import Run
 from byheart.lab.sources import Source, load, source
 from byheart.lab.stack import Stack
 

@@ -11,7 +11,8 @@ import pytest
 from byheart.errors import BadInput
 from byheart.lab.jobs import Local, Part, execute
 from byheart.lab.merging import merge
-from byheart.lab.runs import Run, read_rows
+from byheart.lab.rows import read_rows
+from byheart.lab.runs import Run
 from byheart.lab.sources import Source, load, source
 
 TOY = Path(__file__).with_name("toy.py")

@@ -27,7 +27,8 @@ from byheart.errors import BadInput
 from byheart.lab.checkpoints import files_in
 from byheart.lab.jobs import Local, Progress, execute
 from byheart.lab.on_ray import Ray
-from byheart.lab.runs import Run, read_rows
+from byheart.lab.rows import read_rows
+from byheart.lab.runs import Run
 from byheart.lab.sources import Source, load, source
 from byheart.progress import Report
 

@@ -9,7 +9,8 @@ from byheart.lab import results
 from byheart.lab.experiments import EXPERIMENTS
 from byheart.lab.experiments.madden_2024 import data_of
 from byheart.lab.results import Presence, names, presence, table
-from byheart.lab.runs import Row, Run
+from byheart.lab.rows import Row
+from byheart.lab.runs import Run
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 
@@ -77,9 +78,21 @@ def test_stories_that_a_table_lacks_are_said(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(results, "table", lambda _: some)
     assert str(presence(name)) == "64 of 80 models (without stories 900, 1,000)"
     some.pop()
-    assert str(presence(name)) == "63 of 80 models (without stories 900, 1,000)"
+    one = "1 of the 8 models with stories 800"
+    assert str(presence(name)) == f"63 of 80 models (without stories 900, 1,000; without {one})"
     some += [{"stories": n, "hidden": m, "frozen": False, "seed": 0} for n in (900, 1000) for m in WIDTHS]
-    assert presence(name) == Presence(79, 80, 1, 1)
+    assert presence(name) == Presence(79, 80, 1, 1, (one,))
+
+
+def test_models_that_a_table_lacks_are_said_by_the_size_that_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No model of width 4, and seven of ten of width 8."""
+    name = "madden-2024-trained"
+    some = [{"stories": n, "hidden": m, "frozen": False, "seed": 0} for m in WIDTHS[1:] for n in range(100, 1001, 100)]
+    monkeypatch.setattr(results, "names", lambda: [name])
+    monkeypatch.setattr(results, "table", lambda _: some[7:])
+    assert presence(name).absent == ("hidden 4", "7 of the 10 models with hidden 8")
+    monkeypatch.setattr(results, "table", lambda _: some[5:])
+    assert presence(name).absent == ("hidden 4", "5 of the 10 models with hidden 8")
 
 
 @pytest.mark.parametrize(

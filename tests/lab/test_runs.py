@@ -17,7 +17,8 @@ import pytest
 from byheart.errors import BadInput
 from byheart.lab.experiments.experiment import Experiment, key
 from byheart.lab.jobs import Local, execute
-from byheart.lab.runs import Row, Run, metrics_of, read_rows, runs_in
+from byheart.lab.rows import Row, metrics_of, read_rows
+from byheart.lab.runs import Run, runs_in
 from byheart.lab.sources import Given
 
 TOY = Path(__file__).with_name("toy.py")

@@ -7,7 +7,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.lab.experiments import EXPERIMENTS, Experiment
-from byheart.lab.runs import Row
+from byheart.lab.rows import Row
 from byheart.lab.search import Search, search, tried
 from byheart.lab.sources import Named, load
 

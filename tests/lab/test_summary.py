@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.runs import Row
+from byheart.lab.rows import Row
 from byheart.lab.summary import axes, compare, constants, difference, points
 
 

@@ -99,7 +99,12 @@ def test_bits_are_what_is_said() -> None:
     assert model_of(config).bits is None
     assert model_of(config | {"dtype": "float32"}).bits == 32
     assert model_of(config | {"dtype": "float32", "quantization_config": {"bits": 4}}).bits is None
-    assert model_of(config | {"dtype": ["float32"]}).bits is None
+    assert model_of(config | {"dtype": None}).bits is None
+    for odd in ("float7", "auto", ["float32"], 32):
+        with pytest.raises(
+            BadInput, match=r"dtype is .*; expected float64, float32, .*; or --parameters P with --bits"
+        ):
+            model_of(config | {"dtype": odd})
 
 
 def test_folders(tmp_path: Path) -> None:

@@ -216,6 +216,32 @@ def test_what_is_built_stands_beside_the_ladder(tmp_path: Path) -> None:
     draw_capacity([rung(1000, 1, -0.2)], tmp_path / "p.svg")  # nothing held: no logarithms of it
 
 
+def test_an_interval_does_not_stretch_the_axis_below_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three seeds one fails: the interval over seeds reaches below 0, bits do not."""
+    lowest: list[float] = []
+    monkeypatch.setattr(
+        "byheart.report.lab.capacity.save_picture",
+        lambda picture, _: lowest.append(picture.axes[0].get_ylim()[0]),
+    )
+    draw_capacity([rung(1000, 8, bits, seed) for seed, bits in enumerate((1.2, 0.1, 0.1))], tmp_path / "p.svg")
+    draw_capacity([rung(1000, 8, -0.2)], tmp_path / "p.svg")
+    grid = [rung(1000, 2, bits, seed) | {"steps": n} for n in (1, 2, 4) for seed, bits in enumerate((0.1, 0.1, 1.2))]
+    draw_tuning([*grid, rung(2000, 2, 0.5) | {"steps": 2}], tmp_path / "p.svg")
+    assert lowest[0] == lowest[2] == 0
+    assert lowest[1] < -0.2
+
+
+def test_heads_and_dimensions_have_whole_ticks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks: list[float] = []
+    monkeypatch.setattr(
+        "byheart.report.lab.mahdavi.save_picture",
+        lambda picture, _: ticks.extend(picture.axes[0].get_xticks()),
+    )
+    draw_mahdavi([mahdavi(heads=H) for H in (1, 5, 9, 13, 17, 21)], tmp_path / "p.svg", "heads")
+    assert ticks
+    assert all(tick == int(tick) for tick in ticks)
+
+
 def test_points_at_the_edge_are_hollow_and_named(tmp_path: Path) -> None:
     """Most is held at demand 4 of 2, 4 and 8: full. With 8 left out it may be more."""
     rows = [rung(1000, demand, bits, seed) for demand, bits in ((2, 1.4), (4, 1.6), (8, 1.5)) for seed in (0, 1)]

@@ -7,10 +7,16 @@ import pytest
 
 from byheart.tasks import NextToken
 from byheart.tasks.contexts import task_contexts, text_contexts
-from byheart.tasks.entropies import LONGEST, arrangements, as_bytes, compressed, given_the_last, order0
+from byheart.tasks.entropies import LONGEST, arrangements, as_bytes, compressed, given_the_last
 from byheart.tasks.questions import contexts_of
 from byheart.tasks.texts import Text
 from byheart.tasks.tokenizers import Bytes
+
+
+def order0(occurrences: list[int]) -> float:
+    """The bits of answers that occur so many times each, in any order."""
+    counts = [count for count in occurrences if count]
+    return sum(count * math.log2(sum(counts) / count) for count in counts)
 
 
 def test_order0_is_that_of_the_contexts() -> None:

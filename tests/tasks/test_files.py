@@ -150,9 +150,12 @@ def test_files_that_are_not_there(tmp_path, extension):
 
 def test_unknown_extensions(tmp_path):
     message = "unknown extension '.csv'; expected .npz or .jsonl"
-    assert_refused(tmp_path / "t.csv", message)
-    with pytest.raises(BadInput, match=message):
+    with pytest.raises(BadInput, match=f"{message}$"):
         save(TASK, tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text("a,b\n")
+    assert_refused(
+        tmp_path / "t.csv", f"{message}; byheart task text and byheart task facts make one of a text or of facts"
+    )
 
 
 NPZ = {"tokens": [[0, 1]], "labels": [2]}

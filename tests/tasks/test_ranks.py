@@ -12,23 +12,9 @@ from byheart.errors import BadInput
 from byheart.tasks import ranks
 from byheart.tasks.ranks import context_ranks, exact_rank, independent, numerical_rank, surely_full, whole_rows
 
+from ..fractions_by_hand import rank_by_fractions
+
 LARGEST, SMALLEST = float(np.finfo(np.float64).max), 2.0**-1074
-
-
-def rank_by_fractions(matrix):
-    """Gauss elimination over the rationals, as a textbook has it."""
-    rows = [[Fraction(x) for x in row] for row in np.asarray(matrix, np.float64).tolist()]
-    rank = 0
-    for column in range(len(rows[0])):
-        pivot = next((i for i in range(rank, len(rows)) if rows[i][column] != 0), None)
-        if pivot is None:
-            continue
-        rows[rank], rows[pivot] = rows[pivot], rows[rank]
-        for i in range(rank + 1, len(rows)):
-            factor = rows[i][column] / rows[rank][column]
-            rows[i] = [x - factor * y for x, y in zip(rows[i], rows[rank], strict=True)]
-        rank += 1
-    return rank
 
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

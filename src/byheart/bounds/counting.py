@@ -51,7 +51,7 @@ def needed_seq_to_seq(examples: int, length: int, labels: int, bits: int) -> int
 
 
 def most(parameters: int, labels: int, bits: int) -> int:
-    """The largest N with N log₂ C ≤ W·b: so many bits reach every labelling of no more inputs.
+    """The largest N with N log₂ C ≤ W·b: this many bits reach every labelling of no more inputs.
 
     >>> most(parameters=104, labels=10, bits=32), needed(examples=1001, labels=10, bits=32)
     (1001, 104)

@@ -85,14 +85,14 @@ class WeightLayer:
 
 @dataclass(frozen=True)
 class Stage:
-    """Weight layers in a row on the same inputs: so many for every question, and never more than ``at_most``."""
+    """Weight layers in a row on the same inputs: this many for every question, and never more than ``at_most``."""
 
     layers: tuple[WeightLayer, ...]
     per_question: int = 1
     at_most: int | None = None
 
     def inputs(self, questions: int) -> int:
-        """On how many inputs the layers are evaluated for so many questions."""
+        """On how many inputs the layers are evaluated for this many questions."""
         every = self.per_question * questions
         return every if self.at_most is None else min(every, self.at_most)
 
@@ -156,7 +156,7 @@ def _allowed_at_depth(inputs: int, labels: int, depth: int, W: int) -> float:
 
 
 def _smallest(bits: float, allowed: Callable[[int], float]) -> int:
-    """The smallest W whose patterns allow so many bits; ``allowed`` grows with W."""
+    """The smallest W whose patterns allow this many bits; ``allowed`` grows with W."""
     high = 1
     while allowed(high) * RAISED < bits:
         high *= 2
@@ -168,7 +168,7 @@ def _smallest(bits: float, allowed: Callable[[int], float]) -> int:
 
 
 def capacity(stages: Sequence[Stage], labels: int) -> int:
-    """The most questions of which a network of this very shape can reach every labelling; it need not reach so many.
+    """The most questions of which a network of this very shape can reach every labelling; it need not reach that many.
 
     Two ReLU units and an output on numbers: 2·(1 + 1) + (2 + 1) parameters.
 
@@ -213,7 +213,7 @@ class _Segment:
 
 
 def _segments(stages: Sequence[Stage], labels: int, most_units: float) -> Iterator[_Segment]:
-    """The segments, each of at most so many units or of one layer that has more; the decision is in the last one."""
+    """The segments, each of at most this many units or of one layer that has more; the decision is in the last one."""
     degree = variables = 0
     for index, stage in enumerate(stages, start=1):
         decision = (WeightLayer(0, units=labels - 1),) if index == len(stages) else ()

@@ -64,7 +64,7 @@ def certify(
     networks and float Transformers are asked: here, in processes, or on Ray; the verdict is the same. ``device``, say
     "cuda", is for float Transformers and stock models. What a judge has no use for is refused.
 
-    All answers have to be right, or of labels ``at_least`` so many. With ``count``, what is certified is how many are
+    All answers have to be right, or of labels ``at_least`` this many. With ``count``, what is certified is how many are
     right, whatever that number is: each has to be decided, and the certificate names those that are not right;
     ``named`` is a CSV file for all of them.
 

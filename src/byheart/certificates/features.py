@@ -34,7 +34,7 @@ FEWEST_BITS = 64
 
 @dataclass(frozen=True)
 class FullRank:
-    """Φ has rank N: proved, with so many bits; ``by`` says how."""
+    """Φ has rank N: proved, with this many bits; ``by`` says how."""
 
     rank: int
     bits: int

@@ -27,6 +27,29 @@ if TYPE_CHECKING:
     from byheart.tasks.tokenizers import Tokenizer
 
 
+_State = list[tuple[int, ...]]
+"""Which files a network is in."""
+
+
+@dataclass(frozen=True)
+class _Findings:
+    """A certificate, and what stands beside it."""
+
+    certificate: "Certificate"
+    others: Others | None
+    lies: "list[Control]"
+    opinion: "SecondOpinion | None"
+
+    @property
+    def good(self) -> bool:
+        """Whether nothing speaks against the network, nor against how it was checked."""
+        agreed = self.opinion is None or self.opinion.agrees is True
+        doubted = self.others is not None and self.others.doubt
+        return (
+            self.certificate.certified and all(lie.found is not False for lie in self.lies) and agreed and not doubted
+        )
+
+
 @dataclass(frozen=True)
 class CertifyCommand:
     """Check every answer of a saved network, exactly, and write the certificate."""
@@ -78,18 +101,40 @@ class CertifyCommand:
 
     def run(self) -> int:
         """Load, check, write, print."""
-        import numpy as np
-
-        from byheart.certificates import certify, controls, recheck, write
-        from byheart.certificates.certificate import check_place
-        from byheart.certificates.judges import asked
-        from byheart.networks import load
-        from byheart.tasks.loaded import Loaded
-        from byheart.tasks.tokenizers import from_files
-
         where = Workplace(self.executor, self.workers)
         options = self._options(where)
         path = self.out or self.network / "certificate.json"
+        self._check(path)
+        with steps("reading", quiet=self.json):
+            seen = _state(self.network)
+            network, questions = self._asked()
+        with steps("checking", quiet=self.json) as report:
+            certificate = self._judged(network, questions, path, {**options, "named": self.named, "report": report})
+        kept = not self.recheck and _of_another_task(path, network, questions)
+        if not self.recheck and not kept:
+            self._write(certificate, path, seen)
+        found = _Findings(
+            certificate,
+            self._others(network, questions),
+            self._lies(network, questions, options) if self.controls else [],
+            self._second_opinion(certificate, questions) if self.second_opinion else None,
+        )
+        if self.json:
+            self._print_json(found, path, kept, where)
+        else:
+            self._print(found, path, kept, where)
+        return DONE if found.good else NOT_TRUE
+
+    def _options(self, where: Workplace) -> dict[str, Any]:
+        """What the judge is told; what is not given is None."""
+        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius", "device")
+        executor = None if where.name == "local" else where
+        return {**{name: getattr(self, name) for name in names}, "executor": executor}
+
+    def _check(self, path: Path) -> None:
+        """BadInput if options do not go together, or what is to be written cannot be."""
+        from byheart.certificates.certificate import check_place
+
         check_seed(self.seed)
         if self.sample is not None and not self.second_opinion:
             raise BadInput("--sample is for a second opinion; expected --second-opinion too")
@@ -101,41 +146,6 @@ class CertifyCommand:
                 raise BadInput(f"{path}: is a link, which somebody else may have laid; remove it, or give -o")
             check_place(path)
             check_apart(path, self.task, *self.files, *self.facts)
-        with steps("reading", quiet=self.json):
-            seen = _state(self.network)
-            network = load(self.network)
-            tokenizer = from_files(network.files) if self.set or self.second_opinion else None
-            if self.second_opinion and isinstance(tokenizer, Loaded):
-                raise BadInput("--second-opinion asks verify.py, which knows no tokenizer that was loaded")
-            edits = dict(edit_in(text, tokenizer) for text in self.set)
-            questions = asked(network, given_by(self.files, self.task, self.facts, self.columns), edits)
-        with steps("checking", quiet=self.json) as report:
-            if self.recheck:
-                certificate = recheck(path, network, questions, **options, named=self.named, report=report)
-            else:
-                certificate = certify(network, questions, **options, named=self.named, report=report)
-        kept = not self.recheck and _of_another_task(path, network, questions)
-        if not self.recheck and not kept:
-            if _state(self.network) != seen:
-                changed = "was changed while it was checked, and no certificate is written"
-                raise BadInput(f"{self.network}: {changed}; certify it again")
-            write(certificate, path)
-        others = others_of(network, questions) if self.facts else None
-        others = others if others is not None and others.refusal.proves else None  # what is not checked is not repeated
-        lies: list[Control] = []
-        if self.controls:
-            with steps("telling lies", quiet=self.json):
-                lies = controls(network, questions, np.random.default_rng(self.seed), **options)
-        other = self._second_opinion(certificate, questions) if self.second_opinion else None
-        self._print(certificate, others, lies, other, path, kept, where)
-        agreed = (other is None or other.agrees is True) and not (others and others.doubt)
-        return DONE if certificate.certified and all(lie.found is not False for lie in lies) and agreed else NOT_TRUE
-
-    def _options(self, where: Workplace) -> dict[str, Any]:
-        """What the judge is told; what is not given is None."""
-        names = ("evaluator", "threads", "tolerance", "count", "at_least", "radius", "device")
-        executor = None if where.name == "local" else where
-        return {**{name: getattr(self, name) for name in names}, "executor": executor}
 
     def _check_named(self, path: Path) -> None:
         """BadInput unless the file for names can be written, and is none that is read."""
@@ -147,6 +157,47 @@ class CertifyCommand:
             raise BadInput(f"{self.named}: cannot be written: its folder does not exist")
         check_file(self.named)
         check_apart(self.named, self.network, path, self.task, *self.files, *self.facts)
+
+    def _asked(self) -> "tuple[Network, Questions]":
+        """The network, and what it is asked."""
+        from byheart.certificates.judges import asked
+        from byheart.networks import load
+        from byheart.tasks.loaded import Loaded
+        from byheart.tasks.tokenizers import from_files
+
+        network = load(self.network)
+        tokenizer = from_files(network.files) if self.set or self.second_opinion else None
+        if self.second_opinion and isinstance(tokenizer, Loaded):
+            raise BadInput("--second-opinion asks verify.py, which knows no tokenizer that was loaded")
+        edits = dict(edit_in(text, tokenizer) for text in self.set)
+        return network, asked(network, given_by(self.files, self.task, self.facts, self.columns), edits)
+
+    def _judged(self, network: "Network", questions: "Questions", path: Path, options: dict[str, Any]) -> "Certificate":
+        from byheart.certificates import certify, recheck
+
+        return recheck(path, network, questions, **options) if self.recheck else certify(network, questions, **options)
+
+    def _write(self, certificate: "Certificate", path: Path, seen: "_State") -> None:
+        """Write the certificate, unless the network is no longer what was ``seen`` before it was checked."""
+        from byheart.certificates import write
+
+        if _state(self.network) != seen:
+            changed = "was changed while it was checked, and no certificate is written"
+            raise BadInput(f"{self.network}: {changed}; certify it again")
+        write(certificate, path)
+
+    def _others(self, network: "Network", questions: "Questions") -> Others | None:
+        """What the network promises of other prompts than those of its facts, where that is proved here."""
+        others = others_of(network, questions) if self.facts else None
+        return others if others is not None and others.refusal.proves else None
+
+    def _lies(self, network: "Network", questions: "Questions", options: dict[str, Any]) -> "list[Control]":
+        import numpy as np
+
+        from byheart.certificates import controls
+
+        with steps("telling lies", quiet=self.json):
+            return controls(network, questions, np.random.default_rng(self.seed), **options)
 
     def _second_opinion(self, certificate: "Certificate", questions: "Questions") -> "SecondOpinion":
         from byheart.certificates.second_opinion import second_opinion
@@ -164,45 +215,40 @@ class CertifyCommand:
                 seed=self.seed,
             )
 
-    def _print(
-        self,
-        certificate: "Certificate",
-        others: "Others | None",
-        lies: "list[Control]",
-        other: "SecondOpinion | None",
-        path: Path,
-        kept: bool,
-        where: Workplace,
-    ) -> None:
-        if self.json:
-            told = [{"name": lie.name, "found": lie.found, "detail": lie.detail} for lie in lies]
-            written = None if self.recheck or kept else str(path)
-            more: dict[str, object] = {"note": self._last_line(path, kept)} if kept else {}
-            more |= {"others": others.as_json()} if others is not None else {}
-            more |= {"controls": told} if self.controls else {}
-            more |= {"second_opinion": other.as_json()} if other is not None else {}
-            again = None if kept else self._again()
-            print_json({**certificate.as_json(), "written": written, "recheck": again, **where.memory, **more})
-            return
+    def _print_json(self, found: "_Findings", path: Path, kept: bool, where: Workplace) -> None:
+        told = [{"name": lie.name, "found": lie.found, "detail": lie.detail} for lie in found.lies]
+        written = None if self.recheck or kept else str(path)
+        more: dict[str, object] = {"note": self._last_line(path, kept)} if kept else {}
+        more |= {"others": found.others.as_json()} if found.others is not None else {}
+        more |= {"controls": told} if self.controls else {}
+        more |= {"second_opinion": found.opinion.as_json()} if found.opinion is not None else {}
+        again = None if kept else self._again()
+        print_json({**found.certificate.as_json(), "written": written, "recheck": again, **where.memory, **more})
+
+    def _print(self, found: "_Findings", path: Path, kept: bool, where: Workplace) -> None:
+        certificate = found.certificate
         print_verdict(certificate)
         if self.facts and not (self.set or self.count or self.at_least):
             print_facts(certificate)
-        if others is not None:
-            console().print(str(others), markup=False)
-        if other is not None:
-            console().print(f"second opinion: {other}", markup=False)
-        for lie in lies:
-            words = {True: "found", False: "[bold red]NOT FOUND[/]", None: "not found, but all answers are alike"}
-            if self.count:
-                words[None] = "not found, but no right answer could become another"
-            example = f"; {lie.verdict.counterexample}" if lie.verdict.counterexample and not self.count else ""
-            console().print(f"control, {lie.name}: {words[lie.found]} ({_escaped(lie.detail + example)})")
+        if found.others is not None:
+            console().print(str(found.others), markup=False)
+        if found.opinion is not None:
+            console().print(f"second opinion: {found.opinion}", markup=False)
+        for lie in found.lies:
+            self._print_lie(lie)
         if self.named is not None:
             not_right = f"{certificate.checked - certificate.right:,} of {certificate.checked:,} answers"
             console().print(f"wrote {self.named}: {not_right}", style="dim", markup=False)
         if where.name != "local":
             console().print(f"memory at most: {where.memory_told}", style="dim", markup=False)
         console().print(self._last_line(path, kept), style="dim", markup=False)
+
+    def _print_lie(self, lie: "Control") -> None:
+        words = {True: "found", False: "[bold red]NOT FOUND[/]", None: "not found, but all answers are alike"}
+        if self.count:
+            words[None] = "not found, but no right answer could become another"
+        example = f"; {lie.verdict.counterexample}" if lie.verdict.counterexample and not self.count else ""
+        console().print(f"control, {lie.name}: {words[lie.found]} ({_escaped(lie.detail + example)})")
 
     def _last_line(self, path: Path, kept: bool) -> str:
         if kept:
@@ -262,7 +308,7 @@ def _escaped(text: str) -> str:
     return escape(text)
 
 
-def _state(folder: Path) -> list[tuple[int, ...]]:
+def _state(folder: Path) -> _State:
     """Which files the network is in: others if it was replaced or written to meanwhile."""
     found = [os.stat(path) for path in (folder / CONFIG, *weight_files(folder)) if path.exists()]
     return [(stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in found]

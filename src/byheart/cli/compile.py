@@ -12,7 +12,7 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_facts, print_verdict
 from byheart.cli.options import Columns, ExecutorName, FactFiles, Json, WorkersNumber
-from byheart.cli.others import others_of
+from byheart.cli.others import Others, others_of
 from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table, typed, visible
 from byheart.cli.recite import escaped, tokenizer_of
 from byheart.errors import BadInput, check_installed
@@ -22,9 +22,10 @@ from byheart.files.writing import check_apart
 from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
+    from byheart.certificates import Certificate
+    from byheart.cli.output import Given
     from byheart.constructions.built import Built
     from byheart.constructions.reciting.shelf import Shelf
-    from byheart.tasks import Facts
 
 
 @dataclass(frozen=True)
@@ -69,54 +70,25 @@ class CompileCommand:
 
     def run(self) -> int:
         """Compile, save, reload, check every answer, print."""
-        from byheart.certificates import certify, write
-        from byheart.constructions.reciting import Settings, compile
+        from byheart.certificates import write
         from byheart.constructions.reciting.shelf import Shelf
-        from byheart.networks import load
         from byheart.networks.kinds import describe
-        from byheart.tasks import Facts
 
-        self._check_libraries()
         where, shelf = Workplace(self.executor, self.workers), Shelf(Path(f"{self.out}.parts"))
-        if where.name != "local" and self.layout != "rectangular":
-            raise BadInput(f"--executor does not go with layout {self.layout}; expected layout rectangular")
-        if shelf.folder.exists() and not self.resume:
-            what = "holds shards of a compile that did not end"
-            raise BadInput(f"{shelf.folder}: {what}; expected --resume, to go on with it, or no such folder")
-        shelf.check()
+        self._check(where, shelf)
         given = given_by(self.files, self.task, self.facts, self.columns)
         self._hint()
         with replacing(self.out) as new:
             check_apart(self.out, self.task, *self.files, *self.facts)
-            with steps("compiling", quiet=self.json) as report, _saying_how_to_go_on(shelf):
-                built = compile(
-                    given,
-                    settings=Settings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards),
-                    tokenizer=_tokenizer(self.tokenizer),
-                    vocab=self.vocab,
-                    window=_window(self.window),
-                    seed=self.seed,
-                    executor=where,
-                    keep=shelf,
-                    report=report,
-                )
+            built = self._compiled(given, where, shelf)
             built.write(new)
-            with steps("checking every answer", quiet=self.json) as report:
-                saved, executor = load(new), where if where.name != "local" else None
-                certificate = certify(saved, built.questions, executor=executor, report=report)
-                others = others_of(saved, built.questions)
+            certificate, others = self._certified(new, built, where)
             write(certificate, new / "certificate.json")
             describe(built.network, new, f"{certificate.statement} {certificate.sentence}")
         shelf.remove()
         numbers = {**_numbers(built), "bits_lzma": _lzma_bits(self.files), "errors": certificate.errors}
         numbers |= {"shards_resumed": shelf.found} if self.resume else {}
-        numbers |= where.memory
-        if isinstance(given, Facts):
-            numbers |= {"facts": len(given), "parameters_per_fact": numbers["parameters"] / len(given)}
-        if others is not None:
-            refuse = others.refusal
-            numbers |= {"refuse": refuse.bits or refuse.by, "others": others.as_json()}
-            numbers |= {"bits_in_prints": refuse.bits * numbers["examples"]} if refuse.bits else {}
+        numbers |= {**where.memory, **_of_facts(given, built), **_of_others(others, built)}
         if self.json:
             print_json(numbers)
         else:
@@ -128,6 +100,42 @@ class CompileCommand:
                 console().print(str(others), markup=False)
             self._print_rest(built, given)
         return DONE if certificate.certified and not (others and others.doubt) else NOT_TRUE
+
+    def _compiled(self, given: "Given", where: Workplace, shelf: "Shelf") -> "Built":
+        from byheart.constructions.reciting import Settings, compile
+
+        with steps("compiling", quiet=self.json) as report, _saying_how_to_go_on(shelf):
+            return compile(
+                given,
+                settings=Settings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards),
+                tokenizer=_tokenizer(self.tokenizer),
+                vocab=self.vocab,
+                window=_window(self.window),
+                seed=self.seed,
+                executor=where,
+                keep=shelf,
+                report=report,
+            )
+
+    def _certified(self, folder: Path, built: "Built", where: Workplace) -> "tuple[Certificate, Others | None]":
+        """What is proved of the network as it was written: of its answers, and of all other contexts."""
+        from byheart.certificates import certify
+        from byheart.networks import load
+
+        with steps("checking every answer", quiet=self.json) as report:
+            saved, executor = load(folder), where if where.name != "local" else None
+            certificate = certify(saved, built.questions, executor=executor, report=report)
+            return certificate, others_of(saved, built.questions)
+
+    def _check(self, where: Workplace, shelf: "Shelf") -> None:
+        """BadInput if options do not go together, a library is missing, or the shelf is another's."""
+        self._check_libraries()
+        if where.name != "local" and self.layout != "rectangular":
+            raise BadInput(f"--executor does not go with layout {self.layout}; expected layout rectangular")
+        if shelf.folder.exists() and not self.resume:
+            what = "holds shards of a compile that did not end"
+            raise BadInput(f"{shelf.folder}: {what}; expected --resume, to go on with it, or no such folder")
+        shelf.check()
 
     def _hint(self) -> None:
         """Say that a table was read as a text, where facts were probably meant."""
@@ -174,7 +182,7 @@ class CompileCommand:
             rows.add_row("memory of a worker, at most", told(numbers["peak_memory_worker"]))
         console().print(rows)
 
-    def _print_rest(self, built: "Built", given: "list[Path] | Path | Facts") -> None:
+    def _print_rest(self, built: "Built", given: "Given") -> None:
         from byheart.tasks import Facts
 
         then = f"hear it with:  byheart recite {typed(self.out)}"
@@ -208,7 +216,7 @@ def _saying_how_to_go_on(shelf: "Shelf") -> Iterator[None]:
         raise
 
 
-def _first_prompt(given: "list[Path] | Path | Facts") -> str | None:
+def _first_prompt(given: "Given") -> str | None:
     """``--prompt`` and the first prompt of facts, for a shell; None if there is none."""
     from byheart.tasks import Facts
 
@@ -236,6 +244,24 @@ def _numbers(built: "Built") -> dict[str, Any]:
         "load": built.chosen["load"],
         "seconds": built.seconds,
     }
+
+
+def _of_facts(given: "Given", built: "Built") -> dict[str, Any]:
+    """What there is to say of facts, if they are what is compiled."""
+    from byheart.tasks import Facts
+
+    if not isinstance(given, Facts):
+        return {}
+    return {"facts": len(given), "parameters_per_fact": built.account.dense / len(given)}
+
+
+def _of_others(others: Others | None, built: "Built") -> dict[str, Any]:
+    """How contexts that were never memorized are refused, if they are."""
+    if others is None:
+        return {}
+    refuse = others.refusal
+    prints = {"bits_in_prints": refuse.bits * built.questions.size.examples} if refuse.bits else {}
+    return {"refuse": refuse.bits or refuse.by, "others": others.as_json(), **prints}
 
 
 def _tokenizer(given: str | None) -> Literal["bytes", "bpe"] | Path | None:

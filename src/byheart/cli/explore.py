@@ -7,7 +7,7 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, print_json
+from byheart.cli.output import DONE, console, print_json, steps
 from byheart.files.writing import check_apart
 
 
@@ -31,7 +31,8 @@ class ExploreCommand:
 
         check_page(self.out)
         check_apart(self.out, *self.networks)
-        text = explorer([(folder.resolve().name, load(folder)) for folder in self.networks])
+        with steps("compiling, counting and drawing", quiet=self.json):
+            text = explorer([(folder.resolve().name, load(folder)) for folder in self.networks])
         write_page(self.out, text)
         opened = not self.no_open and _open(self.out)
         if self.json:

@@ -25,7 +25,7 @@ from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run
-    from byheart.lab.summary import Point
+    from byheart.lab.summary import Difference, Point
 
 
 @dataclass(frozen=True)
@@ -101,14 +101,9 @@ class Compare:
         from byheart.lab.runs import Run
         from byheart.lab.summary import compare, difference
 
+        self._check()
         if self.shipped:
-            if self.folders or self.metric:
-                raise BadInput("--shipped takes neither folders nor --metric; expected one or the other")
             return compare_shipped(self.paper, as_json=self.json)
-        if self.paper is not None:
-            raise BadInput("--paper chooses among what comes with Byheart; expected --shipped before it")
-        if len(self.folders) < 2:
-            raise BadInput(f"{len(self.folders)} folders given; expected two or more runs, or --shipped")
         runs = [Run.open(folder) for folder in self.folders]
         say_half_lines(*self.folders)
         rows = [[row for row in run.rows if row.status == "done"] for run in runs]
@@ -124,7 +119,22 @@ class Compare:
             states = [state(run) for run in runs]
             told = [asdict(value) for value in differences]
             print_json({"metric": metric, "runs": states, "points": listed, "differences": told})
-            return DONE
+        else:
+            self._print(metric, found, differences)
+        return DONE
+
+    def _check(self) -> None:
+        """BadInput if options do not go together."""
+        if self.shipped and (self.folders or self.metric):
+            raise BadInput("--shipped takes neither folders nor --metric; expected one or the other")
+        if self.paper is not None and not self.shipped:
+            raise BadInput("--paper chooses among what comes with Byheart; expected --shipped before it")
+        if len(self.folders) < 2 and not self.shipped:
+            raise BadInput(f"{len(self.folders)} folders given; expected two or more runs, or --shipped")
+
+    def _print(
+        self, metric: str, found: "Sequence[Sequence[Point | None]]", differences: "Sequence[Difference]"
+    ) -> None:
         out = console()
         names = [*_settings(found[0])] if found else []
         columns = (f">{name}" for name in literal(*names, *map(str, self.folders)))
@@ -136,7 +146,6 @@ class Compare:
         for folder, value in zip(self.folders[1:], differences, strict=True):
             apart = f"mean {value.mean:+.4g}, largest {value.largest:+.4g}" if value.points else "nothing to compare"
             out.print(f"{folder} − {self.folders[0]}: {apart} ({value.points} points in both)", markup=False)
-        return DONE
 
 
 def _settings(points: "Sequence[Point | None]") -> dict[str, Any]:

@@ -11,7 +11,8 @@ from byheart.cli.output import console, number, steps, table
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from byheart.lab.runs import Row, Run
+    from byheart.lab.rows import Row
+    from byheart.lab.runs import Run
     from byheart.lab.summary import Measured
     from byheart.progress import Report
 
@@ -38,9 +39,10 @@ def state(run: "Run") -> dict[str, Any]:
 
 def say_half_lines(*folders: "Path") -> None:
     """A line on stderr for every run whose results end in half a line, which is left out."""
-    from byheart.lab.runs import RESULTS, has_half_a_line
+    from byheart.lab.rows import has_half_a_line
+    from byheart.lab.runs import RESULTS
 
-    for folder in filter(has_half_a_line, folders):
+    for folder in (folder for folder in folders if has_half_a_line(folder / RESULTS)):
         what = "half a line at the end is left out: whoever wrote it was stopped, or is writing still"
         sys.stderr.write(f"{folder / RESULTS}: {what}\n")
 

@@ -19,6 +19,8 @@ from byheart.progress import Report
 if TYPE_CHECKING:
     from byheart.tasks import Facts
 
+    Given = list[Path] | Path | Facts
+
 DONE, NOT_TRUE, BAD_INPUT, OUR_MISTAKE = 0, 1, 2, 70
 T = TypeVar("T")
 
@@ -106,12 +108,14 @@ def given_by(
     task: Path | None,
     facts: tuple[Path, ...] = (),
     columns: tuple[str, ...] | None = None,
-) -> "list[Path] | Path | Facts":
+) -> "Given":
     """What a command was given: texts, a task's file or facts; BadInput unless it is one of the three."""
-    ways = bool(files) + bool(facts) + (task is not None)
-    if ways != 1:
-        got = {0: "neither is given", 2: "both are given" if task is not None and files else "two are given"}
-        raise BadInput(f"{got.get(ways, 'all are given')}; expected either text files or --task FILE, or --facts FILE")
+    ways = {"texts": bool(files), "--task": task is not None, "--facts": bool(facts)}
+    chosen = [way for way, is_given in ways.items() if is_given]
+    if not chosen:
+        raise BadInput("no texts, no task and no facts are given; expected text files, --task FILE, or --facts FILE")
+    if len(chosen) > 1:
+        raise BadInput(f"{' and '.join(chosen)} are given; expected one of them")
     if columns is not None and not facts:
         raise BadInput(f"--columns {' '.join(columns)} are for facts; expected --facts FILE too")
     if facts:

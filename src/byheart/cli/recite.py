@@ -2,7 +2,8 @@
 
 Of texts it says the beginning too; of facts, the completion alone. A prompt that was never memorized is answered like
 any other. With the facts at hand (``--facts``) that is told; and so it is where an answer does not end when the longest
-completion would, which is proof enough. A network that was compiled with ``--refuse`` tells by itself.
+completion, or the longest text, would, which is proof enough. A network that was compiled with ``--refuse`` tells by
+itself.
 """
 
 import io
@@ -114,13 +115,14 @@ class ReciteCommand:
             if known is not None:
                 raise BadInput(f"{self.network}: was not compiled from facts; expected no --facts")
             said = self._told(beginning, iter(heard), tokens, tokenizer)
-            return replace(said, unknown=UNKNOWN if heard.refused else "")
+            lost = f"no end after {longest:,} tokens, the longest text: no text goes on from this prompt"
+            endless = self.prompt is not None and longest and self._endless(network, heard)
+            return replace(said, unknown=UNKNOWN if heard.refused else lost if endless else "")
         said = self._told([], iter(heard), tokens, tokenizer)
         unknown = "" if known is None else _unknown(self.prompt, known)
-        endless = self.tokens is None and heard.last != end_of(network) and not network.about.get("edits")
         if heard.refused and not unknown:
             unknown = UNKNOWN
-        elif endless and not unknown:
+        elif self._endless(network, heard) and not unknown:
             unknown = f"no end after {longest:,} tokens, the longest completion: this prompt was never memorized"
         note = ""
         if known is None and refuse:
@@ -132,6 +134,10 @@ class ReciteCommand:
             note = "; whether this prompt was memorized, --facts FILE tells"
         memorized = False if unknown else None if known is None and not refuse else True
         return replace(said, told={**said.told, "memorized": memorized}, unknown=unknown, note=note)
+
+    def _endless(self, network: "Network", heard: "_Heard") -> bool:
+        """Whether what was heard went on beyond all that was memorized; of an edited network that tells nothing."""
+        return self.tokens is None and heard.last != end_of(network) and not network.about.get("edits")
 
     def _told(self, beginning: list[int], speech: Iterator[int], tokens: int, tokenizer: "Tokenizer") -> "_Said":
         """Say a beginning and what follows, at most so many ``tokens``, wherever it is to be said."""

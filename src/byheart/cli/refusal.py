@@ -4,6 +4,9 @@ import re
 
 from byheart.cli.menu import About
 
+KINDS = {"INT": "a whole number, in digits", "FLOAT": "a number"}
+"""What the help calls a kind of value, in words."""
+
 
 def in_one_line(box: str, prog: str, said: About) -> str:
     """The sentence for a box whose lines are not broken; what is not known of is told in tyro's words.
@@ -30,7 +33,8 @@ def _wrong(lines: list[str], about: list[str]) -> str:
     if found := re.fullmatch(r"invalid choice ('.*') for argument '(.*)'\. Expected one of \((.*)\)\.", text):
         return f"{found[2]}: expected one of {found[3].replace(chr(39), '').rstrip(',')}; got {found[1]}"
     if (found := re.match(r"Error parsing (.*?): .*?('[^']*')\]?\.?(?: Got errors:.*)?$", text)) and about[1:]:
-        return f"{found[1]}: expected {about[1].strip().removeprefix(found[1]).strip()}, got {found[2]}"
+        expected = about[1].strip().removeprefix(found[1]).strip()
+        return f"{found[1]}: expected {KINDS.get(expected, expected)}, got {found[2]}"
     return text
 
 

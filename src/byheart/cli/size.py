@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from tyro.conf import Positional
 
 from byheart.cli.options import Columns, FactFiles, Json
-from byheart.cli.output import DONE, console, facts_in, number, print_json, table
+from byheart.cli.output import DONE, console, facts_in, number, print_json, steps, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 
@@ -55,7 +55,8 @@ class SizeCommand:
             check_picture(self.plot)
             check_apart(self.plot, *self.data, *self.facts, self.model)
         chosen: dict[str, Any] = {"model": self.model, "parameters": self.parameters, "bits": self.bits or None}
-        found = size(given, **chosen, sample=self.sample)
+        with steps("measuring and planning", quiet=self.json):
+            found = size(given, **chosen, sample=self.sample)
         if self.plot is not None:
             from byheart.report.sizing.picture import draw_sizes
 
@@ -128,7 +129,8 @@ def _room(room: "Room") -> Any:
     """The share of the model that the data take: a column for each kind of number."""
     from byheart.report.sizing.room import percent
 
-    title = f"{room.name}, {room.bits} bits each: how much of it the data take"
+    assumed = " (assumed; --bits B says otherwise)" if room.assumed else ""
+    title = f"{room.name}, {room.bits} bits each{assumed}: how much of it the data take"
     rows = table(title, "", ">proved", ">fitted", ">measured", ">from", ">to", "source")
     for held in room.held:
         cells = dict.fromkeys(_TITLES, "") | {held.kind: percent(held.share)}

@@ -16,6 +16,8 @@ from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.sizes import Size
 
+PLAIN = "interpolate"
+"""What the other constructions are held against: every question has weights of its own."""
 LARGEST = 10**7
 """Up to this N the planner looks for the smallest construction."""
 MOST = 10**12
@@ -157,8 +159,8 @@ class Planner:
                 winners.append(Crossover(first, winner))
         return winners
 
-    def smaller(self, than: str = "interpolate", report: Report | None = None) -> dict[str, Range | None]:
-        """For which N each construction is smaller than ``than``: the last such range; None: never.
+    def smaller(self, report: Report | None = None) -> dict[str, Range | None]:
+        """For which N each construction is smaller than :data:`PLAIN`: the last such range; None: never.
 
         Without embedding tables, on the grid, and then by bisection.
 
@@ -167,18 +169,18 @@ class Planner:
         >>> where["folding"], where["kajitsuka-sato-2024"]
         (Range(first=11, last=None), None)
         """
-        names = [row.construction for row in self.at(self.largest) if row.construction != than]
+        names = [row.construction for row in self.at(self.largest) if row.construction != PLAIN]
         found = {}
         for done, name in enumerate(names, start=1):
-            found[name] = self._range(name, than)
+            found[name] = self._range(name)
             if report is not None:
                 report(done, len(names), name)
         return found
 
-    def _range(self, name: str, than: str) -> Range | None:
+    def _range(self, name: str) -> Range | None:
         def wins(examples: int) -> bool:
             rows = {row.construction: row.without_embedding for row in self.at(examples)}
-            return name in rows and rows[name] < rows[than]
+            return name in rows and rows[name] < rows[PLAIN]
 
         grid = self.grid
         won = [wins(examples) for examples in grid]
@@ -210,7 +212,7 @@ def crossovers_in_words(winners: list[Crossover], fewest: Fewest = "without-embe
     return f"Smallest {counted}, other sizes fixed: {says}."
 
 
-def smaller_in_words(where: dict[str, Range | None], than: str = "interpolate") -> str:
+def smaller_in_words(where: dict[str, Range | None]) -> str:
     """What :meth:`Planner.smaller` says, as a sentence.
 
     >>> smaller_in_words({"folding": Range(17, None), "kajitsuka-sato-2024": Range(1, 40), "dana-2025": None})
@@ -219,7 +221,7 @@ def smaller_in_words(where: dict[str, Range | None], than: str = "interpolate") 
     some = sorted((r.first, r.last or 0, name) for name, r in where.items() if r is not None)
     never = ", ".join(name for name, r in where.items() if r is None)
     says = ", ".join(f"{name} {_range(first, last)}" for first, last, name in some)
-    return f"Smaller than {than}: " + "; ".join(part for part in (says, f"never {never}" * bool(never)) if part) + "."
+    return f"Smaller than {PLAIN}: " + "; ".join(part for part in (says, f"never {never}" * bool(never)) if part) + "."
 
 
 def _range(first: int, last: int) -> str:

@@ -112,7 +112,7 @@ def _shallowest(front: Front, width: int) -> Demand:
 
 
 def _narrowest(front: Front, depth: int) -> Demand:
-    """The network of the smallest width among those with so many layers at most."""
+    """The network of the smallest width among those with this many layers at most."""
     widest = max(2 * front.size.examples, 2**_MOST_BITS + 1)  # nothing is gained beyond
     if (least := _shallowest(front, widest).depth) > depth:
         raise BadInput(f"depth is {depth}; expected at least {least} for {front.size.examples:,} points")

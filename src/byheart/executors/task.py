@@ -29,7 +29,7 @@ class Task:
     function: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
     memory: int | None = None
-    """Bytes that it takes at most, if that is known: so many tasks as fit are under way at a time."""
+    """Bytes that it takes at most, if that is known: as many tasks as fit are under way at a time."""
     divisible: bool = False
     """Whether whoever gives it out cuts it in two when its process died, which may have needed too much."""
 

@@ -17,7 +17,7 @@ NAMES: tuple[Name, ...] = get_args(Name)
 
 @dataclass(frozen=True)
 class Workplace:
-    """``local``: here. ``processes``: one a core, or so many ``workers``. ``ray``: a cluster (extra ``ray``)."""
+    """``local``: here. ``processes``: one a core, or this many ``workers``. ``ray``: a cluster (extra ``ray``)."""
 
     name: Name = "local"
     workers: int | None = None

@@ -52,7 +52,7 @@ def sizes() -> Iterator[Size]:
 
 
 def counts_at(size: Size, setting: Setting) -> dict[str, int]:
-    """The counts at one point, by construction; ``LIMITED`` also with weights of at most so many bits.
+    """The counts at one point, by construction; ``LIMITED`` also with weights of at most this many bits.
 
     >>> found = counts_at(Size(examples=1000, length=4, labels=2, vocab=16), "next-token")
     >>> found["folding"], found["kajitsuka-sato-2025"], found["kajitsuka-sato-2025, 32 bits"]
@@ -71,7 +71,7 @@ def counts_at(size: Size, setting: Setting) -> dict[str, int]:
 
 
 def named(bits: int) -> str:
-    """What ``LIMITED`` is called with weights of at most so many bits.
+    """What ``LIMITED`` is called with weights of at most this many bits.
 
     >>> named(16)
     'kajitsuka-sato-2025, 16 bits'

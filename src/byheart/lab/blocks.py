@@ -24,7 +24,7 @@ from byheart.bounds import mahdavi_2024
 from byheart.errors import BadInput
 from byheart.lab.fits import Estimate
 from byheart.lab.linear import SATURATED, Flattening, Line, flattening, line, unsaturated
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 
 Rows = Sequence[Mapping[str, Any]]
 AXES = ("heads", "length", "head_dim")

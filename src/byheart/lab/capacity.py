@@ -35,7 +35,7 @@ from byheart.lab.ensemble import Member, Outcome, Training, train
 from byheart.lab.experiments.experiment import Experiment, Prepared, Row, checked_scale
 from byheart.lab.member import ANSWERS
 from byheart.lab.models.gpt import SmallGPT, gpt_with
-from byheart.lab.quantiles import LEVEL, mean_interval
+from byheart.lab.quantiles import mean_interval
 from byheart.progress import Report
 from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.checks import count
@@ -48,7 +48,7 @@ FEWEST_TRIED = 3
 
 @dataclass(frozen=True)
 class Rung:
-    """One network to train: at most so many parameters, asked to hold ``demand`` bits in each of them.
+    """One network to train: at most this many parameters, asked to hold ``demand`` bits in each of them.
 
     >>> Rung(most_parameters=1000, demand=4, labels=16).examples
     1000
@@ -178,7 +178,7 @@ def _member(rung: Rung) -> Member:
 
 
 def even_batch(examples: int, most: int) -> int:
-    """The size of as few batches as cut an epoch, all equal and of at most so many examples.
+    """The size of as few batches as cut an epoch, all equal and of at most this many examples.
 
     >>> even_batch(60, most=25)
     20
@@ -238,7 +238,7 @@ LARGEST = 1e15
 """No size of a run is larger."""
 
 
-def held(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
+def held(rows: Sequence[Mapping[str, Any]]) -> list[Held]:
     """Rows of results, seeds put together; points at which all runs were lost are omitted."""
     most: dict[int, float] = {}
     measured: dict[tuple[int, int, float, float, int], list[float | None]] = {}
@@ -257,11 +257,11 @@ def held(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
         known = [value for value in values if value is not None and abs(value) <= LARGEST]
         if known:
             edge = place[2] == most[place[0]]
-            points.append(Held(*place, *mean_interval(known, level), len(known), len(values) - len(known), edge))
+            points.append(Held(*place, *mean_interval(known), len(known), len(values) - len(known), edge))
     return points
 
 
-def plateaus(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Held]:
+def plateaus(rows: Sequence[Mapping[str, Any]]) -> list[Held]:
     """For each size, the point with the most bits per parameter.
 
     Learning rates and steps that only some sizes were trained with do not count, unless there are no others: a size
@@ -273,7 +273,7 @@ def plateaus(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[He
     >>> [(best.parameters, best.examples, best.bits_per_parameter, best.edge) for best in plateaus(rows)]
     [(100, 100, 1.7, False)]
     """
-    points, best = held(rows, level), dict[int, Held]()
+    points, best = held(rows), dict[int, Held]()
     of_all = shared_trainings(points)
     for point in points:
         if of_all and point.training not in of_all:
@@ -303,7 +303,7 @@ class Tuning:
     points: list[Held]
 
 
-def tunings(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Tuning]:
+def tunings(rows: Sequence[Mapping[str, Any]]) -> list[Tuning]:
     """What other learning rates bring, and other numbers of steps, where three or more of them were tried.
 
     >>> rows = [
@@ -314,7 +314,7 @@ def tunings(rows: Sequence[Mapping[str, Any]], level: float = LEVEL) -> list[Tun
     >>> [(found.along, found.chosen, [point.steps for point in found.points]) for found in tunings(rows)]
     [('steps', (0.1, 20), [10, 20, 40])]
     """
-    points = held(rows, level)
+    points = held(rows)
     shared = shared_trainings(points)
     if not shared:
         return []

@@ -91,7 +91,7 @@ class Keeping:
 
 @contextmanager
 def session(run: Path, every: float = EVERY, seconds: float | None = None) -> Iterator[Keeping]:
-    """Somebody works on the run in this folder, for so many seconds; at the end no more is left than jobs under way."""
+    """Work on the run in this folder for this many seconds; at the end no more is left than jobs under way."""
     until = None if seconds is None else time.time() + seconds
     if not every > 0:
         raise BadInput(f"a checkpoint every {every:g} seconds; expected more than 0")

@@ -9,10 +9,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
-
 from byheart.lab.ledger import Ledger
-from byheart.lab.member import Architecture, Member
+from byheart.lab.member import Architecture, Member, State
 from byheart.lab.stack import Stack
 from byheart.progress import Report
 
@@ -28,7 +26,7 @@ class Begun:
 
     places: list[int]
     step: int
-    matrices: tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+    matrices: State
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ from byheart.lab.course import Begun, Clock, Course, Planned, share_time
 from byheart.lab.ledger import Ledger
 from byheart.lab.member import Architecture, Joinable, Member, Outcome, Training
 from byheart.lab.pages import page_of, read_page
-from byheart.lab.stack import Stack, trained_shapes
+from byheart.lab.stack import Stack
+from byheart.lab.weights import trained_shapes
 from byheart.progress import Report
 
 __all__ = ["Member", "Outcome", "Training", "train"]

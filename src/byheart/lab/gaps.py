@@ -16,7 +16,7 @@ from typing import Any
 from byheart.errors import BadInput
 from byheart.lab.published import SETTINGS, Point, beside, settings_of
 from byheart.lab.quantiles import LEVEL, student_quantile
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 
 ROUNDING = 5e-6
 """Of published numbers, which have five digits."""
@@ -139,5 +139,5 @@ def _gap(point: Point, rows: Rows) -> Gap:
 
 
 def _c4(runs: int) -> float:
-    """The mean of a standard deviation of so many Gaussian numbers, in units of the true one."""
+    """The mean of a standard deviation of this many Gaussian numbers, in units of the true one."""
     return math.sqrt(2 / (runs - 1)) * math.exp(math.lgamma(runs / 2) - math.lgamma((runs - 1) / 2))

@@ -29,7 +29,8 @@ from byheart.errors import BadInput
 from byheart.lab import checkpoints
 from byheart.lab.checkpoints import Job, Keeping, Stopped, kept
 from byheart.lab.experiments.experiment import Experiment, key
-from byheart.lab.runs import Row, Run, Value, keyed, metrics_of
+from byheart.lab.rows import Row, Value, metrics_of
+from byheart.lab.runs import Run, keyed
 from byheart.lab.sources import Source, load
 from byheart.progress import Report
 
@@ -156,7 +157,7 @@ def execute(
     """Do what is pending in a run, or in a part of it, and write it, job by job; what has been reached at the end.
 
     Jobs under way are kept in the run's folder every ``checkpoint_every`` seconds, and go on from there when the run is
-    resumed, wherever the folder has been carried. After so many ``seconds`` no job is begun any more, and those under
+    resumed, wherever the folder has been carried. After this many ``seconds`` no job is begun any more, and those under
     way are kept and stopped. What cannot be kept, since its work does not go through
     :func:`~byheart.lab.ensemble.train` or its worker does not see the folder, is waited for, however long it takes.
 

@@ -36,7 +36,7 @@ Points = Sequence[tuple[float, float]]
 
 @dataclass(frozen=True)
 class Line:
-    """A line through so many ``points``, repetitions counted; ``lack_of_fit`` as in :class:`byheart.lab.fits.Fit`."""
+    """A line through this many ``points``, repetitions counted; ``lack_of_fit`` as in :class:`byheart.lab.fits.Fit`."""
 
     points: int
     slope: Estimate
@@ -91,7 +91,7 @@ def _over_seeds(xs: Floats, ys: Floats, slope: float, level: float) -> Estimate 
 
 
 def r_squared_interval(squared: float, points: int, level: float = LEVEL) -> tuple[float, float]:
-    """Where R² of a line through so many points lies with probability ``level``, if ``squared`` was found.
+    """Where R² of a line through this many points lies with probability ``level``, if ``squared`` was found.
 
     >>> [round(end, 3) for end in r_squared_interval(0.9, points=20)]
     [0.768, 0.937]
@@ -130,17 +130,17 @@ class Flattening:
     equal: float
 
 
-def flattening(points: Points, at: float, level: float = LEVEL) -> Flattening | None:
+def flattening(points: Points, at: float) -> Flattening | None:
     """Whether a curve that grows up to x = ``at`` still grows beyond.
 
     None where one side has no line, or where both lines are exact, so that there is no noise to test against.
     """
     from scipy.special import stdtr
 
-    before, beyond = line([p for p in points if p[0] <= at], level), line([p for p in points if p[0] > at], level)
+    before, beyond = line([p for p in points if p[0] <= at]), line([p for p in points if p[0] > at])
     if before is None or beyond is None or before.r_squared.value == beyond.r_squared.value == 1:
         return None
-    variances, freedoms = zip(*((_variance(side, level), side.points - 2) for side in (before, beyond)), strict=True)
+    variances, freedoms = zip(*((_variance(side), side.points - 2) for side in (before, beyond)), strict=True)
     total = sum(variances)
     # Welch and Satterthwaite: the degrees of freedom of a sum of two estimated variances.
     degrees = total**2 / sum(each**2 / free for each, free in zip(variances, freedoms, strict=True))
@@ -148,6 +148,6 @@ def flattening(points: Points, at: float, level: float = LEVEL) -> Flattening | 
     return Flattening(at, before, beyond, float(2 * stdtr(degrees, -abs(t))))
 
 
-def _variance(side: Line, level: float) -> float:
+def _variance(side: Line) -> float:
     """Of the slope, from the half-width of its interval."""
-    return ((side.slope.high - side.slope.value) / student_quantile(level, side.points - 2)) ** 2
+    return ((side.slope.high - side.slope.value) / student_quantile(LEVEL, side.points - 2)) ** 2

@@ -13,6 +13,8 @@ from byheart.errors import BadInput
 from byheart.tasks.checks import count
 
 Tensors = dict[str, torch.Tensor]
+State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Weights of M models and both of Adam's moments, [M, P] each."""
 Schedule = Literal["linear-by-epoch", "warm-up-cosine", "constant"]
 Loss = Literal["cross-entropy", "summed-cross-entropy", "mean-square"]
 
@@ -66,7 +68,7 @@ class Training:
     Schedules: "linear-by-epoch" goes from ``learning_rate`` to ``last_learning_rate`` in equal steps, one per epoch;
     "warm-up-cosine" from 1 % to all of it in the first ``warm_up`` of the steps, then down to ``last_learning_rate``.
     A gradient longer than ``largest_norm`` is scaled down to it.
-    ``evaluate_every`` so many steps all examples are measured; at an accuracy of ``stop_at`` the member is done. The
+    Every ``evaluate_every`` steps all examples are measured; at an accuracy of ``stop_at`` the member is done. The
     ``last_batches`` give ``last_accuracy``. A "summed-cross-entropy" is that of a whole batch; other losses are means.
     """
 

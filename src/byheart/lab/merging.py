@@ -19,7 +19,8 @@ from byheart.errors import BadInput
 from byheart.files.reading import read_text
 from byheart.files.writing import check_apart
 from byheart.lab.checkpoints import CHECKPOINTS, files_in, job_of
-from byheart.lab.runs import SOURCE, Row, Run, Value, write_run
+from byheart.lab.rows import Row, Value
+from byheart.lab.runs import SOURCE, Run, write_run
 
 SECONDS = "seconds"
 """The one metric that is another one each time."""

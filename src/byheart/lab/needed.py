@@ -26,7 +26,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Needed:
-    """For one N: what was needed by each seed that says so, of so many ``seeds``."""
+    """For one N: what was needed by each seed that says so, of this many ``seeds``."""
 
     examples: int
     found: tuple[float, ...]

@@ -139,7 +139,7 @@ def _stack(found: object, free: set[int]) -> tuple[list[int], int]:
 
 
 def _check_step(places: Sequence[int], step: int, ledger: Ledger) -> None:
-    """BadInput unless every member has been evaluated as often as it is after so many steps, and one is not done."""
+    """BadInput unless every member has been evaluated as often as it is after this many steps, and one is not done."""
     for place in places:
         training, known = ledger.members[place].training, len(ledger.history[place])
         on_time = evaluation(training, known) <= step if place in ledger.done else known == evaluations(training, step)

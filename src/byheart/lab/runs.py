@@ -8,69 +8,36 @@
     experiment.py   the user's file, where the experiment comes from one
     checkpoints     jobs under way, as far as they are (:mod:`byheart.lab.checkpoints`)
 
-A process that is killed may leave half a line behind. Whoever reads ignores it, whoever resumes cuts it off, and a last
-line that lacks only its end is kept: no part of a JSON object is one itself, so a line that can be read is whole. What
-does not begin as a row does is no half of one, and is refused as any other line that is none. A
-config counts as done when its line is written; failed ones are tried again on resuming, and the later line counts. One
-process writes at a time (:mod:`byheart.files.locks`). A folder may be anybody's: what it is is known before anything in
-it is written, and nothing is written through a link in it; it may be one itself.
+A config counts as done when its line is written (:mod:`byheart.lab.rows`); failed ones are tried again on resuming,
+and the later line counts. One process writes at a time (:mod:`byheart.files.locks`). A folder may be anybody's: what it
+is is known before anything in it is written, and nothing is written through a link in it; it may be one itself.
 """
 
 import csv
 import json
-import math
 import os
 import platform
 import socket
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from reprlib import repr as shortened
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from byheart.errors import BadInput
 from byheart.files.claims import is_leftover
 from byheart.files.locks import Lock, is_locked
-from byheart.files.reading import JSON_TAKES, parsed, read_bytes, read_json
+from byheart.files.reading import read_bytes, read_json
 from byheart.files.writing import append, check_unlinked, made, mend, new_file, new_folder, write_text
-from byheart.lab.experiments.experiment import Experiment, is_plain, key, to_json
+from byheart.lab.experiments.experiment import Experiment, key, to_json
 from byheart.lab.former import renamed
+from byheart.lab.rows import Row, is_config, is_row, lines_of, read_rows
 from byheart.versions import version_of
 
 FORMAT = "byheart-run-1"
 OWN = CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
-
-LARGEST = 1e150
-"""Of numbers that are counted with: sums of their squares are finite."""
-
-Value = float | int | str | None
-Metrics = Mapping[str, Value]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of results: what came of one config. ``seconds`` is its share of the time of its job."""
-
-    experiment: str
-    key: str
-    config: dict[str, Any]
-    status: Literal["done", "failed"]
-    metrics: dict[str, Value]
-    seconds: float
-    error: str | None = None
-
-    @property
-    def flat(self) -> dict[str, Any]:
-        """Config and metrics side by side; a metric that is called like a setting gets the prefix ``metric_``.
-
-        ``seconds`` are the metric of this name, where there is one.
-        """
-        metrics = {f"metric_{name}" if name in self.config else name: value for name, value in self.metrics.items()}
-        times = {} if "seconds" in metrics else {"seconds": self.seconds}
-        return {"key": self.key, "status": self.status, **self.config, **metrics, **times, "error": self.error}
 
 
 def keyed(experiment: Experiment) -> dict[str, Any]:
@@ -89,7 +56,7 @@ class Run:
         self.about = _read_about(folder)
         self.configs: dict[str, dict[str, Any]] = self.about["configs"]
         if lock is not None:
-            mend(folder / RESULTS, _is_row)
+            mend(folder / RESULTS, is_row)
         rows = read_rows(folder / RESULTS)
         self._check_rows(rows)
         self.latest = {row.key: row for row in rows}
@@ -206,7 +173,7 @@ class Run:
             before = self.latest.get(row.key)
             if row.key not in self.configs or (before is not None and before.status == "done"):
                 raise BadInput(f"{self.folder}: {row.key} is done already, or no config of this run")
-        append(self.folder / RESULTS, _lines(rows))
+        append(self.folder / RESULTS, lines_of(rows))
         self.latest |= {row.key: row for row in rows}
 
     def write_csv(self, path: Path | str) -> None:
@@ -253,119 +220,12 @@ def write_run(
     """
     with new_folder(folder, _check_free) as draft:
         _write_about(draft, about)
-        (draft / RESULTS).write_text(_lines(rows), encoding="utf-8")
+        (draft / RESULTS).write_text(lines_of(rows), encoding="utf-8")
         if source is not None:
             (draft / SOURCE).write_text(source, encoding="utf-8")
         for name, path in more.items():
             (draft / name).parent.mkdir(exist_ok=True)
             (draft / name).write_bytes(read_bytes(path))
-
-
-def read_rows(path: Path) -> list[Row]:
-    """All whole lines of a results file, in order; none if there is no file. Half a line at the end is left out."""
-    try:
-        lines = read_bytes(path, takes=JSON_TAKES).split(b"\n")
-    except FileNotFoundError:
-        return []
-    if not lines[-1] or _is_half(lines[-1]):
-        lines.pop()
-    return [_row(line, f"{path}:{place}") for place, line in enumerate(lines, start=1)]
-
-
-def has_half_a_line(folder: Path) -> bool:
-    """Whether a run's results end in half a line, which is left out: somebody is writing it, or was killed."""
-    try:
-        last = read_bytes(folder / RESULTS).rpartition(b"\n")[2]
-    except FileNotFoundError:
-        return False
-    return bool(last) and _is_half(last)
-
-
-def _is_half(line: bytes | bytearray) -> bool:
-    """Whether it begins as a row does, and is none."""
-    return not _is_row(line) and line.startswith(_BEGINNING[: len(line)])
-
-
-def is_number(value: object) -> bool:
-    """Whether it is a number that means and figures can be made of: finite, and so is its square.
-
-    >>> is_number(0.5), is_number(1e308), is_number("0.5")
-    (True, False, False)
-    """
-    return isinstance(value, int | float) and abs(value) <= LARGEST
-
-
-def metrics_of(found: object) -> dict[str, Value]:
-    """Metrics as they are written: numbers, texts and None; a number that is not finite becomes None, True becomes 1.
-
-    >>> metrics_of({"loss": float("nan"), "steps": 4, "done": True})
-    {'loss': None, 'steps': 4, 'done': 1}
-    """
-    if not isinstance(found, Mapping):
-        raise BadInput(f"work returned {found!r} for a config; expected a dictionary of metrics")
-    metrics = {name: _metric(value) for name, value in found.items()}
-    for name, value in metrics.items():
-        if not isinstance(name, str) or isinstance(value, list | tuple) or not is_plain([name, value]):
-            what = "a number that 64 bits hold, a text that can be encoded, or None"
-            raise BadInput(f"metric {shortened(name)} is {shortened(value)}; expected {what}")
-    return metrics
-
-
-def _metric(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return int(value) if isinstance(value, bool) else value
-
-
-_FIELDS = frozenset(field.name for field in fields(Row))
-_BEGINNING = f'{{"{fields(Row)[0].name}": "'.encode()
-
-
-def _row(line: bytes | bytearray, place: str) -> Row:
-    try:
-        found = parsed(line)
-    except BadInput:
-        found = {}
-    if found.keys() != _FIELDS or not _is_result(found):
-        what = "no result row; remove the line, and its config will be run again"
-        raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(Row))}")
-    return Row(**found | {"config": renamed(found["config"]), "metrics": renamed(found["metrics"])})
-
-
-def _is_result(found: Mapping[str, Any]) -> bool:
-    return (
-        found["status"] in ("done", "failed")
-        and all(isinstance(found[name], str) for name in ("experiment", "key"))
-        and _is_config(found["config"])
-        and isinstance(found["metrics"], dict)
-        and all(value is None or type(value) in (int, float, str) for value in found["metrics"].values())
-        and type(found["seconds"]) in (int, float)
-        and isinstance(found["error"], str | None)
-    )
-
-
-def _is_config(found: object) -> bool:
-    """Whether it is an object of plain values, and lists of them."""
-    return isinstance(found, dict) and all(
-        not isinstance(item, dict) for value in found.values() for item in _items(value)
-    )
-
-
-def _items(value: object) -> list[Any]:
-    """What lists hold; anything else holds itself."""
-    return [item for entry in value for item in _items(entry)] if isinstance(value, list) else [value]
-
-
-def _is_row(line: bytes | bytearray) -> bool:
-    try:
-        _row(line, "")
-    except BadInput:
-        return False
-    return True
-
-
-def _lines(rows: Sequence[Row]) -> str:
-    return "".join(json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
 
 def _check_free(folder: Path) -> None:
@@ -421,7 +281,7 @@ def _is_about(found: Mapping[str, Any]) -> bool:
     return (
         all(isinstance(found.get(name), str) for name in ("experiment", "scale"))
         and isinstance(configs, dict)
-        and all(map(_is_config, configs.values()))
+        and all(map(is_config, configs.values()))
         and isinstance(sessions, list)
         and all(isinstance(session, dict) and isinstance(session.get("started"), str) for session in sessions)
     )

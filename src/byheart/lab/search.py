@@ -15,7 +15,7 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab.experiments.experiment import SCALES, Experiment
-from byheart.lab.runs import Row
+from byheart.lab.rows import Row
 from byheart.lab.sources import Named, Source, load
 from byheart.lab.summary import Measured, axes, points
 

@@ -8,14 +8,12 @@ what differs from step to step (which rows, which rate) is read from tensors tha
 On CUDA every stack works on a stream of its own, and :meth:`Stack.start` returns before its steps are done: stacks that
 are started one after the other run side by side, as :func:`byheart.lab.ensemble.train` makes them.
 
-The examples of all members lie one below the other, those that several members share only once; so members may have
-different numbers of them. Where a batch is all examples of each member it is cut once, and shared by members that share
-its examples. Nothing is drawn here: first weights come from the members' own generators, orders from
-:mod:`byheart.lab.orders`.
+Members may have different numbers of examples (:mod:`byheart.lab.examples`). Where a batch is all examples of each
+member it is cut once, and shared by members that share its examples. Nothing is drawn here: first weights come from the
+members' own generators (:mod:`byheart.lab.weights`), orders from :mod:`byheart.lab.orders`.
 """
 
-import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
@@ -23,54 +21,18 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.adam import adam_
+from byheart.lab.examples import Examples, placed
 from byheart.lab.fused import step_for
 from byheart.lab.losses import Counted, losses, rights
-from byheart.lab.member import ANSWERS, Architecture, Member, Tensors
+from byheart.lab.member import ANSWERS, Architecture, Member, State, Tensors
 from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
+from byheart.lab.weights import first_weights, padded, shapes_of, trained_shapes, views
 
 PLACES_IN_A_BLOCK = 1 << 24  # rows of examples whose order is drawn ahead of the steps
 STEPS_IN_A_BLOCK = 512
 ROWS_MEASURED_AT_ONCE = 1 << 10  # of each member; a fused step takes four times as many
 WARM_UP_STEPS = 3  # before a graph is recorded: lazy initialization must not be in it
-
-
-class Rows:
-    """Examples of M members one below the other; what several members share is there once."""
-
-    def __init__(self, data: Sequence[Tensors], device: torch.device, dtype: torch.dtype) -> None:
-        keys = [tuple(sorted((name, id(tensor)) for name, tensor in own.items())) for own in data]
-        distinct = dict(zip(keys, data, strict=True))
-        counts = [len(own[ANSWERS]) for own in distinct.values()]
-        starts = dict(zip(distinct, np.cumsum([0, *counts[:-1]]).tolist(), strict=True))
-        self.starts = torch.tensor([starts[key] for key in keys], device=device)
-        self.counts = torch.tensor([len(own[ANSWERS]) for own in data], device=device)
-        self.tensors = {
-            name: torch.cat([_placed(own[name], device, dtype) for own in distinct.values()]) for name in data[0]
-        }
-
-    def keep(self, index: torch.Tensor) -> None:
-        """Go on with these members; the rows of the others stay where they are, which is quicker than moving all."""
-        self.starts, self.counts = self.starts[index], self.counts[index]
-
-    def cut(self, places: torch.Tensor) -> Tensors:
-        """Tensors [M, B, …] of the rows at places [M, B], which count from the first example of all."""
-        flat = places.flatten()
-        return {
-            name: rows.index_select(0, flat).view(*places.shape, *rows.shape[1:]) for name, rows in self.tensors.items()
-        }
-
-    def whole(self, count: int) -> Tensors:
-        """Tensors [M, N, …] of all examples of members that have N of them; where all share them, they are there once.
-
-        >>> shared = {"answers": torch.tensor([1, 2])}
-        >>> Rows([shared, shared], torch.device("cpu"), torch.float32).whole(2)["answers"].stride()
-        (0, 1)
-        """
-        members = len(self.starts)
-        starts = self.starts[:1] if bool((self.starts == self.starts[0]).all()) else self.starts
-        cut = self.cut(starts[:, None] + torch.arange(count, device=starts.device))
-        return {name: tensor.expand(members, *tensor.shape[1:]) for name, tensor in cut.items()}
 
 
 class Stack:
@@ -104,26 +66,26 @@ class Stack:
     def _place(self) -> None:
         """First weights, moments and examples."""
         members, architecture, device, dtype = self.members, self.architecture, self.device, self.dtype
-        firsts = [_first(member) for member in members]
+        firsts = [first_weights(member) for member in members]
         self.small = [{name: tensor.shape for name, tensor in first.items()} for first in firsts]
-        shapes = _shapes(architecture)
-        padded = {name: torch.stack([_padded(first[name], shapes[name]) for first in firsts]) for name in shapes}
-        padded = {name: tensor.to(device, dtype) for name, tensor in padded.items()}
+        shapes = shapes_of(architecture)
+        stacked = {name: torch.stack([padded(first[name], shapes[name]) for first in firsts]) for name in shapes}
+        stacked = {name: tensor.to(device, dtype) for name, tensor in stacked.items()}
         frozen = members[0].frozen  # the same for all, as batch, loss, betas and largest_norm are
         self.shapes = trained_shapes(architecture, frozen)
         if not self.shapes:
             raise BadInput("all tensors are frozen; expected at least one to train")
-        self.flat = torch.cat([padded[name].flatten(1) for name in self.shapes], dim=1)
-        self.frozen = {name: padded[name] for name in frozen}
+        self.flat = torch.cat([stacked[name].flatten(1) for name in self.shapes], dim=1)
+        self.frozen = {name: stacked[name] for name in frozen}
         self.moments = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
-        self.rows = self.measured = Rows([member.examples for member in members], device, dtype)
+        self.rows = self.measured = Examples([member.examples for member in members], device, dtype)
         if any(member.measured_on is not None for member in members):
-            self.measured = Rows([member.measured for member in members], device, dtype)
+            self.measured = Examples([member.measured for member in members], device, dtype)
 
     def _set_up(self) -> None:
         """All that follows from the members and the matrices of their weights."""
         self.constants = {name: self._constant(name) for name in self.members[0].constants}
-        self.weights = {name: view.requires_grad_() for name, view in self._views(self.flat).items()}
+        self.weights = {name: view.requires_grad_() for name, view in views(self.flat, self.shapes).items()}
         self.gradients = torch.empty_like(self.flat)
         self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
         data, batch = self.rows.tensors | self.constants, self.training.batch
@@ -140,7 +102,7 @@ class Stack:
         self._make_room(0 if is_whole else self.training.batch)
 
     def _make_room(self, places: int) -> None:
-        """For what is written ahead of the steps, with so many places of each member, and for what they find."""
+        """For what is written ahead of the steps, with this many places of each member, and for what they find."""
         M = len(self.members)
         self.block = max(1, min(STEPS_IN_A_BLOCK, PLACES_IN_A_BLOCK // (M * max(1, places))))
         self.places = torch.zeros(self.block, M, places, dtype=torch.int64, device=self.device)
@@ -150,7 +112,7 @@ class Stack:
         self.rights = torch.zeros(self.block, M, dtype=self.dtype, device=self.device)
 
     def _with(self, count: int) -> tuple[list[int], torch.Tensor]:
-        """Seeds and places of the members with so many examples."""
+        """Seeds and places of the members with this many examples."""
         which = [i for i, member in enumerate(self.members) if member.count == count]
         return [self.members[i].seed for i in which], torch.tensor(which, device=self.device)
 
@@ -179,7 +141,7 @@ class Stack:
         self._set_up()
 
     def go_on(self, step: int, matrices: Sequence[torch.Tensor]) -> None:
-        """Be where training has come to after so many steps: weights and both moments, as :meth:`matrices` gave them.
+        """Be where training has come to after this many steps: weights and both moments, as :meth:`matrices` gave them.
 
         Nothing else is needed: orders and learning rates are functions of the step.
         """
@@ -188,7 +150,7 @@ class Stack:
             for own, kept in zip((self.flat, *self.moments), matrices, strict=True):
                 own.copy_(kept)
 
-    def matrices(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    def matrices(self) -> State:
         """Weights and both moments [M, P] on the CPU, as they are now: not copied if they are there already."""
         with self._on_stream():
             flat, first, second = (matrix.cpu() for matrix in (self.flat, *self.moments))
@@ -234,7 +196,7 @@ class Stack:
         return loss, right
 
     def _measured(self, some: list[int], start: int, at_once: int) -> torch.Tensor:
-        """Sums of losses and of right answers over the next rows of members that have so many, float64 [2, m]."""
+        """Sums of losses and of right answers over the next rows of members that have this many, float64 [2, m]."""
         counts, starts = self.measured.counts[some, None], self.measured.starts[some, None]
         stop = min(start + at_once, int(counts.max()))
         rows = torch.arange(start, stop, device=self.device)
@@ -266,20 +228,11 @@ class Stack:
     def _all_weights(self) -> Tensors:
         return self.weights | self.frozen
 
-    def _views(self, matrix: torch.Tensor) -> Tensors:
-        """Tensors [M, …] in a matrix [M, P]."""
-        views, start = {}, 0
-        for name, shape in self.shapes.items():
-            stop = start + math.prod(shape)
-            views[name] = matrix.detach()[:, start:stop].view(len(matrix), *shape)
-            start = stop
-        return views
-
     def _constant(self, name: str) -> torch.Tensor:
         values = [member.constants[name] for member in self.members]
         if all(value is values[0] for value in values):
             values = values[:1]
-        return torch.stack([_placed(value, self.device, self.dtype) for value in values])
+        return torch.stack([placed(value, self.device, self.dtype) for value in values])
 
     def _prepare(self, block: int) -> None:
         """Write down which rows and which rates the next steps take."""
@@ -363,38 +316,3 @@ class Stack:
         each = losses(outputs, answers, self.training.loss)
         mean = each.mean(dim=1)
         return mean, (each if self.training.loss == "summed-cross-entropy" else mean).sum(), None
-
-
-def trained_shapes(architecture: Architecture, frozen: Collection[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes of the tensors that are trained, in the order in which a matrix of weights has them."""
-    return {name: shape for name, shape in _shapes(architecture).items() if name not in frozen}
-
-
-def _shapes(architecture: Architecture) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(tensor.shape) for name, tensor in architecture.init(torch.Generator()).items()}
-
-
-def _first(member: Member) -> Tensors:
-    """First weights, float64: the architecture's, drawn with the member's seed, or what the member starts from."""
-    first = member.architecture.init(torch.Generator().manual_seed(member.seed))
-    for name in member.frozen:
-        if name not in first:
-            raise BadInput(f"frozen has {name!r}; expected tensors of {', '.join(first)}")
-    for name, tensor in (member.initial or {}).items():
-        if name not in first or first[name].shape != tensor.shape:
-            shapes = ", ".join(f"{known} {list(value.shape)}" for known, value in first.items())
-            raise BadInput(f"initial has {name!r} {list(tensor.shape)}; expected tensors of {shapes}")
-        first[name] = tensor.to("cpu", torch.float64)
-    return first
-
-
-def _padded(tensor: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    if tuple(tensor.shape) == shape:
-        return tensor
-    padded = tensor.new_zeros(shape)
-    padded[tuple(slice(size) for size in tensor.shape)] = tensor
-    return padded
-
-
-def _placed(tensor: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
-    return tensor.to(device, dtype) if tensor.is_floating_point() else tensor.to(device)

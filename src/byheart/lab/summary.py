@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.lab.runs import Row, is_number
+from byheart.lab.rows import Row, is_number
 
 SEED = "seed"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Mean and standard deviation (None for one value) of a metric over so many ``models``."""
+    """Mean and standard deviation (None for one value) of a metric over this many ``models``."""
 
     mean: float
     deviation: float | None

@@ -17,7 +17,7 @@ from typing import Any
 
 from byheart.lab.fits import Fit, fit
 from byheart.lab.models.madden import Decoder
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 
 Rows = Sequence[Mapping[str, Any]]
 

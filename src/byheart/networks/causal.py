@@ -82,8 +82,12 @@ def _list(value: object) -> list[Any]:
 def _bits(config: Config) -> int | None:
     """None where it is not said, and where weights are quantized: formats of that kind are many."""
     said = config.get("dtype", config.get("torch_dtype"))
-    quantized = config.get("quantization_config") is not None
-    return None if quantized or not isinstance(said, str) else BITS.get(said.removeprefix("torch."))
+    if said is None or config.get("quantization_config") is not None:
+        return None
+    bits = BITS.get(said.removeprefix("torch.")) if isinstance(said, str) else None
+    if bits is None:
+        raise BadInput(f"dtype is {shortened(said)}; expected {', '.join(BITS)}; or --parameters P with --bits B")
+    return bits
 
 
 def _size(config: Config, name: str, default: int | None = None, *, most: int | None = None) -> int:

@@ -89,7 +89,7 @@ def kind_in(config: dict[str, Any]) -> str | None:
 
 
 def read_weights(folder: Path, formats: tuple[str, ...], *, takes: int = 4) -> dict[str, NDArray[Any]]:
-    """The tensors in ``folder``, in one file or several; each byte ``takes`` so many once a network runs."""
+    """The tensors in ``folder``, in one file or several; each byte ``takes`` this many once a network runs."""
     try:
         if (folder / INDEX).exists():
             return read_parts(folder, formats, takes=takes)

@@ -93,7 +93,7 @@ def generate_all(
     tokens: Sequence[int],
     report: Report | None = None,
 ) -> list[list[int]]:
-    """What a network says after each of several prompts, up to the token ``end`` (left out), or so many ``tokens``."""
+    """What a network says after each of several prompts, up to the token ``end`` (left out) or this many ``tokens``."""
     speaking = _speaking(network)
     spoken: list[list[int]] = speaking.generate_all(network, prompts, end=end, tokens=tokens, report=report)
     return spoken

@@ -28,18 +28,12 @@ from torch import Tensor
 
 from byheart.certificates.certificate import Certificate
 from byheart.certificates.verdict import Counterexample, Verdict
+from byheart.planting.base import read_base, reads
 from byheart.planting.contexts import Fact, Spoken, different, fingerprint
-from byheart.planting.folder import (
-    MANIFEST,
-    Manifest,
-    base_of,
-    check_written,
-    digest,
-    read_base,
-    read_memory,
-    reads,
-)
+from byheart.planting.folder import base_of, check_written, digest, read_memory
+from byheart.planting.layout import MANIFEST
 from byheart.planting.loading import load_base, load_planted, logits_of
+from byheart.planting.manifest import Manifest
 from byheart.planting.memory import Made, listed, made
 from byheart.planting.modeling_plant import Memory, Plan
 from byheart.progress import Report

@@ -13,7 +13,8 @@ from byheart.networks.folders import CONFIG
 from byheart.planting import folder as folders
 from byheart.planting import modeling_plant
 from byheart.planting.contexts import Fact
-from byheart.planting.folder import Manifest
+from byheart.planting.layout import CODE, MANIFEST
+from byheart.planting.manifest import Manifest
 from byheart.planting.memory import Made, listed
 from byheart.planting.reading import tokenizer_in
 from byheart.planting.words import Held, held
@@ -38,7 +39,7 @@ class Detected:
     @property
     def own_code(self) -> bool:
         """Whether the folder's copy of the code is that of this Byheart, which runs no copy."""
-        return self.manifest.files[folders.CODE] == folders.digest(Path(modeling_plant.__file__))
+        return self.manifest.files[CODE] == folders.digest(Path(modeling_plant.__file__))
 
     def tokenizer(self, folder: Path) -> Any:
         """That of the base; None if it has none that can be loaded."""
@@ -68,7 +69,7 @@ def detect(folder: Path | str) -> Detected | None:
         raise BadInput(f"{folder}: has no {CONFIG}; expected the folder of a model") from None
     if not folders.is_planted(config) and not folders.has_memory(folder):
         return None
-    if not (folder / folders.MANIFEST).is_file():
+    if not (folder / MANIFEST).is_file():
         how = "it was saved anew by transformers, or made by somebody else"
-        raise BadInput(f"{folder}: has a memory but no {folders.MANIFEST}: {how}; give the folder that was planted")
+        raise BadInput(f"{folder}: has a memory but no {MANIFEST}: {how}; give the folder that was planted")
     return Detected(*folders.read_memory(folder))

@@ -12,9 +12,9 @@ from byheart.files.reading import read_json
 from byheart.files.writing import check_apart
 from byheart.networks.folders import CONFIG
 from byheart.planting import folder as folders
+from byheart.planting.base import Base, read_base, reads
 from byheart.planting.checking import POSITIONS, THROUGH, check
 from byheart.planting.contexts import Fact, different, fingerprint
-from byheart.planting.folder import Base, read_base, reads
 from byheart.planting.memory import Made, made
 from byheart.planting.reading import Given, facts_of, tokenizer_in
 from byheart.progress import Report

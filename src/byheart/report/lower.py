@@ -107,7 +107,7 @@ def _asked(task: NextToken | SeqToSeq, *, positions: bool) -> tuple[int, int]:
 
 
 def _stays_constant(network: ExactNetwork, questions: int, vocab: int) -> bool:
-    """Whether there are tokens for so many constant sequences, and no positions that tell equal tokens apart."""
+    """Whether there are tokens for this many constant sequences, and no positions that tell equal tokens apart."""
     positions = any(isinstance(layer, Positions) for layer in network.layers)
     return questions <= vocab and not (positions and network.length > 1)
 

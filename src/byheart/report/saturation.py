@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.networks import Network
-from byheart.networks.softmax.network import CHUNK, Floats, Inputs, SoftmaxNetwork, attention, check_inputs, embedded
+from byheart.networks.reading import Inputs
+from byheart.networks.softmax.network import CHUNK, Floats, SoftmaxNetwork, attention, check_inputs, embedded
 from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
 from byheart.tasks.checks import Ids
 

@@ -76,10 +76,11 @@ def numbers(row: Row) -> list[str]:
 
 _HEAD = """# Theorem by theorem
 
-Every statement that Byheart runs. *As stated* is the network that the theorem speaks of, *ours* is smaller, and mostly
-the default. Both are built and certified on the same task, every answer, or as many as the theorem promises. Width is
-that of the widest layer, the input included, bits are those of the largest weight. `byheart theorems -o
-docs/theorems.md` writes this page.
+Every theorem that Byheart runs, and what its paper assumes. *As stated* is the network that the theorem is about;
+*ours* is smaller, and usually the default. Both are built on the same task and certified: every answer, or as many as
+the theorem promises. *Width* is the width of the widest layer, including the input; *bits* are those of the largest
+weight; *differs* says where our network departs from the paper's. A dash means that there is nothing to build: the
+command shows the statement in another way. `byheart theorems -o docs/theorems.md` writes this page.
 """
 COLUMNS = ("parameters", "width", "depth", "bits", "certified")
 """What :func:`numbers` returns."""

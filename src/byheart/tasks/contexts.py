@@ -255,8 +255,9 @@ class Joined:
 class Undetermined(BadInput):
     """Two places that no window as large as allowed tells apart, and that are followed by different tokens."""
 
-    def __init__(self, message: str, places: tuple[int, int], width: int) -> None:
-        super().__init__(message)
+    def __init__(self, told: str, advice: str, places: tuple[int, int], width: int) -> None:
+        super().__init__(f"{told}; expected contexts with one answer: {advice}")
+        self.told = told
         self.places = places
         self.width = width
 
@@ -288,11 +289,8 @@ def contexts_asked(
         ends = sequences.end
         follows = " and ".join("the end" if answers[place] == ends else f"token {answers[place]}" for place in conflict)
         advice = f"give a window larger than {limit}, or none" if window else f"allow a window larger than {limit}"
-        message = (
-            f"{first} and {second} agree on the last {limit} tokens, but are followed by {follows}; "
-            f"expected contexts with one answer: {advice}"
-        )
-        raise Undetermined(message, conflict, alike.width)
+        told = f"{first} and {second} agree on the last {limit} tokens, but are followed by {follows}"
+        raise Undetermined(told, advice, conflict, alike.width)
     width = alike.width if window is None else limit
     places, again = alike.questions(kept)
     del alike

@@ -45,17 +45,6 @@ class Entropy:
     """Whether it is the size of something that a program can be given to get the answers back."""
 
 
-def order0(occurrences: Iterable[int]) -> float:
-    """The bits of answers that occur so many times each, in any order.
-
-    >>> order0([2, 1, 1])
-    6.0
-    """
-    counts = [count for count in occurrences if count]
-    total = sum(counts)
-    return float(sum(count * math.log2(total / count) for count in counts))
-
-
 def arrangements(occurrences: Iterable[int]) -> float:
     """log₂ of the number of orders in which answers that occur so many times each can stand: N! / ∏ n_c!.
 
@@ -70,8 +59,8 @@ def arrangements(occurrences: Iterable[int]) -> float:
     return max(0.0, all_orders - equal_ones - LOGARITHM_MARGIN * all_orders) / math.log(2)
 
 
-def given_the_last(contexts: Contexts, longest: int = LONGEST) -> list[Entropy]:
-    """The answers given one token before them, two, …: as many as the window has, up to ``longest``.
+def given_the_last(contexts: Contexts) -> list[Entropy]:
+    """The answers given one token before them, two, …: as many as the window has, up to :data:`LONGEST`.
 
     >>> from byheart.tasks import NextToken
     >>> from byheart.tasks.contexts import task_contexts
@@ -82,7 +71,7 @@ def given_the_last(contexts: Contexts, longest: int = LONGEST) -> list[Entropy]:
     starts = contexts.starts[np.searchsorted(contexts.starts, contexts.places, side="right") - 1]
     seen = np.zeros(len(contexts), np.int64)
     found = []
-    for back in range(min(longest, contexts.window)):
+    for back in range(min(LONGEST, contexts.window)):
         places = contexts.places - back
         tokens = np.where(places >= starts, contexts.tokens[np.maximum(places, 0)].astype(np.int64), contexts.vocab)
         seen = _numbered(seen * (contexts.vocab + 1) + tokens)

@@ -62,7 +62,8 @@ def check_extension(path: Path) -> str:
     if path.is_dir():
         raise BadInput(f"{path}: is a folder; expected a task file, {' or '.join(READERS)}")
     if path.suffix not in READERS:
-        raise BadInput(f"{path}: unknown extension {path.suffix!r}; expected {' or '.join(READERS)}")
+        how = "; byheart task text and byheart task facts make one of a text or of facts" if path.exists() else ""
+        raise BadInput(f"{path}: unknown extension {path.suffix!r}; expected {' or '.join(READERS)}{how}")
     return path.suffix
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -156,6 +157,16 @@ def test_tasks() -> None:
 def test_nothing_is_asked_there() -> None:
     with pytest.raises(BadInput, match="nothing is asked at token 2; it belongs to a beginning that several texts"):
         changed(compile({"a": "To be", "b": "To do"}), 2, ord("x"))
+
+
+@pytest.mark.parametrize("layout", ["rectangular", "uniform"])
+def test_tokens_that_the_network_does_not_know(layout: Literal["rectangular", "uniform"]) -> None:
+    """Two thousand million of them have no front in memory; that is not what is tried."""
+    task = random_next_token(examples=20, length=3, vocab=9, labels=4, rng=np.random.default_rng(0))
+    built = compile(task, settings=Settings(layout=layout))
+    many = replace(built.questions, vocab=2**31 - 1)
+    with pytest.raises(BadInput, match=r"the network knows \d+ tokens; what was given has 2,147,483,647"):
+        edit(built.network, many, int(many.places[0]), 0)
 
 
 @pytest.mark.parametrize("label", [-1, 257, 10**6])

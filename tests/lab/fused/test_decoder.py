@@ -1,6 +1,5 @@
 """As test_step.py, for Madden's models: kernels on a GPU or in Triton's interpreter."""
 
-import os
 from dataclasses import replace
 from functools import reduce
 
@@ -12,16 +11,13 @@ from byheart.lab.experiments.madden_2024 import Config, contexts, data_of, membe
 from byheart.lab.fused import step_for
 from byheart.lab.stack import Stack
 
-ON_GPU = torch.cuda.is_available()
-DEVICE = torch.device("cuda" if ON_GPU else "cpu")
+from .kernels import DEVICE, ON_GPU, needs_kernels, off
+
 STEPS = 20 if ON_GPU else 2
 TENSOR_CORES = 1e-5 if ON_GPU else 1e-6  # they cut sums off, where others round
 TEXTS = ("a b c d e f g h i j", "a b c d e f g h i k", "a b x d e f g h i k", "x y x y x y x y x y")
 SHAPES = [((40,), False), ((4, 9), True)]
 LARGE = [((512,), False), ((4, 8, 16, 32), False), ((300,), False), ((64,), True), ((512,), True)]
-needs_kernels = pytest.mark.skipif(
-    not ON_GPU and os.environ.get("TRITON_INTERPRET") != "1", reason="no GPU, and not in Triton's interpreter"
-)
 
 
 @needs_kernels
@@ -35,12 +31,12 @@ def test_steps_are_those_of_plain_operations_in_float64(shape, monkeypatch):
     losses = expected.advance(STEPS)[0]
     plain.fused = None
     plain.advance(STEPS)
-    assert _off(fused.advance(STEPS)[0], losses) < 1e-6
+    assert off(fused.advance(STEPS)[0], losses) < 1e-6
     for exact, near, ours in zip(expected.moments, plain.moments, fused.moments, strict=True):
-        assert _off(ours, exact) < 4 * _off(near, exact) + TENSOR_CORES
+        assert off(ours, exact) < 4 * off(near, exact) + TENSOR_CORES
     moved = _moved(expected)  # b_K has no gradient, and Adam takes rounding for one
-    assert _off(fused.flat * moved, expected.flat * moved) < 1e-6
-    assert _off(_stack(shape, torch.float32).flat, expected.flat) > 1e-5, "and they do move"
+    assert off(fused.flat * moved, expected.flat * moved) < 1e-6
+    assert off(_stack(shape, torch.float32).flat, expected.flat) > 1e-5, "and they do move"
 
 
 @needs_kernels
@@ -57,8 +53,8 @@ def test_units_and_weights_may_be_large_or_small(shape):
             stack.weights[name].data.mul_(1e-6)
     expected, fused = stacks
     fused.fused = decoder.DecoderStep(fused.architecture, fused.rows.tensors, _state(fused), fused.training.betas)
-    assert _off(fused.advance(1)[0], expected.advance(1)[0]) < 1e-5
-    assert _off(fused.moments[0], expected.moments[0]) < 1e-5
+    assert off(fused.advance(1)[0], expected.advance(1)[0]) < 1e-5
+    assert off(fused.moments[0], expected.moments[0]) < 1e-5
 
 
 @needs_kernels
@@ -101,8 +97,3 @@ def _state(stack):
 def _moved(stack):
     """1 where there is a gradient to speak of."""
     return (stack.moments[0].abs() > 1e-12).to(stack.flat.dtype)
-
-
-def _off(found, exact):
-    """How far, relative to the whole."""
-    return ((found.double() - exact.double()).norm() / exact.double().norm()).item()

@@ -1,6 +1,5 @@
 """As test_step.py, for the operations of a GPT: kernels on a GPU or in Triton's interpreter."""
 
-import os
 from itertools import product
 
 import pytest
@@ -9,8 +8,8 @@ import torch
 from byheart.lab.models import gpt
 from byheart.lab.models.gpt import SmallGPT
 
-ON_GPU = torch.cuda.is_available()
-DEVICE = torch.device("cuda" if ON_GPU else "cpu")
+from .kernels import DEVICE, ON_GPU, needs_kernels, off
+
 MODELS, ROWS = (3, 4001) if ON_GPU else (2, 9)
 SHAPES = [  # places, layers, dimension, heads, units, tokens and labels, tied
     SmallGPT(vocab=7, labels=5, length=4, layers=2, model_dim=16, heads=2, hidden=20, tied=True),
@@ -22,9 +21,6 @@ LARGE = [
     SmallGPT(vocab=64, labels=64, length=4, layers=3, model_dim=48, heads=6, hidden=165, tied=True),
     SmallGPT(vocab=300, labels=64, length=70, layers=2, model_dim=96, heads=3, hidden=300, tied=True),
 ]
-needs_kernels = pytest.mark.skipif(
-    not ON_GPU and os.environ.get("TRITON_INTERPRET") != "1", reason="no GPU, and not in Triton's interpreter"
-)
 
 
 @needs_kernels
@@ -38,7 +34,7 @@ def test_logits_and_gradients_are_those_of_plain_operations_in_float64(shape, mo
     expected, plain = (_found(shape, dtype) for dtype in (torch.float64, torch.float32))
     monkeypatch.setattr(gpt, "kernels_for", lambda tensor: operations)
     for name, tensor in _found(shape, torch.float32).items():
-        assert _off(tensor, expected[name]) < 4 * _off(plain[name], expected[name]) + 2e-6, name
+        assert off(tensor, expected[name]) < 4 * off(plain[name], expected[name]) + 2e-6, name
 
 
 @needs_kernels
@@ -66,8 +62,3 @@ def _found(shape, dtype):
     logits = shape.outputs(weights, {"tokens": tokens})
     gradients = torch.autograd.grad(logits, list(weights.values()), passed)
     return {"logits": logits.detach(), **dict(zip(weights, gradients, strict=True))}
-
-
-def _off(found, exact):
-    """How far, relative to the whole."""
-    return ((found.double() - exact.double()).norm() / exact.double().norm()).item()

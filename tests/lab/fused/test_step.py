@@ -1,6 +1,5 @@
 """The kernels, on a GPU; or in Triton's interpreter (``make kernels``), which is slow: fewer and smaller shapes."""
 
-import os
 from dataclasses import replace
 
 import pytest
@@ -10,8 +9,8 @@ from byheart.lab.experiments.mahdavi_2024 import Config, members
 from byheart.lab.fused import step_for
 from byheart.lab.stack import Stack
 
-ON_GPU = torch.cuda.is_available()
-DEVICE = torch.device("cuda" if ON_GPU else "cpu")
+from .kernels import DEVICE, ON_GPU, needs_kernels, off
+
 BATCH, STEPS = (256, 20) if ON_GPU else (40, 2)
 SHAPES = [
     ("labels", "fixed", 3, 5, 64),
@@ -27,9 +26,6 @@ LARGE = [
     ("labels", "fixed", 30, 32, 15),
     ("labels", "random", 1, 1, 64),
 ]
-needs_kernels = pytest.mark.skipif(
-    not ON_GPU and os.environ.get("TRITON_INTERPRET") != "1", reason="no GPU, and not in Triton's interpreter"
-)
 
 
 @needs_kernels
@@ -42,10 +38,10 @@ def test_steps_are_those_of_plain_operations_in_float64(shape):
     _use_kernels(fused)
     fused.losses.fill_(7.0)
     found = fused.advance(STEPS)[0]
-    assert _off(found, losses) < 1e-5
+    assert off(found, losses) < 1e-5
     for exact, near, ours in zip(expected.moments, plain.moments, fused.moments, strict=True):
-        assert _off(ours, exact) < 4 * _off(near, exact) + 1e-6  # as near as PyTorch's own float32
-    assert _off(fused.flat, expected.flat) < 1e-6
+        assert off(ours, exact) < 4 * off(near, exact) + 1e-6  # as near as PyTorch's own float32
+    assert off(fused.flat, expected.flat) < 1e-6
 
 
 @needs_kernels
@@ -55,7 +51,7 @@ def test_measuring_all_members_or_some_gives_what_plain_operations_give(shape):
     fused_too = _use_kernels(fused)
     loss, right = expected.measure()
     found = fused.measure()
-    assert _off(found[0], loss) < 1e-5
+    assert off(found[0], loss) < 1e-5
     assert torch.allclose(found[1], right, equal_nan=True)
     places = fused.rows.starts[:, None] + torch.arange(100, device=DEVICE)
     whole = fused_too.measure(places, range(2))[0].clone()
@@ -85,8 +81,3 @@ def _use_kernels(stack):
     data = stack.rows.tensors | stack.constants
     stack.fused = Step(stack.architecture, data, (stack.flat, *stack.moments), stack.training.betas)
     return stack.fused
-
-
-def _off(found, exact):
-    """How far, relative to the whole."""
-    return ((found.double() - exact.double()).norm() / exact.double().norm()).item()

@@ -92,15 +92,23 @@ def softmaxes(draw, width, scores=small, of=small, shifts=few_shifts):
 
 
 @st.composite
+def readings(draw, of, vocab):
+    """How a network begins: what it reads, its dimension, the layers for that, and the width of the stream."""
+    reads = draw(st.sampled_from(["tokens", "embedding", "vectors"]))
+    if reads == "vectors":
+        dim = draw(st.integers(1, 3))
+        return "vectors", dim, [], dim
+    if reads == "tokens":
+        return "tokens", 1, [], 1
+    width = draw(st.integers(1, 3))
+    return "tokens", 1, [Embedding(draw(matrices(vocab, width, of)))], width
+
+
+@st.composite
 def real_networks(draw, of=small, scores=small, shifts=few_shifts, vocab=4, most=3):
     """Softmax attention, once to ``most`` times, with all that may stand in front of it, between and behind it."""
     length, outputs = draw(st.integers(1, 5)), draw(st.sampled_from(["last", "every"]))
-    reads = draw(st.sampled_from(["tokens", "embedding", "vectors"]))
-    dim = width = draw(st.integers(1, 3)) if reads == "vectors" else 1
-    layers = []
-    if reads == "embedding":
-        width = draw(st.integers(1, 3))
-        layers.append(Embedding(draw(matrices(vocab, width, of))))
+    inputs, dim, layers, width = draw(readings(of, vocab))
     if draw(st.booleans()):
         layers.append(Positions(draw(matrices(length, width, of))))
     for step in range(draw(st.integers(1, most))):
@@ -117,7 +125,6 @@ def real_networks(draw, of=small, scores=small, shifts=few_shifts, vocab=4, most
         layers.append(replace(draw(softmaxes(width, scores, of, shifts)), name=f"softmax_{step}"))
     if width > 1 or draw(st.booleans()):
         layers.append(FeedForward(draw(chains(width, 1, of, shifts, most=2)), name="end"))
-    inputs = "vectors" if reads == "vectors" else "tokens"
     return ExactNetwork(tuple(layers), inputs=inputs, outputs=outputs, length=length, dim=dim)
 
 
@@ -125,12 +132,7 @@ def real_networks(draw, of=small, scores=small, shifts=few_shifts, vocab=4, most
 def networks(draw, of=entries, shifts=shifts, mixing=mixing, vocab=4):
     """All kinds of layers in any order in which they fit, ending with one coordinate."""
     length, outputs = draw(st.integers(1, 4)), draw(st.sampled_from(["last", "every"]))
-    reads = draw(st.sampled_from(["tokens", "embedding", "vectors"]))
-    dim = width = draw(st.integers(1, 3)) if reads == "vectors" else 1
-    layers = []
-    if reads == "embedding":
-        width = draw(st.integers(1, 3))
-        layers.append(Embedding(draw(matrices(vocab, width, of))))
+    inputs, dim, layers, width = draw(readings(of, vocab))
     for kind in draw(
         st.lists(st.sampled_from(["positions", "chain", "residual", "blocks", "mixing", "mixing"]), max_size=4)
     ):
@@ -151,7 +153,6 @@ def networks(draw, of=entries, shifts=shifts, mixing=mixing, vocab=4):
         width *= length
     if width > 1 or draw(st.booleans()):
         layers.append(FeedForward(draw(chains(width, 1, of, shifts, most=2)), name="end"))
-    inputs = "vectors" if reads == "vectors" else "tokens"
     return ExactNetwork(tuple(layers), inputs=inputs, outputs=outputs, length=length, dim=dim)
 
 

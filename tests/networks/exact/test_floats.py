@@ -16,15 +16,9 @@ from byheart.networks.exact.floats import to_torch
 from .drawn import chains, inputs_of, matrices, networks, small, tries
 from .oracle import affine, block, feed_forward, hardmax, on_tokens, on_vectors, uniform
 
+pytestmark = pytest.mark.usefixtures("threads_as_before")
 both_floats = pytest.mark.parametrize("precision", ["float32", "float64"])
 BITS = {"float32": 24, "float64": 53}
-
-
-@pytest.fixture(autouse=True)
-def _threads_as_before():
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def answers(twin, inputs):

@@ -16,11 +16,8 @@ from .small import drawn, evaluated, hand_built
 
 
 @pytest.fixture
-def two_threads():
-    before = torch.get_num_threads()
+def two_threads(threads_as_before):
     torch.set_num_threads(2)
-    yield
-    torch.set_num_threads(before)
 
 
 def network(seed=0, precision="float64"):

@@ -276,3 +276,19 @@ def test_a_gate_that_overflows(others: list[float], known: bool) -> None:
     tensors = {"gate.W_in": [[[2.0**127, *others]]], "gate.W_out": [[[1]]]}
     made = network("float32", (ffn,), W_E=[[-0.5, 2.0**127, 1, 1, 1, 1]], **tensors)
     assert judge(made, NextToken([[0]], [0], label_count=2)).certified is known
+
+
+@pytest.mark.parametrize(("first", "known"), [(2.0**128 - 5 * 2.0**104, False), (2.0**126, True)])
+@pytest.mark.usefixtures("proof")
+def test_a_gate_that_overflows_when_it_is_rounded(first: float, known: bool) -> None:
+    """What is above 0 adds up to less than the largest float32; rounded up five times, to more.
+
+    Begun with those, the sum is infinite, and the gate is open; begun with the others, it is shut. By hand, in units of
+    2^104 below 2^128: −5 + 0.625 is rounded to −4, to −3, −2, −1 and 0.
+    """
+    terms = [first, *[0.625 * 2.0**104] * 5, *[-(2.0**127)] * 6]
+    ffn = FeedForward("gate", "sigmoid", tuple(range(1, 13)), (0,), units=1, bias=False)
+    tensors = {"gate.W_in": [[[2.0**20] * 12]], "gate.W_out": [[[1]]]}
+    small = [2.0**-20 * term for term in reversed(terms)]
+    made = network("float32", (ffn,), W_E=[[-0.5, *small]], **tensors)
+    assert judge(made, NextToken([[0]], [1], label_count=2)).certified is known

@@ -17,7 +17,7 @@ from byheart.networks import Network
 from byheart.networks.folders import NAMES
 from byheart.progress import Report
 from byheart.tasks import Questions
-from byheart.tasks.contexts import Contexts
+from byheart.tasks.contexts import Contexts, Undetermined
 from byheart.tasks.edits import Edits, edited
 from byheart.tasks.questions import Given
 from byheart.tasks.tokenizers import from_files
@@ -43,7 +43,11 @@ def asked(network: Network, given: Given, edits: Edits | None = None) -> Questio
 
     Nothing of the network's folder has a say in what is right.
     """
-    questions: Questions = judge_for(network).asked(network, given)
+    try:
+        questions: Questions = judge_for(network).asked(network, given)
+    except Undetermined as conflict:
+        cannot = "the network looks back no farther, so this is not what it has memorized"
+        raise BadInput(f"{conflict.told}; {cannot}; expected what it was compiled from (facts: --facts)") from conflict
     if not edits:
         return questions
     if not isinstance(questions, Contexts):

@@ -31,7 +31,7 @@ class Settings:
     query_dim: int | None = None
     """Width of queries and keys, up to d; None: d_h. 1 is enough (Remark 2)."""
     hold: int | None = None
-    """Labels only: so many contexts are held, and the others guessed (Corollary 2); None: all are held."""
+    """Labels only: this many contexts are held, and the others guessed (Corollary 2); None: all are held."""
     solve_by: Literal["near", "svd"] = "near"
     """Where contexts are left out: W_O is the paper's (svd); or ours (near), if heads are left and it does better."""
     smooth: float = 0.0

@@ -15,7 +15,7 @@ WEIGHT = 3
 FEWEST_FOLDS = 5
 """The level is folded so often at least: sums vary by a tenth of what they may be, and must go round a few times."""
 STAIRS = 6
-"""Up to so many labels one staircase reads the digit; more are read bit after bit."""
+"""Up to this many labels one staircase reads the digit; more are read bit after bit."""
 
 
 @dataclass(frozen=True)

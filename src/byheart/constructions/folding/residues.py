@@ -33,7 +33,7 @@ class System:
 
     @property
     def unlikely(self) -> int:
-        """A random right-hand side can be met once in so many."""
+        """A random right-hand side can be met once in this many draws."""
         powers = factors(self.radix)
         binary = 1 if self.binary is None else 1 << powers[2] * self.binary.deficit
         return binary * math.prod(int(r.prime ** (powers[r.prime] * r.deficit)) for r in self.odd)

@@ -164,7 +164,7 @@ def design(
 
 
 def shallowest(keys: int, labels: int, largest: int, selection: Chain | Squares, fold_bits: int = 1) -> Lookup:
-    """The lookup network with this selection, and so many bits folded at once, that has the fewest layers.
+    """The lookup network with this selection, and this many bits folded at once, that has the fewest layers.
 
     >>> [len(shallowest(10_000, 2, 10**8 // 8, how).shape.layers) for how in (NARROW, Squares(8), Squares(32))]
     [967, 171, 23]
@@ -187,7 +187,7 @@ class _Price:
     slot: Callable[[Ids, int], Ids]
 
     def groups(self, selection: Selection, groups: Ids) -> Ids:
-        """Of a selection among so many groups, up to a constant."""
+        """Of a selection among this many groups, up to a constant."""
         return _WIDE_GROUP * groups if isinstance(selection, Wide) else self.layer * selection.depth(groups)
 
     def group(self, selection: Selection) -> float:

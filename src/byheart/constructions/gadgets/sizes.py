@@ -124,7 +124,7 @@ class Sizes:
         return self._divided(layers) if coded else [self._label_stage(layers)]
 
     def _divided(self, layers: int) -> list[Stage]:
-        """Both stages with so many layers together: the fewest parameters among about a hundred divisions."""
+        """Both stages with this many layers together: the fewest parameters among about a hundred divisions."""
         least = self.engine.shallowest
         divided = []
         for most in range(least, layers - least + 1, 1 + (layers - 2 * least) // _DIVISIONS):

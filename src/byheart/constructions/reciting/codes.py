@@ -120,7 +120,7 @@ def label_bits(labels: NDArray[np.int64]) -> int:
 
 
 def bits_for(count: int) -> int:
-    """Of each code word, if so many labels have one and all are equally long."""
+    """Of each code word, if this many labels have one and all are equally long."""
     return max(1, math.ceil(math.log2(count)))
 
 

@@ -96,6 +96,8 @@ def edit(network: "Editable", contexts: Contexts, place: int, label: int, *, rep
     made: _Made = _Stock(network) if network.kind == "stock" else _Rectangular(network)  # type: ignore[arg-type]
     if contexts.label_count != made.labels:
         raise BadInput(f"the network answers with {made.labels} labels; what was given has {contexts.label_count}")
+    if contexts.vocab > (known := _vocab(network)):  # before a front is made for all of them
+        raise BadInput(f"the network knows {known:,} tokens; what was given has {contexts.vocab:,}")
     if not 0 <= label < contexts.label_count:
         raise BadInput(f"the new answer is {label}; expected 0 to {contexts.label_count - 1}")
     question, now = question_at(contexts, place), _present(network, contexts)

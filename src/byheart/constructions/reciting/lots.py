@@ -43,7 +43,7 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 
 def cut_at(counts: Integers, shares: NDArray[np.float64]) -> Integers:
-    """The routes nearest to where these shares of all questions lie below, if routes have so many questions each.
+    """The routes nearest to where these shares of all questions lie below, if routes have this many questions each.
 
     >>> cut_at(np.array([1, 1, 4, 1, 1]), np.array([0.25, 0.5])).tolist()
     [2, 3]
@@ -93,7 +93,7 @@ def add_lots(wiring: Wiring, sizes: Sizes, route: Features, shard: Features, off
 
 
 def lot_tensors(front: Tensors, sizes: Sizes, counts: Integers, cuts: Integers, turns: Sequence[int]) -> Tensors:
-    """What says where lots begin, if routes have so many questions, and shards begin at ``cuts`` and are turned."""
+    """What says where lots begin, if routes have this many questions, and shards begin at ``cuts`` and are turned."""
     inside = [a + cut_shard(counts[a:b], sizes, turn) for (a, b), turn in zip(pairwise(cuts), turns, strict=True)]
     if sizes.shards == 1:
         found = {f"{LOTS}.b_in": SHARP * (0.5 - inside[0])}

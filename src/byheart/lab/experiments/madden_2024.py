@@ -104,7 +104,7 @@ def contexts(stories: Sequence[Sequence[str]]) -> Contexts:
 
 
 def stories(texts: Iterable[str], number: int) -> list[list[str]]:
-    """The first :data:`STORY` tokens of the first ``number`` texts that have so many; each beginning once.
+    """The first :data:`STORY` tokens of the first ``number`` texts that have this many; each beginning once.
 
     >>> stories(["one two", "a b c d e f g h i j k", "a b c d e f g h i j l"], 1)
     [['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j']]
@@ -121,7 +121,7 @@ def stories(texts: Iterable[str], number: int) -> list[list[str]]:
 
 @cache
 def data_of(number: int, texts: Texts | None = None) -> Contexts:
-    """Those of so many stories of ``texts``, or of the documentation that comes with Byheart; made once."""
+    """Those of this many stories of ``texts``, or of the documentation that comes with Byheart; made once."""
     return contexts(stories(docstrings() if texts is None else texts, number))
 
 

@@ -2,9 +2,9 @@
 
 Out of PyTorch's operations a step of :class:`~byheart.lab.models.mahdavi.QueryAttention` is some seventy kernels:
 products of 64-wide matrices that fill a quarter of the chip, and between them tensors that are written and read again.
-Here it is five (one context for all examples) or seven (a context for each), and gradients stay where they are made:
+Here it is seven (one context for all examples) or ten (a context for each), and gradients stay where they are made:
 the program that has a head's gradient ends with Adam for its weights. A step of
-:class:`~byheart.lab.models.madden.Decoder` is sixteen kernels, twenty-one with its attention trained.
+:class:`~byheart.lab.models.madden.Decoder` is fifteen kernels, twenty with its attention trained.
 
 What is computed is what the models and :mod:`byheart.lab.adam` say, in float32; a product is put together out of three
 of TF32, which is about as exact, or of halves, which is less so (:mod:`byheart.lab.fused.halves` says by how much).
@@ -12,11 +12,13 @@ Tests compare with float64. :func:`step_for` says for which stacks there is such
 CPUs, float64, other models and sizes, gradients that are cut, machines without Triton (it comes with PyTorch for CUDA).
 """
 
+from functools import cache
+from types import ModuleType
 from typing import Protocol
 
 import torch
 
-from byheart.lab.member import ANSWERS, Architecture, Tensors, Training
+from byheart.lab.member import ANSWERS, Architecture, State, Tensors, Training
 from byheart.lab.models.madden import ATTENDED, Decoder
 from byheart.lab.models.mahdavi import QueryAttention
 
@@ -25,7 +27,6 @@ MOST_HEADS, MOST_TOKENS, MOST_LABELS = 64, 64, 128
 """Sides of tiles that fit into a processor's registers."""
 DECODER_DIM, MOST_PLACES, MOST_WORDS = 16, 16, 4096
 """Of Madden's models: a context, and a row of logits, are what a program has."""
-State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
 
 class Fused(Protocol):
@@ -90,3 +91,21 @@ def _has_units(model: Decoder, training: Training, data: Tensors, flat: torch.Te
     trained = model.parameters if ATTENDED not in data else model.parameters - model.attention_parameters
     counts = training.loss == "summed-cross-entropy" and data[ANSWERS].is_floating_point() and data[ANSWERS].dim() == 2
     return small and flat.shape[1] == trained and counts and not training.last_batches
+
+
+def kernels_for(tensor: torch.Tensor) -> ModuleType | None:
+    """:mod:`byheart.lab.fused.operations`, if they can be used on a tensor: float32, on a GPU, and with Triton there.
+
+    >>> kernels_for(torch.zeros(1)) is None
+    True
+    """
+    return _operations() if tensor.is_cuda and tensor.dtype == torch.float32 else None
+
+
+@cache
+def _operations() -> ModuleType | None:
+    try:
+        from byheart.lab.fused import operations
+    except ImportError:  # no Triton
+        return None
+    return operations

@@ -1,14 +1,27 @@
 """A training step of Madden's decoder from embeddings to what attention gives, and back; letters as in its model.
 
-A program has T contexts of one model, [T, S, D] numbers, S ≥ n places. The attention's tensors lie one behind another,
-W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O: B = D² + D numbers for each pair. b_K adds the same to all scores: it is not
-read, and has no gradient. What embeddings are passed is summed in a fixed order, token by token, in pieces of places.
+Of a context with places x_s, the last of them x_L,
+
+    q = (x_L W_Q + b_Q)/√D,   direction = q W_Kᵀ,   share = softmax_s(x_s·direction),   average = Σ_s share_s x_s,
+    value = average W_V + b_V,   z = value W_O + b_O,
+
+and back, where ∂χ is the gradient of χ, beside ∂(a W) → ∂W = aᵀ ∂(a W) for W_Q, W_V, W_O, and ∂W_K = ∂directionᵀ q,
+
+    ∂value = ∂z W_Oᵀ,   ∂average = ∂value W_Vᵀ,   ∂share_s = x_s·∂average,
+    ∂score_s = share_s (∂share_s − Σ_t share_t ∂share_t),   ∂direction = Σ_s ∂score_s x_s,
+    ∂q = ∂direction W_K,   ∂x_s = share_s ∂average + ∂score_s direction,
+
+and ∂x_L has ∂q W_Qᵀ/√D too. A program has T contexts of one model, [T, S, D] numbers, S ≥ n places. The attention's
+tensors lie behind one another, W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O: B = D² + D numbers for each pair. b_K adds the
+same to all scores: it is not read, and its gradient is 0. Gradients of embeddings are summed in a fixed order, token by
+token, in pieces of places.
 """
 
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.parts import adam, product
+from byheart.lab.fused.adam import adam, factors_of
+from byheart.lab.fused.parts import product, softmax
 
 
 @triton.jit
@@ -32,9 +45,7 @@ def _average(own, stream, at_last, last, D: tl.constexpr, S: tl.constexpr):
     query = (product(at_last, tl.load(own + square)) + tl.load(own + D * D + i)[None, :]) * D**-0.5
     direction = product(query, tl.trans(tl.load(own + D * D + D + square)))
     scores = tl.sum(stream * direction[:, None, :], 2)
-    scores = tl.where(s[None, :] <= last[:, None], scores, float("-inf"))
-    raised = tl.exp(scores - tl.max(scores, 1)[:, None])
-    shares = raised / tl.sum(raised, 1)[:, None]
+    shares = softmax(scores, s[None, :] <= last[:, None])
     return query, direction, shares, tl.sum(shares[:, :, None] * stream, 1)
 
 
@@ -55,7 +66,7 @@ def attended(
 
 
 @triton.jit
-def _write(part, of_W, of_rows, square, i, D: tl.constexpr):
+def _write_part(part, of_W, of_rows, square, i, D: tl.constexpr):
     """The gradients of a matrix and of its bias, which is a sum over rows."""
     tl.store(part + square, of_W)
     tl.store(part + D * D + i, tl.sum(of_rows, 0))
@@ -81,16 +92,16 @@ def attended_back(
         passed = DZ + ((m * groups + group)[:, None, None] * N + b[None, :, None]) * D + i[None, None, :]
         inside = (group < groups)[:, None, None] & (b < N)[None, :, None]
         of_z += tl.sum(tl.load(passed, mask=inside, other=0.0), 0)
-    _write(part + 3 * B, product(tl.trans(value), of_z), of_z, square, i, D)
+    _write_part(part + 3 * B, product(tl.trans(value), of_z), of_z, square, i, D)
     of_value = product(of_z, tl.trans(W_O))
-    _write(part + 2 * B, product(tl.trans(average), of_value), of_value, square, i, D)
+    _write_part(part + 2 * B, product(tl.trans(average), of_value), of_value, square, i, D)
     of_average = product(of_value, tl.trans(W_V))
     of_shares = tl.sum(stream * of_average[:, None, :], 2)
     of_scores = shares * (of_shares - tl.sum(shares * of_shares, 1)[:, None])
     of_direction = tl.sum(of_scores[:, :, None] * stream, 1)
-    _write(part + B, product(tl.trans(of_direction), query), 0.0 * query, square, i, D)
+    _write_part(part + B, product(tl.trans(of_direction), query), 0.0 * query, square, i, D)
     of_query = product(of_direction, tl.load(own + B + square)) * D**-0.5
-    _write(part, product(tl.trans(at_last), of_query), of_query, square, i, D)
+    _write_part(part, product(tl.trans(at_last), of_query), of_query, square, i, D)
     of_last = product(of_query, tl.trans(tl.load(own + square)))
     of_stream = shares[:, :, None] * of_average[:, None, :] + of_scores[:, :, None] * direction[:, None, :]
     of_stream += tl.where((s[None, :] == last[:, None])[:, :, None], of_last[:, None, :], 0.0)
@@ -124,7 +135,6 @@ def embedding_back(
     for k in range(tl.max(stop - start, 0)):
         piece = of_pieces + (m * pieces + start + k)[:, None] * D + i[None, :]
         gradient += tl.load(piece, mask=(start + k < stop)[:, None], other=0.0)
-    step = tl.load(at)
-    size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
+    size, root = factors_of(sizes, roots, at, M, m)
     cells, inside = m * P + token[:, None] * D + i[None, :], (token < vocab)[:, None] & (i < D)[None, :]
     adam(W, first, second, cells, inside, gradient, size, root, beta1, beta2)

@@ -16,7 +16,7 @@ import triton
 
 from byheart.lab.fused import attended, halves, units
 from byheart.lab.fused.launching import FOUR, launch, side
-from byheart.lab.member import ANSWERS, Tensors
+from byheart.lab.member import ANSWERS, State, Tensors
 from byheart.lab.models.madden import ATTENDED, Decoder
 from byheart.lab.models.parts import sinusoids
 
@@ -45,7 +45,7 @@ class DecoderStep:
         self,
         model: Decoder,
         data: Tensors,
-        state: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+        state: State,
         betas: tuple[float, float],
     ) -> None:
         self.trained = ATTENDED not in data
@@ -118,7 +118,7 @@ class DecoderStep:
         tiles = triton.cdiv(N, ROWS), triton.cdiv(known["units"], UNITS)
         for peek in (True, False):
             launch(halves.weights, (M, triton.cdiv(self.output, ENTRIES)), known, {"PEEK": peek}, FOUR)
-            launch(units.units, (M, *tiles), known, {"PEEK": peek}, FOUR)
+            launch(units.activated, (M, *tiles), known, {"PEEK": peek}, FOUR)
         halves.products(known["halves_H"], known["halves_W"], known["logits"])
         launch(units.chances, (N, M), known, {}, FOUR)
         few = {"ENTRIES": ROWS}

@@ -3,7 +3,9 @@
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.parts import adam, judged, product
+from byheart.lab.fused.adam import adam, factors_of
+from byheart.lab.fused.layout import cells_of_bias, cells_of_output
+from byheart.lab.fused.parts import judged, places_of, product
 
 
 @triton.jit(do_not_specialize=["P", "M", "B", "H", "C", "by_head", "by_row"])
@@ -19,12 +21,11 @@ def outputs(
     m, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
     r, hs, c = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
     inside = (r < B)[:, None]
-    place = tl.load(places + (tl.load(at) * M + m) * B + r, mask=r < B, other=0)
+    place = tl.load(places_of(places, at, M, B, m) + r, mask=r < B, other=0)
     cells = m * HEADS * B + hs[None, :] * by_head + r[:, None] * by_row
     averages = tl.load(A + cells, mask=inside & (hs < H)[None, :], other=0.0)
     out = tl.load(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :])
-    b_at = DIM * DIM + DIM + 2 * H * DIM * HEAD + 2 * H * DIM + DIM * C
-    b_U = tl.load(W + m * P * UNIT + b_at + c, mask=c < C, other=0.0)
+    b_U = tl.load(W + m * P * UNIT + cells_of_bias(H, C, DIM, HEAD, COLUMNS), mask=c < C, other=0.0)
     wanted = tl.load(answers + place, mask=r < B, other=0)
     loss, right, gradient = judged(product(averages, out) + b_U[None, :], wanted, c[None, :], C, B, LABELS)
     tl.store(losses + m * B + r, loss, mask=r < B)
@@ -42,7 +43,7 @@ def output_back(
 ):  # fmt: skip
     """A program has one model: Adam for W_O, W_U, b_U, whose product U = W_O W_U the heads' averages A meet."""
     m = tl.program_id(0).to(tl.int64)
-    i, hs, c = tl.arange(0, DIM), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
+    hs, c = tl.arange(0, HEADS), tl.arange(0, COLUMNS)
     of_U = tl.zeros((HEADS, COLUMNS), tl.float32)
     of_b = tl.zeros((COLUMNS,), tl.float32)
     loss, right = tl.zeros((ROWS,), tl.float32), tl.zeros((ROWS,), tl.float32)
@@ -58,21 +59,20 @@ def output_back(
     step = tl.load(at)
     tl.store(mean_losses + step * M + m, tl.sum(loss, 0) / B)
     tl.store(mean_rights + step * M + m, tl.sum(right, 0) / B)
-    size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
-    o_at = m * P * UNIT + DIM * DIM + DIM + 2 * H * DIM * HEAD + H * DIM
-    u_at = o_at + H * DIM
-    o_cells, o_inside = o_at + hs[:, None] * DIM + i[None, :], (hs < H)[:, None] & (i < DIM)[None, :]
-    u_cells, u_inside = u_at + i[:, None] * C + c[None, :], (c < C)[None, :] & (i < DIM)[:, None]
-    W_O = tl.load(W + o_cells, mask=o_inside, other=0.0)
-    W_U = tl.load(W + u_cells, mask=u_inside, other=0.0)
-    adam(W, first, second, o_cells, o_inside, product(of_U, tl.trans(W_U)), size, root, beta1, beta2)
-    adam(W, first, second, u_cells, u_inside, product(tl.trans(W_O), of_U), size, root, beta1, beta2)
-    adam(W, first, second, u_at + DIM * C + c, c < C, of_b, size, root, beta1, beta2)
+    size, root = factors_of(sizes, roots, at, M, m)
+    base = m * P * UNIT
+    o_at, o_inside, u_at, u_inside = cells_of_output(H, C, DIM, HEAD, HEADS, COLUMNS)
+    o_at, u_at, b_at = base + o_at, base + u_at, base + cells_of_bias(H, C, DIM, HEAD, COLUMNS)
+    W_O = tl.load(W + o_at, mask=o_inside, other=0.0)
+    W_U = tl.load(W + u_at, mask=u_inside, other=0.0)
+    adam(W, first, second, o_at, o_inside, product(of_U, tl.trans(W_U)), size, root, beta1, beta2)
+    adam(W, first, second, u_at, u_inside, product(tl.trans(W_O), of_U), size, root, beta1, beta2)
+    adam(W, first, second, b_at, c < C, of_b, size, root, beta1, beta2)
 
 
-@triton.jit(do_not_specialize=["P", "M", "H", "n", "tiles"])
+@triton.jit(do_not_specialize=["P", "M", "H", "n", "part_count"])
 def embedding_back(
-    W, first, second, sizes, roots, at, contexts, DE, DB, DX, P, M, H, n, tiles, context,
+    W, first, second, sizes, roots, at, contexts, DE, DB, DX, P, M, H, n, part_count, by_context,
     N: tl.constexpr, DIM: tl.constexpr, SOME: tl.constexpr, UNIT: tl.constexpr, SHARED: tl.constexpr,
     beta1: tl.constexpr, beta2: tl.constexpr,
 ):  # fmt: skip
@@ -86,18 +86,17 @@ def embedding_back(
     square = i[:, None] * DIM + j[None, :]
     gradient = tl.zeros((DIM, SOME), tl.float32)
     of_b = tl.zeros((SOME,), tl.float32)
-    for tile in range(tiles):
-        gradient += tl.load(DE + (m * tiles + tile) * DIM * DIM + square)
-        of_b += tl.load(DB + (m * tiles + tile) * DIM + j)
+    for part in range(part_count):
+        gradient += tl.load(DE + (m * part_count + part) * DIM * DIM + square)
+        of_b += tl.load(DB + (m * part_count + part) * DIM + j)
     if SHARED:
         of_tokens = tl.zeros((N, SOME), tl.float32)
         for h in range(H):
             of_tokens += tl.load(DX + (m * H + h) * N * DIM + s[:, None] * DIM + j[None, :])
-        e = tl.load(contexts + m * context + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
+        e = tl.load(contexts + m * by_context + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
         gradient += product(tl.trans(e), of_tokens)
         of_b += tl.sum(of_tokens, 0)
-    step = tl.load(at)
-    size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
+    size, root = factors_of(sizes, roots, at, M, m)
     base = m * P * UNIT
     adam(W, first, second, base + square, (i < DIM)[:, None] & (j < DIM)[None, :], gradient, size, root, beta1, beta2)
     adam(W, first, second, base + DIM * DIM + j, j < DIM, of_b, size, root, beta1, beta2)

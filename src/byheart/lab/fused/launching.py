@@ -11,7 +11,7 @@ FOUR, EIGHT = {"num_warps": 4}, {"num_warps": 8}
 
 
 def side(size: int) -> int:
-    """Of a tile that holds so many."""
+    """Of a tile that holds this many."""
     found: int = max(LEAST, triton.next_power_of_2(size))
     return found
 

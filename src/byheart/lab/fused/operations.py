@@ -13,10 +13,10 @@ import torch
 import triton
 import triton.language as tl
 from torch.autograd import Function
-from torch.nn import functional
 
 from byheart.lab.fused.launching import FOUR, side
-from byheart.lab.fused.parts import product
+from byheart.lab.fused.parts import product, softmax
+from byheart.lab.models import parts as plain
 
 NUMBERS = 2048
 """In a tile of rows, or of contexts."""
@@ -41,7 +41,7 @@ def mixed(heads: int, queries: torch.Tensor, others: torch.Tensor | None = None)
 
 
 def can_mix(length: int, head_dim: int) -> bool:
-    """Whether :func:`mixed` is made for so many places."""
+    """Whether :func:`mixed` is made for this many places."""
     return _keys(length, head_dim) <= MOST_NUMBERS
 
 
@@ -83,6 +83,7 @@ def _on_rows(kernel: Any, like: torch.Tensor, tensors: tuple[torch.Tensor, ...],
 
 @triton.jit(do_not_specialize=["count"])
 def _norm(X, Y, scales, count, d, epsilon, D: tl.constexpr, ROWS: tl.constexpr):
+    """A program has ROWS rows x: y = (x − mean x)/√(var x + ε)."""
     r, c = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS), tl.arange(0, D)
     at, inside = r[:, None] * d + c[None, :], (r < count)[:, None] & (c < d)[None, :]
     x = tl.load(X + at, mask=inside, other=0.0)
@@ -94,6 +95,7 @@ def _norm(X, Y, scales, count, d, epsilon, D: tl.constexpr, ROWS: tl.constexpr):
 
 @triton.jit(do_not_specialize=["count"])
 def _norm_back(Y, scales, G, DX, count, d, D: tl.constexpr, ROWS: tl.constexpr):
+    """From ∂y to ∂x = (∂y − mean ∂y − y·mean(y ∂y))/√(var x + ε)."""
     r, c = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS), tl.arange(0, D)
     at, inside = r[:, None] * d + c[None, :], (r < count)[:, None] & (c < d)[None, :]
     y, g = tl.load(Y + at, mask=inside, other=0.0), tl.load(G + at, mask=inside, other=0.0)
@@ -147,11 +149,19 @@ def _on_contexts(
 
 
 @triton.jit
+def _keys_and_values(KV, b, h, count, n, heads, by_k, each, E: tl.constexpr, N: tl.constexpr):
+    """Of head h in contexts b, [T, N, E]; where the keys lie, and which there are. Values follow all heads' keys."""
+    e, j = tl.arange(0, E)[None, None, :], tl.arange(0, N)[None, :, None]
+    b = b[:, None, None]
+    at, inside = (b * n + j) * by_k + h * each + e, (b < count) & (j < n) & (e < each)
+    k = tl.load(KV + at, mask=inside, other=0.0)
+    return k, tl.load(KV + at + heads * each, mask=inside, other=0.0), at, inside
+
+
+@triton.jit
 def _shares(q, k, j, last, scale):
     """Of one query of each context [T, E], over keys [T, N, E] up to the last that it sees."""
-    scores = tl.where((j <= last)[None, :], tl.sum(q[:, None, :] * k, 2) * scale, float("-inf"))
-    raised = tl.exp(scores - tl.max(scores, 1)[:, None])
-    return raised / tl.sum(raised, 1)[:, None]
+    return softmax(tl.sum(q[:, None, :] * k, 2) * scale, (j <= last)[None, :])
 
 
 @triton.jit(do_not_specialize=["count"])
@@ -159,11 +169,8 @@ def _mix(Q, KV, out, count, m, n, scale, heads, by_q, by_k, each, E: tl.constexp
     """A program has one head of T contexts."""
     b, h = tl.program_id(0).to(tl.int64) * T + tl.arange(0, T), tl.program_id(1)
     e, j = tl.arange(0, E), tl.arange(0, N)
-    at = (b[:, None, None] * n + j[None, :, None]) * by_k + h * each + e[None, None, :]
-    inside = (b < count)[:, None, None] & (j < n)[None, :, None] & (e < each)[None, None, :]
-    k = tl.load(KV + at, mask=inside, other=0.0)
-    v = tl.load(KV + at + heads * each, mask=inside, other=0.0)
     here = (b < count)[:, None] & (e < each)[None, :]
+    k, v, _, _ = _keys_and_values(KV, b, h, count, n, heads, by_k, each, E, N)
     for i in range(m):
         row = (b * m + i)[:, None]
         q = tl.load(Q + row * by_q + h * each + e[None, :], mask=here, other=0.0)
@@ -175,14 +182,11 @@ def _mix(Q, KV, out, count, m, n, scale, heads, by_q, by_k, each, E: tl.constexp
 def _mix_back(
     Q, KV, G, DQ, DKV, count, m, n, scale, heads, by_q, by_k, each, E: tl.constexpr, N: tl.constexpr, T: tl.constexpr
 ):
-    """The same, back."""
+    """The same, back: ∂score_s = share_s (∂share_s − Σ_t share_t ∂share_t), where ∂share_s = ∂out·v_s."""
     b, h = tl.program_id(0).to(tl.int64) * T + tl.arange(0, T), tl.program_id(1)
     e, j = tl.arange(0, E), tl.arange(0, N)
-    at = (b[:, None, None] * n + j[None, :, None]) * by_k + h * each + e[None, None, :]
-    inside = (b < count)[:, None, None] & (j < n)[None, :, None] & (e < each)[None, None, :]
-    k = tl.load(KV + at, mask=inside, other=0.0)
-    v = tl.load(KV + at + heads * each, mask=inside, other=0.0)
     here = (b < count)[:, None] & (e < each)[None, :]
+    k, v, at, inside = _keys_and_values(KV, b, h, count, n, heads, by_k, each, E, N)
     of_k, of_v = tl.zeros((T, N, E), tl.float32), tl.zeros((T, N, E), tl.float32)
     for i in range(m):
         row = (b * m + i)[:, None]
@@ -254,10 +258,9 @@ def _weights_back(
 class _LookedUp(Function):
     @staticmethod
     def forward(ctx: Any, tables: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        M, ctx.vocab, _ = tables.shape
+        ctx.vocab = tables.shape[1]
         ctx.save_for_backward(tokens)
-        first_rows = torch.arange(M, device=tokens.device)[:, None, None] * ctx.vocab
-        return functional.embedding(tokens + first_rows, tables.flatten(0, 1))
+        return plain.looked_up(tables, tokens)
 
     @staticmethod
     def backward(ctx: Any, passed: torch.Tensor) -> tuple[torch.Tensor, None]:

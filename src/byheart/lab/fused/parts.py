@@ -1,4 +1,4 @@
-"""What the kernels are made of: products, Adam where the gradient is at hand, a loss and its gradient.
+"""What the kernels are made of: products, a softmax, a loss and its gradient; what Mahdavi's models ask.
 
 A program works on tiles whose sides are powers of two of at least 16, as tensor cores want them; what lies outside of a
 tensor is read as zero and never written.
@@ -6,6 +6,8 @@ tensor is read as zero and never written.
 
 import triton
 import triton.language as tl
+
+from byheart.lab.fused.layout import cells_of_output
 
 
 @triton.jit
@@ -15,17 +17,11 @@ def product(a, b):
 
 
 @triton.jit
-def adam(W, first, second, at, inside, gradient, size, root, beta1: tl.constexpr, beta2: tl.constexpr):
-    """A step for the weights at ``at``, as :mod:`byheart.lab.adam` has it."""
-    m = tl.load(first + at, mask=inside, other=0.0)
-    m += (1 - beta1) * (gradient - m)
-    tl.store(first + at, m, mask=inside)
-    v = tl.load(second + at, mask=inside, other=0.0)
-    v = beta2 * v + (1 - beta2) * gradient * gradient
-    tl.store(second + at, v, mask=inside)
-    w = tl.load(W + at, mask=inside, other=0.0)
-    w -= size * (m / (tl.sqrt(v) / root + 1e-8))
-    tl.store(W + at, w, mask=inside)
+def softmax(scores, inside):
+    """Of each row of a tile, over what is inside."""
+    scores = tl.where(inside, scores, float("-inf"))
+    raised = tl.exp(scores - tl.max(scores, 1)[:, None])
+    return raised / tl.sum(raised, 1)[:, None]
 
 
 @triton.jit
@@ -52,11 +48,25 @@ def judged(logits, answers, columns, C, B, LABELS: tl.constexpr):
 
 
 @triton.jit
-def softmax(scores, inside):
-    """Of each row of a tile, over what is inside."""
-    scores = tl.where(inside, scores, float("-inf"))
-    raised = tl.exp(scores - tl.max(scores, 1)[:, None])
-    return raised / tl.sum(raised, 1)[:, None]
+def places_of(places, at, M, B, m):
+    """From where on the places of the B examples of model m are, at the step that ``at`` says."""
+    return places + (tl.load(at) * M + m) * B
+
+
+@triton.jit
+def queries_of(queries, places, at, M, B, m, r, DIM: tl.constexpr):
+    """The queries e of examples r of model m, [rows, DIM]."""
+    place, i = tl.load(places_of(places, at, M, B, m) + r, mask=r < B, other=0), tl.arange(0, DIM)
+    return tl.load(queries + place[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
+
+
+@triton.jit
+def asking(own, positions, queries, DIM: tl.constexpr):
+    """q/√d: queries e in the stream of the model whose weights begin at ``own``, e W_E + b_E + p_0, over √DIM."""
+    i = tl.arange(0, DIM)
+    W_E = tl.load(own + i[:, None] * DIM + i[None, :])
+    shift = tl.load(own + DIM * DIM + i) + tl.load(positions + i)
+    return (product(queries, W_E) + shift[None, :]) * (DIM**-0.5)
 
 
 @triton.jit
@@ -65,8 +75,8 @@ def write_output(
     DIM: tl.constexpr, HEAD: tl.constexpr, HEADS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """U = W_O W_U of a model, [HEADS, COLUMNS], which takes the heads' averages to logits."""
-    i, hs, c = tl.arange(0, DIM), tl.arange(0, HEADS), tl.arange(0, COLUMNS)
-    o_at = DIM * DIM + DIM + 2 * H * DIM * HEAD + H * DIM
-    W_O = tl.load(own + o_at + hs[:, None] * DIM + i[None, :], mask=(hs < H)[:, None], other=0.0)
-    W_U = tl.load(own + o_at + H * DIM + i[:, None] * C + c[None, :], mask=(c < C)[None, :], other=0.0)
+    hs, c = tl.arange(0, HEADS), tl.arange(0, COLUMNS)
+    o_at, o_inside, u_at, u_inside = cells_of_output(H, C, DIM, HEAD, HEADS, COLUMNS)
+    W_O = tl.load(own + o_at, mask=o_inside, other=0.0)
+    W_U = tl.load(own + u_at, mask=u_inside, other=0.0)
     tl.store(U + (m * HEADS + hs)[:, None] * COLUMNS + c[None, :], product(W_O, W_U))

@@ -1,43 +1,54 @@
 """A training step of models with one context for all examples, in kernels; letters as in ``lab/models/mahdavi.py``.
 
-Behind one another: :func:`heads` makes of each head the matrix F = W_Q (x W_K)ᵀ that scores are products with, and its
-values; :func:`examples` takes a tile of examples through the heads to their averages; with the loss known,
+Of one head, with tokens x_s of the context in the stream and asked a = q/√d:
+
+    F = W_Q (x W_K)ᵀ,   V = x W_V,   shares = softmax(a F),   A = Σ_s share_s V_s,
+
+and of the whole model U = W_O W_U, logits = A U + b_U. The way back from ∂A, where ∂χ is the gradient of χ: since
+∂share_s = ∂A V_s and the shares are a softmax,
+
+    ∂score_s = ∂A share_s (V_s − A),   ∂a = Σ_heads ∂scores Fᵀ,   ∂F = Σ aᵀ ∂scores,   ∂V = Σ ∂A shares,
+    ∂keys = ∂Fᵀ W_Q,   ∂W_Q = ∂F (x W_K),   ∂W_K = xᵀ ∂keys,   ∂W_V = xᵀ ∂V,   ∂x = Σ_heads ∂keys W_Kᵀ + ∂V W_Vᵀ,
+
+sums over examples where there is no other. The kernels, one after another: :func:`heads` makes F and V of each head;
+:func:`examples` takes a tile of examples through the heads to their averages; with the loss known,
 :func:`examples_back` goes back to the queries in the stream, and :func:`heads_back` takes all examples of a head back
 to its weights, and changes them. Scores are never written: they are computed anew where they are read.
-:mod:`~byheart.lab.fused.ends` does the rest.
+:mod:`~byheart.lab.fused.ends` does the rest, from ∂a and ∂x to W_E and b_E too.
 """
 
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.parts import adam, product, softmax, write_output
+from byheart.lab.fused.adam import adam, factors_of
+from byheart.lab.fused.layout import cells_of_head
+from byheart.lab.fused.parts import asking, product, queries_of, softmax, write_output
 
 
 @triton.jit(do_not_specialize=["P", "H", "n", "C"])
 def heads(
-    W, contexts, positions, F, V, X, U, P, H, n, C, context,
+    W, contexts, positions, F, V, X, U, P, H, n, C, by_context,
     N: tl.constexpr, DIM: tl.constexpr, HEAD: tl.constexpr, K: tl.constexpr, UNIT: tl.constexpr,
     HEADS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """A program has one head of one model: F [DIM, N], values [N]; the first also writes tokens x [N, DIM], and U."""
     which = tl.program_id(0).to(tl.int64)
     m, h = which // H, which % H
-    s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)
+    s, i = tl.arange(0, N), tl.arange(0, DIM)
     own = W + m * P * UNIT
-    square = i[:, None] * DIM + i[None, :]
     cells = s[:, None] * DIM + i[None, :]
-    W_E = tl.load(own + square)
+    W_E = tl.load(own + i[:, None] * DIM + i[None, :])
     b_E = tl.load(own + DIM * DIM + i)
-    e = tl.load(contexts + m * context + cells, mask=(s < n)[:, None], other=0.0)
+    e = tl.load(contexts + m * by_context + cells, mask=(s < n)[:, None], other=0.0)
     p = tl.load(positions + DIM + cells, mask=(s < n)[:, None], other=0.0)
     x = tl.where((s < n)[:, None], product(e, W_E) + b_E[None, :] + p, 0.0)
-    head = own + DIM * DIM + DIM + h * DIM * HEAD + i[:, None] * HEAD + k[None, :]
-    W_Q = tl.load(head, mask=(k < HEAD)[None, :], other=0.0)
-    W_K = tl.load(head + H * DIM * HEAD, mask=(k < HEAD)[None, :], other=0.0)
+    q_at, k_at, v_at, inside = cells_of_head(H, h, DIM, HEAD, K)
+    W_Q = tl.load(own + q_at, mask=inside, other=0.0)
+    W_K = tl.load(own + k_at, mask=inside, other=0.0)
     keys = product(x, W_K)
     folded = product(W_Q, tl.trans(keys))
     tl.store(F + which * DIM * N + i[:, None] * N + s[None, :], folded)
-    W_V = tl.load(own + DIM * DIM + DIM + 2 * H * DIM * HEAD + h * DIM + i)
+    W_V = tl.load(own + v_at)
     tl.store(V + which * N + s, tl.sum(x * W_V[None, :], 1))
     if h == 0:
         tl.store(X + m * N * DIM + cells, x)
@@ -49,15 +60,10 @@ def examples(
     W, queries, places, at, positions, F, V, asked, A, P, M, B, H, n,
     N: tl.constexpr, DIM: tl.constexpr, HEADS: tl.constexpr, UNIT: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
-    """A program has ROWS examples of one model, and every so manieth of its heads: their averages A."""
+    """A program has ROWS examples of one model and its share of the heads: their averages A."""
     m, tile, share = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
     r, s, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, N), tl.arange(0, DIM)
-    place = tl.load(places + (tl.load(at) * M + m) * B + r, mask=r < B, other=0)
-    own = W + m * P * UNIT
-    W_E = tl.load(own + i[:, None] * DIM + i[None, :])
-    shift = tl.load(own + DIM * DIM + i) + tl.load(positions + i)
-    q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
-    a = (product(q, W_E) + shift[None, :]) * (DIM**-0.5)
+    a = asking(W + m * P * UNIT, positions, queries_of(queries, places, at, M, B, m, r, DIM), DIM)
     if share == 0:
         tl.store(asked + (m * B + r)[:, None] * DIM + i[None, :], a, mask=(r < B)[:, None])
     cells = i[:, None] * N + s[None, :]
@@ -76,8 +82,7 @@ def examples_back(
     """As :func:`examples`, back to the queries in the stream; what these pass to W_E and b_E is a part."""
     m, tile, share = tl.program_id(0).to(tl.int64), tl.program_id(1), tl.program_id(2)
     r, s, i = tile * ROWS + tl.arange(0, ROWS), tl.arange(0, N), tl.arange(0, DIM)
-    inside = (r < B)[:, None]
-    a = tl.load(asked + (m * B + r)[:, None] * DIM + i[None, :], mask=inside, other=0.0)
+    a = tl.load(asked + (m * B + r)[:, None] * DIM + i[None, :], mask=(r < B)[:, None], other=0.0)
     of_asked = tl.zeros((ROWS, DIM), tl.float32)
     cells = i[:, None] * N + s[None, :]
     for h in range(share, H, tl.num_programs(2)):
@@ -92,8 +97,7 @@ def examples_back(
         of_asked += product(of_scores, tl.trans(folded))
     of_asked = of_asked * (DIM**-0.5)
     part = (m * tl.num_programs(1) + tile) * tl.num_programs(2) + share
-    place = tl.load(places + (tl.load(at) * M + m) * B + r, mask=r < B, other=0)
-    q = tl.load(queries + place[:, None] * DIM + i[None, :], mask=inside, other=0.0)
+    q = queries_of(queries, places, at, M, B, m, r, DIM)
     tl.store(DE + part * DIM * DIM + i[:, None] * DIM + i[None, :], product(tl.trans(q), of_asked))
     tl.store(DB + part * DIM + i, tl.sum(of_asked, 0))
 
@@ -107,7 +111,7 @@ def heads_back(
     """A program has all examples of one head of one model; Adam for its W_Q, W_K, W_V; what it passes to the tokens."""
     which = tl.program_id(0).to(tl.int64)
     m, h = which // H, which % H
-    s, i, k = tl.arange(0, N), tl.arange(0, DIM), tl.arange(0, K)
+    s, i = tl.arange(0, N), tl.arange(0, DIM)
     folded = tl.load(F + which * DIM * N + i[:, None] * N + s[None, :])
     values = tl.load(V + which * N + s)
     of_folded = tl.zeros((DIM, N), tl.float32)
@@ -121,19 +125,16 @@ def heads_back(
         of_values += shares
         of_folded += product(tl.trans(a), shares * (values[None, :] - average[:, None]))
     of_values = tl.sum(of_values, 0)
-    step = tl.load(at)
-    size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
+    size, root = factors_of(sizes, roots, at, M, m)
     base = m * P * UNIT
-    q_at = base + DIM * DIM + DIM + h * DIM * HEAD + i[:, None] * HEAD + k[None, :]
-    k_at = q_at + H * DIM * HEAD
-    inside = (k < HEAD)[None, :] & (i < DIM)[:, None]
+    q_at, k_at, v_at, inside = cells_of_head(H, h, DIM, HEAD, K)
+    q_at, k_at, v_at = base + q_at, base + k_at, base + v_at
     cells = s[:, None] * DIM + i[None, :]
     x = tl.load(X + m * N * DIM + cells)
     W_Q = tl.load(W + q_at, mask=inside, other=0.0)
     of_keys = product(tl.trans(of_folded), W_Q)
     W_K = tl.load(W + k_at, mask=inside, other=0.0)
     adam(W, first, second, q_at, inside, product(of_folded, product(x, W_K)), size, root, beta1, beta2)
-    v_at = base + DIM * DIM + DIM + 2 * H * DIM * HEAD + h * DIM + i
     W_V = tl.load(W + v_at)
     of_tokens = product(of_keys, tl.trans(W_K)) + of_values[:, None] * W_V[None, :]
     tl.store(DX + which * N * DIM + cells, of_tokens)

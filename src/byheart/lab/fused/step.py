@@ -13,7 +13,7 @@ import triton
 
 from byheart.lab.fused import ends, own, shared
 from byheart.lab.fused.launching import EIGHT, FOUR, launch, side
-from byheart.lab.member import Tensors
+from byheart.lab.member import State, Tensors
 from byheart.lab.models.mahdavi import QueryAttention
 from byheart.lab.models.parts import sinusoids
 
@@ -41,7 +41,7 @@ class Step:
         self,
         model: QueryAttention,
         data: Tensors,
-        state: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+        state: State,
         betas: tuple[float, float],
     ) -> None:
         self.model, self.data, self.state, self.betas = model, data, state, betas
@@ -53,7 +53,7 @@ class Step:
             **data,
             "positions": sinusoids(model.length + 1, model.model_dim, state[0].device, torch.float32),
             **{"M": self.M, "P": P // unit, "UNIT": unit, "H": model.heads, "n": model.length, "C": model.labels},
-            "context": contexts.stride(0) if model.fixed and len(contexts) > 1 else 0,  # to the next model's
+            "by_context": contexts.stride(0) if model.fixed and len(contexts) > 1 else 0,  # to the next model's
             **{"DIM": model.model_dim, "HEAD": model.head_dim, "K": side(model.head_dim), "SOME": SOME},
             **{"N": side(model.length), "HEADS": side(model.heads), "COLUMNS": side(model.labels)},
             **{"beta1": betas[0], "beta2": betas[1], "SHARED": model.fixed},
@@ -108,7 +108,7 @@ class Step:
             launch(own.examples_back, (M, known["groups"]), known, {}, self.few)
 
     def _all(self, plan: Tensors, *, train: bool) -> dict[str, Any]:
-        """All that kernels ask for, by name; the room for batches of so many rows is made once."""
+        """All that kernels ask for, by name; the room for batches of this many rows is made once."""
         B = plan["places"].shape[-1]
         if (B, train) not in self.rooms:
             self.rooms[B, train] = self._room(B, train)
@@ -140,14 +140,14 @@ class Step:
             made |= {"DA": made["A"], "DL": made["A"]}  # named, and not touched
         made.setdefault("DX", made["A"])
         by_head, by_row = (B, 1) if self.model.fixed else (1, HEADS)
-        numbers = {"B": B, "tiles": parts, "shares": shares, "GROUP": group, "groups": groups}
+        numbers = {"B": B, "part_count": parts, "shares": shares, "GROUP": group, "groups": groups}
         return made | numbers | {"by_head": by_head, "by_row": by_row}
 
     def _part(self, some: tuple[int, ...]) -> "Step":
         """Some of the models alone, to be measured."""
         if some not in self.parts:
             data = dict(self.data)
-            if self.known["context"]:
+            if self.known["by_context"]:
                 data["contexts"] = data["contexts"][list(some)]
             flat = self.state[0].new_empty(len(some), self.state[0].shape[1])
             self.parts[some] = Step(self.model, data, (flat, flat, flat), self.betas)

@@ -1,14 +1,19 @@
 """A training step of Madden's decoder from hidden units to logits and back; letters as in ``lab/models/madden.py``.
 
-N contexts, ω tokens, m units. The bias b_U is one more row of W_U, met by a unit that is always 1. Rows of units and of
-logits are halves or products of them (:mod:`~byheart.lab.fused.halves`), with room: K ≥ m + 1 columns, WIDE ≥ ω.
+N contexts, ω tokens, m units. A context occurs o times, c of them before a token: its loss is −Σ c log p over tokens,
+where p = softmax(logits), and the gradient of the logits is o p − c. A unit is GELU(x) = x Φ(x) of x = z W_in + b_in, Φ
+the normal distribution's share below x and φ its density; GELU' = Φ + x φ.
+
+The bias b_U is one more row of W_U, met by a unit that is always 1. Rows of units and of logits are halves or products
+of them (:mod:`~byheart.lab.fused.halves`), with room: K ≥ m + 1 columns, WIDE ≥ ω.
 """
 
 import triton
 import triton.language as tl
 
+from byheart.lab.fused.adam import adam, factors_of
 from byheart.lab.fused.halves import cut, peek, scale_of_units, scale_of_weights
-from byheart.lab.fused.parts import adam, product
+from byheart.lab.fused.parts import product
 
 
 @triton.jit
@@ -23,13 +28,19 @@ def _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D: tl.constexpr):
 
 
 @triton.jit
-def _normal(x):
-    """The share of a normal distribution that is below x."""
-    return 0.5 * (1.0 + tl.math.erf(x * 0.7071067811865476))
+def _below(x):
+    """Φ(x)."""
+    return 0.5 * (1.0 + tl.math.erf(x * 0.7071067811865476))  # 1/√2
+
+
+@triton.jit
+def _slope(x):
+    """GELU'(x)."""
+    return _below(x) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327  # 1/√(2π)
 
 
 @triton.jit(do_not_specialize=["P", "at_in", "N", "ROOM", "by_z"])
-def units(
+def activated(
     W, z, halves_H, peaks_H, P, at_in, N, ROOM, units, by_z, K,
     D: tl.constexpr, ROWS: tl.constexpr, UNITS: tl.constexpr, PEEK: tl.constexpr,
 ):  # fmt: skip
@@ -41,7 +52,7 @@ def units(
     r = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
     u = tl.program_id(2) * UNITS + tl.arange(0, UNITS)
     _, _, x = _inputs(W, z, m, r, u, P, at_in, N, units, by_z, D)
-    y, inside = x * _normal(x), (r < N)[:, None] & (u < units)[None, :]
+    y, inside = x * _below(x), (r < N)[:, None] & (u < units)[None, :]
     if PEEK:
         peek(peaks_H, m, tl.max(tl.where(inside, tl.abs(y), 0.0), 1))
     else:
@@ -59,7 +70,7 @@ def units(
 
 
 @triton.jit
-def _write(high, low, at, inside, gradient, FINER: tl.constexpr):
+def _write_halves(high, low, at, inside, gradient, FINER: tl.constexpr):
     """A gradient as halves; the second is finer, as it has products of its own."""
     first = gradient.to(tl.float16)
     tl.store(high + at, first, mask=inside)
@@ -80,7 +91,7 @@ def chances(
     top = tl.max(x, 0)
     raised = tl.exp(x - top)
     total = tl.sum(raised, 0)
-    _write(high, low, row + c, inside, raised * (tl.load(often + b) * of_G / total), FINER)
+    _write_halves(high, low, row + c, inside, raised * (tl.load(often + b) * of_G / total), FINER)
     tl.store(normers + m * N + b, top + tl.log(total))
 
 
@@ -100,7 +111,7 @@ def judged(
     certain = x - tl.load(normers + m * N + b, mask=inside, other=0.0)
     often_b = tl.load(often + b, mask=inside, other=0.0)
     tl.store(losses + m * found + k, -count * certain, mask=inside)
-    _write(high, low, at, inside, (often_b * tl.exp(certain) - count) * of_G, FINER)
+    _write_halves(high, low, at, inside, (often_b * tl.exp(certain) - count) * of_G, FINER)
 
 
 @triton.jit
@@ -123,7 +134,7 @@ def units_back(
     at = row * (2 * K) + u[None, :]
     passed = _added(DH, DH + K, DH_low + row * K + u[None, :], at, inside, FINER)
     passed /= of_G * scale_of_weights(peaks_W, m)
-    gradient = passed * (_normal(x) + x * tl.exp(-0.5 * x * x) * 0.3989422804014327)
+    gradient = passed * _slope(x)
     part = parts + (m * tiles + tile) * (D + 1) * units
     tl.store(part + i[:, None] * units + u[None, :], product(tl.trans(rows), gradient), mask=(u < units)[None, :])
     tl.store(part + D * units + u, tl.sum(gradient, 0), mask=u < units)
@@ -145,8 +156,7 @@ def output_back(
     for piece in range(cuts):
         own = (m * cuts + piece) * K * WIDE
         gradient += _added(DW, DW + K * WIDE, DW_low + own + cell, 2 * own + cell, inside, FINER)
-    step = tl.load(at)
-    size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
+    size, root = factors_of(sizes, roots, at, M, m)
     gradient /= of_G * scale_of_units(peaks_H, m)
     adam(W, first, second, m * P + at_U + entry, inside, gradient, size, root, beta1, beta2)
 
@@ -164,8 +174,7 @@ def sums(
         t = start + tl.arange(0, TILES)
         inside = (t < tiles)[:, None] & (c < columns)[None, :]
         gradient += tl.load(parts + (m * tiles + t)[:, None] * columns + c[None, :], mask=inside, other=0.0)
-    step = tl.load(at)
-    size, root = tl.load(sizes + step * M + m), tl.load(roots + step)
+    size, root = factors_of(sizes, roots, at, M, m)
     adam(W, first, second, m * P + begin + c, c < columns, tl.sum(gradient, 0), size, root, beta1, beta2)
 
 

@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from functools import cache, lru_cache
-from types import ModuleType
+from functools import lru_cache
 
 import torch
 from torch.nn import functional
@@ -58,21 +57,3 @@ def sinusoids(length: int, dim: int, device: torch.device, dtype: torch.dtype) -
     rates = torch.exp(torch.arange(0, dim, 2, dtype=torch.float64) * (-math.log(10000.0) / dim))
     angles = torch.arange(length, dtype=torch.float64)[:, None] * rates
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :dim].to(device, dtype)
-
-
-def kernels_for(tensor: torch.Tensor) -> ModuleType | None:
-    """:mod:`byheart.lab.fused.operations`, if they can be used on a tensor: float32, on a GPU, and with Triton there.
-
-    >>> kernels_for(torch.zeros(1)) is None
-    True
-    """
-    return _operations() if tensor.is_cuda and tensor.dtype == torch.float32 else None
-
-
-@cache
-def _operations() -> ModuleType | None:
-    try:
-        from byheart.lab.fused import operations
-    except ImportError:  # no Triton
-        return None
-    return operations

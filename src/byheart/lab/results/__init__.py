@@ -10,7 +10,7 @@ of some: rows that failed are left out, and so are columns that are about the ru
 """
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -20,6 +20,8 @@ from byheart.errors import BadInput, did_you_mean
 
 LEFT_OUT = ("key", "status", "seconds", "error")
 """Columns of a run's table that are about the run, not about its models."""
+NOT_SIZES = ("seed", "steps")
+"""Settings of how a model is trained, not of how large it is."""
 
 
 def names() -> list[str]:
@@ -97,7 +99,8 @@ class Presence:
     seeds: int
     planned_seeds: int
     absent: tuple[str, ...] = ()
-    """Sizes of which no model is there, like "examples 10,000"; empty if no model is there at all."""
+    """Sizes of which no model is there, like "examples 10,000", and what else is missing, like "7 of the 10 models with
+    hidden 8"; empty if no model is there at all. Seeds of which no model is there are counted above."""
 
     def __str__(self) -> str:
         """In words.
@@ -134,14 +137,36 @@ def presence(name: str) -> Presence:
 
 
 def _absent(there: Sequence[Mapping[str, Any]], planned: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Sizes of which some values are planned and not there, in words."""
+    """Sizes of which some values are planned and not there, and how many other models are not, in words."""
+    if not there:
+        return ()
+    keys = {tuple(row[column] for column in planned[0]) for row in there}
+    missing = [config for config in planned if tuple(config.values()) not in keys]
     found = []
-    for column in planned[0] if there else ():
-        values = {config[column] for config in planned} - {config[column] for config in there}
+    for column in planned[0]:
+        values = {config[column] for config in planned} - {row[column] for row in there}
         sizes = sorted(value for value in values if isinstance(value, int))
-        if sizes and column not in ("seed", "steps"):
-            found.append(f"{column} {', '.join(f'{size:,}' for size in sizes)}")
-    return tuple(found)
+        missing = [config for config in missing if config[column] not in values]
+        if sizes and column not in NOT_SIZES:
+            found.append(_sized(column, sizes))
+    return (*found, *_some(missing, planned))
+
+
+def _some(missing: Sequence[Mapping[str, Any]], planned: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """How many models are missing of how many, by the setting in which they differ least; nothing if none is."""
+    by_column = {
+        column: {config[column] for config in missing}
+        for column, value in planned[0].items()
+        if type(value) is int and column not in NOT_SIZES and len({config[column] for config in planned}) > 1
+    }
+    if missing and by_column:
+        column, values = min(by_column.items(), key=lambda item: len(item[1]))
+        of = sum(config[column] in values for config in planned)
+        yield f"{len(missing):,} of the {of:,} models with {_sized(column, sorted(values))}"
+
+
+def _sized(column: str, sizes: Sequence[int]) -> str:
+    return f"{column} {', '.join(f'{size:,}' for size in sizes)}"
 
 
 def _read_back(value: object) -> int | float | str | bool | None:

@@ -118,6 +118,22 @@ def accumulate(block, terms, column, digit_pointer, digit, limbs, start, length)
 
 
 @jit
+def limbs_needed(row, outs, row_pointer, column, weight_bits, bias_bits, length, exponent):  # type: ignore[no-untyped-def]
+    """How many limbs a sum can have, for each of ``outs`` rows from ``row`` on: its largest term, times its terms."""
+    bounds = np.empty(outs, dtype=np.int64)
+    for i in range(outs):
+        largest = bias_bits[row + i] + exponent if bias_bits[row + i] else 0
+        for entry in range(row_pointer[row + i], row_pointer[row + i + 1]):
+            largest = max(largest, weight_bits[entry] + LIMB * length[column[entry]])
+        terms = row_pointer[row + i + 1] - row_pointer[row + i] + 1
+        while terms > 0:
+            terms >>= 1
+            largest += 1
+        bounds[i] = largest // LIMB + 2
+    return bounds
+
+
+@jit
 def run(  # type: ignore[no-untyped-def]
     outs, relu, shift, row_pointer, column,
     weight_bits, weight_pointer, weight_digit,
@@ -128,16 +144,7 @@ def run(  # type: ignore[no-untyped-def]
     batch = limbs.shape[1]
     row = 0
     for layer in range(len(outs)):
-        bounds = np.empty(outs[layer], dtype=np.int64)
-        for i in range(outs[layer]):
-            largest = bias_bits[row + i] + exponent if bias_bits[row + i] else 0
-            for entry in range(row_pointer[row + i], row_pointer[row + i + 1]):
-                largest = max(largest, weight_bits[entry] + LIMB * length[column[entry]])
-            terms = row_pointer[row + i + 1] - row_pointer[row + i] + 1
-            while terms > 0:
-                terms >>= 1
-                largest += 1
-            bounds[i] = largest // LIMB + 2
+        bounds = limbs_needed(row, outs[layer], row_pointer, column, weight_bits, bias_bits, length, exponent)
         new_limbs = np.empty((bounds.sum(), batch), dtype=np.int32)
         new_start = np.empty(outs[layer], dtype=np.int64)
         new_length = np.empty(outs[layer], dtype=np.int64)

@@ -28,7 +28,7 @@ from byheart.networks.exact.limbs import Limbs, Program, digits, from_blocks
 _EXACT = 53
 """Bits up to which float64 holds every integer."""
 _FEWEST_UNITS, _MOST_SUMS, _FEWEST_BITS = 8, 2, 4 * LIMB
-"""Where it pays: from so many units on, up to so many sums of them, for weights that have more than a few limbs."""
+"""Where it pays: from this many units on, up to this many sums of them, for weights that have more than a few limbs."""
 _MOST = 1 << 25
 """Numbers of a matrix at most, 256 MiB: one weight may have millions of limbs where all others have one."""
 

@@ -16,13 +16,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byheart.networks.softmax.network import Floats, Inputs, SoftmaxNetwork, check_inputs
+from byheart.networks.reading import Inputs
+from byheart.networks.softmax.network import Floats, SoftmaxNetwork, check_inputs
 from byheart.progress import Report
 
 Ball = Any
 """An ``arb``; python-flint has no types."""
 Matrix = Any
 """An ``arb_mat``."""
+RESIDUAL_BITS = 128
+"""With which a residual is computed."""
 CHUNK = 64
 """Examples whose balls are in memory at a time."""
 
@@ -195,10 +198,10 @@ def stacked(rows: list[list[Ball]]) -> Matrix:
     return arb_mat(rows)
 
 
-def residual(network: SoftmaxNetwork, inputs: Inputs, wanted: Floats, *, bits: int = 128) -> Floats:
+def residual(network: SoftmaxNetwork, inputs: Inputs, wanted: Floats) -> Floats:
     """What is missing of ``wanted`` [N, k]: wanted − output, subtracted before it is rounded to float64."""
-    rows = (row for rows in enclose(network, inputs, bits=bits) for row in rows)
-    with precision(bits):
+    rows = (row for rows in enclose(network, inputs, bits=RESIDUAL_BITS) for row in rows)
+    with precision(RESIDUAL_BITS):
         missing = [
             [float(w - x) for w, x in zip(asked, row, strict=True)]
             for asked, row in zip(wanted.tolist(), rows, strict=True)

@@ -25,7 +25,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,10 +33,9 @@ import numpy.typing as npt
 from byheart.errors import BadInput
 from byheart.networks.folders import SOFTMAX
 from byheart.networks.network import Network
+from byheart.networks.reading import Inputs, Reads, check_kind, check_tokens
 
 Floats = npt.NDArray[np.float64]
-Inputs = tuple[npt.NDArray[Any], Floats | None]
-"""Token ids int64 [N, n] and None; or contexts float64 [N, n, d] and queries float64 [N, d]."""
 
 CHUNK = 1 << 24
 """Entries of the largest array that an evaluation makes at a time."""
@@ -93,7 +92,7 @@ class SoftmaxNetwork(Network):
             _expect_shape("W_U", self.W_U, (width, self.W_U.shape[-1]))
 
     @property
-    def inputs(self) -> Literal["tokens", "queries"]:
+    def inputs(self) -> Reads:
         """What the network reads."""
         return "queries" if self.W_E is None else "tokens"
 
@@ -151,16 +150,11 @@ _ORDER = ("W_E", "W_pos", "W_Q", "W_K", "W_V", "W_O", "W_in", "b_in", "W_U")
 def check_inputs(network: SoftmaxNetwork, inputs: Inputs) -> None:
     """BadInput unless the network reads such inputs."""
     sequences, queries = inputs
-    kind = "tokens" if queries is None else "queries"
-    if kind != network.inputs:
-        names = {"tokens": "token ids", "queries": "contexts and queries"}
-        raise BadInput(f"the network reads {names[network.inputs]}; the task has {names[kind]}")
+    check_kind(network.inputs, inputs)
     if network.W_E is not None and network.W_pos is not None:
         if sequences.shape[1] != len(network.W_pos):
             raise BadInput(f"the sequences have {sequences.shape[1]} tokens; the network reads {len(network.W_pos)}")
-        if sequences.min() < 0 or sequences.max() >= len(network.W_E):
-            stray = sequences.min() if sequences.min() < 0 else sequences.max()
-            raise BadInput(f"token {stray} occurs; the network knows 0 to {len(network.W_E) - 1}")
+        check_tokens(sequences, len(network.W_E))
         return
     assert queries is not None
     if sequences.shape[2] != network.W_Q.shape[1]:

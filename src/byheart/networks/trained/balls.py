@@ -25,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.files.memory import check_memory
+from byheart.networks.reading import Inputs
 from byheart.networks.softmax.balls import Ball, Matrix, matrix, precision, softmax, stacked
-from byheart.networks.trained.network import Ids, Inputs, TrainedNetwork, check_inputs, lengths
+from byheart.networks.trained.network import Ids, TrainedNetwork, check_inputs, lengths
 from byheart.networks.trained.steps import Activation, Affine, Attention, Block, Embedding, Norm, Positions, Step
 from byheart.progress import Report
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erf
 
+from byheart.networks.reading import Inputs
 from byheart.networks.softmax.network import softmax
-from byheart.networks.trained.network import Floats, Ids, Inputs, TrainedNetwork, check_inputs, lengths
+from byheart.networks.trained.network import Floats, Ids, TrainedNetwork, check_inputs, lengths
 from byheart.networks.trained.steps import Activation, Affine, Attention, Block, Embedding, Norm, Positions, Step
 
 CHUNK = 1 << 22

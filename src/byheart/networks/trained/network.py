@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from reprlib import repr as shortened
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,11 @@ import numpy.typing as npt
 from byheart.errors import BadInput
 from byheart.networks.folders import TRAINED
 from byheart.networks.network import Network
+from byheart.networks.reading import Inputs, Reads, check_kind, check_tokens
 from byheart.networks.trained.steps import Affine, Attention, Block, Embedding, Positions, Step, tensors_of
 
 Floats = npt.NDArray[np.float64]
 Ids = npt.NDArray[np.int64]
-Inputs = tuple[npt.NDArray[Any], Floats | None]
-"""Token ids int64 [N, n] and None; or contexts float64 [N, n, d] and queries float64 [N, d]."""
 MOST_LETTERS = 256
 """Of a tensor's name."""
 FORMATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -68,7 +67,7 @@ class TrainedNetwork(Network):
         return first if isinstance(first, Embedding) else None
 
     @property
-    def inputs(self) -> Literal["tokens", "queries"]:
+    def inputs(self) -> Reads:
         """What the network reads."""
         return "queries" if self.embedding is None else "tokens"
 
@@ -163,10 +162,7 @@ def _checked(name: str, tensor: npt.ArrayLike) -> npt.NDArray[Any]:
 def check_inputs(network: TrainedNetwork, inputs: Inputs) -> None:
     """BadInput unless the network reads such inputs."""
     sequences, queries = inputs
-    kind = "tokens" if queries is None else "queries"
-    if kind != network.inputs:
-        names = {"tokens": "token ids", "queries": "contexts and queries"}
-        raise BadInput(f"the network reads {names[network.inputs]}; the task has {names[kind]}")
+    check_kind(network.inputs, inputs)
     places = sequences.shape[1] + (queries is not None)
     if network.length is not None and places > network.length:
         raise BadInput(f"the sequences have {places} places; the network has positions for {network.length}")
@@ -181,10 +177,7 @@ def check_inputs(network: TrainedNetwork, inputs: Inputs) -> None:
 
 def _check_tokens(network: TrainedNetwork, tokens: Ids) -> None:
     assert network.embedding is not None
-    known = network.vocab + network.embedding.padded
-    if tokens.min() < 0 or tokens.max() >= known:
-        stray = tokens.min() if tokens.min() < 0 else tokens.max()
-        raise BadInput(f"token {stray} occurs; the network knows 0 to {network.vocab - 1}")
+    check_tokens(tokens, network.vocab, padded=network.embedding.padded)
     if network.embedding.padded:
         padding = tokens == network.vocab
         if padding[:, 0].any() or (padding[:, :-1] & ~padding[:, 1:]).any():

@@ -11,7 +11,7 @@ positions    x_s + W_pos[s], W_pos [n, d]; without W_pos, x_s + sinusoids: sin a
 norm         (x − mean)/√(variance + epsilon), then · gain, + bias [d], where they are; the variance is Σ(x_i − mean)²/d
 attention    W_O · (heads' averages Σ_s a_s v_s) + b_O; q, k, v = W x + b, cut into ``heads`` equal pieces;
              a = softmax_s(q·k_s/√over)
-affine       W x + b; with ``rows``, only the first so many rows of W
+affine       W x + b; with ``rows``, only its first ``rows`` rows
 activation   gelu (x Φ(x)), gelu_tanh (its approximation by tanh, as GPT-2 has it), relu or tanh, of every entry
 ===========  ==========================================================================================================
 

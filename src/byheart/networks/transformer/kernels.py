@@ -158,9 +158,10 @@ def switched(weights, W, units, index, x, count, bias, on, value, total, limits)
             exactly, exact, rarer = closely(
                 weights, W + u, units, index, x, count, bias + u if bias >= 0 else MISSING, limits
             )
-            # A sum may become infinite on the way, and is then beyond the mark; what has the other sign must not, too.
+            # A sum may become infinite on the way, and is then beyond the mark; what has the other sign must not, too,
+            # however it is rounded.
             sure = value[u] - error >= high or value[u] + error <= -far
-            if total[u] > limits[LARGEST] and sure and rarer <= limits[LARGEST]:
+            if total[u] > limits[LARGEST] and sure and rarer <= limits[LARGEST] / 2:
                 exactly, exact = value[u], True
             if not exact or -far < exactly < high:
                 return -1

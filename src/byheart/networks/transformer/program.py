@@ -190,7 +190,7 @@ class Program:
     def _planned(
         self, row: dict[int, int], plan: int, layer: Attention | FeedForward | Mixture, rows: Sequence[int] = ()
     ) -> dict[int, int]:
-        """The row of ``layers`` with its plan, if there is room for so many ``rows`` of lanes."""
+        """The row of ``layers`` with its plan, if there is room for this many ``rows`` of lanes."""
         rows = [*rows, row[kernels.WIDTH], row.get(kernels.UP_WIDTH, 0) if plan == blocks.PRODUCTS else 0]
         rows += [row[kernels.UNITS]] if plan == blocks.PRODUCTS else []
         rows += [len(layer.writes)] if plan != blocks.ROWS else []

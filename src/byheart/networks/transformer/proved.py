@@ -201,8 +201,9 @@ class Proved:
             off[places] = exact & (value[places] <= -self.far)
         known = on | off
         for places in self.some(known & (total > self.largest), x.shape[1]):
-            # A sum may become infinite on the way, and is then beyond the mark; what has the other sign must not, too.
-            known[places] = torch.minimum(*sides(self.terms(name, bias, x, places), 1)) <= self.largest
+            # A sum may become infinite on the way, and is then beyond the mark; what has the other sign must not, too,
+            # however it is rounded.
+            known[places] = torch.minimum(*sides(self.terms(name, bias, x, places), 1)) <= self.largest / 2
         return torch.where(known, on.double(), torch.nan)
 
     def relu(self, name: str, bias: str | None, x: Tensor) -> Tensor:

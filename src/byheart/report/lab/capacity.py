@@ -68,6 +68,8 @@ def draw_tuning(rows: Rows, path: Path) -> None:
         chosen = some[0].chosen[name == "steps"]
         axes.axvline(chosen, color=QUIET, **PROVED_BEFORE)
         _doublings(axes, sorted({getattr(point, name) for tuning in some for point in tuning.points}))
+        if all(point.bits_per_parameter >= 0 for tuning in some for point in tuning.points):
+            axes.set(ylim=(max(0.0, axes.get_ylim()[0]), None))  # an interval may reach below 0, bits do not
         ends = [Series(None, [0], [tuning.points[-1].bits_per_parameter], [0], [1]) for tuning in some]
         name_ends(axes, ends, [f"P = {tuning.points[0].parameters:,}" for tuning in some], shades)
         label(axes, ALONG[name], "bits held per parameter", _told(some))
@@ -113,7 +115,7 @@ def _draw_demands(axes: Any, points: Sequence[Held], best: Sequence[Held]) -> No
         ends.append(Series(top.parameters, [some[-1].demand], [some[-1].bits_per_parameter], [0], [1]))
     axes.plot([0, most], [0, most], color=QUIET, **PROVED_BEFORE)
     high = 1.15 * max(point.high or point.bits_per_parameter for point in points)
-    low = min(0.0, *(point.low if point.low is not None else point.bits_per_parameter for point in points), 0.0)
+    low = min(0.0, *(point.bits_per_parameter for point in points))  # an interval may reach below 0, bits do not
     axes.set(xlim=(0, 1.03 * most), ylim=(1.05 * low, high))
     name_ends(axes, ends, [f"P = {end.key:,}" for end in ends], shades)
     names = "bits asked for per parameter: N log₂C / P", "bits held per parameter"

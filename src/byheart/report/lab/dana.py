@@ -8,7 +8,7 @@ from typing import Any
 
 from byheart.lab.built import built
 from byheart.lab.published import beside, settings_of
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 from byheart.report.lab.series import (
     BUILT,
     MEASURED,

@@ -10,7 +10,7 @@ from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED
 from byheart.lab.needed import examples_each, needed, needed_line, same_step
 from byheart.lab.published import beside
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 from byheart.lab.widths import growth as width_growth
 from byheart.lab.widths import widths
 from byheart.report.lab.dana import other_steps

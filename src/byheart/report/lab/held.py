@@ -77,7 +77,7 @@ class Held:
 
     @property
     def most(self) -> int:
-        """What counting allows so many parameters."""
+        """What counting allows this many parameters."""
         return counting.most(self.parameters, self.vocab, BITS)
 
     def cells(self) -> dict[str, int | float]:

@@ -76,14 +76,17 @@ def law_told(law: Fit) -> str:
 
 def _draw_losses(axes: Any, rows: Rows) -> list[Entry]:
     """The loss of each n, and the entropy below which it cannot get."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     curves = series(rows, "stories", "hidden", "loss")
     bounds = {row["stories"]: row["entropy"] for row in rows}
     axes.set(yscale="log")
     for curve, shade in zip(curves, colours(len(curves)), strict=True):
         axes.axhline(bounds[curve.key], color=shade, **ENTROPY)
         draw_measured(axes, curve, shade)
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.yaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_minor_formatter("{x:g}")
     _name_curves(axes, curves)
     label(axes, "m, hidden neurons", "loss, nats a token", "The loss, and the entropy of the data")
     return [(f"measured, {runs(curves)}", MEASURED), ("the entropy: no model gets below it", ENTROPY)]

@@ -22,7 +22,6 @@ from byheart.report.lab.series import (
     draw_measured,
     heading,
     label,
-    legend,
     legend_below,
     name_ends,
     one,
@@ -42,7 +41,7 @@ def draw_mahdavi(rows: Rows, path: Path, along: str) -> None:
     if along not in NAMES:
         raise BadInput(f"along is {along!r}; expected one of {', '.join(NAMES)}")
     picture, (axes,) = canvas(path)
-    legend(axes, _draw_block(axes, rows, along, f"{_kind(rows)}: "), loc="best")
+    legend_below(picture, _draw_block(axes, rows, along, f"{_kind(rows)}: "))
     save_picture(picture, path)
 
 

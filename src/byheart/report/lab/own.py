@@ -6,10 +6,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 from byheart.lab.summary import SEED
 from byheart.report.lab.menu import Drawing
-from byheart.report.lab.series import MEASURED, Rows, colours, draw_measured, label, legend, name_ends, runs, series
+from byheart.report.lab.series import (
+    MEASURED,
+    Rows,
+    colours,
+    draw_measured,
+    label,
+    legend_below,
+    name_ends,
+    runs,
+    series,
+)
 from byheart.report.style import canvas, save_picture
 
 NOT_MEASURED = ("key", "status", "seconds", "error")
@@ -53,7 +63,7 @@ def _draw(experiment: str, rows: Rows, path: Path, along: str, metric: str, othe
         told = [", ".join(f"{n} {v}" for n, (_, v) in zip(others, curve.key, strict=True)) for curve in curves]
         name_ends(axes, curves, list(map(_literal, told)), shades)
     label(axes, _literal(along), _literal(metric), _literal(experiment))
-    legend(axes, [(f"measured, {runs(curves)}", MEASURED)], loc="best")
+    legend_below(picture, [(f"measured, {runs(curves)}", MEASURED)])
     save_picture(picture, path)
 
 

@@ -16,7 +16,7 @@ from byheart.lab.fits import Estimate
 from byheart.lab.gaps import Gap, Gaps, gaps
 from byheart.lab.linear import SATURATED, Line, line, unsaturated
 from byheart.lab.published import names, published
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 from byheart.report.lab.series import PROVED_BEFORE, Rows, colours, heading, label, legend_below, one, values
 from byheart.report.lab.slopes import has_slopes, slopes_of
 from byheart.report.style import INK, QUIET, canvas, save_picture

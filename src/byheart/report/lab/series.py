@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 from byheart.report.style import INK, NARROW, QUIET
 
 Rows = Sequence[Mapping[str, Any]]
@@ -136,6 +136,15 @@ def draw_measured(axes: Any, curve: Series, colour: Any, **more: Any) -> None:
     pairs = zip(curve.means, curve.deviations, strict=True)
     lower = [0.0 if log and deviation >= mean else deviation for mean, deviation in pairs]
     axes.errorbar(curve.xs, curve.means, yerr=[lower, curve.deviations], color=colour, **(MEASURED | more))
+    if axes.get_xscale() == "linear" and all(x == int(x) for x in curve.xs):
+        whole_ticks(axes)
+
+
+def whole_ticks(axes: Any) -> None:
+    """Heads, tokens and dimensions are whole numbers, and so are the ticks below them."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 5, 10], integer=True))
 
 
 def draw_line(axes: Any, points: Sequence[tuple[float, float]], colour: Any, style: dict[str, Any]) -> None:

@@ -10,7 +10,7 @@ from byheart.errors import BadInput
 from byheart.lab.fits import FORMULAS, Comparison, Fit, compare, fit
 from byheart.lab.linear import SATURATED
 from byheart.lab.published import beside
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 from byheart.report.lab.dana import other_steps
 from byheart.report.lab.series import (
     MEASURED,
@@ -29,6 +29,9 @@ from byheart.report.lab.series import (
 )
 from byheart.report.style import INK, QUIET, canvas, save_picture
 
+METRIC = "last_accuracy"
+"""What the paper reports, and slopes are taken of."""
+
 
 @dataclass(frozen=True)
 class Slopes:
@@ -39,28 +42,28 @@ class Slopes:
     comparison: Comparison
 
 
-def slopes_of(rows: Rows, metric: str = "last_accuracy") -> Slopes:
+def slopes_of(rows: Rows) -> Slopes:
     """Dana's experiment 4: slopes of accuracy over heads, one for each d and seed, from points below 0.9."""
-    check_columns(rows, "model_dim", "heads", metric)
-    dims, slopes = _slopes(rows, metric)
+    check_columns(rows, "model_dim", "heads", METRIC)
+    dims, slopes = _slopes(rows)
     if not dims:
-        raise BadInput(f"no d has three points of {metric} below {SATURATED}; expected some, to take slopes of")
+        raise BadInput(f"no d has three points of {METRIC} below {SATURATED}; expected some, to take slopes of")
     return Slopes(dims, slopes, compare(dims, slopes, ("linear", "quadratic", "cubic", "power")))
 
 
 def has_slopes(rows: Rows) -> bool:
     """Whether a law could be fitted: three d with a slope each."""
-    return len(set(_slopes(rows, "last_accuracy")[0])) > 2
+    return len(set(_slopes(rows)[0])) > 2
 
 
-def _slopes(rows: Rows, metric: str) -> tuple[list[float], list[float]]:
+def _slopes(rows: Rows) -> tuple[list[float], list[float]]:
     """d and slope, for each d and seed that has three points or more."""
     dims, slopes = [], []
     for dim in values(rows, "model_dim"):
         for seed in values(rows, "seed") or [None]:
             some = [row for row in rows if row.get("model_dim") == dim and row.get("seed") == seed]
-            known = [row for row in some if "heads" in row and is_number(row.get(metric))]
-            points = [(row["heads"], row[metric]) for row in known if row[metric] < SATURATED]
+            known = [row for row in some if "heads" in row and is_number(row.get(METRIC))]
+            points = [(row["heads"], row[METRIC]) for row in known if row[METRIC] < SATURATED]
             if len(points) < 3:
                 continue
             found = fit([x for x, _ in points], [y for _, y in points], "linear", held_out=False)
@@ -70,9 +73,9 @@ def _slopes(rows: Rows, metric: str) -> tuple[list[float], list[float]]:
     return dims, slopes
 
 
-def draw_slopes(rows: Rows, path: Path, metric: str = "last_accuracy") -> None:
+def draw_slopes(rows: Rows, path: Path) -> None:
     """Dana's experiment 4: slopes over d, what the theorem promises of them, and fitted laws."""
-    found = slopes_of(rows, metric)
+    found = slopes_of(rows)
     picture, (axes,) = canvas(path, height=5.2)
     curve = series([{"d": d, "s": s} for d, s in zip(found.dims, found.slopes, strict=True)], None, "d", "s")[0]
     vocab = one(rows, "vocab")
@@ -81,8 +84,8 @@ def draw_slopes(rows: Rows, path: Path, metric: str = "last_accuracy") -> None:
     best = _draw_fits(axes, found.comparison, xs, entries)
     draw_measured(axes, curve, INK, linestyle="none", markersize=5)
     known = beside(rows)
-    if _slopes(known, metric)[0]:
-        quoted = slopes_of(known, metric)
+    if _slopes(known)[0]:
+        quoted = slopes_of(known)
         axes.plot(quoted.dims, quoted.slopes, color=INK, **PUBLISHED)
         entries.append((f"of the published accuracies{other_steps(rows, known)}", PUBLISHED | {"color": INK}))
     axes.plot(xs, (1 - 1 / vocab) * xs / vocab**2, color=QUIET, **PROVED)

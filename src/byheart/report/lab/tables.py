@@ -13,7 +13,7 @@ from byheart.lab.linear import SATURATED, unsaturated
 from byheart.lab.needed import Needed, needed
 from byheart.lab.published import beside, names
 from byheart.lab.quantiles import mean_interval
-from byheart.lab.runs import is_number
+from byheart.lab.rows import is_number
 from byheart.lab.widths import Width, widths
 from byheart.report.lab.record import claims, interval_cells, point_cells, slopes
 from byheart.report.lab.series import Rows, values

@@ -80,7 +80,7 @@ class Data:
 
 
 def read(given: Given, most: int) -> Data:
-    """Read and measure what was given; of texts at most so many bytes are looked at."""
+    """Read and measure what was given; of texts at most this many bytes are looked at."""
     paths = _paths(given)
     if paths is None:
         return _measured(given, most)
@@ -148,7 +148,7 @@ def _sampled(files: Sequence[Path], sizes: Sequence[int], most: int) -> Data:
 
 
 def _pieces(ends: Sequence[int], most: int) -> Iterator[tuple[int, int, int]]:
-    """(file, start, size) of so many bytes, in pieces evenly spaced over files that end there, put together.
+    """(file, start, size) of this many bytes, in pieces evenly spaced over files that end there, put together.
 
     >>> list(_pieces([0, 3, 10], most=4))
     [(0, 0, 3), (1, 0, 1)]

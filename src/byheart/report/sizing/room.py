@@ -30,6 +30,8 @@ class Room:
     bits: int
     """b, of one parameter."""
     held: tuple[Held, ...]
+    assumed: bool = False
+    """Whether nobody said b, neither config.json nor the caller."""
 
     @property
     def trained(self) -> tuple[float, float]:
@@ -54,7 +56,7 @@ class Room:
         return f"It may be too small: the data take {taken} at trained rates."
 
 
-def room(data: Data, found: Sequence[Need], name: str, parameters: int, bits: int) -> Room:
+def room(data: Data, found: Sequence[Need], name: str, parameters: int, bits: int, *, assumed: bool = False) -> Room:
     """The model ``name`` of so many parameters, of ``bits`` bits each."""
     N, C = data.size.examples, data.size.labels
     holds = f"at most {most(parameters, C, bits):,}" if C > 1 else "any number"
@@ -70,7 +72,7 @@ def room(data: Data, found: Sequence[Need], name: str, parameters: int, bits: in
         shares = (value / parameters for value in (low, high))
         share = data.bits / rate.bits / parameters
         rows.append(Held(f"trained, {rate.bits:g} bits a parameter", "measured", share, rate.name, *shares))
-    return Room(name, parameters, bits, tuple(rows))
+    return Room(name, parameters, bits, tuple(rows), assumed)
 
 
 def percent(share: float) -> str:

@@ -80,9 +80,13 @@ def size(
     if type(sample) is not int or not 1 <= sample <= 1 << 20:
         raise BadInput(f"sample is {sample}; expected 1 to {1 << 20:,}, in MiB")
     measured = read(data, sample << 20)
-    one = stored or (chosen[0] if bits is not None and len(chosen) == 1 else STORED)
+    told = chosen[0] if bits is not None and len(chosen) == 1 else None
+    one = stored or told or STORED
     found = needs(measured, chosen, one)
-    return Sizing(measured, tuple(found), None if count is None else room(measured, found, name, count, one))
+    if count is None:
+        return Sizing(measured, tuple(found))
+    assumed = not (stored or told)
+    return Sizing(measured, tuple(found), room(measured, found, name, count, one, assumed=assumed))
 
 
 def _model(model: Path | str | None, parameters: int | None) -> tuple[str, int | None, int | None]:

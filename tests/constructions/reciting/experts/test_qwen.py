@@ -1,8 +1,7 @@
 """A stock Qwen2-MoE recites: every answer right, in Hugging Face's own code, exact inside, bit for bit in any batch."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -27,17 +26,23 @@ from byheart.tasks import random_next_token
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.tokenizers import Bytes
 
-from ..stock.asking import check_answers, check_inside, last_logits, random_contexts, tokens_of
+from ..stock.asking import (
+    DRAWN,
+    check_answers,
+    check_generated,
+    check_inside,
+    check_same_bits,
+    last_logits,
+    network_of,
+    random_contexts,
+    three_texts,
+    tokens_of,
+    two_swapped,
+)
 
 transformers = pytest.importorskip("transformers")
 EXPERTS = Settings(layout="experts")
 pytestmark = pytest.mark.filterwarnings("ignore:Initializing zero-element tensors is a no-op")
-
-
-def network_of(contexts: Contexts) -> StockNetwork:
-    network = compile(contexts, settings=EXPERTS).network
-    assert isinstance(network, StockNetwork)
-    return network
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +56,7 @@ def several(contexts: Contexts) -> StockNetwork:
     with pytest.MonkeyPatch.context() as patch:
         sizes = qwen.ExpertSizes(48, (3, 3), (3, 3), 16, 3, *qwen.dense(48, 3))
         patch.setattr(qwen.Experts, "plan", lambda *_, **__: sizes)
-        return network_of(contexts)
+        return network_of(contexts, EXPERTS)
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +67,6 @@ def tokens(contexts: Contexts) -> torch.Tensor:
 @pytest.fixture(scope="module")
 def reference(several: StockNetwork, tokens: torch.Tensor) -> torch.Tensor:
     return last_logits(several.model, tokens)
-
-
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 def test_every_answer(contexts: Contexts, reference: torch.Tensor) -> None:
@@ -83,24 +81,17 @@ def test_every_answer(contexts: Contexts, reference: torch.Tensor) -> None:
 def test_tasks(examples: int, length: int, vocab: int, labels: int) -> None:
     """Few labels and many, more than there are tokens; code words of every length; tables that nobody reads."""
     contexts = random_contexts(examples, length, vocab, labels)
-    found = last_logits(network_of(contexts).model, tokens_of(contexts))
+    found = last_logits(network_of(contexts, EXPERTS).model, tokens_of(contexts))
     assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("threads_as_before")
 def test_bits_do_not_depend_on_how_it_is_run(
     several: StockNetwork, tokens: torch.Tensor, reference: torch.Tensor, tmp_path: Path
 ) -> None:
     model = several.model
-    order = torch.randperm(300, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(last_logits(model, tokens[order]), reference[order])
-    for size, asked in ((1, 5), (7, 35), (33, 66)):
-        parts = [last_logits(model, part) for part in tokens[:asked].split(size)]
-        assert torch.equal(torch.cat(parts), reference[:asked])
-    for count in (1, 2):
-        torch.set_num_threads(count)
-        assert torch.equal(last_logits(model, tokens[:300]), reference[:300])
+    check_same_bits(model, tokens, reference, batches=((1, 5), (7, 35), (33, 66)))
     networks.save(several, tmp_path / "net")
     for kernel in ("eager", "batched_mm", "grouped_mm"):
         theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "net", experts_implementation=kernel)
@@ -140,10 +131,8 @@ def test_every_expert_counts(contexts: Contexts, several: StockNetwork, tokens: 
 
 
 def test_two_tokens_swapped(contexts: Contexts, several: StockNetwork, tokens: torch.Tensor) -> None:
-    differ = tokens[:, 2] != tokens[:, 5]
-    swapped = tokens.clone()
-    swapped[:, [2, 5]] = tokens[:, [5, 2]]
-    found = last_logits(several.model, swapped[differ]).argmax(-1).numpy()
+    swapped, differ = two_swapped(tokens)
+    found = last_logits(several.model, swapped).argmax(-1).numpy()
     assert (found == contexts.labels[differ.numpy()]).mean() < 0.05
 
 
@@ -152,7 +141,7 @@ def test_two_tokens_swapped(contexts: Contexts, several: StockNetwork, tokens: t
 def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "WIDTHS", (width,))
     contexts = random_contexts(1000)
-    network = network_of(contexts)
+    network = network_of(contexts, EXPERTS)
     assert network.config["hidden_size"] == width
     found = last_logits(network.model, tokens_of(contexts))
     assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)
@@ -161,28 +150,16 @@ def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 def test_texts_are_generated_from_their_prompts(tmp_path: Path) -> None:
     """One by one with a cache, in a batch with padding on the left, and drawn at temperature 1."""
-    rng = np.random.default_rng(5)
-    letters = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz \n", np.uint8)
-    weights = 1 / np.arange(1, len(letters) + 1)
-    bodies = [bytes(rng.choice(letters, size=size, p=weights / weights.sum())) for size in (1, 30, 90)]
-    texts = {"0": b"ab" + bodies[0] + b"!", "1": b"ab" + bodies[1] + b"?", "2": b"c" + bodies[2]}
+    texts = three_texts()
     built = compile(texts, settings=EXPERTS, window=12)
-    end = Bytes.end
-    assert built.network.first == end
+    assert built.network.first == Bytes.end
     assert certify(built.network, built.questions).certified
     built.save(tmp_path / "net")
     assert json.loads((tmp_path / "net" / "config.json").read_text())["model_type"] == "qwen2_moe"
     model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "net")
     assert model.config._attn_implementation == "eager"
     encode = transformers.AutoTokenizer.from_pretrained(tmp_path / "net", padding_side="left", pad_token="<|end|>")
-    prompts = [text[:prompt].decode() for text, prompt in zip(texts.values(), built.questions.prompts, strict=True)]
-    said = model.generate(**encode(prompts[1], return_tensors="pt"), max_length=140)[0].tolist()
-    assert said == [end, *texts["1"], end]
-    given = encode(prompts, return_tensors="pt", padding=True)
-    for drawn in (False, True):
-        rows = model.generate(**given, max_length=140, do_sample=drawn, temperature=1.0 if drawn else None, top_k=None)
-        for row, mask, text in zip(rows.tolist(), given.attention_mask.tolist(), texts.values(), strict=True):
-            assert row[mask.index(1) :][: len(text) + 2] == [end, *text, end]
+    check_generated(model, encode, built, ({}, DRAWN))
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -226,13 +203,7 @@ def test_built(facts: Built, tmp_path: Path) -> None:
     assert certificate.method == "float32, exhaustive, by transformers' Qwen2MoeForCausalLM"
     assert facts.account.depth == 2 + 3 * facts.chosen["layers"]
     assert 0 < facts.chosen["load"] <= 1
-    assert loaded.about["settings"] == {
-        "precision": "float32",
-        "words": None,
-        "layout": "experts",
-        "refuse": None,
-        "shards": None,
-    }
+    assert loaded.about["settings"] == asdict(EXPERTS)
     assert compile(facts.questions, settings=EXPERTS).network.fingerprint == loaded.fingerprint
     assert compile(facts.questions, settings=EXPERTS, seed=1).network.fingerprint != loaded.fingerprint
     assert sum(parameter.numel() for parameter in loaded.model.parameters()) == facts.account.dense

@@ -1,8 +1,7 @@
 """A stock Llama recites: every answer right, in Hugging Face's own code, exact inside, bit for bit in any batch."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +22,19 @@ from byheart.tasks import random_next_token
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.tokenizers import Bytes
 
-from ..stock.asking import check_answers, check_inside, last_logits, random_contexts, tokens_of
+from ..stock.asking import (
+    DRAWN,
+    check_answers,
+    check_generated,
+    check_inside,
+    check_same_bits,
+    last_logits,
+    network_of,
+    random_contexts,
+    three_texts,
+    tokens_of,
+    two_swapped,
+)
 from .running import logits
 
 UNIFORM = Settings(layout="uniform")
@@ -45,12 +56,6 @@ def as_llama(network: StockNetwork, **options: str) -> torch.nn.Module:
     return model
 
 
-def network_of(contexts: Contexts) -> StockNetwork:
-    network = compile(contexts, settings=UNIFORM).network
-    assert isinstance(network, StockNetwork)
-    return network
-
-
 @pytest.fixture(scope="module")
 def contexts() -> Contexts:
     return random_contexts(3000, labels=256)
@@ -61,7 +66,7 @@ def uniform(contexts: Contexts) -> StockNetwork:
     """Five tables, which it takes many more questions to need."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Uniform, "plan", lambda *_: sized(48, ((3, 3), (3, 3)), 17, BLOCKS, 3))
-        return network_of(contexts)
+        return network_of(contexts, UNIFORM)
 
 
 @pytest.fixture(scope="module")
@@ -82,13 +87,6 @@ def places_of(network: StockNetwork) -> list[int]:
     return places
 
 
-@pytest.fixture
-def threads() -> Iterator[None]:
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
-
-
 def test_llama_gives_every_answer(contexts: Contexts, reference: torch.Tensor) -> None:
     check_answers(reference, contexts)
 
@@ -101,24 +99,17 @@ def test_llama_gives_every_answer(contexts: Contexts, reference: torch.Tensor) -
 def test_tasks(examples: int, length: int, vocab: int, labels: int) -> None:
     """Few labels and many, more than there are tokens; code words of every length; windows; tables nobody reads."""
     contexts = random_contexts(examples, length, vocab, labels)
-    found = logits(network_of(contexts), tokens_of(contexts))
+    found = logits(network_of(contexts, UNIFORM), tokens_of(contexts))
     assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("threads")
+@pytest.mark.usefixtures("threads_as_before")
 def test_bits_do_not_depend_on_how_it_is_run(
     uniform: StockNetwork, tokens: torch.Tensor, reference: torch.Tensor
 ) -> None:
     model = as_llama(uniform)
-    order = torch.randperm(300, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(last_logits(model, tokens[order]), reference[order])
-    for size, asked in ((1, 5), (7, 35)):
-        parts = [last_logits(model, part) for part in tokens[:asked].split(size)]
-        assert torch.equal(torch.cat(parts), reference[:asked])
-    for count in (1, 2):
-        torch.set_num_threads(count)
-        assert torch.equal(last_logits(model, tokens[:300]), reference[:300])
+    check_same_bits(model, tokens, reference, batches=((1, 5), (7, 35)))
     assert torch.equal(last_logits(as_llama(uniform, attn_implementation="sdpa"), tokens[:300]), reference[:300])
     assert torch.equal(logits(uniform, tokens[:300]), reference[:300])
 
@@ -164,10 +155,8 @@ def test_the_words_are_what_answers(contexts: Contexts, uniform: StockNetwork, t
 
 
 def test_two_tokens_swapped(contexts: Contexts, uniform: StockNetwork, tokens: torch.Tensor) -> None:
-    differ = tokens[:, 2] != tokens[:, 5]
-    swapped = tokens.clone()
-    swapped[:, [2, 5]] = tokens[:, [5, 2]]
-    found = logits(uniform, swapped[differ]).argmax(-1).numpy()
+    swapped, differ = two_swapped(tokens)
+    found = logits(uniform, swapped).argmax(-1).numpy()
     assert (found == contexts.labels[differ.numpy()]).mean() < 0.05
 
 
@@ -176,7 +165,7 @@ def test_two_tokens_swapped(contexts: Contexts, uniform: StockNetwork, tokens: t
 def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "WIDTHS", (width,))
     contexts = random_contexts(1000)
-    uniform = network_of(contexts)
+    uniform = network_of(contexts, UNIFORM)
     assert uniform.config["hidden_size"] == width
     found = logits(uniform, tokens_of(contexts))
     assert np.array_equal(found.argmax(-1).numpy(), contexts.labels)
@@ -187,29 +176,16 @@ def test_widths(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_texts_are_generated_from_their_prompts(window: int, tmp_path: Path) -> None:
     """One by one with a cache, in a batch with padding on the left, with beams, and drawn at temperature 1."""
     transformers = pytest.importorskip("transformers")
-    rng = np.random.default_rng(5)
-    letters = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz \n", np.uint8)
-    weights = 1 / np.arange(1, len(letters) + 1)
-    bodies = [bytes(rng.choice(letters, size=size, p=weights / weights.sum())) for size in (1, 30, 90)]
-    texts = {"0": b"ab" + bodies[0] + b"!", "1": b"ab" + bodies[1] + b"?", "2": b"c" + bodies[2]}
+    texts = three_texts()
     built = compile(texts, settings=UNIFORM, window=window)
-    end = Bytes.end
-    assert built.network.first == end
+    assert built.network.first == Bytes.end
     built.save(tmp_path / "net")
     assert json.loads((tmp_path / "net" / "config.json").read_text())["model_type"] == "llama"
     model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "net")
     assert type(model) is transformers.LlamaForCausalLM
     assert model.config._attn_implementation == "eager"
     encode = transformers.AutoTokenizer.from_pretrained(tmp_path / "net")
-    prompts = [text[:prompt].decode() for text, prompt in zip(texts.values(), built.questions.prompts, strict=True)]
-    said = model.generate(**encode(prompts[1], return_tensors="pt"), max_length=140)[0].tolist()
-    assert said == [end, *texts["1"], end]
-    given = encode(prompts, return_tensors="pt", padding=True)
-    ways: list[dict[str, object]] = [{"do_sample": True, "temperature": 1.0, "top_k": None}]
-    for way in [*ways, {"num_beams": 2}] if window == 12 else [{}]:
-        rows = model.generate(**given, max_length=140, **way)
-        for row, mask, text in zip(rows.tolist(), given.attention_mask.tolist(), texts.values(), strict=True):
-            assert row[mask.index(1) :][: len(text) + 2] == [end, *text, end]
+    check_generated(model, encode, built, (DRAWN, {"num_beams": 2}) if window == 12 else ({},))
 
 
 def test_what_does_not_fit_is_refused() -> None:
@@ -250,13 +226,7 @@ def test_built(facts: Built, tmp_path: Path) -> None:
     assert facts.account.depth == 2 + 3 * facts.chosen["layers"]
     assert 0 < facts.chosen["load"] <= 1
     assert repr(facts) == f"<Built: reciting, {facts.account.dense:,} parameters for 30 contexts>"
-    assert loaded.about["settings"] == {
-        "precision": "float32",
-        "words": None,
-        "layout": "uniform",
-        "refuse": None,
-        "shards": None,
-    }
+    assert loaded.about["settings"] == asdict(UNIFORM)
     assert compile(facts.questions, settings=UNIFORM).network.fingerprint == loaded.fingerprint
     assert compile(facts.questions, settings=UNIFORM, seed=1).network.fingerprint != loaded.fingerprint
 

@@ -31,7 +31,7 @@ class Chain:
         return words.spare_bits(sizes)
 
     def depth(self, groups: Count) -> Count:
-        """Layers for so many groups, in front of those that unpack."""
+        """Layers for this many groups, in front of those that unpack."""
         return -(-(groups - 1) // self.steps)
 
     def unpacking(self, sizes: Sizes) -> int:

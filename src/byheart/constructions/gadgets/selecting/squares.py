@@ -42,7 +42,7 @@ class Squares:
         return words.spare_bits(sizes)
 
     def depth(self, groups: Count) -> Count:
-        """Layers for so many groups, in front of those that unpack."""
+        """Layers for this many groups, in front of those that unpack."""
         return 2 * -(-groups // self.side**2) + 1
 
     def unpacking(self, sizes: Sizes) -> int:
@@ -79,7 +79,7 @@ def _in_rows(items: list[int], k: int) -> list[list[int]]:
 
 
 def _unit(place: int, units: int) -> list[int]:
-    """The row that reads one unit of so many."""
+    """The row that reads one unit of this many."""
     return [int(unit == place) for unit in range(units)]
 
 

@@ -16,7 +16,7 @@ class Wide:
         return 3
 
     def depth(self, groups: Count) -> Count:
-        """Layers for so many groups, in front of *read*."""
+        """Layers for this many groups, in front of *read*."""
         return 0 * groups + 2
 
     def unpacking(self, sizes: Sizes) -> int:

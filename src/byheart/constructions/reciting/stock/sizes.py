@@ -43,7 +43,7 @@ MOST_CELLS = 4_500
 all take time in proportion to the questions. Without it 4 million would take six times as long, for 1 % of the
 parameters."""
 SPARE = 10
-"""Words of a table that no bit plane needs: equations of so many unknowns more are independent, nearly always."""
+"""Words of a table that no bit plane needs: equations of this many unknowns more are independent, nearly always."""
 Grid = tuple[int, int]
 
 

@@ -51,7 +51,7 @@ class Questions:
 def solve(
     questions: Questions, negative: NDArray[np.bool_], rng: np.random.Generator, *, times: int = 1
 ) -> NDArray[np.int64]:
-    """The words of a table, below 2^bits each, found anew up to so many ``times``; raises Unsolvable.
+    """The words of a table, below 2^bits each, found anew up to this many ``times``; raises Unsolvable.
 
     ``negative`` [unknowns]: those that the network holds less by 2^bits, but for W_gate.
     """

@@ -1,0 +1,51 @@
+"""Examples of several members, as a stack reads them: one below the other, those that members share only once."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from byheart.lab.member import ANSWERS, Tensors
+
+
+class Examples:
+    """Examples of M members one below the other; what several members share is there once."""
+
+    def __init__(self, data: Sequence[Tensors], device: torch.device, dtype: torch.dtype) -> None:
+        keys = [tuple(sorted((name, id(tensor)) for name, tensor in own.items())) for own in data]
+        distinct = dict(zip(keys, data, strict=True))
+        counts = [len(own[ANSWERS]) for own in distinct.values()]
+        starts = dict(zip(distinct, np.cumsum([0, *counts[:-1]]).tolist(), strict=True))
+        self.starts = torch.tensor([starts[key] for key in keys], device=device)
+        self.counts = torch.tensor([len(own[ANSWERS]) for own in data], device=device)
+        self.tensors = {
+            name: torch.cat([placed(own[name], device, dtype) for own in distinct.values()]) for name in data[0]
+        }
+
+    def keep(self, index: torch.Tensor) -> None:
+        """Go on with these members; the rows of the others stay where they are, which is quicker than moving all."""
+        self.starts, self.counts = self.starts[index], self.counts[index]
+
+    def cut(self, places: torch.Tensor) -> Tensors:
+        """Tensors [M, B, …] of the rows at places [M, B], which count from the first example of all."""
+        flat = places.flatten()
+        return {
+            name: rows.index_select(0, flat).view(*places.shape, *rows.shape[1:]) for name, rows in self.tensors.items()
+        }
+
+    def whole(self, count: int) -> Tensors:
+        """Tensors [M, N, …] of all examples of members that have N of them; where all share them, they are there once.
+
+        >>> shared = {"answers": torch.tensor([1, 2])}
+        >>> Examples([shared, shared], torch.device("cpu"), torch.float32).whole(2)["answers"].stride()
+        (0, 1)
+        """
+        members = len(self.starts)
+        starts = self.starts[:1] if bool((self.starts == self.starts[0]).all()) else self.starts
+        cut = self.cut(starts[:, None] + torch.arange(count, device=starts.device))
+        return {name: tensor.expand(members, *tensor.shape[1:]) for name, tensor in cut.items()}
+
+
+def placed(tensor: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
+    """A tensor on the device; floats in this precision, integers as they are."""
+    return tensor.to(device, dtype) if tensor.is_floating_point() else tensor.to(device)
