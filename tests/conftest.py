@@ -1,6 +1,7 @@
 """Hypothesis without deadlines (numba compiles, machines are busy), repeatable where CI decides; the longest first."""
 
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,19 @@ LONG = ("test_pages.py", "test_fuzz.py", "test_killed.py", "test_benchmarks.py")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first; the others stay in their order."""
     items.sort(key=lambda item: item.path.name not in LONG)
+
+
+@pytest.fixture
+def scarce(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Memory has room for no array at all: each lies in a file, in the folder that is given back."""
+    from byheart.files import room
+
+    folder: Path = tmp_path_factory.mktemp("scarce")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)  # so that it is looked for again
+    monkeypatch.setattr(room, "LEAST", 1)
+    monkeypatch.setattr(room, "PART", 1 << 62)
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -106,6 +106,7 @@ COLUMNS = {
         ["N", "shards", "columns × rows", "parameters", "bits/parameter", "load", "map", "solve", "µs each", "GiB"],
         ["N", "shards", "asked", "wrong", "not proved", "smallest margin", "as it is", "proof", "in PyTorch"],
     ],
+    "scarce": [["step", "memory", "CPU", "memory, of 500M", "CPU", "the same"]],
     "second_opinion": [["network", "answers", "judge", "verify.py", "what it found"]],
     "speed_of_reciting": [
         ["network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors"],

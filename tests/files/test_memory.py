@@ -25,6 +25,22 @@ def test_the_share_is_stated(monkeypatch: pytest.MonkeyPatch) -> None:
         memory.check_memory(9 << 30, "a network", "take half of it")
 
 
+def test_somebody_says_how_much_to_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = memory.available()
+    monkeypatch.setenv("BYHEART_MEMORY", "1000T")
+    assert memory.available() <= memory._installed(), "no more than there is"
+    monkeypatch.setenv("BYHEART_MEMORY", "1M")
+    assert memory.available() == 0 or memory._kibibytes("self/status", "RssAnon") is None, "it has more already"
+    monkeypatch.setattr(memory, "_kibibytes", lambda file, name: 100 << 20 if name == "RssAnon" else None)
+    for given, left in (("300M", 200 << 20), ("1G", 924 << 20), (str(101 << 20), 1 << 20), ("110 ", 0)):
+        monkeypatch.setenv("BYHEART_MEMORY", given)
+        assert memory.available() == min(before, left) or left > before
+    for given in ("much", "1.5G", "-1", "3X", "G"):
+        monkeypatch.setenv("BYHEART_MEMORY", given)
+        with pytest.raises(BadInput, match=rf"BYHEART_MEMORY is '{given}'; expected a number of bytes, such as 800M"):
+            memory.available()
+
+
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc")
 def test_limits_of_the_process_count() -> None:
     script = (

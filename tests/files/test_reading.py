@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from byheart.errors import BadInput
-from byheart.files import memory, reading
+from byheart.files import memory, reading, room
 from byheart.files.reading import MOST_DEPTH, lines, parsed, read_bytes, read_json, read_text
 
 
@@ -127,5 +127,7 @@ def test_a_line_longer_than_memory_has_room_for(tmp_path, monkeypatch):
     assert next(found) == (1, b"short\n")
     with pytest.raises(BadInput, match=r"a line 2, of at least 0\.0 MiB, would take"):
         next(found)
+    assert next(lines(tmp_path / "a", takes=1, keeps=2))[0] == 1, "on the disk there is room for what is left of it"
+    monkeypatch.setattr(room, "_on_disk", lambda: 0)
     with pytest.raises(BadInput, match=r"a would take"):
         next(lines(tmp_path / "a", takes=1, keeps=2))

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.files import memory
-from byheart.tasks import NextToken, alike, doubling, load, save
+from byheart.files import memory, room
+from byheart.tasks import NextToken, alike, doubling, load, parting, save
 from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
 from byheart.tasks.questions import contexts_of
 from byheart.tasks.texts import Text
@@ -342,7 +342,7 @@ def test_tasks(task, window):
     assert dict(zip(rows, contexts.labels.tolist(), strict=True)) == task_oracle(task, enough[0])
     assert len(rows) == len(contexts) == len(task_oracle(task, enough[0]))
     assert (contexts.vocab, contexts.label_count, contexts.end) == (9, 5, None)
-    assert contexts.prompts == (n,) * len(task.tokens)
+    assert [*contexts.prompts] == [n] * len(task.tokens)
     assert contexts.tokens.reshape(-1, n).tolist() == task.tokens.tolist()
     assert contexts.starts[-1] == len(contexts.tokens)
 
@@ -388,6 +388,39 @@ def test_small_tables_by_hand(small_tables):
     assert contexts.again.tolist() == [[5, 6, 7, 8, 9, 11, 12, 13, 14], [0, 1, 2, 3, 4, 1, 2, 3, 4]]
 
 
+@pytest.mark.slow
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(some_tasks(), st.none() | st.integers(1, 9))
+def test_small_tables_find_the_same_of_tasks(small_tables, task, window):
+    test_tasks.hypothesis.inner_test(task, window)
+
+
+def test_rows_in_parts_by_hand(small_tables):
+    """Rows 9 and 12 ask for other labels than rows before them, in whatever part they are; 9 is the first."""
+    rows = np.array([[7, number % 9] for number in range(14)], np.uint8)
+    labels = np.arange(14, dtype=np.uint8) % 9
+    found = alike.Rows(rows, labels, 1)
+    assert (found.wrong, found.places.tolist()) == (None, [*range(9)])
+    assert found.again.tolist() == [[9, 10, 11, 12, 13], [0, 1, 2, 3, 4]]
+    labels[12] = labels[9] = 8
+    assert alike.Rows(rows, labels, 2).wrong == (0, 9)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(some_words())
+def test_texts_are_sorted_by_more_than_their_beginnings(monkeypatch, words):
+    """By their first two tokens, then by comparing: three at a time."""
+    tokens, starts = np.concatenate([text.tokens for text in texts_of(*words)]), np.cumsum([0, *map(len, words)])
+    order = [[numbers, words[numbers[0]]] for numbers in parting._ordered(np.split(tokens, starts[1:-1]))]
+    with monkeypatch.context() as short:
+        short.setattr(parting, "KEYS", 0)
+        short.setattr(parting, "LEAST", 2)
+        short.setattr(parting, "PORTION", 3)
+        found = [[numbers, words[numbers[0]]] for numbers in parting._ordered(np.split(tokens, starts[1:-1]))]
+    equal = [[number for number, other in enumerate(words) if other == word] for word in sorted(set(words))]
+    assert found == order == [[numbers, words[numbers[0]]] for numbers in equal]
+
+
 def test_where_questions_are_asked():
     contexts = recite("abc", "abc", "xbc")
     assert contexts.again.tolist() == [[3, 4, 5, 7, 8], [0, 1, 2, 1, 2]]
@@ -421,7 +454,8 @@ def test_a_narrow_task_asks_the_same(tmp_path, top):
 
 def test_examples_that_would_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1000)
-    with pytest.raises(BadInput, match=r"equal ones among 100 examples would take 0\.0 MiB of memory"):
+    monkeypatch.setattr(room, "_on_disk", lambda: 0)
+    with pytest.raises(BadInput, match=r"equal ones among 100 examples would take 0\.0 MiB; expected at most 0\.0 MiB"):
         task_contexts(NextToken(np.arange(100)[:, None], np.zeros(100, int)))
 
 

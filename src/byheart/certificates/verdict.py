@@ -8,6 +8,8 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from byheart.tasks.checks import occurrences, portions
+
 Outcome = Literal["right", "wrong", "undecided"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 RIGHT, WRONG, UNDECIDED = range(len(OUTCOMES))
@@ -43,7 +45,11 @@ class Outcomes:
     @property
     def others(self) -> Iterator[tuple[Outcome, Counterexample]]:
         """All answers that are not known to be right, one after the other."""
-        return ((OUTCOMES[self.codes[i]], self.told(i)) for i in np.flatnonzero(self.codes).tolist())
+        before = 0
+        for part in portions(self.codes):
+            for i in np.flatnonzero(part).tolist():
+                yield OUTCOMES[part[i]], self.told(before + i)
+            before += len(part)
 
 
 @dataclass(frozen=True)
@@ -99,12 +105,12 @@ class Verdict:
 
 def tallied(outcomes: Outcomes) -> dict[str, Any]:
     """What a verdict says of these outcomes, by the names of its fields."""
-    others = np.flatnonzero(outcomes.codes)
+    times = occurrences(outcomes.codes, len(OUTCOMES)).tolist()
     return {
         "checked": len(outcomes.codes),
-        "errors": int((outcomes.codes == WRONG).sum()),
-        "undecided": int((outcomes.codes == UNDECIDED).sum()),
-        "counterexample": outcomes.told(int(others[0])) if len(others) else None,
+        "errors": times[WRONG],
+        "undecided": times[UNDECIDED],
+        "counterexample": next((told for _, told in outcomes.others), None),
         "outcomes": outcomes,
     }
 

@@ -294,6 +294,6 @@ def _lzma_bits(files: tuple[Path, ...]) -> int | None:
 
     if not files:
         return None
-    packing = lzma.LZMACompressor()
-    packed = sum(len(packing.compress(text)) for text in read_files(files).values())
+    packing, texts = lzma.LZMACompressor(), read_files(files)
+    packed = sum(len(packing.compress(portion)) for name in texts for portion in texts.portions(name))
     return 8 * (packed + len(packing.flush()))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
 from byheart.files.reading import opened
+from byheart.files.room import Growing
 
 MOST_MEMBERS = 32
 """Arrays of an archive; a task has 6 at most."""
@@ -45,7 +46,7 @@ Arrays = dict[str, NDArray[Any]]
 def read_arrays(path: Path, *, narrow: bool = False) -> Arrays:
     """The arrays of a ``.npz`` file by their names; ``narrow``: integers as narrow as they are, whatever the file has.
 
-    A file that is larger than memory can be read if what it holds is narrow: of the file, a portion is there at a time.
+    Narrow ones lie where there is room for them: a file may be larger than memory. Of it, a portion is there at a time.
     """
     with opened(path) as file:
         if not os.fstat(file.fileno()).st_size:
@@ -97,7 +98,7 @@ def _array(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo, narrow
             raise BadInput(f"its header claims {expected:,} bytes, its entry in the archive {member.file_size:,}")
         if narrow and dtype.kind not in "iu":
             check_memory(TAKES * expected, str(path))
-        values = _values(file, dtype, prod(shape), str(path) if narrow and dtype.kind in "iu" else None)
+        values = _values(file, dtype, prod(shape), narrow and dtype.kind in "iu")
         if values is None or file.read(1):
             raise BadInput(f"it does not hold the {expected:,} bytes that its header claims")
         return values.reshape(shape, order=order)
@@ -115,15 +116,9 @@ def _read_from(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) ->
         raise BadInput(f"{path}: array {_name(member)!r} cannot be read: {_line(error)}") from error
 
 
-def _values(file: Any, dtype: np.dtype[Any], count: int, narrow: str | None) -> NDArray[Any] | None:
-    """So many numbers, portion by portion; None if there are fewer.
-
-    Narrow ones, of the file of this name, have no sign unless one needs it; as soon as they turn out to be wider, that
-    is held against memory.
-    """
-    if narrow:
-        check_memory(count, narrow)
-    values = np.empty(count, np.uint8 if narrow else dtype)
+def _values(file: Any, dtype: np.dtype[Any], count: int, narrow: bool) -> NDArray[Any] | None:
+    """So many numbers, portion by portion; None if there are fewer. Narrow ones have no sign unless one needs it."""
+    values = Growing(count, np.uint8 if narrow else dtype)
     step = max(1, _PORTION // max(1, dtype.itemsize))
     for first in range(0, count, step):
         part = np.frombuffer(file.read(min(step, count - first) * dtype.itemsize), dtype)
@@ -131,12 +126,9 @@ def _values(file: Any, dtype: np.dtype[Any], count: int, narrow: str | None) -> 
             return None
         if narrow:
             fits = np.min_scalar_type(part.max()) if part.min() >= 0 else dtype
-            wide = np.promote_types(values.dtype, fits) if fits.kind == values.dtype.kind else dtype
-            if wide != values.dtype:
-                check_memory(count * wide.itemsize, narrow)
-            values = values.astype(wide, copy=False)
-        values[first : first + len(part)] = part
-    return values
+            values.widen(np.promote_types(values.dtype, fits) if fits.kind == values.dtype.kind else dtype)
+        values.extend(part)
+    return values.array
 
 
 def _header(file: Any) -> tuple[np.dtype[Any], Any, tuple[int, ...]]:

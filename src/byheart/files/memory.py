@@ -1,6 +1,10 @@
-"""How much memory there is, asked before anything large is made."""
+"""How much memory there is, asked before anything large is made.
+
+The environment variable ``BYHEART_MEMORY`` ("800M", "4G") says how much of it a process is to take.
+"""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +16,16 @@ SHARE = 0.8
 """Of what is available, so much may be asked for at once: the rest is for what nobody counted."""
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
 """What a container may use, where there is one."""
+CHOSEN = "BYHEART_MEMORY"
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def available() -> int:
-    """Bytes that this process can still have, as the system says: free memory, within what the process may use.
+    """Bytes that this process can still have: free memory, within what the process may use, or was told to.
 
     Where the system says nothing, the machine's memory; where it does not even say that, 2⁶³.
     """
-    found = [_free(), _number(_LIMIT), *_limits()]
+    found = [_free(), _number(_LIMIT), *_limits(), _chosen()]
     return min((size for size in found if size is not None), default=_installed())
 
 
@@ -62,13 +68,11 @@ def bounded() -> Iterator[None]:
 def peak() -> int:
     """Bytes that this process has taken at most, until now; 0 where the system does not say.
 
-    Linux says it of the program that runs; what ``getrusage`` says may be of the one that started it.
+    Linux says it of the program that runs; what ``getrusage`` says may be of the one that started it. What the system
+    keeps in memory of files (:mod:`.room`) is part of it, though it could take that back.
     """
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
-    except (OSError, StopIteration):
-        pass
+    if (most := _kibibytes("self/status", "VmHWM")) is not None:
+        return most
     try:
         import resource
     except ImportError:
@@ -90,11 +94,27 @@ def _installed() -> int:
 
 
 def _free() -> int | None:
+    return _kibibytes("meminfo", "MemAvailable")
+
+
+def _chosen() -> int | None:
+    """What is left of the memory that somebody told this process to take; files that are mapped do not count."""
+    given = os.environ.get(CHOSEN, "").strip()
+    if not given:
+        return None
+    found = re.fullmatch(r"([0-9]{1,18})([KMGT]?)(i?B)?", given, re.ASCII)
+    if found is None:
+        raise BadInput(f"{CHOSEN} is {given!r}; expected a number of bytes, such as 800M or 4G")
+    return max(0, int(found[1]) * _UNITS[found[2]] - (_kibibytes("self/status", "RssAnon") or 0))
+
+
+def _kibibytes(file: str, name: str) -> int | None:
+    """Bytes that a file below /proc states in KiB, under this name; None if there is none."""
     try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        lines = Path("/proc", file).read_text(encoding="ascii", errors="replace").splitlines()
     except OSError:
         return None
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), None)
 
 
 def _number(path: Path) -> int | None:

@@ -24,6 +24,7 @@ import numpy as np
 
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory, told
+from byheart.files.room import check_room
 
 MOST_JSON = 1 << 26
 """Bytes of a JSON file: the config.json of a network that recites a million texts names them in less."""
@@ -66,10 +67,11 @@ def read_part(path: Path, start: int, size: int) -> bytearray:
 def lines(path: Path, *, takes: int, keeps: int) -> Iterator[tuple[int, bytes | bytearray]]:
     """The lines of the regular file ``path``, counted from 1, each with its line break (``\\n``), one at a time.
 
-    While it is read, a byte takes ``takes`` bytes of memory; of all that was read, ``keeps`` are left for every byte.
+    While it is read, a byte takes ``takes`` bytes of memory; of all that was read, ``keeps`` are left for every byte,
+    where there is room for them.
     """
     with opened(path) as source:
-        check_memory(os.fstat(source.fileno()).st_size * keeps, str(path))
+        check_room(os.fstat(source.fileno()).st_size * keeps, str(path))
         number = 0
         while line := source.readline(LONG):
             number += 1

@@ -2,16 +2,19 @@
 
 As in the construction of suffix arrays, equal contexts get equal numbers, and the number of the last 2w tokens at a
 place follows from the numbers of the last w tokens there and w places earlier. Nothing is sorted: pairs of numbers are
-looked up in tables (:mod:`.doubling`). All in all that takes 9 bytes for every token, and 64 MiB.
+looked up in tables (:mod:`.doubling`). All in all that takes 64 MiB of memory, and 9 bytes for every token, which lie
+where there is room for them.
 """
 
 import secrets
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
+from byheart.files.room import room
 from byheart.progress import Report
-from byheart.tasks.checks import Ids
+from byheart.tasks.checks import Ids, copied
 
 MISSING = -1
 """Stands for what lies before the start of a sequence."""
@@ -36,8 +39,9 @@ class Alike:
 
         self.width = 0
         self._starts, self._report = starts, report
-        self._numbers, self._fresh = tokens.astype(np.int32), np.empty(len(tokens), np.int32)
-        self._flags = np.full(len(tokens), SHARED | EARLY, np.uint8)
+        self._numbers, self._fresh = copied(tokens, np.int32), room(len(tokens), np.int32)
+        self._flags = room(len(tokens), np.uint8)
+        self._flags[:] = SHARED | EARLY
         self._shared = len(tokens)
         """How many places there are whose contexts others have too."""
         self.widen(0)
@@ -49,14 +53,10 @@ class Alike:
 
         if by:
             mark_early(self._flags, self._starts, by)
-        slots = 1 << (2 * min(self._shared, PART)).bit_length()
-        while True:
-            parts = -(-self._shared // PART)
-            table = np.empty(slots, np.int32)
-            shared = regroup(self._numbers, by, self._flags, self._fresh, table, max(1, parts), SALT)
+        for table, parts in _tables(self._shared):
+            shared = regroup(self._numbers, by, self._flags, self._fresh, table, parts, SALT)
             if shared >= 0:
                 break
-            slots *= 2
         self._numbers, self._fresh = self._fresh, self._numbers
         self._shared = int(shared)
         self.width += by
@@ -67,7 +67,8 @@ class Alike:
         """For each of the places ``asked``, increasing, the first of them that has its context: int64 [k]."""
         numbers, first = self._numbers[asked], self._fresh
         first[numbers[::-1]] = asked[::-1]  # of several that go to one entry, the last one stays
-        return first[numbers].astype(np.int64)
+        found: Ids = first[numbers].astype(np.int64)
+        return found
 
     def conflict(self, kept: npt.NDArray[np.bool_], answers: npt.NDArray[np.integer]) -> tuple[int, int] | None:
         """The first kept place with another answer than the first one that has its context, after that one."""
@@ -81,7 +82,7 @@ class Alike:
         from byheart.tasks.doubling import count_questions, list_questions
 
         questions, asked = count_questions(self._numbers, kept, self._fresh)
-        places, again = np.empty(questions, np.int32), np.empty((2, asked - questions), np.int32)
+        places, again = room(questions, np.int32), room((2, asked - questions), np.int32)
         list_questions(self._numbers, kept, self._fresh, places, again)
         return places, again
 
@@ -90,18 +91,26 @@ class Rows:
     """Which rows of a task end alike, in so many tokens, and ask for the same."""
 
     def __init__(self, tokens: npt.NDArray[np.integer], labels: npt.NDArray[np.integer], width: int) -> None:
-        from byheart.tasks.doubling import first_rows
+        from byheart.tasks.doubling import first_rows, list_rows
 
-        first = np.empty(len(tokens), np.int32)
-        table = np.empty(1 << (2 * len(tokens)).bit_length(), np.int32)
-        wrong = int(first_rows(tokens, width, labels, first, table, SALT))
-        self.wrong = None if wrong < 0 else (int(first[wrong]), wrong)
+        first = room(len(tokens), np.int32)
+        for table, parts in _tables(len(tokens)):
+            endings, wrong = first_rows(tokens, width, labels, first, table, parts, SALT)
+            if endings >= 0:
+                break
+        self.wrong = (int(first[wrong]), int(wrong)) if wrong < len(tokens) else None
         """The first row with another label than one before it that ends alike, after that one."""
         if self.wrong is None:
-            is_first = first == np.arange(len(first), dtype=np.int32)
-            self.places = np.flatnonzero(is_first).astype(np.int32)
+            self.places = room(endings, np.int32)
             """The first row of every ending, [N]."""
-            others = np.flatnonzero(~is_first).astype(np.int32)
-            numbers = np.searchsorted(self.places, first[others]).astype(np.int32)
-            self.again = np.stack([others, numbers])
+            self.again = room((2, len(tokens) - endings), np.int32)
             """Every other row, and the number of its ending below N: [2, k]."""
+            list_rows(first, self.places, self.again)
+
+
+def _tables(keys: int) -> Iterator[tuple[Places, int]]:
+    """A table in which so many keys are looked up, one part of them after the other; a larger one, if it is full."""
+    slots, parts = 1 << (2 * min(keys, PART)).bit_length(), max(1, -(-keys // PART))
+    while True:
+        yield np.empty(slots, np.int32), parts
+        slots *= 2

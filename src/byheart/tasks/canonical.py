@@ -45,6 +45,21 @@ def list_keys(sequences: Any, factor: Any, keys: Any) -> None:
 
 
 @jit
+def deal(keys: Any, dealt: Any, ends: Any) -> None:
+    """The numbers of all rows into ``dealt``, by the first bytes of their keys; where those of each byte end."""
+    ends[:] = 0
+    for row in range(len(keys)):
+        ends[keys[row] >> np.uint64(56)] += 1
+    before = 0
+    for part in range(len(ends)):
+        before, ends[part] = before + ends[part], before
+    for row in range(len(keys)):
+        part = keys[row] >> np.uint64(56)
+        dealt[ends[part]] = row
+        ends[part] += 1
+
+
+@jit
 def compare(sequences: Any, one: int, other: int) -> Any:
     """Which of two rows comes first in lexicographic order: −1 the one, 1 the other; 0 if they are equal."""
     words, others, at, count = np.empty(SOME, np.uint64), np.empty(SOME, np.uint64), 0, SOME

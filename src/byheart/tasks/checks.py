@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.files.room import room
 
 Ids = npt.NDArray[np.int64]
 """Ids, and whatever else is counted or hashed in machine integers."""
@@ -75,9 +76,10 @@ def integers(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
 def unsigned(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
     """The same, but ids without a sign stay as they are: for who makes sure that nobody else has them."""
     array = np.asarray(values)
-    if array.dtype.kind != "u" or not array.flags.c_contiguous:
+    if array.dtype.kind != "u":
         return integers(name, values, shape)
-    return _read_only(_shaped(name, array, shape))
+    array = _shaped(name, array, shape)
+    return _read_only(array if array.flags.c_contiguous else copied(array, array.dtype))
 
 
 def floats(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
@@ -179,7 +181,16 @@ def narrowed(array: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
     >>> narrowed(np.array([3, 255]), 255).dtype, narrowed(np.array([3]), 256).dtype
     (dtype('uint8'), dtype('uint16'))
     """
-    return array.astype(np.min_scalar_type(most), copy=False)
+    return copied(array, dtype) if (dtype := np.min_scalar_type(most)) != array.dtype else array
+
+
+def copied(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """The same numbers [N, …] as another type, where there is room for them."""
+    found, first = room(array.shape, dtype), 0
+    for part in portions(array):
+        found[first : first + len(part)] = part
+        first += len(part)
+    return found
 
 
 def portions(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
@@ -194,8 +205,7 @@ def taken(array: npt.NDArray[Any], index: npt.NDArray[Any]) -> npt.NDArray[Any]:
     >>> taken(np.array([5, 6, 7], np.uint8), np.array([2, 0], np.int32))
     array([7, 5], dtype=uint8)
     """
-    found = np.empty(len(index), array.dtype)
-    first = 0
+    found, first = room(len(index), array.dtype), 0
     for part in portions(index):
         found[first : first + len(part)] = array[part]
         first += len(part)

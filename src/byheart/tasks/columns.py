@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from byheart.files.memory import check_memory
-from byheart.tasks.checks import narrowed
+from byheart.files.room import Growing
 
 PORTION = 1 << 16
 """Numbers that are kept wide until they are made narrow together."""
@@ -25,7 +24,7 @@ class Column:
 
     def __init__(self, *, real: bool) -> None:
         self._fresh = array("d" if real else "q")
-        self._parts: list[npt.NDArray[Any]] = []
+        self._held = Growing(dtype="d" if real else "u1")
 
     def add(self, numbers: Any, depth: int) -> None:
         """More numbers: one, or ``depth`` lists within each other."""
@@ -40,25 +39,17 @@ class Column:
             self._pack()
 
     def _pack(self) -> None:
-        """What came last, without a sign and narrow if it can be."""
+        """Put what came last to the rest: without a sign, and narrow, as long as all can be."""
         if not self._fresh:
             return
-        part = np.array(self._fresh)
-        is_narrow = part.dtype.kind == "i" and part.min() >= 0
-        self._parts.append(narrowed(part, part.max()) if is_narrow else part)
+        part, held = np.array(self._fresh), self._held.dtype
+        if held.kind == "u":
+            narrow = np.min_scalar_type(part.max()) if part.min() >= 0 else part.dtype
+            self._held.widen(np.promote_types(held, narrow) if narrow.kind == "u" else narrow)
+        self._held.extend(part)
         del self._fresh[:]
 
     def joined(self) -> npt.NDArray[Any]:
-        """All of them, one after the other, as wide as the widest; nothing is left here."""
+        """All of them, one after the other, as wide as the widest."""
         self._pack()
-        kinds = {part.dtype for part in self._parts} or {np.dtype(self._fresh.typecode)}
-        signed = [kind for kind in kinds if kind.kind != "u"]
-        widest = signed[0] if signed else max(kinds, key=lambda kind: kind.itemsize)
-        count = sum(map(len, self._parts))
-        check_memory(count * widest.itemsize, f"{count:,} numbers of {8 * widest.itemsize} bits")
-        found, stop = np.empty(count, widest), count
-        while self._parts:
-            part = self._parts.pop()
-            found[stop - len(part) : stop] = part
-            stop -= len(part)
-        return found
+        return self._held.array if len(self._held) else np.array(self._fresh)

@@ -4,31 +4,35 @@ A context is the last ``window`` tokens of a sequence up to some place. Where th
 missing counts as a symbol of its own. Contexts are compared exactly, never by a hash (:mod:`.alike`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.files.memory import check_memory
+from byheart.files.room import check_room, room
 from byheart.progress import Report
 from byheart.sizes import Size
 from byheart.tasks.alike import MISSING, Alike, Rows
 from byheart.tasks.base import Questions
-from byheart.tasks.checks import Ids, count, narrowed, occurrences, portions, taken
+from byheart.tasks.checks import Ids, copied, count, narrowed, occurrences, portions, taken
 from byheart.tasks.fingerprints import in_any_order, in_order
+from byheart.tasks.parting import partings
 from byheart.tasks.task import NextToken
-from byheart.tasks.texts import Text
+from byheart.tasks.texts import Encoded, Text
 from byheart.tasks.tokenizers import Tokens
 
 LARGEST_WINDOW = 2**16
 LARGEST_ID = 2**31 - 1
-EXAMPLE_TAKES = 48
-"""Bytes of memory for every example of a task, beside its tokens, while equal ones are looked for."""
+MANY_LABELS = 1 << 22
+"""Labels that are counted in a table: 32 MiB."""
+SOME = 1 << 20
+"""Sequences that are looked at together."""
+EXAMPLE_TAKES = 24
+"""Bytes for every example of a task, beside its tokens, while equal ones are looked for and when they are found."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,7 +56,7 @@ class Contexts(Questions):
     """ω: how many token ids there are, used or not."""
     label_count: int
     """C: how many labels there are, used or not."""
-    prompts: tuple[int, ...]
+    prompts: Sequence[int] | Ids
     """For each sequence how many of its first tokens must be given, so that all that follows is determined."""
     end: int | None
     """The label that says that a text is over; ``None`` if there is none."""
@@ -98,14 +102,28 @@ class Contexts(Questions):
         return len(self) + int(self.again.shape[1])
 
     @property
+    def longest(self) -> int:
+        """Tokens of the longest sequence."""
+        return longest(self.starts)
+
+    @property
     def all_places(self) -> npt.NDArray[Any]:
         """Where anything is asked, for the first time or again: increasing."""
-        return np.sort(np.concatenate([self.places, self.again[0]])) if self.again.size else self.places
+        if not self.again.size:
+            return self.places
+        found = room(self.stands_for, self.places.dtype)
+        found[: len(self)], found[len(self) :] = self.places, self.again[0]
+        found.sort()
+        return found
 
     def questions_at(self, places: npt.ArrayLike) -> npt.NDArray[Any]:
         """Which question is asked at each of the ``places`` [K] of ``tokens``, as ``places``; -1 where none is."""
         wanted = np.asarray(places, self.places.dtype)
-        return np.concatenate([self._asked(part) for part in portions(wanted)] or [wanted])
+        found, first = room(len(wanted), wanted.dtype), 0
+        for part in portions(wanted):
+            found[first : first + len(part)] = self._asked(part)
+            first += len(part)
+        return found
 
     def _asked(self, wanted: npt.NDArray[Any]) -> npt.NDArray[Any]:
         found = np.full_like(wanted, -1)
@@ -121,7 +139,7 @@ class Contexts(Questions):
         if not self.origins:
             return ""
         number = int(np.searchsorted(self.starts, place, side="right")) - 1
-        said = place + 1 - int(self.starts[number]) - self.prompts[number]
+        said = place + 1 - int(self.starts[number]) - int(self.prompts[number])
         return f"{self.origins[number]}, after the prompt" + f" and {said} tokens of the completion" * (said > 0)
 
     def with_answers(self, answers: npt.ArrayLike) -> "Contexts":
@@ -141,8 +159,10 @@ class Contexts(Questions):
     @property
     def completions(self) -> list[int]:
         """How many tokens the completion of every fact has."""
-        facts = zip(self.names, np.diff(self.starts).tolist(), self.prompts, strict=False)
-        return [length - prompt for name, length, prompt in facts if not name]
+        if not self.names:
+            return []
+        lengths: Ids = np.diff(self.starts) - np.asarray(self.prompts)
+        return [length for name, length in zip(self.names, lengths.tolist(), strict=True) if not name]
 
     @property
     def notes(self) -> dict[str, Any]:
@@ -155,7 +175,7 @@ class Contexts(Questions):
     @property
     def order0_bits(self) -> float:
         """N times the empirical entropy of the labels, in bits: what they take if contexts tell nothing about them."""
-        few = self.labels.dtype.itemsize <= 2
+        few = self.label_count <= MANY_LABELS
         times = occurrences(self.labels) if few else np.unique(self.labels, return_counts=True)[1]
         times = times[times > 0]
         return float((times * np.log2(len(self) / times)).sum())
@@ -200,9 +220,10 @@ def text_contexts(
     """
     vocab = count("vocab", vocab)
     sequences = joined(texts, vocab, end)
-    kept = np.ones(len(sequences.tokens), np.bool_)
+    kept = room(len(sequences.tokens), np.bool_)
+    kept[:] = True
     prompts = [1] * len(texts)
-    for number, length in _partings(texts, sequences.tokens, sequences.starts):
+    for number, length in partings(sequences.names, sequences.tokens, sequences.starts):
         kept[sequences.starts[number] + length - 1] = False
         prompts[number] = max(prompts[number], length + 1)
     return contexts_asked(sequences, kept, prompts, window=window, largest=largest, report=report)
@@ -223,7 +244,7 @@ class Joined:
     @property
     def longest(self) -> int:
         """Tokens of the longest sequence."""
-        return int(np.diff(self.starts).max())
+        return longest(self.starts)
 
     def place(self, place: int) -> str:
         """A place of ``tokens`` in words."""
@@ -244,7 +265,7 @@ class Undetermined(BadInput):
 def contexts_asked(
     sequences: Joined,
     kept: npt.NDArray[np.bool_],
-    prompts: Sequence[int],
+    prompts: Sequence[int] | Ids,
     *,
     window: int | None = None,
     largest: int = LARGEST_WINDOW,
@@ -282,7 +303,7 @@ def contexts_asked(
         window=width,
         vocab=sequences.vocab,
         label_count=sequences.vocab,
-        prompts=tuple(prompts),
+        prompts=prompts if isinstance(prompts, np.ndarray) else tuple(prompts),
         end=sequences.end,
         names=tuple(sequences.names if names is None else names),
     )
@@ -303,7 +324,7 @@ def task_contexts(task: NextToken, window: int | None = None) -> Contexts:
         raise BadInput("the task's tokens are vectors; expected token ids")
     examples, length = task.tokens.shape
     _fits("vocab", task.vocab)
-    check_memory(EXAMPLE_TAKES * examples, f"looking for equal ones among {examples:,} examples")
+    check_room(EXAMPLE_TAKES * examples, f"looking for equal ones among {examples:,} examples")
     powers = [2**k for k in range((length - 1).bit_length())]
     widths = [*powers, length] if window is None else [min(count("window", window), length)]
     for width in widths:
@@ -318,33 +339,53 @@ def task_contexts(task: NextToken, window: int | None = None) -> Contexts:
             f"example {first} and example {second} {agree}, but ask for label {task.labels[first]} and "
             f"label {task.labels[second]}; expected contexts with one answer: {advice}"
         )
+    ends = np.dtype("int32" if examples * length <= LARGEST_ID else "int64")
     return Contexts(
         tokens=narrowed(task.tokens, int(task.tokens.max())).ravel(),
-        starts=np.arange(examples + 1) * length,
-        places=_last(rows.places, length),
+        starts=_starts(examples, length),
         labels=taken(narrowed(task.labels, task.label_count - 1), rows.places),
-        again=np.stack([_last(rows.again[0], length), rows.again[1]]),
+        places=_last(rows.places, length, ends),
+        again=_last(rows.again, length, ends),
         window=width if window is None else int(window),
         vocab=task.vocab,
         label_count=task.label_count,
-        prompts=(length,) * examples,
+        prompts=np.broadcast_to(np.int64(length), examples),
         end=None,
     )
 
 
-def _last(examples: npt.NDArray[Any], length: int) -> npt.NDArray[Any]:
-    """Where examples of so many tokens end, one after the other."""
-    fits = (int(examples.max(initial=0)) + 1) * length <= LARGEST_ID
-    ends: npt.NDArray[Any] = examples.astype("int32" if fits else "int64")
-    ends *= length
-    ends += length - 1
+def _starts(examples: int, length: int) -> Ids:
+    """Where examples of so many tokens begin, and where the last one ends."""
+    starts = room(examples + 1, np.int64)
+    starts[:] = length
+    starts[0] = 0
+    return np.cumsum(starts, out=starts)
+
+
+def _last(examples: npt.NDArray[Any], length: int, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Where examples [N] of so many tokens end, one after the other; of [2, k], this is said of the first row."""
+    ends = examples if examples.dtype == dtype else copied(examples, dtype)
+    first = ends[0] if ends.ndim > 1 else ends
+    first *= length
+    first += length - 1
     return ends
+
+
+def longest(starts: Ids) -> int:
+    """Of sequences that begin at ``starts[:-1]``, the last one ending at ``starts[-1]``, how long the longest is.
+
+    >>> longest(np.array([0, 2, 7, 8]))
+    5
+    """
+    return max(int(np.diff(starts[first : first + SOME + 1]).max()) for first in range(0, len(starts) - 1, SOME))
 
 
 def joined(texts: Sequence[Text], vocab: int, end: int) -> Joined:
     """The texts one after the other, checked."""
     if not texts:
         raise BadInput("no texts given; expected at least one")
+    if isinstance(texts, Encoded):
+        return checked(texts.names, texts.tokens, texts.starts, vocab, end)
     starts = np.cumsum([0, *(len(text.tokens) for text in texts)])
     tokens = np.concatenate([text.tokens for text in texts])
     return checked(tuple(text.name for text in texts), tokens, starts, vocab, end)
@@ -369,7 +410,7 @@ def checked(names: Sequence[str], tokens: npt.NDArray[Any], starts: Ids, vocab: 
             raise BadInput(f"{names[number]}, token {place - starts[number]} is {token}; {expected}")
         before += len(part)
     tokens = narrowed(tokens, int(tokens.max()))
-    answers = np.empty(len(tokens), np.min_scalar_type(vocab - 1))
+    answers = room(len(tokens), np.min_scalar_type(vocab - 1))
     answers[:-1] = tokens[1:]
     answers[starts[1:] - 1] = end
     return Joined(names, tokens, starts, answers, vocab, int(end))
@@ -378,37 +419,3 @@ def checked(names: Sequence[str], tokens: npt.NDArray[Any], starts: Ids, vocab: 
 def _fits(name: str, number: int) -> None:
     if number > LARGEST_ID:
         raise BadInput(f"{name} is {number}; expected at most {LARGEST_ID}, so that ids fit into 32 bits")
-
-
-def _partings(texts: Sequence[Text], tokens: npt.NDArray[Any], starts: Ids) -> Iterator[tuple[int, int]]:
-    """Each text's number with each length after which another text, alike up to there, goes on differently.
-
-    In lexicographic order, texts that begin alike are neighbours. The lengths at which a text parts from texts before
-    it are a stack that grows and shrinks on the way, and so are the lengths at which it parts from texts after it.
-    """
-    bodies = [tokens[start:stop] for start, stop in pairwise(starts.tolist())]
-    equals: dict[bytes, list[int]] = {}
-    for number, body in enumerate(bodies):
-        equals.setdefault(body.astype(body.dtype.newbyteorder(">"), copy=False).tobytes(), []).append(number)
-    order = [numbers for _, numbers in sorted(equals.items())]
-    common = [_common_length(bodies[a], bodies[b]) for (a, *_), (b, *_) in pairwise(order)]
-    for (a, *_), (b, *_), length in zip(order, order[1:], common, strict=False):
-        if length == len(bodies[a]):
-            raise BadInput(
-                f"{texts[a].name} is the beginning of {texts[b].name}, which goes on where it ends; "
-                f"expected texts that part before one ends: leave {texts[a].name} out"
-            )
-    for texts_on_way, lengths in ((order[1:], common), (order[-2::-1], common[::-1])):
-        parted: list[int] = []
-        for numbers, length in zip(texts_on_way, lengths, strict=True):
-            while parted and parted[-1] >= length:
-                parted.pop()
-            if length:
-                parted.append(length)
-            yield from product(numbers, parted)
-
-
-def _common_length(one: npt.NDArray[Any], other: npt.NDArray[Any]) -> int:
-    shorter = min(len(one), len(other))
-    differ = one[:shorter] != other[:shorter]
-    return int(differ.argmax()) if differ.any() else shorter

@@ -120,33 +120,59 @@ def list_questions(numbers: Any, kept: Any, first: Any, places: Any, again: Any)
 
 
 @jit
-def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any, salt: Any) -> Any:
+def first_rows(rows: Any, width: int, labels: Any, first: Any, table: Any, parts: int, salt: Any) -> Any:
     """For each row the first that ends in the same ``width`` entries, into ``first``, until one has another label.
 
-    That row is given back; −1 if there is none.
+    How many endings there are is given back (−1 if a table was too small), and that row, or how many there are.
     """
-    mask = len(table) - 1
-    table[:] = -1
+    mask, most, endings, stop = len(table) - 1, len(table) - len(table) // 8, 0, len(rows)
     begin = rows.shape[1] - width
-    for row in range(len(rows)):
-        key = salt
-        for column in range(begin, rows.shape[1]):
-            key = _mixed(key ^ np.uint64(rows[row, column]))
-        slot = np.int64(key & np.uint64(mask))
-        while True:
-            there = table[slot]
-            if there < 0:
-                table[slot] = first[row] = row
-                break
-            equal = True
+    for part in range(parts):
+        table[:] = -1
+        used = 0
+        for row in range(stop):
+            key = salt
             for column in range(begin, rows.shape[1]):
-                if rows[there, column] != rows[row, column]:
-                    equal = False
+                key = _mixed(key ^ np.uint64(rows[row, column]))
+            if parts > 1 and np.int64(key >> np.uint64(32)) % parts != part:
+                continue
+            slot = np.int64(key & np.uint64(mask))
+            while True:
+                there = table[slot]
+                if there < 0:
+                    table[slot] = first[row] = row
+                    used += 1
                     break
-            if equal:
-                first[row] = there
-                if labels[row] != labels[there]:
-                    return row
+                equal = True
+                for column in range(begin, rows.shape[1]):
+                    if rows[there, column] != rows[row, column]:
+                        equal = False
+                        break
+                if equal:
+                    first[row] = there
+                    break
+                slot = (slot + 1) & mask
+            if used > most:
+                return -1, stop
+            if labels[row] != labels[first[row]]:
+                stop = row  # those after it do not matter any more, in no part
                 break
-            slot = (slot + 1) & mask
-    return -1
+        endings += used
+    return endings, stop
+
+
+@jit
+def list_rows(first: Any, places: Any, again: Any) -> None:
+    """Rows that are the first of their ending into ``places``; all others, and which ending it is, into ``again``.
+
+    ``first``, which says it of each row, is overwritten.
+    """
+    endings = others = 0
+    for row in range(len(first)):
+        if first[row] == row:
+            places[endings] = row
+            first[row] = -1 - endings
+            endings += 1
+        else:
+            again[0, others], again[1, others] = row, -1 - first[first[row]]
+            others += 1

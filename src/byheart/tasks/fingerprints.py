@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from byheart.files.room import room
 from byheart.tasks.checks import portions, taken
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ PROMPTS = 1 << 16
 
 
 def in_any_order(contexts: "Contexts") -> str:
-    """The fingerprint; of many sequences, each takes 28 bytes of memory on the way."""
+    """The fingerprint; of many sequences, each takes 24 bytes on the way, which lie where there is room for them."""
     sequences = _sequences(contexts)
     count, wide = len(contexts.starts) - 1, contexts.label_count > 1 << 32
     hashed = _few if len(contexts.tokens) + 2 * len(sequences[1]) + 3 * count < FEW else _many
@@ -59,10 +60,13 @@ def _sequences(contexts: "Contexts") -> Sequences:
     if contexts.again.size:
         places = contexts.all_places
         answers = taken(answers, contexts.questions_at(places))
-    table = np.zeros((len(contexts.starts), 3), np.int32 if len(contexts.tokens) < 1 << 31 else np.int64)
+    table = room((len(contexts.starts), 3), np.int32 if len(contexts.tokens) < 1 << 31 else np.int64)
     table[:, 0] = contexts.starts
-    table[:, 1] = np.searchsorted(places, contexts.starts)
-    table[:-1, 2] = np.fromiter(contexts.prompts, np.int64, len(contexts.prompts))
+    first = 0
+    for part in portions(contexts.starts):
+        table[first : first + len(part), 1] = np.searchsorted(places, part.astype(places.dtype))
+        first += len(part)
+    table[:-1, 2], table[-1, 2] = np.asarray(contexts.prompts), 0
     return contexts.tokens, places, answers, table
 
 
@@ -81,33 +85,34 @@ def _few(sequences: Sequences, word: str) -> list[bytes]:
 
 
 def _many(sequences: Sequences, word: str) -> Iterator[bytes]:
-    """The same."""
-    from byheart.tasks.canonical import write
+    """The same; a part is sorted at a time."""
+    from byheart.tasks.canonical import deal, list_keys, write
 
-    keys, order = _sorted(sequences)
-    ends = np.searchsorted(keys, np.arange(1, PARTS, dtype=np.uint64) << np.uint64(56), sorter=order)
-    for first, last in pairwise([0, *ends.tolist(), len(order)]):
-        digest, words = hashlib.sha256(), np.empty(WORDS, np.uint64)
-        index, at = first, 0
-        while index < last:
-            index, at, written = write(sequences, order[:last], index, at, words)
+    keys = room(len(sequences[-1]) - 1, np.uint64)
+    list_keys(sequences, np.uint64(FACTOR), keys)
+    dealt, ends = room(len(keys), np.int32 if len(keys) < 1 << 31 else np.int64), np.empty(PARTS, np.int64)
+    deal(keys, dealt, ends)
+    words = np.empty(WORDS, np.uint64)
+    for first, last in pairwise([0, *ends.tolist()]):
+        order = _sorted(sequences, keys, dealt[first:last])
+        digest, index, at = hashlib.sha256(), 0, 0
+        while index < len(order):
+            index, at, written = write(sequences, order, index, at, words)
             digest.update(words[:written].astype(word).data)
         yield digest.digest()
 
 
-def _sorted(sequences: Sequences) -> tuple[npt.NDArray[np.uint64], Order]:
-    """The key of every row, and all rows by their keys, or where these agree, in lexicographic order."""
-    from byheart.tasks.canonical import collide, compare, list_keys
+def _sorted(sequences: Sequences, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any]) -> Order:
+    """These rows by their keys, or where these agree, in lexicographic order."""
+    from byheart.tasks.canonical import collide, compare
 
-    keys = np.empty(len(sequences[-1]) - 1, np.uint64)
-    list_keys(sequences, np.uint64(FACTOR), keys)
-    order = np.argsort(keys)
+    order = rows[np.argsort(keys[rows])].astype(np.int64)
     if collide(sequences, keys, order):  # by chance, never: somebody wants it to take long
         lexicographic = cmp_to_key(partial(compare, sequences))
         ends = (np.flatnonzero(np.diff(keys[order])) + 1).tolist()
         for first, last in pairwise([0, *ends, len(order)]):
             order[first:last] = sorted(order[first:last].tolist(), key=lexicographic)
-    return keys, order
+    return order
 
 
 def in_order(contexts: "Contexts") -> str:

@@ -44,7 +44,7 @@ DEPTHS |= {"context": 2, "query": 1, "target": 0}
 SIZES = ("label_count", "vocab")
 REAL = ("vectors", "probabilities", "weight", "context", "query", "target")
 KEEPS = 4
-"""Bytes of memory for every byte of a file, when all its examples are read."""
+"""Bytes for every byte of a file, in memory or on the disk, when all its examples are read."""
 
 Object = dict[str, Any]
 

@@ -14,7 +14,7 @@ from byheart.tasks.task import NextToken
 from byheart.tasks.texts import encoded, read_files
 from byheart.tasks.tokenizers import Tokenizer
 
-Texts: TypeAlias = dict[str, bytes]
+Texts: TypeAlias = Mapping[str, bytes]
 """Texts by name."""
 Pairs: TypeAlias = Sequence[tuple[Any, Any]] | Sequence[Mapping[str, Any]]
 """Facts: pairs of a prompt and a completion, or records with usual keys."""

@@ -2,20 +2,27 @@
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
+import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.files.reading import read_bytes
-from byheart.tasks.checks import narrowed
-from byheart.tasks.tokenizers import Tokenizer
+from byheart.files.memory import check_memory
+from byheart.files.reading import opened
+from byheart.files.room import Growing
+from byheart.tasks.checks import Ids
+from byheart.tasks.tokenizers import Bytes, Tokenizer
 
 TAKES = 32
-"""Bytes of memory for every byte of a text: itself, its tokens, and the questions about them."""
+"""Bytes of memory for every byte of a text that is read as a whole: itself, and what a tokenizer makes of it."""
+PORTION = 1 << 20
+"""Bytes of a text that are read at once, where nobody needs it as a whole."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,23 +34,54 @@ class Text:
     """[T], without an end token."""
 
 
-def encoded(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> tuple[Text, ...]:
-    """Texts by name as tokens.
+@dataclass(frozen=True, eq=False)
+class Encoded(Sequence[Text]):
+    """Texts whose tokens lie one after the other."""
 
-    >>> from byheart.tasks.tokenizers import Bytes
-    >>> encoded({"note": b"hi"}, Bytes())
-    (Text(name='note', tokens=array([104, 105], dtype=uint8)),)
+    names: tuple[str, ...]
+    tokens: npt.NDArray[Any]
+    starts: Ids
+    """int64 [S + 1]: where each begins, and where the last one ends."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @overload
+    def __getitem__(self, index: int) -> Text: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Text]: ...
+    def __getitem__(self, index: int | slice) -> Text | Sequence[Text]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        return Text(self.names[index], self.tokens[self.starts[index] : self.starts[index + 1]])
+
+
+def encoded(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> Encoded:
+    """Texts by name as tokens, which are as narrow as they are.
+
+    >>> [*encoded({"note": b"hi"}, Bytes())]
+    [Text(name='note', tokens=array([104, 105], dtype=uint8))]
     """
-    tokens = []
-    for name, data in texts.items():
-        if not data:
-            raise BadInput(f"{name}: the text is empty; expected at least one byte")
+    tokens, starts = Growing(texts.size if isinstance(texts, Files) else 0), [0]
+    for name in texts:
         try:
-            found = tokenizer.encode(data)
-            tokens.append(Text(name, narrowed(found, int(found.max(initial=0)))))
+            for found in _tokens(texts, name, tokenizer):
+                tokens.widen(np.promote_types(tokens.dtype, np.min_scalar_type(found.max(initial=0))))
+                tokens.extend(found)
         except BadInput as error:
             raise BadInput(f"{name}: {error}") from error
-    return tuple(tokens)
+        starts.append(len(tokens))
+    return Encoded(tuple(texts), tokens.array, np.array(starts))
+
+
+def _tokens(texts: Mapping[str, bytes], name: str, tokenizer: Tokenizer) -> Iterator[npt.NDArray[Any]]:
+    """Those of one text; of bytes, a portion at a time."""
+    if isinstance(texts, Files) and isinstance(tokenizer, Bytes):
+        yield from (np.frombuffer(portion, np.uint8) for portion in texts.portions(name))
+        return
+    if not (data := texts[name]):
+        raise BadInput("the text is empty; expected at least one byte")
+    yield tokenizer.encode(data)
 
 
 def files_in(paths: Sequence[Path]) -> list[Path]:
@@ -65,7 +103,36 @@ def _below(folder: Path) -> list[Path]:
     return found
 
 
-def read_files(paths: Sequence[Path]) -> dict[str, bytes]:
+class Files(Mapping[str, bytes]):
+    """What files hold, by the files' names: read whenever it is asked for, and not kept."""
+
+    def __init__(self, paths: Mapping[str, Path]) -> None:
+        self._paths = dict(paths)
+        self.size = 0
+        """Bytes of all of them."""
+        for path in self._paths.values():
+            with _file(path) as (_, size):
+                self.size += size
+
+    def __getitem__(self, name: str) -> bytes:
+        with _file(self._paths[name]) as (source, size):
+            check_memory(TAKES * size, str(self._paths[name]))
+            return source.read(size)
+
+    def portions(self, name: str) -> Iterator[bytes]:
+        """One of them, a portion at a time."""
+        with _file(self._paths[name]) as (source, size):
+            for first in range(0, size, PORTION):
+                yield source.read(min(PORTION, size - first))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._paths)
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+
+def read_files(paths: Sequence[Path]) -> Files:
     """What the files ``paths`` hold, or those in folders, each called by as much of its path as tells it apart.
 
     >>> read_files([Path("nowhere.txt")])
@@ -75,17 +142,19 @@ def read_files(paths: Sequence[Path]) -> dict[str, bytes]:
     if not paths:
         raise BadInput("no files given; expected at least one")
     files = files_in(paths)
-    return {name: _content(path) for name, path in zip(_names(files), files, strict=True)}
+    return Files(dict(zip(_names(files), files, strict=True)))
 
 
-def _content(path: Path) -> bytes:
+@contextmanager
+def _file(path: Path) -> Iterator[tuple[BufferedReader, int]]:
+    """A file that holds something, to be read, and how many bytes that is."""
     try:
-        data = bytes(read_bytes(path, takes=TAKES))
+        with opened(path) as source:
+            if not (size := os.fstat(source.fileno()).st_size):
+                raise BadInput(f"{path}: the file is empty; expected at least one byte")
+            yield source, size
     except OSError as error:
         raise BadInput(f"{path}: {error.strerror or error}") from error
-    if not data:
-        raise BadInput(f"{path}: the file is empty; expected at least one byte")
-    return data
 
 
 def _names(paths: Sequence[Path]) -> list[str]:

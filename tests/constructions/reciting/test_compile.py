@@ -11,7 +11,7 @@ from byheart.constructions.built import Built
 from byheart.constructions.reciting import Settings, compile
 from byheart.constructions.reciting.sizes import WORDS
 from byheart.errors import BadInput
-from byheart.files import memory
+from byheart.files import memory, room
 from byheart.networks import generate, generate_all
 from byheart.networks.stock.network import StockNetwork
 from byheart.tasks import NextToken, random_seq_to_seq, save, texts
@@ -225,6 +225,13 @@ def test_files_that_are_too_large_are_not_read(given: str, tmp_path: Path, monke
     path.touch()
     os.truncate(path, 300 * 10**6)
     monkeypatch.setattr(memory, "available", lambda: 8 << 30)
-    monkeypatch.setattr(texts, "read_bytes", lambda path, **_: pytest.fail(f"{path} was read"))
-    with pytest.raises(BadInput, match=r"286 MiB of text would take about 11 GiB of memory to compile; there are 6\.4"):
+    monkeypatch.setattr(texts, "Files", lambda paths: pytest.fail(f"{paths} were read"))
+    with pytest.raises(BadInput, match=r"286 MiB of text would take about 7 GiB of memory to compile; there are 6\.4"):
+        compile(path if given == "a path" else [path])
+    monkeypatch.setattr(memory, "available", lambda: 2 << 30)
+    monkeypatch.setattr(room, "_on_disk", lambda: 1 << 30)
+    expected = (
+        r"what is asked of 286 MiB of text would take 3\.9 GiB; expected at most 1\.6 GiB of memory and 1\.0 GiB in"
+    )
+    with pytest.raises(BadInput, match=rf"{expected} .*: set TMPDIR to a folder on a larger disk"):
         compile(path if given == "a path" else [path])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.files import memory, reading
+from byheart.files import memory, reading, room
 from byheart.tasks import Facts
 from byheart.tasks.facts import pile
 from byheart.tasks.facts.places import Places
@@ -150,8 +150,10 @@ def test_memory_is_asked_for_before_it_is_taken(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_text("text\n" + "x" * 3000 + "\n" + "y" * 100 + "\n")
     monkeypatch.setattr(memory, "available", lambda: 10_000)
-    with pytest.raises(BadInput, match=r"^\S+a\.csv would take 0\.0 MiB of memory; expected at most"):
-        Facts.read(path)
+    with monkeypatch.context() as full:
+        full.setattr(room, "_on_disk", lambda: 0)
+        with pytest.raises(BadInput, match=r"^\S+a\.csv would take 0\.0 MiB; expected at most 0\.0 MiB of memory and"):
+            Facts.read(path)
     monkeypatch.setattr(memory, "available", lambda: 20_000)
     monkeypatch.setattr(reading, "LONG", 1000)
     with pytest.raises(BadInput, match=r"^\S+a\.csv line 2, of at least 0\.0 MiB, would take"):

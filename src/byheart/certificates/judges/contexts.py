@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.certificates.verdict import RIGHT, UNDECIDED, WRONG, Counterexample, Outcomes, Verdict, tallied
+from byheart.certificates.judges.tally import Tally
+from byheart.certificates.verdict import Verdict, tallied
 from byheart.errors import BadInput
 from byheart.networks import Network
-from byheart.networks.transformer.evaluate import Answers
-from byheart.tasks.checks import portions, taken
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.questions import Given, contexts_of
 from byheart.tasks.tokenizers import from_files
@@ -26,7 +25,7 @@ def asked(network: Any, given: Given, vocab: int, window: int) -> Contexts:
         contexts = given
     else:
         contexts = contexts_of(given, tokenizer=from_files(network.files), window=window)
-        if network.window >= np.diff(contexts.starts).max():
+        if network.window >= contexts.longest:
             contexts = replace(contexts, window=network.window)
     if contexts.tokens.max() >= vocab:
         raise BadInput(f"token {contexts.tokens.max()} is asked about; the network knows 0 to {vocab - 1}")
@@ -42,58 +41,18 @@ def places(contexts: Contexts, sees: int | None) -> NDArray[np.int64]:
     return contexts.places if whole else contexts.all_places
 
 
-def compared(
-    network: Network,
-    answers: Answers,
-    places: NDArray[np.int64],
-    contexts: Contexts,
-    within: str,
-    method: str,
-    began: float,
-    doubtful: NDArray[np.bool_] | None = None,
-) -> Verdict:
-    """The verdict: right is a label whose logit is the largest, strictly, wherever its question is asked.
-
-    What is ``doubtful`` somewhere, and wrong nowhere, is undecided.
-    """
-    question = contexts.questions_at(places)
-    right = (answers.labels == taken(contexts.labels, question)) & (answers.margins > 0)  # of nan, nothing is true
-    assert _all_asked(question, len(contexts)), "every question is asked somewhere"
-    codes = np.full(len(contexts), RIGHT, np.uint8)
-    if doubtful is not None:
-        codes[question[doubtful]] = UNDECIDED
-    codes[question[~right]] = WRONG
-    # Where it is told what was got: a place that is wrong, or if there is none, one in doubt; the first of them.
-    wrong_there = taken(codes, question) == WRONG
-    bad = np.flatnonzero(~right if doubtful is None else (right & doubtful & ~wrong_there) | ~right)
-    different, first = np.unique(question[bad], return_index=True)
-
-    def told(answer: int) -> Counterexample:
-        at = bad[first[np.searchsorted(different, answer)]]
-        label, got = int(contexts.labels[answer]), f"{answers.labels[at]}"
-        if right[at]:
-            got += ", not proved to be exact"
-        elif answers.labels[at] == label:
-            got = "a tie, or no number"
-        return Counterexample(answer, None, label, got, contexts.where(int(places[at])))
-
-    wrong = int((codes == WRONG).sum())
+def verdict(network: Network, tally: Tally, contexts: Contexts, within: str, method: str, began: float) -> Verdict:
+    """What is to be said of answers that have been added up."""
+    counted = tallied(tally.outcomes)
     return Verdict(
         statement=f"The label's logit is the largest, for every question, {within}{_but_edited(contexts)}.",
         method=method,
         seconds=time.perf_counter() - began,
-        margin=None if len(bad) or not np.isfinite(answers.margins.min()) else float(answers.margins.min()),
-        note=_note(contexts, wrong if network.about.get("edits") else 0),
+        margin=tally.margin,
+        note=_note(contexts, counted["errors"] if network.about.get("edits") else 0),
         unit="question",
-        **tallied(Outcomes(codes, told)),
+        **counted,
     )
-
-
-def _all_asked(questions: NDArray[np.integer], count: int) -> bool:
-    seen = np.zeros(count, np.bool_)
-    for part in portions(questions):
-        seen[part] = True
-    return bool(seen.all())
 
 
 def _but_edited(contexts: Contexts) -> str:

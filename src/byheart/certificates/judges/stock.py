@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from byheart.certificates.judges import contexts as judging
+from byheart.certificates.judges.tally import Tally
 from byheart.certificates.verdict import Verdict
 from byheart.devices import PROVING, device_called, on
 from byheart.networks.stock.config import architecture
@@ -31,9 +32,11 @@ def judge(network: StockNetwork, contexts: Contexts, *, device: str = "cpu", rep
     """Ask every question, wherever it occurs, in float32, of Hugging Face's own code, on this ``device``."""
     began, places, where = time.perf_counter(), judging.places(contexts, None), device_called(device, PROVING)
     once = answers(network, contexts.tokens, contexts.starts, places, report, device=where)
+    tally = Tally(contexts, places)
+    tally.add(0, once)
     within = f"as transformers computes it in float32 on this machine{on(where)}"
     method = f"float32, exhaustive, by transformers' {architecture(network.config).model_class}{on(where)}"
-    return judging.compared(network, once, places, contexts, within, method, began)
+    return judging.verdict(network, tally, contexts, within, method, began)
 
 
 def perturbed(network: StockNetwork, rng: np.random.Generator, attempt: int) -> tuple[StockNetwork, str]:

@@ -4,7 +4,7 @@ Answers that are proved to be exact are the same as if all were read from the st
 proved is not taken for right either way.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,11 @@ from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.stretches import SEEN, TOKENS, Stretch, stretches
 from byheart.progress import Report
 
+ON_GPU = 1 << 22
+"""Tokens of a stretch on a GPU, which has to be kept busy."""
 Doubtful = NDArray[np.bool_]
+Part = tuple[int, Answers, Doubtful]
+"""From which index on places were asked, the answers there, and which of them are not proved."""
 
 
 def asked(
@@ -29,26 +33,27 @@ def asked(
     places: Ids,
     workplace: Workplace,
     report: Report | None,
-) -> tuple[Answers, Doubtful]:
-    """The answers at ``places``, and which of them are not proved: in one piece here, in stretches elsewhere."""
+) -> Iterator[Part]:
+    """The answers at ``places``, a stretch at a time, in the order in which they come."""
     compiled = len(places) >= FEW  # of all, so that it does not matter who asks them
-    if workplace.name == "local":
-        return answered(network, Stretch(tokens, starts, places), compiled, report=report)
-    size, sees = max(TOKENS, SEEN * network.spec.sees), network.spec.sees
-    found: dict[int, tuple[Answers, Doubtful]] = {}
+    size, sees, here = max(TOKENS, SEEN * network.spec.sees), network.spec.sees, workplace.name == "local"
+    if here:
+        size *= torch.get_num_threads()  # each of which proves a part of it
+    shared = network if here else replace(network)  # as it is on the disk, without what was made of it to run it
+    cut = _numbered(stretches(tokens, starts, places, sees, size))
     done = 0
-    with workplace.open(replace(network)) as executor:  # as it is on the disk, without what was made of it to run it
-        cut = enumerate(stretches(tokens, starts, places, sees, size))
-        for number, part in each(
-            executor, (Task(n, answered, (one, compiled)) for n, one in cut), peaks=workplace.peaks
-        ):
-            found[number] = part
+
+    def within(part: int, _: int, note: str = "", /) -> None:
+        if report is not None:
+            report(done + part, len(places))
+
+    with workplace.open(shared) as executor:
+        tasks = (Task(first, answered, (one, compiled)) for first, one in cut)
+        for first, part in each(executor, tasks, report=within if here else None, peaks=workplace.peaks):
+            yield first, *part
             done += len(part[1])
             if report is not None:
                 report(done, len(places))
-    parts = [found[number] for number in sorted(found)]
-    labels, margins, doubtful = zip(*((once.labels, once.margins, doubt) for once, doubt in parts), strict=True)
-    return Answers(np.concatenate(labels), np.concatenate(margins)), np.concatenate(doubtful)
 
 
 def asked_on(
@@ -58,11 +63,24 @@ def asked_on(
     starts: Ids,
     places: Ids,
     report: Report | None,
-) -> tuple[Answers, Doubtful]:
+) -> Iterator[Part]:
     """The same, asked and proved on a GPU: the proof needs no more of it than IEEE 754's float64."""
     module = replace(network).module.to(device)  # a copy of its own
-    once = answers(module, tokens, starts, places, report=_half(report, 0))
-    return once, _doubtful(once, proved_answers(module, tokens, starts, places, report=_half(report, 1)))
+    size, sees = max(ON_GPU, SEEN * network.spec.sees), network.spec.sees
+    for first, one in _numbered(stretches(tokens, starts, places, sees, size)):
+        here = one.tokens, one.starts, one.places
+        once = answers(module, *here)
+        yield first, once, _doubtful(once, proved_answers(module, *here))
+        if report is not None:
+            report(first + len(one.places), len(places))
+
+
+def _numbered(parts: Iterator[Stretch]) -> Iterator[tuple[int, Stretch]]:
+    """Stretches, each with the index of its first place."""
+    first = 0
+    for one in parts:
+        yield first, one
+        first += len(one.places)
 
 
 def answered(

@@ -12,6 +12,7 @@ import numpy as np
 
 from byheart.certificates.judges import contexts as judging
 from byheart.certificates.judges import stretches
+from byheart.certificates.judges.tally import Tally
 from byheart.certificates.verdict import Verdict
 from byheart.devices import PROVING, device_called, on
 from byheart.errors import BadInput
@@ -41,15 +42,18 @@ def judge(
     if executor is not None and device != "cpu":
         raise BadInput(f"device is {device!r}, and an executor is given; expected one of them: a device works here")
     began, precision, where = time.perf_counter(), network.spec.precision, device_called(device, PROVING)
-    asking = contexts.tokens, contexts.starts, judging.places(contexts, network.spec.sees)
+    places = judging.places(contexts, network.spec.sees)
+    asking, tally = (contexts.tokens, contexts.starts, places), Tally(contexts, places)
     if where.type == "cpu":
-        once, doubtful = stretches.asked(network, *asking, executor or Workplace(), report)
+        parts = stretches.asked(network, *asking, executor or Workplace(), report)
     else:
-        once, doubtful = stretches.asked_on(where, network, *asking, report)
-    exact = f"{doubtful.sum():,} not proved to be exact" if doubtful.any() else "every step proved to be exact"
+        parts = stretches.asked_on(where, network, *asking, report)
+    for part in parts:
+        tally.add(*part)
+    exact = f"{tally.doubtful:,} not proved to be exact" if tally.doubtful else "every step proved to be exact"
     within = f"whatever the order in which {precision} adds"
     method = f"{precision}, exhaustive{on(where)}; {exact}"
-    return judging.compared(network, once, asking[2], contexts, within, method, began, doubtful)
+    return judging.verdict(network, tally, contexts, within, method, began)
 
 
 def perturbed(network: TransformerNetwork, rng: np.random.Generator, attempt: int) -> tuple[TransformerNetwork, str]:

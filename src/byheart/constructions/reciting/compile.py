@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from byheart.constructions.built import Built
 from byheart.constructions.construction import settings_from
-from byheart.constructions.reciting.rectangular import NAME, ONE_TABLE, Settings, compile_rectangular, memory_for
+from byheart.constructions.reciting.rectangular import (
+    ASKED,
+    NAME,
+    ONE_TABLE,
+    Settings,
+    compile_rectangular,
+    memory_for,
+)
 from byheart.constructions.reciting.refusing import whole
 from byheart.errors import BadInput, check_seed
 from byheart.executors import Workplace
 from byheart.files import memory
+from byheart.files.room import check_room
 from byheart.progress import Report
 from byheart.tasks import Questions
 from byheart.tasks.contexts import LARGEST_WINDOW, Contexts
@@ -51,8 +59,8 @@ def compile(
     ("bytes" or "bpe"; None: bytes; a path: the ``tokenizer.json`` there) is for texts, and ``vocab`` (None: 1024), how
     many tokens there are to be at most, for "bpe".
     Settings are given one by one (``layout="uniform"``) or all together.
-    ``window`` None: the smallest power of two at which no context asks for two answers. Files that would not fit into
-    the machine's memory are refused before they are read.
+    ``window`` None: the smallest power of two at which no context asks for two answers. Files for which the machine has
+    no room, in memory or on the disk, are refused before they are read.
     ``executor`` says where a network of several shards is solved, and ``keep`` is a shelf for shards that are solved:
     a compile that was killed finds them there. The network is the same.
 
@@ -147,7 +155,9 @@ def _size_of_texts(questions: Given) -> int:
 
 def _check_memory(size: int, tokenizer: TokenizerName | Path | None, **how: bool) -> None:
     """Refuse what cannot fit; with byte pairs, or others' tokens, there are about a third as many."""
-    needed = memory_for(size // (1 if tokenizer in (None, "bytes") else 3), **how)
+    tokens = size // (1 if tokenizer in (None, "bytes") else 3)
+    check_room(ASKED * tokens, f"what is asked of {size / 2**20:,.0f} MiB of text")
+    needed = memory_for(tokens, **how)
     there = int(memory.SHARE * memory.available())
     if needed > there:
         gib = 2**30

@@ -36,6 +36,7 @@ from byheart.constructions.reciting.sizes import Sizes
 from byheart.constructions.reciting.wiring import Array, Wiring
 from byheart.networks.transformer import FeedForward
 from byheart.networks.transformer.spec import Features
+from byheart.tasks.checks import portions
 
 Integers = NDArray[np.int64]
 STATE, STATES = 1 << 10, 3
@@ -139,9 +140,11 @@ def alike(sizes: Sizes, window: int, starts: Integers, places: NDArray[np.intege
     *before, (_, reach) = spans_of(window, sizes.stirred)
     if not before:
         return 0.0
-    near = (starts[:-1], np.minimum(starts[:-1] + reach, starts[1:]))
-    first, last = (np.searchsorted(places, ends.astype(places.dtype)) for ends in near)
-    asked, states = int((last - first).sum()), float(math.prod(state_moduli(sizes).tolist()))
+    asked, states = 0, float(math.prod(state_moduli(sizes).tolist()))
+    for begin, end in zip(portions(starts[:-1]), portions(starts[1:]), strict=True):
+        near = (begin, np.minimum(begin + reach, end))
+        first, last = (np.searchsorted(places, ends.astype(places.dtype)) for ends in near)
+        asked += int((last - first).sum())
     return asked**2 / (2 * states)
 
 

@@ -44,9 +44,11 @@ RECORD = 22
 """Bytes of what is noted of a question before shards are solved."""
 BYTES_A_QUESTION = 1200
 """Memory that compiling takes, all in all, for every question (measured at a million)."""
-IN_SHARDS, BESIDE_SHARDS, ONE_TABLE = 15, 750_000_000, 4_000_000
-"""The same of questions in shards, and what all of them take beside (measured on 8 and 64 MB of text). Text is cut into
-shards beyond so many bytes, about."""
+IN_SHARDS, BESIDE_SHARDS, ONE_TABLE = 2, 750_000_000, 4_000_000
+"""The same of questions in shards, for the network's own words; and what all of them take beside (measured on 8 and 64
+MB of text). Text is cut into shards beyond so many bytes, about."""
+ASKED = 14
+"""Bytes of what is asked, for every token of a text, in memory or on the disk."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,11 @@ class Settings:
 def memory_for(questions: int, *, shards: bool = True, kept: bool = True) -> int:
     """Bytes that compiling so many questions takes, about: beyond one table in ``shards``, if there may be any.
 
-    Records of questions in shards lie on the disk where they are ``kept``.
+    Records of questions in shards lie on the disk where they are ``kept``, and what is asked lies wherever there is
+    room (:data:`ASKED`).
 
     >>> memory_for(1_000_000), memory_for(10_000_000), memory_for(10_000_000, shards=False)
-    (1200000000, 900000000, 12000000000)
+    (1200000000, 770000000, 12000000000)
     """
     if not shards or questions <= ONE_TABLE:
         return BYTES_A_QUESTION * questions
@@ -127,7 +130,7 @@ class Recipe:
         return storing.Store(
             bits=None if self.settings.refuse == "key" else self.settings.refuse,
             word=(self.sizes.word if self.settings.precision == "float64" else EXACT) - 1,
-            window=1 + int(np.diff(contexts.starts).max()),
+            window=1 + contexts.longest,
             questions=len(contexts),
             labels=2 if code.low else 1,
             alphabet=storing.alphabet(contexts.tokens, contexts.vocab + 1),  # unknown is a token, too
@@ -303,9 +306,8 @@ def compile_with(
 def _check(contexts: Contexts) -> None:
     if not len(contexts):
         raise BadInput("there is no question to answer; expected at least one")
-    longest = int(np.diff(contexts.starts).max())
     sees = fronts.sees(contexts.window)
-    if sees != contexts.window and contexts.window < longest:
+    if sees != contexts.window and contexts.window < contexts.longest:
         raise BadInput(f"the window is {contexts.window}; expected at most 8 or a power of two, such as {sees}")
 
 

@@ -109,7 +109,7 @@ def whole(contexts: Contexts, window: int | None) -> Contexts:
 
     ``contexts`` are in the largest window there is, or in that.
     """
-    longest = int(np.diff(contexts.starts).max())
+    longest = contexts.longest
     if longest >= (LARGEST_WINDOW if window is None else window):
         got = f"the longest prompt with its completion has {longest:,} tokens, and to refuse others all are looked at"
         fewer = f"fewer than {LARGEST_WINDOW:,}" if window is None else f"a --window of {longest + 1} or more, or none"

@@ -69,10 +69,13 @@ class Program:
             row[list(layer)] = list(layer.values())
         if max(spec.labels, len(spec.unembeds)) <= WIDE:
             self.rows = max(self.rows, spec.labels, len(spec.unembeds))
+        del self._tensors, W_U, b_U  # the weights have all of it by now
+        weights = np.concatenate(self._weights)
+        del self._weights
         self.arrays = (
             table,
             np.array(self._features, dtype=np.int64),
-            np.concatenate(self._weights),
+            weights,
             np.array(limits),
             np.array(embedding, dtype=np.int64),
             np.array(unembedding, dtype=np.int64),

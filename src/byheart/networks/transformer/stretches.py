@@ -1,7 +1,7 @@
 """Sequences cut into stretches, each of which can be asked alone.
 
 A stretch is read from as far before its first place as the network sees: what came earlier cannot change its answers.
-Where stretches begin and end follows from the questions and the network alone, not from who asks them.
+Whoever asks it, and however long it is, the answers are the same.
 """
 
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def stretches(tokens: NDArray[np.integer], starts: Ids, places: Ids, sees: int, 
     """
     for left in range(0, len(tokens), size):
         right = min(left + size, len(tokens))
-        a, b = np.searchsorted(places, (left, right))
+        a, b = np.searchsorted(places, np.array((left, right), places.dtype))  # of its type: all would be copied
         if a == b:
             continue
         begin = int(starts[np.searchsorted(starts, left, side="right") - 1])

@@ -21,7 +21,7 @@ from byheart.bounds import Kind, allen_zhu_li_2024, morris_2025
 from byheart.bounds.counting import bits_needed
 from byheart.constructions.planner import Planned, check_size, planned
 from byheart.constructions.reciting.compile import check_ids
-from byheart.constructions.reciting.rectangular import Settings, memory_for, planned_spec
+from byheart.constructions.reciting.rectangular import ASKED, Settings, memory_for, planned_spec
 from byheart.constructions.registry import find
 from byheart.errors import BadInput
 from byheart.report.sizing.data import Data
@@ -137,8 +137,9 @@ def _rectangular(data: Data) -> Need:
     words = min(found, key=lambda words: found[words])
     source = f"plan of byheart compile --words {words}"
     if data.size.examples > TRIED:
-        memory = memory_for(data.size.examples) / 2**30
-        source += f"; never tried with so many questions, compiling would take about {memory:,.0f} GiB"
+        memory, asked = (size / 2**30 for size in (memory_for(data.size.examples), ASKED * data.size.examples))
+        takes = f"{memory:,.0f} GiB of memory, and {asked:,.0f} GiB there or on the disk"
+        source += f"; never tried with so many questions, compiling would take about {takes}"
     most = math.ceil(GROWN * found[words])
     return Need(what, "fitted", "enough", found[words], source, STORED, found[words], most)
 

@@ -19,6 +19,7 @@ from typing import Any
 from byheart.errors import BadInput, missing
 from byheart.files.memory import SHARE, bounded, check_memory
 from byheart.files.reading import opened, read_json
+from byheart.files.room import check_room
 from byheart.tasks.facts.pile import FACT_TAKES
 
 Rows = Iterator[tuple[str, Any]]
@@ -51,7 +52,8 @@ def parquet_rows(path: Path) -> Rows:
                 file = pyarrow.parquet.ParquetFile(source, buffer_size=BUFFER, pre_buffer=False)
             about = file.metadata
             size = sum(about.row_group(number).total_byte_size for number in range(about.num_row_groups))
-            check_memory(size + FACT_TAKES * about.num_rows, str(path))
+            check_room(size, str(path))
+            check_memory(FACT_TAKES * about.num_rows, str(path))
             yield from _rows(path, file.schema_arrow, _unpacked(file.iter_batches(AT_ONCE, use_threads=False)))
         except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
             raise _unreadable(path, error) from error

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.files.memory import check_memory
+from byheart.files.room import check_room, room
 from byheart.tasks.alike import Alike
 from byheart.tasks.checks import Ids
 from byheart.tasks.contexts import LARGEST_WINDOW, Contexts, Joined, Undetermined, checked, contexts_asked
@@ -25,7 +25,7 @@ from byheart.tasks.facts.facts import Facts
 from byheart.tasks.tokenizers import Bytes, Tokenizer
 
 TAKES = 14
-"""Bytes of memory for every token, while the window is looked for that tells prompts apart."""
+"""Bytes for every token, while the window is looked for that tells prompts apart."""
 
 
 def fact_contexts(
@@ -40,7 +40,7 @@ def fact_contexts(
     ([[1, 2], [2, 3], [2, 2], [2, 1], [1, 1]], [3, 4, 1, 1, 4])
     """
     tokens, starts, given = _tokens(facts, tokenizer)
-    check_memory(TAKES * len(tokens), f"what is asked of {len(facts):,} facts with {len(tokens):,} tokens")
+    check_room(TAKES * len(tokens), f"what is asked of {len(facts):,} facts with {len(tokens):,} tokens")
     end = int(tokens.max()) + 1  # without a tokenizer, the first id that is not used
     vocab, end = (tokenizer.vocab, tokenizer.end) if tokenizer else (end + 1, end)
     sequences = checked(facts.places, tokens, starts, vocab, end)
@@ -51,7 +51,7 @@ def fact_contexts(
         _part(sequences, kept, prompts, np.repeat(alone, np.diff(starts)))
     names = [facts.places[number] if text else "" for number, text in enumerate(alone.tolist())]
     try:
-        asked = contexts_asked(sequences, kept, prompts.tolist(), window=window, largest=largest, names=names)
+        asked = contexts_asked(sequences, kept, prompts, window=window, largest=largest, names=names)
         return replace(asked, origins=sequences.names)
     except Undetermined as conflict:
         if conflict.width < sequences.longest:
@@ -90,7 +90,8 @@ def _after(starts: Ids, prompts: Ids) -> npt.NDArray[np.bool_]:
     >>> _after(np.array([0, 3, 5]), np.array([2, 1])).astype(int).tolist()
     [0, 1, 1, 1, 1]
     """
-    steps = np.zeros(starts[-1], np.int8)
+    steps = room(int(starts[-1]), np.int8)
+    steps[:] = 0
     steps[starts[1:-1]] -= 1
     steps[starts[:-1] + prompts - 1] += 1
     return np.cumsum(steps, dtype=np.int8, out=steps).view(np.bool_)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.files.room import room
 from byheart.tasks.checks import Ids
 from byheart.tasks.facts.fact import Fact, Piece, fact_of
 from byheart.tasks.facts.pile import Pile
@@ -57,7 +58,7 @@ class Facts:
         again, first = pile.repeats()
         places = pile.places
         found = {
-            "pieces": np.frombuffer(pile.pieces, pile.pieces.typecode),
+            "pieces": pile.pieces,
             "starts": np.frombuffer(pile.starts, np.int64),
             "given": np.frombuffer(pile.given, np.int64),
             "places": places,
@@ -127,7 +128,7 @@ def _without(found: Mapping[str, Any], numbers: Ids) -> dict[str, Any]:
     kept = np.ones(len(lengths), np.bool_)
     kept[numbers] = False
     ends = np.concatenate([[0], np.cumsum(lengths[kept])])
-    pieces, stop = np.empty(ends[-1], found["pieces"].dtype), 0
+    pieces, stop = room(int(ends[-1]), found["pieces"].dtype), 0
     for first in range(0, len(kept), SOME):
         some = slice(first, first + SOME)
         of_some = found["pieces"][starts[first] : starts[: first + SOME + 1][-1]]

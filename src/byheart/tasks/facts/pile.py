@@ -1,25 +1,27 @@
 """Facts as they come, one after the other, in arrays that grow: no Python object is kept for a fact.
 
-A fact takes its bytes or its ids, as narrow as all ids so far, and 24 bytes; 48 while equal ones are looked for.
-Memory is asked for, a portion at a time, before it is taken.
+A fact takes its bytes or its ids, as narrow as all ids so far, where there is room for them; and 24 bytes of memory, 48
+while equal ones are looked for. Memory is asked for, a portion at a time, before it is taken.
 """
 
 from array import array
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
+from byheart.files.room import Growing
 from byheart.tasks.checks import Ids, portions
 from byheart.tasks.facts.fact import Fact
 from byheart.tasks.facts.places import Places
 
 FACT_TAKES = 48
-"""Bytes for every fact beside its pieces: start, length of the prompt, place and key, and a sort of the keys; with
-what arrays that grow have in reserve."""
+"""Bytes of memory for every fact beside its pieces: start, length of the prompt, place and key, and a sort of the keys;
+with what arrays that grow have in reserve."""
 PORTION = 1 << 20
-"""Bytes that are asked for at a time, at least."""
+"""Bytes that are asked for at a time, at least; and bytes or ids that are put to the rest together."""
 WIDTHS = "BHI"
 """Of ids: 8, 16 and 32 bits."""
 
@@ -28,8 +30,8 @@ class Pile:
     """Prompts and completions, one after the other, each fact as often as it was added."""
 
     def __init__(self) -> None:
-        self.pieces = array(WIDTHS[0])
-        """Bytes or ids: a prompt, its completion, the next prompt, …"""
+        self._held, self._fresh = Growing(), array(WIDTHS[0])
+        """Bytes or ids, and those that came last: a prompt, its completion, the next prompt, …"""
         self.starts = array("q", [0])
         """Where each fact begins, and where the last one ends."""
         self.given = array("q")
@@ -51,17 +53,19 @@ class Pile:
         if type(completion) is not self._kind or (prompt is not None and type(prompt) is not self._kind):
             self._check_kind(fact)
         both: Any = completion if prompt is None else prompt + completion  # type: ignore[operator]  # of one kind
-        self._room -= FACT_TAKES + len(both) * self.pieces.itemsize
+        self._room -= FACT_TAKES
         if self._room < 0:
             self._ask(fact.place)
         if isinstance(both, bytes):
-            self.pieces.frombytes(both)
+            self._fresh.frombytes(both)
         else:
             narrow = self._narrow(both)
-            self.pieces.extend(narrow)
+            self._fresh.extend(narrow)
+        if len(self._fresh) >= PORTION:
+            self._hold()
         length = 0 if prompt is None else len(prompt)
         self.given.append(length)
-        self.starts.append(len(self.pieces))
+        self.starts.append(self.starts[-1] + len(both))
         self._keys.append(hash((length, both)))
         self.places.append(fact.place)
 
@@ -77,34 +81,43 @@ class Pile:
 
     def _ask(self, place: str) -> None:
         """Room for an eighth more than there is now, or a portion; and for what did not fit any more."""
-        taken = FACT_TAKES * len(self.given) + self.pieces.itemsize * len(self.pieces)
-        room = max(PORTION, taken // 8) - self._room
+        room = max(PORTION, FACT_TAKES * len(self.given) // 8) - self._room
         check_memory(room, f"what is read from {place} on", "split the facts")
         self._room += room
 
     def _narrow(self, ids: tuple[int, ...]) -> "array[int]":
-        """Token ids, as wide as the pieces; these are made wider if that is not enough."""
+        """Token ids, as wide as those that came last; these are made wider if that is not enough."""
         try:
-            return array(self.pieces.typecode, ids)
+            return array(self._fresh.typecode, ids)
         except OverflowError:
             pass
-        wider = WIDTHS[WIDTHS.index(self.pieces.typecode) + 1]
-        check_memory(2 * len(self.pieces) * self.pieces.itemsize, "wider token ids", "split the facts")
-        self.pieces = array(wider, self.pieces)
+        self._fresh = array(WIDTHS[WIDTHS.index(self._fresh.typecode) + 1], self._fresh)
         return self._narrow(ids)
+
+    def _hold(self) -> None:
+        """Put what came last to the rest."""
+        self._held.widen(np.dtype(self._fresh.typecode))
+        self._held.extend(np.frombuffer(self._fresh, self._fresh.typecode))
+        self._fresh = array(self._fresh.typecode)
+
+    @property
+    def pieces(self) -> npt.NDArray[Any]:
+        """Bytes or ids of all facts: a prompt, its completion, the next prompt, …"""
+        self._hold()
+        return self._held.array
 
     def repeats(self) -> tuple[Ids, Ids]:
         """Facts that are an earlier one once more, by their numbers, increasing; and the first that is the same.
 
         Those with equal keys are looked at, and compared whole.
         """
-        again, first = array("q"), array("q")
+        again, first, pieces = array("q"), array("q"), self.pieces
         known: dict[tuple[int, bytes], int] = {}
         before = None
         for number in map(int, self._suspects()):
             if self._keys[number] != before:
                 before, known = self._keys[number], {}
-            whole = self.pieces[self.starts[number] : self.starts[number + 1]].tobytes()
+            whole = pieces[self.starts[number] : self.starts[number + 1]].tobytes()
             earlier = known.setdefault((self.given[number], whole), number)
             if earlier != number:
                 again.append(number)

@@ -28,7 +28,7 @@ Lines = Iterator[tuple[int, bytes | bytearray]]
 CSV_TAKES = 8
 """Bytes of memory for every byte of a record, while it is taken apart."""
 KEEPS = 4
-"""Bytes of memory for every byte of a file, when all its facts are read."""
+"""Bytes for every byte of a file, in memory or on the disk, when all its facts are read."""
 MARK = b"\xef\xbb\xbf"
 
 

@@ -118,8 +118,8 @@ def code_of(layout: Layout, contexts: Contexts) -> Code:
     if code.low or code.longest > BITS[GATE] - 1:
         used = f"{len(np.unique(contexts.labels)):,} different labels"
         raise BadInput(f"{used} are too many for {layout.called}; expected at most 2,048")
-    if np.diff(contexts.starts).max() >= POSITIONS:
-        raise BadInput(f"a text has {np.diff(contexts.starts).max()} tokens; expected less than {POSITIONS}")
+    if contexts.longest >= POSITIONS:
+        raise BadInput(f"a text has {contexts.longest} tokens; expected less than {POSITIONS}")
     return code
 
 

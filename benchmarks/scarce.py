@@ -1,0 +1,107 @@
+"""A text or a task with memory in plenty, and with little: what a process takes, and that the outcome is the same.
+
+    python benchmarks/scarce.py --text sources --memory 300M                  # the questions of a folder
+    python benchmarks/scarce.py --task t.npz --memory 700M --steps compile    # and compiled, byte for byte the same
+    python benchmarks/scarce.py --task t.npz --net net --memory 500M --steps certify --seconds 120
+
+Every step is done in a process of its own, twice, of which the second is told by BYHEART_MEMORY how much it is to take.
+Memory is what the system cannot take back (RssAnon of Linux), looked at every 20 ms. With --seconds, a process that
+takes longer is ended then: the memory that certifying takes shows in the first minutes. For docs/large.md.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tables import OUT, table
+
+from byheart.certificates import certify
+from byheart.constructions.reciting import compile as compiled
+from byheart.constructions.reciting.shelf import Shelf
+from byheart.files.memory import told
+from byheart.tasks.questions import contexts_of
+from byheart.tasks.tokenizers import Bytes
+
+STEPS = ("ask", "compile", "certify")
+
+
+def done(step: str, given: Path, net: Path | None) -> str:
+    """A step, in this process; what came of it, as a SHA-256."""
+    questions = [given] if given.is_dir() else given
+    if step == "ask":
+        return contexts_of(questions, tokenizer=Bytes() if given.is_dir() else None).fingerprint
+    if step == "certify":
+        assert net is not None, "--steps certify needs --net"
+        found = certify(net, questions).as_json() | {"seconds": None}
+        return hashlib.sha256(json.dumps(found).encode()).hexdigest()
+    with tempfile.TemporaryDirectory() as folder:
+        written, digest = Path(folder, "net"), hashlib.sha256()
+        compiled(questions, keep=Shelf(Path(folder, "parts"))).save(written)
+        for path in sorted(written.iterdir()):
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+
+def anonymous(process: int) -> int:
+    """Bytes that a process has which the system cannot take back; 0 where it does not say."""
+    try:
+        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        return 0
+    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("RssAnon:")), 0)
+
+
+def measured(command: list[str], memory: str, seconds: float) -> tuple[dict[str, object], int]:
+    """What a copy of this script says of a step, and what it took at most."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "BYHEART_MEMORY": memory})
+    most, began = 0, time.perf_counter()
+    while process.poll() is None:
+        most = max(most, anonymous(process.pid))
+        if time.perf_counter() - began > seconds:
+            process.terminate()
+            process.wait()
+            break
+        time.sleep(0.02)
+    said = process.stdout.read() if process.stdout else ""
+    return json.loads(said) if said else {}, most
+
+
+def main() -> None:
+    """Every step, twice."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--text", type=Path, help="a folder of texts")
+    options.add_argument("--task", type=Path, help="a next-token task")
+    options.add_argument("--net", type=Path, help="what is certified")
+    options.add_argument("--memory", default="500M", help="that the second process is told to take (default: 500M)")
+    options.add_argument("--steps", nargs="+", choices=STEPS, default=["ask"])
+    options.add_argument("--seconds", type=float, default=float("inf"), help="that a process may take")
+    options.add_argument("--one", choices=STEPS, help="do this here, and print JSON")
+    options.add_argument("--tiny", action="store_true", help="a text of a few kilobytes, to see that it runs")
+    given = options.parse_args()
+    if (source := given.text or given.task) is None:
+        source = Path(__file__).parent / "results" if given.tiny else options.error("expected --text or --task")
+    if given.one:
+        began = time.process_time()
+        digest = done(given.one, source, given.net)
+        print(json.dumps({"digest": digest, "seconds": time.process_time() - began}))
+        return
+    rows = table(f"{source}", "step", "memory", "CPU", f"memory, of {given.memory}", "CPU ", "the same")
+    for step in given.steps:
+        flag = "--task" if source.is_file() else "--text"
+        command = [sys.executable, __file__, "--one", step, flag, str(source)]
+        command += ["--net", str(given.net)] if given.net else []
+        (plenty, most), (scarce, less) = (measured(command, memory, given.seconds) for memory in ("", given.memory))
+        times = [f"{found['seconds']:.1f} s" if found else "ended" for found in (plenty, scarce)]
+        same = "" if not plenty or not scarce else "yes" if plenty["digest"] == scarce["digest"] else "NO"
+        rows.add_row(step, told(most), times[0], told(less), times[1], same)
+    OUT.print(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""What came out of many questions, added up as the answers come: one byte for every question, whatever their number.
+
+A question may be asked in several places, and these in any order. Right is a label whose logit is the largest,
+strictly, wherever its question is asked. What is doubtful somewhere, and wrong nowhere, is undecided.
+"""
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.certificates.verdict import RIGHT, UNDECIDED, WRONG, Counterexample, Outcomes
+from byheart.files.room import Growing, room
+from byheart.networks.transformer.evaluate import Answers
+from byheart.tasks.checks import taken
+from byheart.tasks.contexts import Contexts
+
+_NOT_ASKED = 255
+
+
+class Tally:
+    """The outcomes of questions; of answers that are not right, also what was got, and where."""
+
+    def __init__(self, contexts: Contexts, places: NDArray[np.integer]) -> None:
+        self._contexts, self._places = contexts, places
+        self._codes = room(len(contexts), np.uint8)
+        self._codes[:] = _NOT_ASKED
+        self._at, self._got = Growing(dtype=np.int64), Growing(dtype=np.int64)
+        """Where an answer is wrong or in doubt, as an index into ``places``, and what it is: −1 − label if right."""
+        self.doubtful = 0
+        """In how many places answers are not proved."""
+        self._margin = np.inf
+
+    def add(self, first: int, answers: Answers, doubtful: NDArray[np.bool_] | None = None) -> None:
+        """The answers at the places from index ``first`` on, and which of them are not proved."""
+        place = self._places[first : first + len(answers.labels)]
+        question = self._contexts.questions_at(place)
+        right = (answers.labels == self._contexts.labels[question]) & (answers.margins > 0)  # of nan, nothing is true
+        codes = self._codes
+        codes[question[codes[question] == _NOT_ASKED]] = RIGHT
+        bad = ~right
+        if doubtful is not None:
+            self.doubtful += int(doubtful.sum())
+            doubt = question[doubtful]
+            codes[doubt[codes[doubt] == RIGHT]] = UNDECIDED
+            bad |= doubtful
+        codes[question[~right]] = WRONG
+        self._margin = np.minimum(self._margin, answers.margins.min(initial=np.inf))  # nan, if there is one
+        index = np.flatnonzero(bad)
+        self._at.extend(index + first)
+        self._got.extend(np.where(right[index], -1 - answers.labels[index], answers.labels[index]))
+
+    @property
+    def margin(self) -> float | None:
+        """The smallest, if it is finite and all answers are right."""
+        return None if len(self._at) or not np.isfinite(self._margin) else float(self._margin)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """What came out for every question, once all have been asked."""
+        assert self._codes.max() < _NOT_ASKED, "every question is asked somewhere"
+        return Outcomes(self._codes, self._told)
+
+    @cached_property
+    def _where(self) -> tuple[NDArray[np.integer], NDArray[np.int64]]:
+        """The questions that are not right, increasing; and for each what to tell of it, as an index into ``_at``.
+
+        That is a place where it is wrong, or if there is none, one in doubt; the first of them.
+        """
+        at, got = self._at.array, self._got.array
+        question = self._contexts.questions_at(taken(self._places, at))
+        order = np.lexsort((at, got < 0, question))
+        questions, first = np.unique(question[order], return_index=True)
+        return questions, order[first]
+
+    def _told(self, number: int) -> Counterexample:
+        questions, chosen = self._where
+        index = chosen[np.searchsorted(questions, number)]
+        label, got = int(self._contexts.labels[number]), int(self._got.array[index])
+        told = f"{got}" if got >= 0 else f"{-1 - got}, not proved to be exact"
+        if got == label:
+            told = "a tie, or no number"
+        place = int(self._places[self._at.array[index]])
+        return Counterexample(number, None, label, told, self._contexts.where(place))
