@@ -60,9 +60,9 @@ def output_back(
     tl.store(mean_losses + step * M + m, tl.sum(loss, 0) / B)
     tl.store(mean_rights + step * M + m, tl.sum(right, 0) / B)
     size, root = factors_of(sizes, roots, at, M, m)
-    base = m * P * UNIT
+    W, first, second = W + m * P * UNIT, first + m * P * UNIT, second + m * P * UNIT
     o_at, o_inside, u_at, u_inside = cells_of_output(H, C, DIM, HEAD, HEADS, COLUMNS)
-    o_at, u_at, b_at = base + o_at, base + u_at, base + cells_of_bias(H, C, DIM, HEAD, COLUMNS)
+    b_at = cells_of_bias(H, C, DIM, HEAD, COLUMNS)
     W_O = tl.load(W + o_at, mask=o_inside, other=0.0)
     W_U = tl.load(W + u_at, mask=u_inside, other=0.0)
     adam(W, first, second, o_at, o_inside, product(of_U, tl.trans(W_U)), size, root, beta1, beta2)

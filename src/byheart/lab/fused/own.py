@@ -194,18 +194,17 @@ def heads_back(
         of_shift += tl.load(DVS + part * N + s)
     of_T = tl.load(DT + which * DIM * DIM + square)
     size, root = factors_of(sizes, roots, at, M, m)
-    base = m * P * UNIT
-    q_at, k_at, v_at, inside = cells_of_head(H, h, DIM, HEAD, K)
-    q_at, k_at, v_at = base + q_at, base + k_at, base + v_at
+    W, first, second = W + m * P * UNIT, first + m * P * UNIT, second + m * P * UNIT
+    q_at, k_at, v_at, inside = cells_of_head(H, h.to(tl.int32), DIM, HEAD, K)
     part = m * part_count + part_count - H + h  # the last H are those of heads
     W_V = tl.load(W + v_at)
     G = product(tl.load(W + q_at, mask=inside, other=0.0), tl.trans(tl.load(W + k_at, mask=inside, other=0.0)))
     tl.store(DE + part * DIM * DIM + square, product(tl.trans(of_T), G) + of_value[:, None] * W_V[None, :])
     tl.store(DB + part * DIM + i, tl.sum(of_shift, 0) * W_V)
-    W_E = tl.load(W + base + square)
+    W_E = tl.load(W + square)
     p = tl.load(positions + DIM + s[:, None] * DIM + i[None, :], mask=(s < n)[:, None], other=0.0)
     of_W_V = tl.sum(of_value[:, None] * W_E, 0)
-    of_W_V += tl.sum(of_shift[:, None] * (p + tl.load(W + base + DIM * DIM + i)[None, :]), 0)
+    of_W_V += tl.sum(of_shift[:, None] * (p + tl.load(W + DIM * DIM + i)[None, :]), 0)
     of_R = tl.load(DR + which * DIM * N + i[:, None] * N + s[None, :])
     of_G = product(of_T, W_E) + product(of_R, p)
     W_Q = tl.load(W + q_at, mask=inside, other=0.0)

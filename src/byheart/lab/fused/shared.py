@@ -126,9 +126,8 @@ def heads_back(
         of_folded += product(tl.trans(a), shares * (values[None, :] - average[:, None]))
     of_values = tl.sum(of_values, 0)
     size, root = factors_of(sizes, roots, at, M, m)
-    base = m * P * UNIT
-    q_at, k_at, v_at, inside = cells_of_head(H, h, DIM, HEAD, K)
-    q_at, k_at, v_at = base + q_at, base + k_at, base + v_at
+    W, first, second = W + m * P * UNIT, first + m * P * UNIT, second + m * P * UNIT
+    q_at, k_at, v_at, inside = cells_of_head(H, h.to(tl.int32), DIM, HEAD, K)
     cells = s[:, None] * DIM + i[None, :]
     x = tl.load(X + m * N * DIM + cells)
     W_Q = tl.load(W + q_at, mask=inside, other=0.0)
