@@ -32,6 +32,28 @@ def test_our_own_mistakes_are_told_apart(run: Run, work: Path, monkeypatch: pyte
     assert said.err.endswith("byheart: this is a mistake of Byheart's own, not of yours; please report it\n")
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError("Unable to allocate 9.00 GiB"), "Unable to allocate 9.00 GiB"),
+        (MemoryError(), "nobody says for what"),
+        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), "DefaultCPUAllocator"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"), "CUDA out of memory"),
+    ],
+)
+def test_too_little_memory_is_nobodys_mistake(
+    run: Run, work: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr("byheart.networks.load", fail)
+    complaint = run("show", "net").complaint
+    assert complaint.startswith("byheart: there is not enough memory (")
+    assert told in complaint
+    assert "expected more of it" in complaint
+
+
 def test_stopped_while_importing() -> None:
     """No traceback, and the exit code of whatever is stopped by Ctrl-C."""
     script = (

@@ -51,7 +51,10 @@ def _run(given: list[str]) -> int:
         code = 130
     except SystemExit as stop:  # after help
         code = DONE if stop.code is None else stop.code if isinstance(stop.code, int) else BAD_INPUT
-    except BaseException:  # a panic of a library in Rust is no Exception
+    except BaseException as error:  # a panic of a library in Rust is no Exception
+        if _is_out_of_memory(error):
+            more = "expected more of it: close other programs, or ask for less at a time"
+            return _refuse(f"there is not enough memory ({str(error) or 'nobody says for what'}); {more}", given)
         # Not 1, which says that something is not true: here nothing is known.
         with suppress(OSError):
             traceback.print_exc()
@@ -69,6 +72,18 @@ def _parse(given: list[str]) -> Any:
     except BrokenPipeError:  # in the middle of the help
         hush()
         sys.exit(DONE)
+
+
+def _is_out_of_memory(error: BaseException) -> bool:
+    """PyTorch has types of its own for it, and on a CPU none.
+
+    >>> _is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory")), _is_out_of_memory(KeyError())
+    (True, False)
+    """
+    told = isinstance(error, RuntimeError) and any(
+        what in str(error) for what in ("can't allocate memory", "out of memory")
+    )
+    return told or isinstance(error, MemoryError)
 
 
 def _refuse(message: str, given: list[str]) -> int:
