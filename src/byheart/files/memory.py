@@ -17,6 +17,8 @@ SHARE = 0.8
 _LIMIT = Path("/sys/fs/cgroup/memory.max")
 """What a container may use, where there is one."""
 CHOSEN = "BYHEART_MEMORY"
+LEFT = 1 << 26
+"""Bytes that are left of it at least: what is small does not fail, nor is work lost, because it was chosen too low."""
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -105,7 +107,7 @@ def _chosen() -> int | None:
     found = re.fullmatch(r"([0-9]{1,18})([KMGT]?)(i?B)?", given, re.ASCII)
     if found is None:
         raise BadInput(f"{CHOSEN} is {given!r}; expected a number of bytes, such as 800M or 4G")
-    return max(0, int(found[1]) * _UNITS[found[2]] - (_kibibytes("self/status", "RssAnon") or 0))
+    return max(LEFT, int(found[1]) * _UNITS[found[2]] - (_kibibytes("self/status", "RssAnon") or 0))
 
 
 def _kibibytes(file: str, name: str) -> int | None:
