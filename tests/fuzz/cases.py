@@ -126,6 +126,8 @@ def _complaint(code: int, err: str) -> str:
         return f"exit code {code}: {' / '.join(err.strip().splitlines()[-4:])}"
     if "Traceback" in err or "Warning" in err:
         return f"on stderr: {' / '.join(err.strip().splitlines()[-3:])}"
+    if "there is not enough memory" in err:  # which is to be known before it is taken
+        return f"it grew: {err.strip().splitlines()[-1]}"
     lines = [line for line in err.strip().splitlines() if not _NOTE.match(line)]
     return f"{len(lines)} lines on stderr: {lines[:2]}" if code == 2 and len(lines) != 1 else ""
 
