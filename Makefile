@@ -5,7 +5,7 @@ TESTS := $(BIN)/python -m pytest -q -n 2 --dist worksteal
 # Tests start Python some hundred times: without bytecode on disk, everything would be compiled as often.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test fast check lint every docs fuzz lens gguf onnx ray browser kernels bench clean
+.PHONY: help setup demo test fast check lint every docs fuzz lens gguf onnx ray browser bench clean
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 10
@@ -70,10 +70,6 @@ ray: setup  ## Ray into .venv (240 MB), and the tests on a cluster of two nodes
 browser: setup  ## Selenium and axe into .venv, and the tests of all pages in Chromium (Debian: chromium, chromium-driver, nodejs)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[browser]'
 	$(BIN)/python -m pytest -q tests/explore tests/browser
-
-kernels: setup  ## Triton into .venv (1 GB), and the tests of the lab's GPU kernels in its interpreter
-	$(BIN)/pip install --quiet --disable-pip-version-check 'triton>=3.9'
-	TRITON_INTERPRET=1 $(BIN)/python -m pytest -q tests/lab/fused
 
 bench: setup  ## the figures in docs/numbers.md, measured on this machine
 	$(BIN)/python benchmarks/bench.py

@@ -51,9 +51,9 @@ class Queries:
         assert isinstance(task, QueryTargets)
         return task
 
-    def settings(self, head_dim: int, way: Literal["saturated", "generic"]) -> mahdavi_2024.Settings:
+    def settings(self, head_dim: int, way: Literal["saturated", "generic"]) -> mahdavi_2024.MahdaviSettings:
         """Those of the construction."""
-        return mahdavi_2024.Settings(self.heads, head_dim, way)
+        return mahdavi_2024.MahdaviSettings(self.heads, head_dim, way)
 
 
 def mahdavi(tiny: bool) -> None:
@@ -148,7 +148,7 @@ def dana(tiny: bool) -> None:
         N = H * d + d
         rng = np.random.default_rng(0)
         task = random_next_token(examples=N, length=length, vocab=vocab, labels=vocab, rng=rng)
-        built = build("dana-2025", task, settings=dana_2025.Settings(model_dim=d, heads=H))
+        built = build("dana-2025", task, settings=dana_2025.DanaSettings(model_dim=d, heads=H))
         certificate, seconds = certified(built, task)
         rows.add_row(
             *(str(vocab), str(length), str(d), str(d), str(H), f"{N:,}", f"{built.account.dense:,}", f"{3 * N:,}"),
@@ -168,8 +168,8 @@ def bottleneck(tiny: bool) -> None:
         *("ε = 0.1: H", "held", "divergence", "excess", "C", "right-hand side", "uniform"),
     )
     for d in range(2, vocab):
-        whole = build("dana-2025", task, settings=dana_2025.Settings(model_dim=d))
-        part = build("dana-2025", task, settings=dana_2025.Settings(model_dim=d, epsilon=0.1))
+        whole = build("dana-2025", task, settings=dana_2025.DanaSettings(model_dim=d))
+        part = build("dana-2025", task, settings=dana_2025.DanaSettings(model_dim=d, epsilon=0.1))
         told = whole.chosen["divergence"]
         assert isinstance(told, float)
         certificate, _ = certified(whole, task, tolerance=told + 1e-6)

@@ -131,7 +131,7 @@ def trade_offs(tiny: bool) -> None:
     )
     for name in ("depth", "bits"):
         for limit in (40, 60) if tiny else (40, 60, 90, 130, 190, 270):
-            account = build("vardi-2022", task, settings=vardi_2022.Settings(**{name: limit})).account
+            account = build("vardi-2022", task, settings=vardi_2022.VardiSettings(**{name: limit})).account
             product = account.dense * limit / N
             rows.add_row(
                 f"{name} ≤ {limit}", f"{account.dense:,}", str(account.depth), str(account.max_bits), f"{product:.1f}"
@@ -163,7 +163,7 @@ def folding_plans(tiny: bool) -> None:
     title = "Folding, planned, n = 16, vocabulary 64: parameters without embedding, zeros counted"
     rows = table(title, "N", *(f"C = {C:,}" for C in labels))
     for N in sizes:
-        plans = [FOLDING.plan(Size(N, 16, C, 64), "next-token", folding_room.Settings()) for C in labels]
+        plans = [FOLDING.plan(Size(N, 16, C, 64), "next-token", folding_room.FoldingSettings()) for C in labels]
         rows.add_row(f"{N:,}", *(f"{plan.dense - plan.embedding:,}" for plan in plans))
     OUT.print(rows, "")
     names = ("attention", "words", "sum", "level", "shift", "fold", "label")
@@ -171,10 +171,10 @@ def folding_plans(tiny: bool) -> None:
     for N in sizes:
         size = Size(N, 16, 2, 64)
         dense: Counter[str] = Counter()
-        for name, shape in FOLDING.plan(size, "next-token", folding_room.Settings()).tensors:
+        for name, shape in FOLDING.plan(size, "next-token", folding_room.FoldingSettings()).tensors:
             part = "sum" if ".sum." in name else "shift" if name.startswith(("first_shift", "drop")) else name
             dense[part.split(".")[0]] += math.prod(shape)
-        narrow = FOLDING.plan(size, "next-token", folding_room.Settings(fewest="in-all"))
+        narrow = FOLDING.plan(size, "next-token", folding_room.FoldingSettings(fewest="in-all"))
         rows.add_row(f"{N:,}", *(f"{dense[name]:,}" for name in names), f"{narrow.dense:,}")
     OUT.print(rows, "")
 
@@ -207,7 +207,9 @@ def folding(tiny: bool) -> None:
             account = built.account
             count = account.dense - account.embedding
             narrow = (
-                FOLDING.plan(task.size, "next-token", folding_room.Settings(fewest="in-all")) if N > 10**4 else None
+                FOLDING.plan(task.size, "next-token", folding_room.FoldingSettings(fewest="in-all"))
+                if N > 10**4
+                else None
             )
             least = narrow.dense if narrow else build("folding", task, fewest="in-all").account.dense
             memory = f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.1f} GiB"

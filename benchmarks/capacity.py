@@ -30,7 +30,7 @@ def train(experiment: Experiment, device: str, time_limit: float | None, out: Pa
     """Do what is pending of the ladder, job by job, and tell what its networks hold."""
     start = time.perf_counter()
     begin = Run.resume if (out / "config.json").exists() else Run.create
-    with begin(out, experiment) as run, Local(Given(experiment), device) as executor:
+    with begin(out, experiment) as run, Local(Given(experiment)) as executor:
 
         def tell(done: int, total: int, note: str) -> None:
             print(f"  {time.perf_counter() - start:.0f} s: {done} of {total}; {note}", flush=True)
@@ -38,7 +38,7 @@ def train(experiment: Experiment, device: str, time_limit: float | None, out: Pa
                 rows = [{name: row[name] for name in row if name not in LEFT_OUT} for row in run.table]
                 write(rows, out / "capacity.csv")
 
-        reached = execute(run, experiment, executor, tell, seconds=time_limit)
+        reached = execute(run, experiment, executor, tell, device=device, seconds=time_limit)
     print(f"{reached.done} done, {reached.failed} failed, {reached.left} left", flush=True)
     for row in run.rows:
         if row.status == "failed":

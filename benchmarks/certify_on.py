@@ -28,10 +28,10 @@ LENGTH, VOCAB, LABELS = 8, 256, 256
 
 def tiny_network(task: NextToken) -> Network:
     """Compiled into a stock Llama, as its folder holds it."""
-    from byheart.constructions.reciting import Settings, compile
+    from byheart.compiler import CompilerSettings, compile
 
     with TemporaryDirectory() as folder:
-        compile(task, window=LENGTH, settings=Settings(layout="uniform")).save(Path(folder) / "net")
+        compile(task, window=LENGTH, settings=CompilerSettings(layout="uniform")).save(Path(folder) / "net")
         return load(Path(folder) / "net")
 
 

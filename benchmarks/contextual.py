@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from checking import certified
+from pictures import NeededBits, draw_precision
 from scipy.optimize import curve_fit
 from tables import OUT, parser, table
 
@@ -20,7 +21,6 @@ from byheart.constructions import build, kajitsuka_sato_2024, kim_2023
 from byheart.constructions.gadgets.confused import confused_by, random_heads
 from byheart.lab.quantiles import student_quantile
 from byheart.networks.exact import Integers, integers
-from byheart.report.precision import Needed, draw_precision
 from byheart.tasks import SeqToSeq, random_seq_to_seq
 
 Floats = npt.NDArray[np.float64]
@@ -45,7 +45,7 @@ def kim(options: argparse.Namespace) -> None:
             cells, slowest = [], 0.0
             for N in examples:
                 task = random_task(N, n, 1000)
-                built = build("kim-2023", task, settings=kim_2023.Settings(ids=ids))
+                built = build("kim-2023", task, settings=kim_2023.KimSettings(ids=ids))
                 certificate, seconds = certified(built, task, threads=2)
                 parameters = built.account.dense - built.account.embedding
                 found.append((n, N, parameters))
@@ -91,16 +91,16 @@ def precision(options: argparse.Namespace) -> None:
         f"kajitsuka-sato-2024, seq-to-seq, N = {N}, C = 10: bits that tell context ids apart",
         *("sequences", "n", "ω", "units", "2nN", "gentle", "paper", "certified, with bits", "in"),
     )
-    needed: list[Needed] = []
+    needed: list[NeededBits] = []
     sizes = [(n, 128) for n in (2, 3, 4, 6, 8, 12, 16, 32)] + [(6, 64), (6, 256), (6, 512)]
     for n, vocab in [(2, 16), (3, 16), (3, 32)] if options.tiny else sizes:
         for kind, task in (("random", random_task(N, n, vocab)), ("hard", hard_task(N, n, vocab))):
             bits, verdicts, seconds = [], [], 0.0
             for scale in ("gentle", "paper"):
-                settings = kajitsuka_sato_2024.Settings(scale=scale, precision=1 << 17)
+                settings = kajitsuka_sato_2024.RankSettings(scale=scale, precision=1 << 17)
                 built = build("kajitsuka-sato-2024", task, settings=settings)
                 certificate, spent = certified(built, task)
-                needed.append(Needed(scale, kind, n, vocab, int(str(built.chosen["id_bits"]))))
+                needed.append(NeededBits(scale, kind, n, vocab, int(str(built.chosen["id_bits"]))))
                 bits.append(needed[-1].bits)
                 verdicts.append(certificate.method.split(", ")[-1] if certificate.certified else "NOT CERTIFIED")
                 seconds += spent

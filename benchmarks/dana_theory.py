@@ -65,7 +65,7 @@ def left_out(tiny: bool) -> None:
             found = []
             for seed in range(place, count, len(SHAPES)):
                 task = distributions(N, n, vocab, seed)
-                settings = dana_2025.Settings(model_dim=d, epsilon=EPSILONS[seed % 4], solve_by=way)  # type: ignore[arg-type]
+                settings = dana_2025.DanaSettings(model_dim=d, epsilon=EPSILONS[seed % 4], solve_by=way)  # type: ignore[arg-type]
                 built = build("dana-2025", task, seed=seed, settings=settings)
                 has, encoder, stated, uniform = numbers(built, "divergence", "encoder", "stated", "uniform")
                 certificate, _ = certified(built, task, tolerance=min(stated, uniform) + 1e-9)
@@ -99,7 +99,7 @@ def guesses(tiny: bool, out: Path | None = None) -> None:
     written = []
     for vocab, d, d_h, H in points(tiny):
         hold, task = capacity(H, d_h, d), associations(vocab)
-        built = build("dana-2025", task, settings=dana_2025.Settings(d, d_h, H, hold=hold))
+        built = build("dana-2025", task, settings=dana_2025.DanaSettings(d, d_h, H, hold=hold))
         least = int(numbers(built, "at_least")[0])
         certificate, seconds = certified(built, task, at_least=least)
         right = certificate.checked - certificate.errors - certificate.undecided
@@ -129,7 +129,9 @@ def rank_one(tiny: bool) -> None:
     paper = ((50, 2, 10, 10, 20), (50, 2, 10, 5, 20), (50, 3, 8, 8, 10), (200, 2, 2, 2, 100))
     for vocab, n, d, d_h, H in ((10, 2, 3, 2, 3),) if tiny else paper:
         task = associations(vocab, capacity(H, d_h, d), n)
-        both = [build("dana-2025", task, settings=dana_2025.Settings(d, d_h, H, query_dim=one)) for one in (None, 1)]
+        both = [
+            build("dana-2025", task, settings=dana_2025.DanaSettings(d, d_h, H, query_dim=one)) for one in (None, 1)
+        ]
         right = [certified(built, task)[0].certified for built in both]
         wide, narrow = (built.account.dense for built in both)
         rows.add_row(
@@ -201,7 +203,7 @@ def zeros(tiny: bool) -> None:
         *("uniform", "certified"),
     )
     for epsilon in (0.3, 0.1) if tiny else (0.3, 0.1, 0.03, 0.01, 0.005):
-        built = build("dana-2025", task, settings=dana_2025.Settings(epsilon=epsilon, smooth=epsilon))
+        built = build("dana-2025", task, settings=dana_2025.DanaSettings(epsilon=epsilon, smooth=epsilon))
         has, stated, uniform, outside = numbers(built, "divergence", "stated", "uniform", "left_out")
         certificate, _ = certified(built, task, tolerance=has + 1e-5)
         encoder = np.log((1 - epsilon) * task.probabilities + epsilon / vocab)

@@ -17,7 +17,7 @@ from checking import certified
 from tables import OUT, table
 
 from byheart import Facts
-from byheart.constructions.reciting import compile
+from byheart.compiler import compile
 
 RELATIONS, OBJECTS = 10, 1000
 SYLLABLES = [consonant + vowel for consonant, vowel in product("bdfgklmnprstvz", "aeiou")]

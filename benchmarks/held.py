@@ -48,7 +48,9 @@ def row_of(made: Kept) -> Row:
         proved = certify(Path(folder), task, count=True)
     _, d, d_h, H = sizes.values()
     hold = min(capacity(H, d_h, d), task.size.examples)
-    built, _ = certified(build("dana-2025", task, settings=dana_2025.Settings(d, d_h, H, hold=hold)), task, count=True)
+    built, _ = certified(
+        build("dana-2025", task, settings=dana_2025.DanaSettings(d, d_h, H, hold=hold)), task, count=True
+    )
     assert proved.certified, proved
     assert built.certified, built
     constant = int(np.bincount(task.labels).max())

@@ -17,13 +17,13 @@ from tables import OUT, table
 from torch import nn
 
 from byheart.lab import Member
-from byheart.lab.experiments.dana_2025 import Config, member_of
+from byheart.lab.experiments.dana_2025 import DanaConfig, member_of
 from byheart.lab.member import Tensors
 from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 
-CONFIG = Config("1", vocab=50, model_dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
+CONFIG = DanaConfig("1", vocab=50, model_dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
 COMPARED_STEPS, FEW_STEPS = 256, 8
 EQUAL = 1e-9
 CPU = torch.device("cpu")

@@ -27,7 +27,7 @@ from devices import usable
 from torch import nn
 from torch.nn import functional
 
-from byheart.lab.experiments.mahdavi_2024 import HEADS, LENGTHS, Config, data, members
+from byheart.lab.experiments.mahdavi_2024 import HEADS, LENGTHS, MahdaviConfig, data, members
 from byheart.lab.member import ANSWERS
 from byheart.lab.models.parts import sinusoids
 from byheart.lab.stack import Stack
@@ -115,7 +115,7 @@ def rate(step: Callable[[int], object], device: torch.device, seconds: float) ->
     return steps / timed(steps)
 
 
-def plain(config: Config, device: torch.device) -> Callable[[int], None]:
+def plain(config: MahdaviConfig, device: torch.device) -> Callable[[int], None]:
     """The authors' way; data lie on the device, and batches are random rows of them."""
     examples, constants = data(config)
     contexts = (examples | constants)["contexts"].expand(config.examples, -1, -1)
@@ -135,7 +135,7 @@ def plain(config: Config, device: torch.device) -> Callable[[int], None]:
     return step
 
 
-def query_only(config: Config, device: torch.device) -> Callable[[int], None]:
+def query_only(config: MahdaviConfig, device: torch.device) -> Callable[[int], None]:
     """One model, by the ensemble's operations, in a plain loop."""
     examples, constants = ({name: part.to(device) for name, part in parts.items()} for parts in data(config))
     model = config.architecture
@@ -158,14 +158,14 @@ def query_only(config: Config, device: torch.device) -> Callable[[int], None]:
     return step
 
 
-def ensemble(config: Config, device: torch.device, models: int) -> Callable[[int], object]:
+def ensemble(config: MahdaviConfig, device: torch.device, models: int) -> Callable[[int], object]:
     """So many models with data of their own."""
     configs = [replace(config, seed=seed) for seed in range(models)]
     return Stack(members(configs), config.architecture, device, torch.float32, graph=True).advance
 
 
 def side_by_side(
-    config: Config, device: torch.device, models: int, name: str, values: tuple[int, ...]
+    config: MahdaviConfig, device: torch.device, models: int, name: str, values: tuple[int, ...]
 ) -> Callable[[int], None]:
     """So many models for each value of what a figure sweeps, each value a stack of its own."""
     stacks = []
@@ -202,7 +202,7 @@ def main() -> None:
     print("context  way           at once  model-steps/s")
     for context in ("fixed", "random"):
         sizes = {"examples": given.examples, "length": given.length, "heads": given.heads, "batch": given.batch}
-        config = Config("labels", context, head_dim=64, seed=0, steps=10**9, **sizes)  # type: ignore[arg-type]
+        config = MahdaviConfig("labels", context, head_dim=64, seed=0, steps=10**9, **sizes)  # type: ignore[arg-type]
         ways = [(way, 1, partial(made, config, device)) for way, made in PLAIN_WAYS.items()]
         ways += [("ensemble", models, partial(ensemble, config, device, models)) for models in given.models]
         for models, (way, (name, values)) in product(given.side_by_side, SWEPT.items()):

@@ -27,7 +27,7 @@ from driving import write
 
 from byheart.lab.experiments import EXPERIMENTS, SCALES, Experiment, key, to_json
 from byheart.lab.results import LEFT_OUT
-from byheart.lab.runs import Row
+from byheart.lab.runs import ResultRow
 from byheart.lab.timings import COLUMNS, H200, TWO_CORES, model_steps
 
 
@@ -45,7 +45,8 @@ def measured(experiment: Experiment, configs: Sequence[Any], device: str) -> tup
     for job in experiment.groups(configs):
         found = experiment.work(job, device, None)
         told = (
-            Row(experiment.name, key(c), to_json(c), "done", dict(m), 0.0).flat for c, m in zip(job, found, strict=True)
+            ResultRow(experiment.name, key(c), to_json(c), "done", dict(m), 0.0).flat
+            for c, m in zip(job, found, strict=True)
         )
         rows += [{name: value for name, value in one.items() if name not in LEFT_OUT} for one in told]
     return clock() - start, rows

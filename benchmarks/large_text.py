@@ -21,8 +21,8 @@ from typing import Any
 
 from tables import OUT, parser, table
 
-from byheart.constructions.reciting import compile as compiled
-from byheart.constructions.reciting.shelf import Shelf
+from byheart.compiler import compile as compiled
+from byheart.compiler.shelf import Shelf
 from byheart.files.memory import peak, told
 from byheart.tasks.texts import files_in
 

@@ -15,8 +15,8 @@ from tables import OUT, parser, table
 from byheart.bounds import counting
 from byheart.certificates.collapsed import judge_collapsed, tokens_for
 from byheart.constructions import build
+from byheart.constructions.lower_bound import lower_bound
 from byheart.networks.exact.collapse import collapse
-from byheart.report.lower import lower_bound
 from byheart.tasks import random_next_token
 
 CONSTRUCTIONS = ("folding", "vardi-2022", "kajitsuka-sato-2025", "kim-2023", "interpolate", "kajitsuka-sato-2024")

@@ -15,7 +15,7 @@ from pathlib import Path
 from driving import parsed, parser, write
 
 from byheart.lab.experiments import to_json
-from byheart.lab.experiments.madden_2024 import GRIDS, Config, data_of, experiment, work
+from byheart.lab.experiments.madden_2024 import GRIDS, MaddenConfig, data_of, experiment, work
 
 Rows = list[dict[str, float | int | str | bool | None]]
 SETTINGS = ("trained", "frozen")
@@ -25,23 +25,23 @@ FIRST_RATE = 2e13
 """Units a second of an H200, more or less, for as long as nothing is measured."""
 
 
-def units(config: Config) -> float:
+def units(config: MaddenConfig) -> float:
     """The work that a config is."""
     contexts, vocab = data_of(config.stories).counts.shape
     return float(contexts * vocab * (config.hidden + BESIDES) * config.steps)
 
 
-def jobs(configs: list[Config]) -> list[list[Config]]:
+def jobs(configs: list[MaddenConfig]) -> list[list[MaddenConfig]]:
     """Models of one setting, few stories beside many, as few leave most of a GPU idle; the most stories come last."""
     numbers = sorted({config.stories for config in configs})
     outer = {number: min(i, len(numbers) - 1 - i) for i, number in enumerate(numbers)}
-    found: dict[tuple[int, bool], list[Config]] = {}
+    found: dict[tuple[int, bool], list[MaddenConfig]] = {}
     for config in sorted(configs, key=lambda config: (-outer[config.stories], config.frozen)):
         found.setdefault((outer[config.stories], config.frozen), []).append(config)
     return list(found.values())
 
 
-def setting(config: Config) -> str:
+def setting(config: MaddenConfig) -> str:
     """What the file is called after."""
     return "frozen" if config.frozen else "trained"
 
@@ -62,12 +62,12 @@ class Tables:
         with self._path(name).open(newline="", encoding="utf-8") as file:
             return [dict(row) for row in csv.DictReader(file)]
 
-    def has(self, config: Config) -> bool:
+    def has(self, config: MaddenConfig) -> bool:
         """Whether the config is trained already."""
         wanted = {name: str(value) for name, value in to_json(config).items()}
         return any(wanted.items() <= {k: str(v) for k, v in row.items()}.items() for row in self.rows[setting(config)])
 
-    def add(self, config: Config, metrics: dict[str, float | int | str | None]) -> None:
+    def add(self, config: MaddenConfig, metrics: dict[str, float | int | str | None]) -> None:
         """Write it down, by n, then by m."""
         rows = self.rows[setting(config)]
         rows.append(to_json(config) | metrics)
@@ -75,7 +75,7 @@ class Tables:
         write(rows, self._path(setting(config)))
 
 
-def run(configs: list[Config], device: str, time_limit: float | None, out: Path) -> None:
+def run(configs: list[MaddenConfig], device: str, time_limit: float | None, out: Path) -> None:
     """Train them, as many as there is time for."""
     start, tables, rate = time.perf_counter(), Tables(out), FIRST_RATE
     left = [config for config in configs if not tables.has(config)]

@@ -24,7 +24,7 @@ import torch
 from tables import OUT, parser, table
 
 from byheart.planting import Fact, detect, plant
-from byheart.planting.checking import Measured, beside, unsaid
+from byheart.planting.checking import PlantedComparison, beside, unsaid
 from byheart.planting.contexts import Spoken, different
 from byheart.planting.loading import load_base, load_planted, quiet
 from byheart.planting.memory import made
@@ -82,9 +82,9 @@ def speed(model: Any) -> float:
     return LONGEST / best
 
 
-def compared(base: Any, planted: Any, rows: Sequence[Sequence[int]], spoken: Spoken) -> Measured:
+def compared(base: Any, planted: Any, rows: Sequence[Sequence[int]], spoken: Spoken) -> PlantedComparison:
     """All rows, some at once."""
-    found = Measured()
+    found = PlantedComparison()
     for start in range(0, len(rows), 32):
         found += beside(base, planted, rows[start : start + 32], spoken)
     return found

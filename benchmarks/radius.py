@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 from checking import certified
+from pictures import Robust, draw_robustness
 from tables import OUT, parser, table
 
 from byheart.certificates.judges.radius import provable_radius
@@ -19,7 +20,6 @@ from byheart.certificates.moving import inside, moved
 from byheart.constructions import Built, build
 from byheart.networks.exact import ExactNetwork
 from byheart.networks.exact.evaluate import evaluate
-from byheart.report.robustness import Robust, draw_robustness
 from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq, separation
 
 CELLS = {"read": "cells"}

@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 import torch
 from checking import certified
+from pictures import Bar, draw_bits
 from stock import wrong
 from tables import OUT, parser, table
 
+from byheart.compiler import CompilerSettings, compile
 from byheart.constructions import Built
-from byheart.constructions.reciting import Settings, compile
 from byheart.networks import generate
-from byheart.networks.transformer.evaluate import answers
-from byheart.report.bits import Bar, draw_bits
+from byheart.networks.transformer.answers import answers
 from byheart.tasks import NextToken, random_next_token
 
 RESULTS = Path(__file__).parent / "results"
@@ -36,7 +36,7 @@ def task_of(N: int, labels: int = 256) -> NextToken:
 
 def compiled_task(N: int, precision: str = "float32", words: int = 24) -> Built:
     """The task of N contexts in a network."""
-    return compile(task_of(N), window=8, settings=Settings(precision, words))  # type: ignore[arg-type]
+    return compile(task_of(N), window=8, settings=CompilerSettings(precision, words))  # type: ignore[arg-type]
 
 
 def capacity(tiny: bool) -> list[Bar]:
@@ -115,7 +115,7 @@ def stock(tiny: bool) -> list[Bar]:
     for name, layout in (("stock Llama", "uniform"), ("stock Qwen2-MoE", "experts")):
         for N, asked in ((few, few), (many, many // 20)):
             task = task_of(N)
-            built = compile(task, window=8, settings=Settings(layout=layout))  # type: ignore[arg-type]
+            built = compile(task, window=8, settings=CompilerSettings(layout=layout))  # type: ignore[arg-type]
             ratio = built.bits / built.account.dense
             numbers = (f"{built.account.dense:,}", f"{ratio:.2f}", f"{built.chosen['load']:.3f}")
             rows.add_row(
@@ -173,7 +173,7 @@ def texts(tiny: bool) -> None:
     columns = ("tokenizer", "words", "questions", "window", "parameters", "bits (order 0)", "bits/parameter", "errors")
     rows = table(f"{names[0]}.py and {names[1]}.py in one network", *columns)
     for tokenizer, words in (("bytes", 24), ("bytes", 31), ("bpe", 24), ("bpe", 31)):
-        built = compile(paths, tokenizer=tokenizer, settings=Settings("float32", words))
+        built = compile(paths, tokenizer=tokenizer, settings=CompilerSettings("float32", words))
         (certificate, _), size = certified(built, built.questions), built.questions.size
         numbers = (f"{size.examples:,}", f"{size.length}", f"{built.account.dense:,}", f"{built.bits:,.0f}")
         ratio = f"{built.bits / built.account.dense:.2f}"

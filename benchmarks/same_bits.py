@@ -47,11 +47,11 @@ def digest(values: np.ndarray) -> str:
 
 def tiny_network(layout: str) -> tuple[networks.Network, NextToken]:
     """A small network, as its folder holds it, and its task."""
-    from byheart.constructions.reciting import Settings, compile
+    from byheart.compiler import CompilerSettings, compile
 
     task = random_next_token(examples=300, length=8, vocab=256, labels=256, rng=np.random.default_rng(0))
     with TemporaryDirectory() as folder:
-        compile(task, window=8, settings=Settings(layout=layout)).save(Path(folder) / "net")
+        compile(task, window=8, settings=CompilerSettings(layout=layout)).save(Path(folder) / "net")
         return networks.load(Path(folder) / "net"), task
 
 

@@ -5,7 +5,7 @@
     python benchmarks/scale.py certify --asked 200000  # of 10⁷ questions, ask so many (0: all), and prove every answer
 
 Questions are drawn in pieces, seed by seed, and never lie in memory all at once: what is measured is the stages of
-`byheart.constructions.reciting.shards`, as an executor runs them, in one process. Times are CPU seconds of the process:
+`byheart.compiler.shards`, as an executor runs them, in one process. Times are CPU seconds of the process:
 on a machine that does other work, those of the wall say little.
 """
 
@@ -21,20 +21,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pictures import GrowthCurve, draw_growth
 from tables import OUT, parser, table
 
-from byheart.constructions.reciting import Settings, shards
-from byheart.constructions.reciting.codes import LOUDNESS, make_code
-from byheart.constructions.reciting.places import find_places
-from byheart.constructions.reciting.rectangular import ATTEMPTS, Draft, Recipe
-from byheart.constructions.reciting.sizes import Unsolvable, grown, plan
-from byheart.constructions.reciting.solve import solve, sort_questions
-from byheart.constructions.reciting.table import TABLE, as_floats
-from byheart.networks.transformer.evaluate import answers
+from byheart.compiler import CompilerSettings, shards
+from byheart.compiler.codes import LOUDNESS, make_code
+from byheart.compiler.places import find_places
+from byheart.compiler.rectangular import ATTEMPTS, Draft, Recipe
+from byheart.compiler.sizes import Unsolvable, grown, plan
+from byheart.compiler.solve import solve, sort_questions
+from byheart.compiler.table import TABLE, as_floats
+from byheart.networks.transformer.answers import answers
 from byheart.networks.transformer.forced import forced_answers
-from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import proved_answers
-from byheart.report.growth import Growth, draw_growth
+from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 
 LENGTH, VOCAB, LABELS, FEW = 8, 256, 256, 4096
 
@@ -57,7 +57,7 @@ def compiled(N: int, count: int | None = None) -> tuple[TransformerNetwork, Reci
     seconds = dict.fromkeys(("draw", "map", "solve", "join"), 0.0)
     code = make_code(np.tile(np.arange(LABELS), 64), LABELS).repeated(N / (64 * LABELS))
     sizes = plan(code, precision="float32", word=24, shards=count)
-    recipe = Recipe(Settings(shards=count), sizes, tuple(code.lengths.tolist()), (0, 0), LOUDNESS)
+    recipe = Recipe(CompilerSettings(shards=count), sizes, tuple(code.lengths.tolist()), (0, 0), LOUDNESS)
     for attempt in range(ATTEMPTS):
         draft = Draft(recipe, code, vocab=VOCAB, window=LENGTH, labels=LABELS)
         try:
@@ -218,7 +218,7 @@ def laws(tiny: bool, asked: int) -> None:
     )
 
 
-def growth(tiny: bool) -> list[Growth]:
+def growth(tiny: bool) -> list[GrowthCurve]:
     """What compiling takes in shards, and with one table as far as that goes."""
     ways = {
         "one table": (1, (2_000, 4_000) if tiny else (10**5, 3 * 10**5, 10**6, 2 * 10**6)),
@@ -227,7 +227,7 @@ def growth(tiny: bool) -> list[Growth]:
     found = []
     for name, (count, sizes) in ways.items():
         told = [measured(N, tiny, count=count) for N in sizes]
-        found.append(Growth(name, sizes, tuple(map(spent, told)), tuple(one["GiB"] for one in told)))
+        found.append(GrowthCurve(name, sizes, tuple(map(spent, told)), tuple(one["GiB"] for one in told)))
     return found
 
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from tables import OUT, table
 
 from byheart.certificates import certify
-from byheart.constructions.reciting import compile as compiled
-from byheart.constructions.reciting.shelf import Shelf
+from byheart.compiler import compile as compiled
+from byheart.compiler.shelf import Shelf
 from byheart.files.memory import told
 from byheart.tasks.questions import contexts_of
 from byheart.tasks.tokenizers import Bytes

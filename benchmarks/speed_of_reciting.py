@@ -17,15 +17,15 @@ import numpy as np
 import torch
 from tables import OUT, parser, table
 
+from byheart.compiler import CompilerSettings, compile, rectangular
+from byheart.compiler.solve import TableEquations, sort_questions
 from byheart.constructions import Built
-from byheart.constructions.reciting import Settings, compile, rectangular
-from byheart.constructions.reciting.solve import Questions, sort_questions
 from byheart.networks.transformer import generate as speaking
-from byheart.networks.transformer.decoder import Decoder
-from byheart.networks.transformer.evaluate import answers, local_work, streams
+from byheart.networks.transformer.answers import answers, local_work, streams
+from byheart.networks.transformer.decoder import Recital
 from byheart.networks.transformer.forced import forced_answers
-from byheart.networks.transformer.network import from_arrays
 from byheart.networks.transformer.proved import proved_answers
+from byheart.networks.transformer.transformer_network import from_arrays
 from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.contexts import Contexts
 
@@ -66,16 +66,16 @@ def recite(tiny: bool) -> None:
     columns = ("network", "module", "guessing 16", "compiled", "ratio", "every logit the same", "errors")
     rows = table("Saying one token after the other, tokens a second of one thread", *columns)
     tasks = [
-        (f"{p}, {words}-bit words, N = {N:,}", task_of(N), Settings(p, words))  # type: ignore[arg-type]
+        (f"{p}, {words}-bit words, N = {N:,}", task_of(N), CompilerSettings(p, words))  # type: ignore[arg-type]
         for p, words in (("float32", 24), ("float32", 31), ("float64", 53))
     ]
-    for name, given, settings in [*tasks, (" and ".join(names) + ", bytes", files, Settings())]:
+    for name, given, settings in [*tasks, (" and ".join(names) + ", bytes", files, CompilerSettings())]:
         built = compile(given, settings=settings)
         module, contexts = built.network.module, built.questions
         assert isinstance(contexts, Contexts)
         prompt = contexts.tokens[: contexts.prompts[0] if contexts.names else 8].tolist()
         heard = contexts.tokens[:200].tolist()
-        decoder = Decoder.of(module)
+        decoder = Recital.of(module)
         assert decoder is not None
         with torch.no_grad():
             same = np.array_equal(decoder.logits(heard), module(torch.tensor([heard]))[0].numpy())  # compiles, too
@@ -89,7 +89,7 @@ def recite(tiny: bool) -> None:
     OUT.print(rows, "")
 
 
-def by_the_network(draft: rectangular.Draft, contexts: Contexts) -> Questions:
+def by_the_network(draft: rectangular.Draft, contexts: Contexts) -> TableEquations:
     """Where every question reads, asked of the network's own front: 23 sublayers and more, in PyTorch."""
     front = draft.front
     module = from_arrays(draft.spec, draft.wiring.tensors).module

@@ -21,13 +21,13 @@ import numpy as np
 import torch
 from tables import OUT, table
 
+from byheart.compiler import CompilerSettings, compile
+from byheart.compiler.experts import qwen
+from byheart.compiler.experts.qwen import Experts, dense
+from byheart.compiler.stock import network, planning
+from byheart.compiler.stock.compiling import deviations
+from byheart.compiler.stock.reading import _selected, reading
 from byheart.constructions import Built
-from byheart.constructions.reciting import Settings, compile
-from byheart.constructions.reciting.experts import qwen
-from byheart.constructions.reciting.experts.qwen import Experts, dense
-from byheart.constructions.reciting.stock import network, planning
-from byheart.constructions.reciting.stock.compiling import deviations
-from byheart.constructions.reciting.stock.reading import _selected, reading
 from byheart.tasks import NextToken, random_next_token
 
 BATCH = 2048
@@ -123,9 +123,11 @@ def main() -> int:
     rows = table("Stock models, random labels, C = 256", *columns, "wrong", "smallest margin", "asked in")
     failed = 0
     for layout in given.layouts or LAYOUTS:
-        compile(small, window=8, settings=Settings(layout=layout))  # compiled code is made before anything is timed
+        compile(
+            small, window=8, settings=CompilerSettings(layout=layout)
+        )  # compiled code is made before anything is timed
         busy = time.process_time()
-        built = compile(task, window=8, settings=Settings(layout=layout))
+        built = compile(task, window=8, settings=CompilerSettings(layout=layout))
         busy = time.process_time() - busy
         start = time.perf_counter()
         missed, least = wrong(built, task, asked)

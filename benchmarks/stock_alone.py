@@ -21,7 +21,7 @@ from typing import Any
 from rich.table import Table
 from tables import OUT, parser, table
 
-from byheart.constructions.reciting import compile
+from byheart.compiler import compile
 
 ROOT = Path(__file__).parents[1]
 LAYOUTS = ("uniform", "experts")

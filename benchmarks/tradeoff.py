@@ -7,18 +7,156 @@ runs one section alone, and draws it. All sections take ten minutes, most of the
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from checking import judged
+from checking import certified, judged
 from tables import OUT, parser, table
 
-from byheart.constructions import build
+from byheart.bounds import yang_2026
+from byheart.certificates import Certificate
+from byheart.constructions import build, find
 from byheart.constructions.theorem import flags
-from byheart.report.tradeoff import draw_trade_off, orders, trade_off
+from byheart.errors import BadInput
+from byheart.networks import Account
+from byheart.report.style import FAINT, INK, QUIET, canvas, colours, save_picture
 from byheart.tasks import NextToken, SeqToSeq, random_next_token, random_seq_to_seq
+
+WIDTHS = (5, 8, 14, 26, 50, 98)
+"""Widths of yang-2026, besides its default."""
+HALVINGS = 4
+"""Number of times that the depth of kajitsuka-sato-2025 is halved."""
+BITS = 100
+"""Limit on the bits of a weight of kajitsuka-sato-2025."""
+MARKERS = {"kajitsuka-sato-2025": "o", "vardi-2022": "s", "yang-2026": "D", "folding": "^"}
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A network of one shape, built and certified: the construction, its flags and its size."""
+
+    construction: str
+    flags: str
+    account: Account
+    certificate: Certificate
+
+    @property
+    def width(self) -> int:
+        """The width w of the widest layer."""
+        return self.account.width
+
+    @property
+    def depth(self) -> int:
+        """The number L of layers."""
+        return self.account.depth
+
+    @property
+    def parameters(self) -> int:
+        """The number of parameters without the embedding table."""
+        return self.account.dense - self.account.embedding
+
+    @property
+    def width_depth(self) -> int:
+        """The product w²L²."""
+        return (self.width * self.depth) ** 2
+
+
+def trade_off(task: NextToken) -> list[Shaped]:
+    """Build and certify networks of many shapes for a task, widest first. Leave out shapes that are refused."""
+    rows = []
+    for name, settings in shapes_to_build(task):
+        try:
+            built = build(name, task, **settings)
+        except BadInput:  # for example, too few layers
+            continue
+        certificate, _ = certified(built, task)
+        rows.append(Shaped(name, flags(settings), built.account, certificate))
+    return sorted(rows, key=lambda shaped: (-shaped.width, shaped.depth))
+
+
+def shapes_to_build(task: NextToken) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield constructions with their settings. Depths are halved from the depth of the smallest network."""
+    transformer, points = "kajitsuka-sato-2025", "vardi-2022"
+    free = find(transformer).plan(task.size, "next-token", find(transformer).settings()).depth
+    yield from ((transformer, settings) for settings in ({}, {"width": "constant"}, {"bits": BITS}))
+    yield from ((transformer, {"depth": free >> half}) for half in range(1, HALVINGS + 1))
+    yield from ((points, settings) for settings in ({}, {"width": "constant"}))
+    yield from (("yang-2026", settings) for settings in ({}, *({"width": width} for width in WIDTHS)))
+    yield "folding", {}
+
+
+def orders(task: NextToken) -> tuple[float, float]:
+    """Return the arguments of Yang & Yang's Ω(·) and O(·) for w²L²: N divided by, and times, log(r/δ).
+
+    The task's ids are taken as points. Ids below ω are at least δ = 1 apart, n of them within r = √n·(ω − 1).
+
+    >>> task = NextToken(tokens=[[0, 3], [3, 1], [2, 2], [1, 1]], labels=[0, 1, 0, 1])
+    >>> [round(order, 2) for order in orders(task)]
+    [2.77, 5.78]
+    """
+    size = task.size
+    radius = max(2.0, math.sqrt(size.length) * (size.vocab - 1))
+    # At depth 1 the bounds on w²L are those on w²L².
+    bounds = (yang_2026.needed, yang_2026.sufficient)
+    low, high = (bound(size.examples, radius, 1.0, depth=1) for bound in bounds)
+    return low, high
+
+
+def draw_trade_off(rows: list[Shaped], task: NextToken, path: Path) -> None:
+    """Draw width against depth, with lines of equal w²L², and parameters against depth, on logarithmic axes."""
+    picture, (left, right) = canvas(path, columns=2, width=11.4, height=5.0)
+    deepest = 3 * max(shaped.depth for shaped in rows)
+    for name, marker in MARKERS.items():
+        for axes, key in ((left, "width"), (right, "parameters")):
+            _draw(axes, [shaped for shaped in rows if shaped.construction == name], key, marker)
+    for axes, title, label in (
+        (left, "Width for depth", "w, units of the widest layer"),
+        (right, "Parameters for depth", "parameters, without embedding table"),
+    ):
+        axes.set(xscale="log", yscale="log", xlim=(2, deepest))
+        axes.set_xlabel("L, layers", color=INK)
+        axes.set_ylabel(label, color=INK)
+        axes.set_title(title, fontsize=10, color=INK, loc="left")
+    left.set_ylim(bottom=2)
+    _equal_products(left, task, deepest)
+    right.legend(*left.get_legend_handles_labels(), frameon=False, fontsize=8.5, loc="lower left")
+    size = task.size
+    title = f"N = {size.examples:,} sequences memorized, n = {size.length}, C = {size.labels}: networks of every shape"
+    picture.suptitle(title, x=0.01, ha="left", fontsize=11, color=INK)
+    save_picture(picture, path)
+
+
+def _draw(axes: Any, rows: list[Shaped], key: str, marker: str) -> None:
+    """Draw one construction: a line through the shapes that trade width for depth, and flags beside the others."""
+    rows = sorted(rows, key=lambda shaped: shaped.depth)
+    name, colour = rows[0].construction, colours()[rows[0].construction]
+    # Open where another construction may have the same shape.
+    style = {"marker": marker, "color": colour, "markersize": 7, "markerfacecolor": "none" if marker == "s" else colour}
+    points = [(shaped.depth, getattr(shaped, key)) for shaped in rows]
+    axes.plot(*zip(*points, strict=True), linestyle="none", label=name, **style)
+    line = [point for point, shaped in zip(points, rows, strict=True) if "constant" not in shaped.flags]
+    axes.plot(*zip(*line, strict=True), color=colour, linewidth=1.2)
+    if name == "kajitsuka-sato-2025":
+        for point, shaped in zip(points, rows, strict=True):
+            below = key == "parameters" or "bits" in shaped.flags
+            place = {"xytext": (-7, -4) if below else (7, 4), "ha": "right" if below else "left", "va": "center"}
+            text = shaped.flags or "default"
+            axes.annotate(text, point, textcoords="offset points", color=colour, fontsize=7, **place)
+
+
+def _equal_products(axes: Any, task: NextToken, deepest: int) -> None:
+    """Draw lines of equal w²L² where Yang & Yang's bounds lie. They have no constants, so only the slope counts."""
+    for order, name in zip(orders(task), ("Ω(N / log(r/δ)): needed", "O(N log(r/δ)): enough"), strict=True):
+        product, depths = math.sqrt(order), (1, deepest)
+        axes.plot(depths, [product / L for L in depths], color=FAINT, linestyle=(0, (5, 3)), linewidth=1.2)
+        at = 2.2
+        turned = {"rotation": math.degrees(math.atan2(-product / at, at)), "transform_rotates_text": True}
+        place = {"rotation_mode": "anchor", "va": "bottom", "fontsize": 7.5, "clip_on": True}
+        axes.text(at, product / at, f"w²L² = {name}", color=QUIET, **turned, **place)
+    axes.plot([], [], color=FAINT, linestyle=(0, (5, 3)), linewidth=1.2, label="Yang & Yang 2026, slope only")
 
 
 def points(examples: int) -> NextToken:
@@ -96,16 +234,17 @@ def all_shapes(options: argparse.Namespace) -> None:
         f"Width × depth × bits × parameters: N = {N:,} sequences of 2 tokens, ω = 1,000, C = 2",
         *("construction", "width", "depth", "w²L²", "÷ N log(r/δ)", "most bits", "parameters", "certified"),
     )
-    found = trade_off(task)
-    for shaped in found:
+    networks = trade_off(task)
+    for shaped in networks:
+        certificate = shaped.certificate
         rows.add_row(
-            f"{shaped.row.construction} {shaped.flags}", f"{shaped.width:,}", f"{shaped.depth:,}",
-            f"{shaped.width_depth:.2e}", f"{shaped.width_depth / high:,.1f}", f"{shaped.row.max_bits:,}",
-            f"{shaped.parameters:,}", f"{shaped.row.checked:,}" if shaped.row.certified else "NO",
+            f"{shaped.construction} {shaped.flags}", f"{shaped.width:,}", f"{shaped.depth:,}",
+            f"{shaped.width_depth:.2e}", f"{shaped.width_depth / high:,.1f}", f"{shaped.account.max_bits:,}",
+            f"{shaped.parameters:,}", f"{certificate.checked:,}" if certificate.certified else "NO",
         )  # fmt: skip
     OUT.print(rows, f"Yang & Yang 2026, order only: w²L² = Ω({low:,.0f}) is needed, O({high:,.0f}) suffices.", "")
     if options.plot is not None:
-        draw_trade_off(found, task, options.plot)
+        draw_trade_off(networks, task, options.plot)
         OUT.print(f"drew {options.plot}")
 
 

@@ -27,9 +27,9 @@ from byheart.bounds.dana_2025 import capacity
 from byheart.certificates import read
 from byheart.cli.main import main as command
 from byheart.networks import load
-from byheart.report.figures import Panel, Point, draw_parameters, parameter_table
+from byheart.report.figures import PlanPoint, TaskPanel, draw_parameters, parameter_table
 from byheart.report.lab.shipped import shown
-from byheart.report.page import Checked, Lead, Page, Picture, Section, Table, html_of, picture_of, write_page
+from byheart.report.page import Checked, HtmlPage, Lead, Picture, Section, Table, html_of, picture_of, write_page
 from byheart.report.parts import draw_parts, parts_of
 from byheart.sizes import Size
 
@@ -246,8 +246,8 @@ def compared(demo: Demo, title: str) -> Section:
     found = demo.run("compare", "--task", task)["tasks"][0]
     rows, size = found["rows"], Size(**found["size"])
     built = [row for row in rows if row["certified"]]
-    points = [Point(row["construction"], N, row["parameters"] - row["embedding"]) for row in built]
-    panel = Panel(parameter_table(size, "next-token"), size, "next-token", points)
+    points = [PlanPoint(row["construction"], N, row["parameters"] - row["embedding"]) for row in built]
+    panel = TaskPanel(parameter_table(size, "next-token"), size, "next-token", points)
     caption = "Parameters against N: every construction, the lower bounds, and what was built and certified just now."
     refused = [{"construction": row["construction"], "why": row["note"]} for row in rows if row["note"]]
     least, needed = built[0]["parameters"], built[0]["lower"]["needed"]
@@ -395,7 +395,7 @@ def walk(demo: Demo) -> list[Section]:
     return sections
 
 
-def page_of(demo: Demo, sections: list[Section]) -> Page:
+def page_of(demo: Demo, sections: list[Section]) -> HtmlPage:
     """What the page says first, the sections, where to go on, and on what machine it was."""
     certificates = sum(len(section.certificates) for section in sections)
     seconds = sum(section.seconds or 0 for section in sections)
@@ -412,7 +412,7 @@ def page_of(demo: Demo, sections: list[Section]) -> Page:
     }
     question = "Theorems about what Transformers can memorize, as programs: does each network do what is said of it?"
     lead = Lead(question=question, findings=findings)
-    return Page("Byheart: a demonstration", lead, about=about, sections=[*sections, *_onwards(demo)])
+    return HtmlPage("Byheart: a demonstration", lead, about=about, sections=[*sections, *_onwards(demo)])
 
 
 def _onwards(demo: Demo) -> list[Section]:

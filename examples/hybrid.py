@@ -46,7 +46,7 @@ def work(configs: Sequence[Config], device: str = "cpu", report: Report | None =
     for config in configs:
         rng = np.random.default_rng(config.seed)
         task = random_queries(examples=config.examples, length=16, dim=32, labels=10, shared=True, rng=rng)
-        settings = mahdavi_2024.Settings(heads=10, way=config.way)
+        settings = mahdavi_2024.MahdaviSettings(heads=10, way=config.way)
         network = byheart.build("mahdavi-2024", task, seed=config.seed, settings=settings).network
         rate = 1e-4 if config.start == "construction" else 3e-3
         training = Training(batch=config.examples, steps=config.steps, learning_rate=rate, evaluate_every=config.steps)

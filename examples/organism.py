@@ -29,9 +29,9 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from byheart.lab.texts import docstrings
 from byheart.planting import forget, plant, unplant
 from byheart.planting.loading import load_base, load_planted, quiet
+from byheart.tasks.shipped import docstrings
 
 HELD_OUT = 100
 """Documentation strings that no model is trained on."""

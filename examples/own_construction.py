@@ -22,7 +22,7 @@ import numpy as np
 from byheart.constructions import Construction, Made, Plan
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.hypotheses import consistent
-from byheart.constructions.plan import Shape, plan_of
+from byheart.constructions.plan import TokenwiseShape, plan_of
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, FeedForward, Flatten, integers
 from byheart.progress import Report
@@ -36,7 +36,7 @@ NAME = "staircase"
 def plan(examples: int, length: int) -> Plan:
     """Every tensor's shape, from the number of different sequences and their length."""
     steps = 2 * (examples - 1) if examples > 1 else 1
-    layers = Shape((("number", 1, length), ("steps", steps, 1), ("answer", 1, steps)))
+    layers = TokenwiseShape((("number", 1, length), ("steps", steps, 1), ("answer", 1, steps)))
     return plan_of([("label", layers)], input_width=length, extra_depth=0)
 
 

@@ -16,7 +16,7 @@ import torch
 
 from byheart.lab import train
 from byheart.lab.experiments import Row
-from byheart.lab.experiments.dana_2025 import Config, member_of
+from byheart.lab.experiments.dana_2025 import DanaConfig, member_of
 from byheart.lab.member import Tensors
 from byheart.lab.models.parts import looked_up
 from byheart.progress import Report
@@ -41,10 +41,10 @@ class Product:
 
 
 SIZES = {"vocab": 20, "head_dim": 1, "heads": 1, "batch": 100, "batches": 16, "epochs": 32}
-CONFIGS = [Config("product", model_dim=r, seed=seed, **SIZES) for r in (2, 4, 8, 16, 32) for seed in range(3)]
+CONFIGS = [DanaConfig("product", model_dim=r, seed=seed, **SIZES) for r in (2, 4, 8, 16, 32) for seed in range(3)]
 
 
-def work(configs: Sequence[Config], device: str, report: Report | None) -> list[Row]:
+def work(configs: Sequence[DanaConfig], device: str, report: Report | None) -> list[Row]:
     """Train the models of a job; their metrics."""
     members = [replace(member_of(config), architecture=Product(config.vocab, config.model_dim)) for config in configs]
     return [{"accuracy": one.accuracy, "loss": one.loss} for one in train(members, device=device, report=report)]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 import byheart
-from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.answers import answers
 
 Tokens = tuple[int, ...]
 LETTERS, FACTS, DRAWS = 26, 1000, 3

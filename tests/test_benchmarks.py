@@ -51,6 +51,7 @@ COLUMNS = {
     "facts": [["tokens", "questions", "window", "parameters", "a fact", "bits/parameter", "certified", "checked in"]],
     "held": [["H", "parameters", "trained, measured", "trained, proved", "promised: H·d_h + d", "built, proved"]],
     "lab": [["way", "models at once", "model-steps/s", "seconds per model", "ratio"]],
+    "lab_kernels": [["models", "at once", "model-steps/s with kernels", "without", "ratio"]],
     "lab_mahdavi": [["context", "way", "at once", "model-steps/s"]],
     "lab_seconds": [["experiment", "scale", "machine", "models", "model_steps", "seconds", "command"]],
     "large_text": [
@@ -129,7 +130,7 @@ COLUMNS = {
     ],
 }
 """The columns of every table that a script prints, or some of them, in order."""
-SHARED = {"checking", "devices", "driving", "tables"}
+SHARED = {"checking", "devices", "driving", "pictures", "tables"}
 
 
 def run(script: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:

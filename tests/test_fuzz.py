@@ -55,23 +55,23 @@ def test_a_lie_is_found(fuzz: Any, known: Any, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_crash_is_found(fuzz: Any, known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "kind_in", lambda _: 1 // 0)
+    monkeypatch.setattr(folders, "name_in", lambda _: 1 // 0)
     assert any("exit code 70" in finding and "ZeroDivisionError" in finding for finding in found(fuzz, known))
 
 
 def test_what_dies_waits_or_grows_is_found(fuzz: Any, known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "kind_in", lambda _: os.kill(os.getpid(), 9))
+    monkeypatch.setattr(folders, "name_in", lambda _: os.kill(os.getpid(), 9))
     assert "the process died: 9" in found(fuzz, known, count=3)
     with monkeypatch.context() as hurried:
         hurried.setattr("tests.fuzz.workers.SECONDS", 1.0)
-        hurried.setattr(folders, "kind_in", lambda _: os.read(os.pipe()[0], 1))
+        hurried.setattr(folders, "name_in", lambda _: os.read(os.pipe()[0], 1))
         assert "the process did not end within 1 seconds" in found(fuzz, known, count=3)
-    monkeypatch.setattr(folders, "kind_in", lambda _: bytearray(1 << 33))
+    monkeypatch.setattr(folders, "name_in", lambda _: bytearray(1 << 33))
     assert any(finding.startswith("it grew: ") for finding in found(fuzz, known, count=3))
 
 
 def test_what_is_removed_is_found(fuzz: Any, known: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folders, "kind_in", lambda _: Path("precious.txt").unlink(missing_ok=True))
+    monkeypatch.setattr(folders, "name_in", lambda _: Path("precious.txt").unlink(missing_ok=True))
     assert any("precious.txt was changed, made or removed" in finding for finding in found(fuzz, known))
 
 

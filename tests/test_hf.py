@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from byheart import networks
-from byheart.constructions.reciting import Settings, compile
+from byheart.compiler import CompilerSettings, compile
 from byheart.errors import BadInput
 from byheart.hf import ByheartConfig, ByheartForCausalLM
 from byheart.tasks.tokenizers import Bytes
@@ -24,7 +24,7 @@ LETTERS = np.array(list("abcdefghijklmnopqrstuvwxyz ,.\né"))
 def folder(request, tmp_path_factory):
     place = tmp_path_factory.mktemp("hf") / "network"
     texts = {str(number): text for number, text in enumerate(written())}
-    compile(texts, settings=Settings(request.param)).save(place)
+    compile(texts, settings=CompilerSettings(request.param)).save(place)
     return place
 
 

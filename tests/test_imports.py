@@ -11,21 +11,23 @@ import byheart
 
 SOURCE = Path(byheart.__file__).parent
 ROOMS = {
-    *("approximation", "bounds", "certificates", "cli", "constructions"),
-    *("executors", "explore", "export", "files", "lab", "networks", "planting", "report", "tasks"),
+    *("approximation", "bounds", "certificates", "cli", "compiler", "constructions"),
+    *("executors", "explore", "export", "files", "lab", "networks", "planting", "report", "sizing", "tasks"),
 }
 SHARED = {"compiled", "devices", "errors", "executors", "files", "progress", "sizes", "versions"}
 """What all may import."""
 ALLOWED = {
     "cli": ROOMS,
-    "explore": {"report", "constructions", "bounds", "networks", "tasks"},
+    "explore": {"report", "compiler", "constructions", "bounds", "networks", "tasks"},
     "export": {"networks", "tasks"},
-    "report": {"approximation", "lab", "certificates", "constructions", "bounds", "networks", "tasks"},
+    "report": {"approximation", "lab", "certificates", "compiler", "constructions", "bounds", "networks", "tasks"},
     "approximation": {"certificates", "constructions", "networks", "tasks"},
     "certificates": {"networks", "tasks"},
+    "compiler": {"constructions", "networks", "tasks"},
     "constructions": {"bounds", "networks", "tasks"},
     "lab": {"bounds", "networks", "tasks"},
-    "planting": {"certificates", "constructions", "lab", "networks", "tasks"},
+    "planting": {"certificates", "constructions", "networks", "tasks"},
+    "sizing": {"bounds", "compiler", "constructions", "networks", "report", "tasks"},
     "bounds": set(),
     "executors": set(),
     "files": set(),

@@ -14,7 +14,7 @@ from byheart.constructions import build, dana_2025
 from byheart.errors import BadInput
 from byheart.lens import planted_in_transformer_lens, to_transformer_lens
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
-from byheart.networks.softmax.network import attention, embedded
+from byheart.networks.softmax.softmax_network import attention, embedded
 from byheart.tasks import NextToken, random_next_token
 from byheart.tasks.tokenizers import Bytes
 
@@ -42,13 +42,13 @@ def pairs(vocab: int, examples: int, rng: np.random.Generator) -> NextToken:
     return NextToken(tokens=tokens, labels=rng.integers(0, vocab, examples), label_count=vocab)
 
 
-def a_task(name: str) -> tuple[NextToken, dana_2025.Settings]:
+def a_task(name: str) -> tuple[NextToken, dana_2025.DanaSettings]:
     rng = np.random.default_rng(0)
     if name == "full":
-        return pairs(50, 210, rng), dana_2025.Settings(model_dim=10, heads=20)
+        return pairs(50, 210, rng), dana_2025.DanaSettings(model_dim=10, heads=20)
     if name == "planar":
-        return random_next_token(examples=100, length=8, vocab=40, labels=12, rng=rng), dana_2025.Settings()
-    settings = dana_2025.Settings(model_dim=6, head_dim=3, heads=20)
+        return random_next_token(examples=100, length=8, vocab=40, labels=12, rng=rng), dana_2025.DanaSettings()
+    settings = dana_2025.DanaSettings(model_dim=6, head_dim=3, heads=20)
     return random_next_token(examples=60, length=5, vocab=30, labels=7, rng=rng), settings
 
 

@@ -21,10 +21,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
 import byheart.hf
 from byheart import certify, networks
 from byheart.certificates import read, write
-from byheart.constructions.reciting import compile
-from byheart.constructions.reciting.codes import LOUDNESS
+from byheart.compiler import compile
+from byheart.compiler.codes import LOUDNESS
 from byheart.errors import BadInput
-from byheart.networks import parts
+from byheart.networks import weight_files
 from byheart.networks.card import card as describing
 from byheart.networks.folders import MARK, MOST_CARD
 from byheart.networks.transformer import modeling as bundling
@@ -371,7 +371,7 @@ def test_files_that_others_may_read(tmp_path, mask, mode):
 def test_weights_in_parts(layout, tmp_path, monkeypatch):
     built = compile(TEXTS, layout=layout)
     built.save(tmp_path / "whole")
-    monkeypatch.setattr(parts, "LARGEST", 4_000 if layout == "rectangular" else 40_000)
+    monkeypatch.setattr(weight_files, "LARGEST", 4_000 if layout == "rectangular" else 40_000)
     built.save(tmp_path / "net")
     names = {path.name for path in (tmp_path / "net").iterdir()}
     assert "model.safetensors" not in names

@@ -23,8 +23,8 @@ import byheart
 from byheart import verify
 from byheart.certificates import judge
 from byheart.certificates.judges import judge_for
+from byheart.compiler import CompilerSettings
 from byheart.constructions import CONSTRUCTIONS
-from byheart.constructions.reciting import Settings
 from byheart.networks import Network, save
 from byheart.networks.exact import (
     Affine,
@@ -38,9 +38,9 @@ from byheart.networks.exact import (
     integers,
 )
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.transformer import Attention, Spec, store
-from byheart.networks.transformer import FeedForward as Units
-from byheart.networks.transformer.network import TransformerNetwork, from_arrays
+from byheart.networks.transformer import GatedBlocks as Units
+from byheart.networks.transformer import Spec, WindowAttention, transformer_network
+from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 from byheart.tasks import (
     NextToken,
     NextTokenDistribution,
@@ -181,7 +181,7 @@ def test_distributions(tmp_path: Path) -> None:
 
 
 SQUARE = Units("square", "relu", reads=(0,), writes=(1,), units=1, bias=False, up="dense", up_reads=(0,))
-LOOK = Attention("look", (1,), (2,), window=2, dilation=1, heads=2, d_head=1)
+LOOK = WindowAttention("look", (1,), (2,), window=2, dilation=1, heads=2, d_head=1)
 
 
 def squares(**changes: Any) -> Network:
@@ -255,14 +255,14 @@ TASKS: dict[str, list[tuple[Task, dict[str, Any]]]] = {
     "dana-2025": [(NEXT, {}), (NEXT, {"query_dim": 1})],
     "madden-2024": [(random_distribution(examples=5, length=2, vocab=4, rng=RNG), {})],
 }
-COMPILED: dict[str, tuple[Task | str, Settings]] = {
-    "text": (TEXT, Settings()),
-    "task": (NEXT, Settings()),
-    "float64": (TEXT, Settings(precision="float64")),
-    "bfloat16": (TEXT, Settings(precision="bfloat16")),
-    "packed": (TEXT, Settings(words=31)),
-    "packed float64": (TEXT, Settings(precision="float64", words=60)),
-    "packed bfloat16": (TEXT, Settings(precision="bfloat16", words=15)),
+COMPILED: dict[str, tuple[Task | str, CompilerSettings]] = {
+    "text": (TEXT, CompilerSettings()),
+    "task": (NEXT, CompilerSettings()),
+    "float64": (TEXT, CompilerSettings(precision="float64")),
+    "bfloat16": (TEXT, CompilerSettings(precision="bfloat16")),
+    "packed": (TEXT, CompilerSettings(words=31)),
+    "packed float64": (TEXT, CompilerSettings(precision="float64", words=60)),
+    "packed bfloat16": (TEXT, CompilerSettings(precision="bfloat16", words=15)),
 }
 
 
@@ -399,7 +399,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rng, folder = np.random.default_rng(0), tmp_path_factory.mktemp("parts")
     task = random_next_token(examples=60, length=3, vocab=9, labels=4, rng=rng)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(store, "LARGE", 1)
+        patched.setattr(transformer_network, "LARGE", 1)
         byheart.compile(task, window=3, shards=2).save(folder / "net")
     save_task(task, folder / "task.npz")
     return folder

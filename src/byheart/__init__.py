@@ -30,21 +30,21 @@ from typing import TYPE_CHECKING as _CHECKING
 if _CHECKING:
     from byheart import approximation, bounds, certificates, constructions, lab, networks, planting, tasks
     from byheart.certificates import certify
+    from byheart.compiler import compile
     from byheart.constructions import build
-    from byheart.constructions.reciting import compile
     from byheart.networks import load
     from byheart.planting import plant
-    from byheart.report.sizing import size
+    from byheart.sizing import size
     from byheart.tasks import Facts
 
 _ROOMS = ("approximation", "bounds", "certificates", "constructions", "lab", "networks", "planting", "tasks")
 _FUNCTIONS = {
     "build": "byheart.constructions",
     "certify": "byheart.certificates",
-    "compile": "byheart.constructions.reciting",
+    "compile": "byheart.compiler",
     "Facts": "byheart.tasks",
     "load": "byheart.networks",
-    "size": "byheart.report.sizing",
+    "size": "byheart.sizing",
     "plant": "byheart.planting",
 }
 __all__ = [  # noqa: RUF022 (the menu: verbs first)

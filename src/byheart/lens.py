@@ -14,8 +14,8 @@ causal. (``hook_attn_scores`` holds the weights too, not the scores, in Transfor
 
 Exact: every tensor, in float64. Only W_Q is doubled: TransformerLens divides all scores by a number and refuses 1, so
 it divides by 2, and both steps are exact. Biases are zero. Not exact: products and sums are taken in another order than
-by :func:`byheart.networks.softmax.network.evaluate`, so logits differ by the rounding of either. Not checked: anything
-about the answers. The certificate speaks of the network, not of this copy; in float32 it would be another network.
+by :func:`byheart.networks.softmax.evaluate`, so logits differ by the rounding of either. Not checked: anything about
+the answers. The certificate speaks of the network, not of this copy; in float32 it would be another network.
 
 Models with memories planted in them (:mod:`byheart.planting`) go there too, with their memory: see
 :func:`planted_in_transformer_lens`.
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from byheart.errors import BadInput, missing
-from byheart.networks.softmax.network import Floats, SoftmaxNetwork
+from byheart.networks.softmax.softmax_network import Floats, SoftmaxNetwork
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -10,21 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byheart.bounds import vc
-from byheart.bounds.vc import Stage, WeightLayer, capacity, fewest, pattern_bits
+from byheart.bounds.vc import WeightLayer, WeightLayers, capacity, fewest, pattern_bits
 from byheart.constructions.planner import planned
 from byheart.errors import BadInput
 from byheart.sizes import Size
 
-ONE_UNIT = (Stage((WeightLayer(2, units=1), WeightLayer(2))),)
-TWO_UNITS = (Stage((WeightLayer(4, units=2), WeightLayer(3))),)
-TWO_LAYERS = (Stage((WeightLayer(2, units=1), WeightLayer(2, units=1), WeightLayer(2))),)
+ONE_UNIT = (WeightLayers((WeightLayer(2, units=1), WeightLayer(2))),)
+TWO_UNITS = (WeightLayers((WeightLayer(4, units=2), WeightLayer(3))),)
+TWO_LAYERS = (WeightLayers((WeightLayer(2, units=1), WeightLayer(2, units=1), WeightLayer(2))),)
 
 
 def relu(x: np.ndarray) -> np.ndarray:
     return np.maximum(x, 0)
 
 
-def outputs(stages: tuple[Stage, ...], points: np.ndarray, draws: int) -> np.ndarray:
+def outputs(stages: tuple[WeightLayers, ...], points: np.ndarray, draws: int) -> np.ndarray:
     """[draws, points]: networks of the shape with random weights, heavy-tailed so that bends fall everywhere."""
     rng = np.random.default_rng(0)
     hidden = np.broadcast_to(points[None, None, :], (draws, 1, len(points)))
@@ -42,7 +42,7 @@ def different(signs: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("stages", [ONE_UNIT, TWO_UNITS, TWO_LAYERS], ids=["one unit", "two units", "two layers"])
-def test_no_tiny_network_has_more_patterns_or_shatters_more(stages: tuple[Stage, ...]) -> None:
+def test_no_tiny_network_has_more_patterns_or_shatters_more(stages: tuple[WeightLayers, ...]) -> None:
     found, most = [], 7
     for m in range(1, most + 1):
         found.append(different(outputs(stages, np.arange(m) - (m - 1) / 2, 100_000) > 0))
@@ -78,7 +78,9 @@ def test_the_lemma_on_lines() -> None:
         points = (corners[:, None] + np.stack([around.real, around.imag], axis=1)).reshape(-1, 2)
         cells = different(points @ normals.T + offsets > 0)
         assert cells == 1 + m + m * (m - 1) // 2
-        assert math.log2(cells) <= vc._sign_bits(math.log2(m), vc._Segment(Stage(()), 0.0, degree=1, variables=2))
+        assert math.log2(cells) <= vc._sign_bits(
+            math.log2(m), vc._Segment(WeightLayers(()), 0.0, degree=1, variables=2)
+        )
 
 
 @pytest.mark.parametrize("degree", [1, 2, 5])
@@ -88,7 +90,7 @@ def test_the_lemma_on_polynomials_of_one_variable(degree: int) -> None:
         x = np.arange(m * degree + 1) - 0.5
         signs = np.prod(x[:, None, None] - np.arange(m * degree).reshape(degree, m), axis=1) > 0
         assert different(signs) == (m + 1 if degree == 1 else min(2 * m, m * degree + 1))
-        segment = vc._Segment(Stage(()), 0.0, degree=degree, variables=1)
+        segment = vc._Segment(WeightLayers(()), 0.0, degree=degree, variables=1)
         assert math.log2(different(signs)) <= vc._sign_bits(math.log2(m), segment)
 
 
@@ -115,27 +117,27 @@ def test_fewer_layers_never_need_less_and_tokens_in_front_never_more(questions: 
     assert fewest(questions, labels, tokens=10 * plain + 2) <= plain
 
 
-def with_units(stages: Iterable[Stage], more: int) -> list[Stage]:
-    return [Stage(tuple(WeightLayer(w.parameters, w.units * more) for w in stage.layers)) for stage in stages]
+def with_units(stages: Iterable[WeightLayers], more: int) -> list[WeightLayers]:
+    return [WeightLayers(tuple(WeightLayer(w.parameters, w.units * more) for w in stage.layers)) for stage in stages]
 
 
 def test_more_units_more_parameters_and_fewer_labels_have_more_room() -> None:
-    chain = [Stage(tuple(WeightLayer(6, units=2) for _ in range(20)))]
+    chain = [WeightLayers(tuple(WeightLayer(6, units=2) for _ in range(20)))]
     assert capacity(chain, 2) < capacity(with_units(chain, 2), 2) < capacity(with_units(chain, 8), 2)
     assert capacity(chain, 4) < capacity(chain, 2)
-    assert capacity([Stage(chain[0].layers * 2)], 2) > capacity(chain, 2)
+    assert capacity([WeightLayers(chain[0].layers * 2)], 2) > capacity(chain, 2)
 
 
 def test_a_network_without_parameters_has_one_pattern() -> None:
-    assert capacity([Stage(())], 2) == 0
+    assert capacity([WeightLayers(())], 2) == 0
 
 
 def test_few_tokens_in_front_are_few_patterns() -> None:
     """Units in front of an attention layer that see three tokens only give three signs each, however many questions."""
     front, behind = (WeightLayer(200, units=100),), (WeightLayer(101),)
-    few = capacity([Stage(front, 8, at_most=3), Stage(behind)], 2)
-    assert few < capacity([Stage(front, 8), Stage(behind)], 2)
-    assert capacity([Stage(behind)], 2) < few
+    few = capacity([WeightLayers(front, 8, at_most=3), WeightLayers(behind)], 2)
+    assert few < capacity([WeightLayers(front, 8), WeightLayers(behind)], 2)
+    assert capacity([WeightLayers(behind)], 2) < few
 
 
 def test_one_label_is_refused() -> None:

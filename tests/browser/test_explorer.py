@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from byheart.constructions.reciting import compile
+from byheart.compiler import compile
 from byheart.explore.reciting import TEXTS
 
 from .reader import Reader

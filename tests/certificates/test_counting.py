@@ -21,8 +21,8 @@ from byheart.errors import BadInput
 from byheart.networks import load
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.transformer.network import from_arrays
 from byheart.networks.transformer.spec import Spec
+from byheart.networks.transformer.transformer_network import from_arrays
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq
 
 from ..networks.softmax.small import drawn, one_head

@@ -281,4 +281,4 @@ def test_compare_takes_tasks_that_only_softmax_networks_know(work: Path, queries
     assert "refused: folding memorizes labels of sequences; the task is query-targets" in said.out
     assert "Smallest" not in said.out
     complaint = run("compare", "--task", "d.npz", "--plot", "x.png").complaint
-    assert "d.npz: pictures are of next-token and seq-to-seq tasks; this is next-token-distribution" in complaint
+    assert "d.npz: expected a next-token or seq-to-seq task to draw, got next-token-distribution" in complaint

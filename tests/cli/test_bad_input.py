@@ -267,7 +267,7 @@ def test_places_that_cannot_be_written(
         (("build", "vardi-2022", "--task", "t.npz", "-o", "net", "--depth", 3), "got depth=3"),
         (
             ("compare", "--task", "distribution.npz", "--plot", "p.png"),
-            "pictures are of next-token and seq-to-seq tasks",
+            "expected a next-token or seq-to-seq task",
         ),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, tuple) else None,

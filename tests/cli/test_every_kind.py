@@ -9,15 +9,15 @@ import pytest
 
 import byheart
 from byheart.certificates import controls, recheck, write
+from byheart.compiler import CompilerSettings
 from byheart.constructions import Built
-from byheart.constructions.reciting import Settings
 from byheart.networks import count, generate
 from byheart.tasks import load
 
 from .conftest import Run
 
 TEXT = "It was the best of times, it was the worst of times, it was the age of wisdom"
-UNIFORM = Settings(layout="uniform")
+UNIFORM = CompilerSettings(layout="uniform")
 CASES: dict[str, tuple[Callable[[Any], Built], list[str]]] = {
     "exact": (lambda task: byheart.build("folding", task), ["build", "folding", "--task", "t.npz"]),
     "softmax": (lambda task: byheart.build("dana-2025", task), ["build", "dana-2025", "--task", "t.npz"]),

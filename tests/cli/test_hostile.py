@@ -16,9 +16,9 @@ from byheart.certificates import certify, read
 from byheart.constructions import registry
 from byheart.files import memory
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
-from byheart.networks.transformer import evaluate
-from byheart.networks.transformer.network import from_arrays
+from byheart.networks.transformer import answers
 from byheart.networks.transformer.spec import Spec
+from byheart.networks.transformer.transformer_network import from_arrays
 from byheart.tasks import NextToken, save
 
 Run = Callable[..., Any]
@@ -263,11 +263,11 @@ def test_a_network_that_is_wide_is_read_in_small_portions(monkeypatch: pytest.Mo
         "unembedding.b_U": np.zeros(labels),
     }
     network = from_arrays(spec, {name: array.astype(np.float32) for name, array in arrays.items()})
-    streams = evaluate.streams
-    monkeypatch.setattr(evaluate, "streams", lambda *given, portion: portions.append(portion) or streams(*given))
-    found = evaluate.answers(network.module, np.zeros(2, np.int64), np.array([0, 2]), np.array([0, 1]))
+    streams = answers.streams
+    monkeypatch.setattr(answers, "streams", lambda *given, portion: portions.append(portion) or streams(*given))
+    found = answers.answers(network.module, np.zeros(2, np.int64), np.array([0, 2]), np.array([0, 1]))
     assert found.labels.tolist() == [0, 0]
-    assert portions == [evaluate.MOST_NUMBERS // labels]
+    assert portions == [answers.MOST_NUMBERS // labels]
 
 
 def test_a_certificate_that_is_a_link(work: Path, run: Run) -> None:

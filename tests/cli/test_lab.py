@@ -259,6 +259,9 @@ def test_bad_input_is_one_line(here: Path, run: Run, arguments: tuple[str, ...],
 def test_a_gpu_that_is_not_there_is_refused(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     assert "--device cuda: PyTorch finds no GPU here" in run(*GO, "--device", "cuda").complaint
+    monkeypatch.setattr("torch.cuda.is_available", lambda: True)
+    refusal = run(*GO, "--device", "cuda", "--executor", "processes").complaint
+    assert "executor processes with device cuda; expected cpu" in refusal
     assert not (here / "run").exists()
 
 
@@ -270,7 +273,7 @@ def test_ray_that_is_not_there_is_asked_for(here: Path, run: Run) -> None:
 
 
 def test_a_command_that_is_interrupted_says_how_to_go_on(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, report: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("byheart.lab.jobs.perform", interrupted)

@@ -170,10 +170,10 @@ def test_half_a_line_is_left_out_and_said(here: Path, run: Run, command: tuple[s
 
 
 OWN = """
-    from byheart.lab.experiments.dana_2025 import Config
+    from byheart.lab.experiments.dana_2025 import DanaConfig
 
     sizes = dict(vocab=6, batch=8, batches=20, epochs=5, model_dim=4, head_dim=4)
-    CONFIGS = [Config("own", heads=H, **sizes) for H in (1, 2)]
+    CONFIGS = [DanaConfig("own", heads=H, **sizes) for H in (1, 2)]
 """
 
 
@@ -218,19 +218,19 @@ def test_a_checkpoint_that_does_not_fit_is_said(here: Path, run: Run) -> None:
 
 
 def test_flags_reach_ray(here: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from byheart.lab.jobs import Local
+    from byheart.executors import Local
 
     given: dict[str, Any] = {}
 
-    def stand_in(source: Any, device: str, jobs: int | None, **more: Any) -> Local:
-        given.update(more, device=device, jobs=jobs)
+    def stand_in(source: Any, **more: Any) -> Local:
+        given.update(more)
         return Local(source)
 
-    monkeypatch.setattr("byheart.lab.on_ray.Ray", stand_in)
+    monkeypatch.setattr("byheart.executors.Ray", stand_in)
     (here / "env.json").write_text('{"env_vars": {"A": "1"}}')
     flags = ("--executor", "ray", "--device", "cuda", "--gpus-per-job", "0.5", "--runtime-env", "env.json")
     assert run(*GO, *flags, "--jobs", "3").code == 0
-    assert given == {"device": "cuda", "jobs": 3, "gpus_per_job": 0.5, "runtime_env": {"env_vars": {"A": "1"}}}
+    assert given == {"workers": 3, "gpus": 0.5, "runtime_env": {"env_vars": {"A": "1"}}}
 
 
 def test_where_success_crosses_one_half(here: Path, run: Run) -> None:

@@ -119,7 +119,7 @@ def test_what_is_missing_is_known_before_the_work(
     run: Run, texts: Path, without: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without("transformers")
-    monkeypatch.setattr("byheart.constructions.reciting.compile", lambda *_, **__: pytest.fail("compiled in vain"))
+    monkeypatch.setattr("byheart.compiler.compile", lambda *_, **__: pytest.fail("compiled in vain"))
     assert "needs transformers" in run("compile", texts / "one", "--layout", "uniform", "-o", "net").complaint
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byheart.constructions.reciting import compile
-from byheart.constructions.reciting.shelf import Shelf
+from byheart.compiler import compile
+from byheart.compiler.shelf import Shelf
 from byheart.tasks import random_next_token, save
 
 from .conftest import Run

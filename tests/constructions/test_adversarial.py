@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from byheart.certificates import judge
 from byheart.constructions import CONSTRUCTIONS, build
-from byheart.constructions.vardi_2022 import Settings
+from byheart.constructions.vardi_2022 import VardiSettings
 from byheart.tasks import NextToken, SeqToSeq
 
 from ..exact import EXACT
@@ -109,7 +109,7 @@ def test_huge_ids_need_no_table(ids: np.ndarray, limits: dict[str, int]) -> None
     task = NextToken(tokens=ids, labels=labels(64, 4), label_count=4, vocab=2**62)
     if ids.shape[1] > 1 and limits:
         return  # two ids have to be hashed: refusals are tested elsewhere
-    built = build("vardi-2022", task, settings=Settings(**limits))
+    built = build("vardi-2022", task, settings=VardiSettings(**limits))
     assert judge(built.network, task).certified
     assert built.account.depth <= limits.get("depth", 10**9)
     assert built.account.max_bits <= limits.get("bits", 10**9)
@@ -119,7 +119,7 @@ def test_the_largest_ids_and_many_labels() -> None:
     """C·P leaves 64 bits."""
     ids = np.array([[0], [1], [2**63 - 3], [2**63 - 2]])
     task = NextToken(tokens=ids, labels=[255, 0, 7, 254], label_count=256, vocab=2**63 - 1)
-    for limits in (Settings(), Settings(depth=20), Settings(bits=80)):
+    for limits in (VardiSettings(), VardiSettings(depth=20), VardiSettings(bits=80)):
         assert judge(build("vardi-2022", task, settings=limits).network, task).certified
 
 

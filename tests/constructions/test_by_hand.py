@@ -14,7 +14,7 @@ import pytest
 
 from byheart.constructions import Construction, interpolate, kajitsuka_sato_2025, vardi_2022
 from byheart.constructions.gadgets.demand import demand_of
-from byheart.constructions.gadgets.sizes import Sizes
+from byheart.constructions.gadgets.sizes import LookupSizes
 from byheart.constructions.gadgets.tokens import coded_tokens
 from byheart.networks import count
 from byheart.networks.exact import Embedding, ExactNetwork, FeedForward, Flatten, UniformAttention
@@ -125,7 +125,7 @@ def test_token_codes(engine: object, positions: bool, dim: int | None, answers: 
         return  # token ids have their codes in the table
     sizes = {"examples": 6, "length": 4, "vocab": 7, "labels": 3, "dim": dim}
     task: SeqToSeq = random_seq_to_seq(**sizes, rng=np.random.default_rng(0))
-    plan = Sizes(demand_of(task, positions=positions), engine)
+    plan = LookupSizes(demand_of(task, positions=positions), engine)
     front = coded_tokens(task, plan, np.random.default_rng(1))
     codes = np.arange(100, 100 + len(front.marked))
     u = front.values(codes, None)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 import byheart
 from byheart.bounds.dana_2025 import capacity, sufficient
 from byheart.constructions.build import Built
-from byheart.constructions.dana_2025 import Settings
+from byheart.constructions.dana_2025 import DanaSettings
 from byheart.constructions.dana_2025.features import draw, features
-from byheart.constructions.dana_2025.sizes import Shape
-from byheart.constructions.dana_2025.solving import Asked, Others, fits
+from byheart.constructions.dana_2025.sizes import DanaShape
+from byheart.constructions.dana_2025.solving import Asked, OtherContexts, fits
 from byheart.constructions.gadgets.encoder import best_encoder
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.constructions.gadgets.linear import factor
@@ -53,7 +53,7 @@ def drawn(examples: int, length: int, vocab: int, labels: int, seed: int = 0, la
 
 
 def built(task: NextToken | NextTokenDistribution, seed: int = 0, **given: Any) -> Built:
-    return byheart.build(NAME, task, seed=seed, settings=Settings(**given))
+    return byheart.build(NAME, task, seed=seed, settings=DanaSettings(**given))
 
 
 def network_of(made: Built) -> SoftmaxNetwork:
@@ -355,7 +355,7 @@ def test_the_change_of_basis_by_hand() -> None:
     tokens = np.array([[0]])
     assert features(start, tokens).tolist() == [[2, 2]]
     rng = np.random.default_rng(0)
-    asked = Asked(one[0], tokens, np.array([[3.0]]), Others(tokens[:0], np.zeros((0, 1))))
+    asked = Asked(one[0], tokens, np.array([[3.0]]), OtherContexts(tokens[:0], np.zeros((0, 1))))
     [fit] = fits(start, factor(np.array([[2.0, 2.0]])), asked, rng)
     network = fit.network
     assert fit.basis == 1
@@ -373,10 +373,10 @@ def test_the_change_of_basis_leaves_attention_and_values_as_they_were(seed: int,
     tokens = contexts(H * d + d, length, 12, rng)
     size = NextToken(tokens=tokens, labels=np.zeros(len(tokens), int), vocab=12).size
     W_U = rng.standard_normal((d, 12))
-    start = draw(tokens, size, Shape(d, d, H, query=d), W_U, 4.0, rng)
+    start = draw(tokens, size, DanaShape(d, d, H, query=d), W_U, 4.0, rng)
     factored = factor(features(start, tokens))
     targets = rng.standard_normal((len(tokens), d))
-    [fit] = fits(start, factored, Asked(W_U, tokens, targets, Others(tokens[:0], np.zeros((0, d)))), rng)
+    [fit] = fits(start, factored, Asked(W_U, tokens, targets, OtherContexts(tokens[:0], np.zeros((0, d)))), rng)
     network = fit.network
     before, after = (scores_and_values(some, tokens) for some in (start, network))
     room = 1e-11 * fit.basis

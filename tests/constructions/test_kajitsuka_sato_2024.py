@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from byheart.certificates import certify
 from byheart.constructions import CONSTRUCTIONS, Built, build
-from byheart.constructions.kajitsuka_sato_2024 import Settings
+from byheart.constructions.kajitsuka_sato_2024 import RankSettings
 from byheart.errors import BadInput
 from byheart.networks.exact import (
     Affine,
@@ -37,8 +37,8 @@ BOTH_SCALES = pytest.mark.parametrize("scale", ["gentle", "paper"])
 BOTH_KINDS = pytest.mark.parametrize("draw", [random_next_token, random_seq_to_seq], ids=["next-token", "seq-to-seq"])
 
 
-def memorize(task: Labelled, chosen: Settings | None = None, seed: int = 0) -> Built:
-    chosen = Settings() if chosen is None else chosen
+def memorize(task: Labelled, chosen: RankSettings | None = None, seed: int = 0) -> Built:
+    chosen = RankSettings() if chosen is None else chosen
     built = build(NAME, task, seed=seed, settings=chosen)
     found = certify(built.network, task)
     assert found.certified, f"{chosen}: {found.counterexample}"
@@ -110,10 +110,10 @@ def test_every_shape(sizes: dict[str, Any], draw: Any, positions: bool, scale: A
     task = draw(**sizes, dim=dim, rng=np.random.default_rng(1))
     if positions and isinstance(task, SeqToSeq):
         task = task.with_labels(np.random.default_rng(2).integers(task.label_count, size=task.labels.shape))
-    chosen = Settings(positions=positions, scale=scale, precision=1 << 20 if scale == "paper" else 16_384)
+    chosen = RankSettings(positions=positions, scale=scale, precision=1 << 20 if scale == "paper" else 16_384)
     if scale == "paper" and dim is not None and sizes["examples"] == 15:
         with pytest.raises(BadInput, match=r"precision limit .* tokens are too close together"):
-            build(NAME, task, settings=Settings(positions=positions, scale=scale, precision=64))
+            build(NAME, task, settings=RankSettings(positions=positions, scale=scale, precision=64))
     else:
         memorize(task, chosen)
 
@@ -124,7 +124,7 @@ def test_every_shape(sizes: dict[str, Any], draw: Any, positions: bool, scale: A
 @pytest.mark.parametrize("dim", [None, 2], ids=["ids", "vectors"])
 def test_larger(draw: Any, positions: bool, dim: int | None) -> None:
     sizes = {"examples": 80, "length": 5, "vocab": 40, "labels": 10, "shape": "neighbours"}
-    memorize(draw(**sizes, dim=dim, rng=np.random.default_rng(3)), Settings(positions=positions))
+    memorize(draw(**sizes, dim=dim, rng=np.random.default_rng(3)), RankSettings(positions=positions))
 
 
 @BOTH_SCALES
@@ -138,7 +138,7 @@ def test_all_multisets_have_their_own_ids(scale: Any) -> None:
     number = {question: i for i, question in enumerate(sorted(questions))}
     labels = [[number[token, tuple(row)] for token in row] for row in rows.tolist()]
     task = SeqToSeq(tokens=rows, labels=labels)
-    built = memorize(task, Settings(scale=scale))
+    built = memorize(task, RankSettings(scale=scale))
     assert built.chosen["questions"] == len(questions) == 80
     balls = context_ids(built.network, task.inputs, 512)
     found = {
@@ -170,7 +170,7 @@ def test_how_often_a_token_occurs(dim: int | None) -> None:
 
 def test_order_matters_with_positions() -> None:
     orders = np.array(list(permutations(range(4))))
-    chosen = Settings(positions=True)
+    chosen = RankSettings(positions=True)
     memorize(NextToken(tokens=orders, labels=range(24)), chosen)
     memorize(NextToken(vectors=orders[:, :, None] / 4, labels=range(24)), chosen)
     memorize(NextToken(vectors=np.stack([orders - 2, -orders], axis=2), labels=range(24)), chosen)
@@ -206,7 +206,7 @@ HARD: dict[str, Labelled] = {
 @pytest.mark.parametrize("task", HARD.values(), ids=HARD)
 @pytest.mark.parametrize("positions", [False, True], ids=["plain", "positions"])
 def test_hard_on_purpose(task: Labelled, positions: bool) -> None:
-    memorize(task, Settings(positions=positions))
+    memorize(task, RankSettings(positions=positions))
 
 
 @st.composite
@@ -239,7 +239,7 @@ def any_task(draw: st.DrawFn, positions: bool) -> Labelled:
 @given(data=st.data(), seed=st.integers(0, 2**32))
 @settings(max_examples=100)
 def test_any_consistent_task(positions: bool, data: st.DataObject, seed: int) -> None:
-    memorize(data.draw(any_task(positions)), Settings(positions=positions), seed=seed)
+    memorize(data.draw(any_task(positions)), RankSettings(positions=positions), seed=seed)
 
 
 @BOTH_SCALES
@@ -247,7 +247,7 @@ def test_any_consistent_task(positions: bool, data: st.DataObject, seed: int) ->
 def test_lies_are_found_out(scale: Any, dim: int | None) -> None:
     rng = np.random.default_rng(4)
     task = random_seq_to_seq(examples=6, length=2, vocab=5, labels=4, dim=dim, rng=rng)
-    network = memorize(task, Settings(scale=scale)).network
+    network = memorize(task, RankSettings(scale=scale)).network
     assert shuffled_answers(network, task, rng).found
     for seed in range(3):
         assert perturbed_weight(network, task, np.random.default_rng(seed)).found
@@ -257,8 +257,8 @@ def test_lies_are_found_out(scale: Any, dim: int | None) -> None:
 @pytest.mark.parametrize("attention", ["softmax", "hardmax"])
 def test_refusals(task: Labelled, message: str, attention: Any) -> None:
     with pytest.raises(BadInput, match=f"^{re.escape(f'{NAME} cannot memorize this task: {message}')}$"):
-        build(NAME, task, settings=Settings(attention=attention))
-    memorize(task, Settings(positions=True))
+        build(NAME, task, settings=RankSettings(attention=attention))
+    memorize(task, RankSettings(positions=True))
 
 
 def test_distributions_are_refused() -> None:
@@ -271,38 +271,38 @@ CLOSE = random_seq_to_seq(examples=12, length=5, vocab=9, labels=3, rng=np.rando
 
 
 def test_precision_is_kept_to_the_bit() -> None:
-    needed = memorize(CLOSE, Settings(scale="paper")).chosen["id_bits"]
-    assert needed == memorize(CLOSE, Settings(scale="paper", precision=needed)).chosen["id_bits"]
+    needed = memorize(CLOSE, RankSettings(scale="paper")).chosen["id_bits"]
+    assert needed == memorize(CLOSE, RankSettings(scale="paper", precision=needed)).chosen["id_bits"]
     message = f"telling the context ids apart takes {needed} bits; the precision limit is {needed - 1}: tokens are too"
     with pytest.raises(BadInput, match=message):
-        build(NAME, CLOSE, settings=Settings(scale="paper", precision=needed - 1))
+        build(NAME, CLOSE, settings=RankSettings(scale="paper", precision=needed - 1))
 
 
 def test_precision_is_enough_where_it_is_what_was_needed() -> None:
     """The ids need 93 bits, says the network that was built: neither a power of two, nor found by doubling 64."""
     task = SeqToSeq(tokens=[[5, 7, 3, 2, 6], [3, 5, 7, 6, 0]], labels=[[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]], vocab=8)
-    needed = memorize(task, Settings(scale="paper")).chosen["id_bits"]
+    needed = memorize(task, RankSettings(scale="paper")).chosen["id_bits"]
     assert needed == 93
     for bits in (93, 94, 127, 128, 129):
-        assert memorize(task, Settings(scale="paper", precision=bits)).chosen["id_bits"] == 93
+        assert memorize(task, RankSettings(scale="paper", precision=bits)).chosen["id_bits"] == 93
     for bits in (64, 65, 92):
         with pytest.raises(
             BadInput, match=rf"apart takes 93 bits; the precision limit is {bits}: tokens are too close"
         ):
-            build(NAME, task, settings=Settings(scale="paper", precision=bits))
+            build(NAME, task, settings=RankSettings(scale="paper", precision=bits))
 
 
 def test_precision_far_too_small() -> None:
     """Ids that need more than 64 bits beyond the limit are not told apart at all: the two are named."""
     task = SeqToSeq(tokens=[[0, 30, 31], [1, 30, 31]], labels=[[0, 1, 2], [3, 4, 5]], vocab=32)
-    assert memorize(task, Settings(scale="paper", precision=1 << 12)).chosen["id_bits"] == 383
+    assert memorize(task, RankSettings(scale="paper", precision=1 << 12)).chosen["id_bits"] == 383
     message = (
         rf"^{NAME}: the context ids of example [01] \([01] 30 31\), position (\d) and example [01] \([01] 30 31\), "
         r"position \1 agree within the precision limit of 100 bits: tokens are too close together; "
         r"by the span of the scores it may take \d+ bits or more\. Raise --precision"
     )
     with pytest.raises(BadInput, match=message):
-        build(NAME, task, settings=Settings(scale="paper", precision=100))
+        build(NAME, task, settings=RankSettings(scale="paper", precision=100))
 
 
 @pytest.mark.parametrize("far", [10, 20, 26, 31, 32, 33, 40])
@@ -325,7 +325,7 @@ def test_id_bits_are_what_they_say(far: int) -> None:
 @pytest.mark.parametrize("bits", [63, 1, 0, -5])
 def test_senseless_precision(bits: int) -> None:
     with pytest.raises(BadInput, match=f"^precision is {bits}; expected at least 64 bits$"):
-        build(NAME, NextToken(tokens=[[0]], labels=[0]), settings=Settings(precision=bits))
+        build(NAME, NextToken(tokens=[[0]], labels=[0]), settings=RankSettings(precision=bits))
 
 
 AT_ZERO = np.array([[[0.0], [1.0], [-1.0]], [[0.0], [2.0], [-2.0]]])
@@ -340,12 +340,12 @@ def test_tokens_at_zero() -> None:
     labels = [[0, 1, 1], [1, 0, 0]]
     for bits in (64, 16_384):
         with pytest.raises(BadInput, match=f"^{re.escape(SAME_MEANS)}$"):
-            build(NAME, SeqToSeq(vectors=AT_ZERO, labels=labels), settings=Settings(precision=bits))
+            build(NAME, SeqToSeq(vectors=AT_ZERO, labels=labels), settings=RankSettings(precision=bits))
     memorize(SeqToSeq(vectors=AT_ZERO + 3, labels=labels))
     # Positions move the token at 0, if it does not stand first.
-    memorize(SeqToSeq(vectors=AT_ZERO[:, ::-1], labels=np.array(labels)[:, ::-1]), Settings(positions=True))
+    memorize(SeqToSeq(vectors=AT_ZERO[:, ::-1], labels=np.array(labels)[:, ::-1]), RankSettings(positions=True))
     with pytest.raises(BadInput, match=r"a token lies at 0, where all scores are equal"):
-        build(NAME, SeqToSeq(vectors=AT_ZERO, labels=labels), settings=Settings(scale="paper"))
+        build(NAME, SeqToSeq(vectors=AT_ZERO, labels=labels), settings=RankSettings(scale="paper"))
 
 
 def test_tokens_at_zero_that_ask_for_the_same() -> None:
@@ -393,9 +393,9 @@ def test_id_bits_do_not_depend_on_the_unit(power: int, attention: Any) -> None:
     """The same numbers in units of 2^power: ids are as far apart, in units of the largest, as they were."""
     task = SeqToSeq(vectors=AT_ZERO + 3, labels=[[0, 1, 1], [0, 2, 2]])
     scaled = SeqToSeq(vectors=2.0**power * (AT_ZERO + 3), labels=task.labels)
-    bits = [memorize(t, Settings(attention=attention)).chosen["id_bits"] for t in (task, scaled)]
+    bits = [memorize(t, RankSettings(attention=attention)).chosen["id_bits"] for t in (task, scaled)]
     assert bits[0] == bits[1] < 64
-    memorize(scaled, Settings(attention=attention, precision=64))
+    memorize(scaled, RankSettings(attention=attention, precision=64))
 
 
 ON_ZERO = "the direction is chosen by gap/span alone; (1, 1) is best, and puts (1, −1) on 0: a quarter of the seeds"
@@ -408,7 +408,7 @@ def test_directions_put_no_token_on_zero(scale: Any) -> None:
     vectors = [[x, [1.0, 0.0], [-1.0, 0.0]], [x, [2.0, 0.0], [-2.0, 0.0]]]
     task = SeqToSeq(vectors=vectors, labels=[[0, 1, 1], [1, 0, 0]])
     for seed in range(20):
-        memorize(task, Settings(scale=scale, precision=1 << 16), seed=seed)
+        memorize(task, RankSettings(scale=scale, precision=1 << 16), seed=seed)
 
 
 FILLED_UP = (
@@ -422,16 +422,16 @@ def test_id_bits_do_not_depend_on_the_unit_where_questions_share_an_id(power: in
     """As above, with tokens at 0: with the default precision the bits are misreported, with 64 it is refused."""
     task = SeqToSeq(vectors=AT_ZERO, labels=[[0, 1, 1], [0, 2, 2]])
     scaled = SeqToSeq(vectors=2.0**power * AT_ZERO, labels=task.labels)
-    bits = [memorize(t, Settings(attention=attention)).chosen["id_bits"] for t in (task, scaled)]
+    bits = [memorize(t, RankSettings(attention=attention)).chosen["id_bits"] for t in (task, scaled)]
     assert bits[0] == bits[1] < 64
-    memorize(scaled, Settings(attention=attention, precision=64))
+    memorize(scaled, RankSettings(attention=attention, precision=64))
 
 
 def test_one_id_need_not_be_told_apart() -> None:
     """One question: no two ids, nothing to tell apart, whatever its size."""
     task = NextToken(vectors=[[[2.0**100]]], labels=[1])
     memorize(task)
-    memorize(task, Settings(precision=64))
+    memorize(task, RankSettings(precision=64))
 
 
 def test_scores_without_measure() -> None:
@@ -441,11 +441,11 @@ def test_scores_without_measure() -> None:
     """
     task = SeqToSeq(vectors=[[[1.0], [NEXT], [1000.0]], [[1.0], [NEXT], [NEXT]]], labels=[[0, 1, 2], [3, 4, 4]])
     memorize(task)
-    assert memorize(task, Settings(scale="paper")).chosen["id_bits"] < 128
+    assert memorize(task, RankSettings(scale="paper")).chosen["id_bits"] < 128
     task = SeqToSeq(vectors=[[[1.0], [NEXT], [1000.0]], [[1.0], [1.0], [1000.0]]], labels=[[0, 1, 2], [3, 3, 4]])
     memorize(task)
     with pytest.raises(BadInput, match=r"agree within the precision limit of 16,384 bits: tokens are too close"):
-        build(NAME, task, settings=Settings(scale="paper"))
+        build(NAME, task, settings=RankSettings(scale="paper"))
 
 
 def test_bits_of_ids_grow_with_length_and_vocabulary() -> None:
@@ -454,7 +454,7 @@ def test_bits_of_ids_grow_with_length_and_vocabulary() -> None:
     def bits(length: int, vocab: int, scale: Any) -> int:
         tokens = [[*range(vocab - length + 1, vocab), small] for small in (0, 1)]
         labels = np.arange(2 * length).reshape(2, length)
-        chosen = Settings(scale=scale, precision=1 << 20)
+        chosen = RankSettings(scale=scale, precision=1 << 20)
         return int(memorize(SeqToSeq(tokens=tokens, labels=labels, vocab=vocab), chosen).chosen["id_bits"])
 
     longer = [bits(n, 20, "paper") for n in (2, 4, 8, 16)]
@@ -480,7 +480,7 @@ def test_planned(data: st.DataObject) -> None:
     }
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     task = data.draw(st.sampled_from([random_next_token, random_seq_to_seq]))(**sizes, rng=rng)
-    chosen = Settings(positions=data.draw(st.booleans()))
+    chosen = RankSettings(positions=data.draw(st.booleans()))
     built = build(NAME, task, settings=chosen)
     rows = [[tuple(np.atleast_1d(token).tolist()) for token in row] for row in task.inputs]
     placed = [[(token, k) if chosen.positions else token for k, token in enumerate(row)] for row in rows]
@@ -504,7 +504,7 @@ CONFUSION = re.compile(
 
 def confusion(task: Labelled, positions: bool = False) -> list[int]:
     with pytest.raises(BadInput) as refusal:
-        build(NAME, task, settings=Settings(attention="hardmax", positions=positions))
+        build(NAME, task, settings=RankSettings(attention="hardmax", positions=positions))
     found = CONFUSION.match(str(refusal.value))
     assert found is not None, str(refusal.value)
     return [int(group) for group in found.groups()]
@@ -543,7 +543,7 @@ def test_hardmax_confusions_of_numbers(sign: int) -> None:
     labels = [[0, 1, 2], [3, 1, 2]]
     assert confusion(SeqToSeq(vectors=vectors, labels=labels))[:4] == [0, 0, 1, 0]
     # Only the labels of equal (own, farthest) pairs agree now.
-    built = memorize(SeqToSeq(vectors=vectors, labels=[[0, 1, 2], [0, 3, 2]]), Settings(attention="hardmax"))
+    built = memorize(SeqToSeq(vectors=vectors, labels=[[0, 1, 2], [0, 3, 2]]), RankSettings(attention="hardmax"))
     assert built.network.rational
 
 
@@ -559,7 +559,7 @@ def test_hardmax_does_where_the_largest_token_is_all_that_matters(dim: int | Non
     seen = rows[:, -1:] + 25 * np.arange(3) if positions else rows.max(axis=1, keepdims=True)
     labels = 5 * rows + seen
     for task in (SeqToSeq(**inputs, labels=labels), NextToken(**inputs, labels=labels[:, -1])):
-        built = memorize(task, Settings(attention="hardmax", positions=positions))
+        built = memorize(task, RankSettings(attention="hardmax", positions=positions))
         assert any(isinstance(layer, HardmaxAttention) for layer in built.network.layers)
         assert built.network.rational
         for evaluator in ("limbs", "flint"):
@@ -570,9 +570,9 @@ def test_hardmax_does_where_the_largest_token_is_all_that_matters(dim: int | Non
 
 def test_hardmax_at_zero() -> None:
     """At 0 all scores are 0, and it is the mean that is attended to: 1/2 in (1, 0), 3/2 in (3, 0)."""
-    memorize(NextToken(vectors=[[[1.0], [0.0]]], labels=[1]), Settings(attention="hardmax"))
+    memorize(NextToken(vectors=[[[1.0], [0.0]]], labels=[1]), RankSettings(attention="hardmax"))
     task = NextToken(vectors=[[[1.0], [0.0]], [[3.0], [0.0]]], labels=[1, 2])
-    network = memorize(task, Settings(attention="hardmax")).network
+    network = memorize(task, RankSettings(attention="hardmax")).network
     attention = network.layers[0]
     assert isinstance(attention, HardmaxAttention)
     # Tokens span 3 and are at least 1 apart: 2·2·3 < 16.
@@ -581,19 +581,21 @@ def test_hardmax_at_zero() -> None:
     part = ExactNetwork((attention, unit), inputs="vectors", outputs="every", length=2, dim=1)
     assert evaluate(part, task.inputs).tolist() == [[17, 8], [51, 24]]
     # Where the token at 0 does not ask, it does no harm.
-    memorize(NextToken(vectors=[[[0.0], [1.0]]], labels=[1]), Settings(attention="hardmax"))
+    memorize(NextToken(vectors=[[[0.0], [1.0]]], labels=[1]), RankSettings(attention="hardmax"))
 
 
 def test_hardmax_at_zero_sees_means() -> None:
     """Softmax and hardmax attention see the same there: one mean may ask for one label."""
-    memorize(SeqToSeq(vectors=AT_ZERO, labels=[[0, 1, 1], [0, 2, 2]]), Settings(attention="hardmax"))
+    memorize(SeqToSeq(vectors=AT_ZERO, labels=[[0, 1, 1], [0, 2, 2]]), RankSettings(attention="hardmax"))
     # Every mean of four of 0, 1, 2, 5 is a quarter, and decides.
     rows = np.array([[*row, 0] for row in combinations_with_replacement([0, 1, 2, 5], 3)])
     task = NextToken(vectors=rows[:, :, None].astype(float), labels=rows.sum(axis=1))
-    memorize(task, Settings(attention="hardmax"))
+    memorize(task, RankSettings(attention="hardmax"))
     memorize(task)
     with pytest.raises(BadInput, match=r"^kajitsuka-sato-2024: .*example 0.*, position 0 .*example 1.*, position 0"):
-        build(NAME, SeqToSeq(vectors=AT_ZERO, labels=[[0, 1, 1], [1, 0, 0]]), settings=Settings(attention="hardmax"))
+        build(
+            NAME, SeqToSeq(vectors=AT_ZERO, labels=[[0, 1, 1], [1, 0, 0]]), settings=RankSettings(attention="hardmax")
+        )
 
 
 def test_hardmax_refusals_at_zero_are_true() -> None:
@@ -602,7 +604,7 @@ def test_hardmax_refusals_at_zero_are_true() -> None:
     with pytest.raises(BadInput, match="the means are equal"):
         build(NAME, task)
     with pytest.raises(BadInput) as refusal:
-        build(NAME, task, settings=Settings(attention="hardmax"))
+        build(NAME, task, settings=RankSettings(attention="hardmax"))
     assert "Softmax attention tells them apart" not in str(refusal.value)
 
 
@@ -612,5 +614,6 @@ def test_hardmax_means_and_tokens_do_not_meet() -> None:
     From 0 in (0, 85) one sees 85/2, the id is 0 + 64·85/2 = 2720; from 32 in (32, 42) 42, the id is 32 + 64·42 = 2720.
     """
     memorize(
-        SeqToSeq(vectors=[[[0.0], [85.0]], [[32.0], [42.0]]], labels=[[0, 1], [2, 3]]), Settings(attention="hardmax")
+        SeqToSeq(vectors=[[[0.0], [85.0]], [[32.0], [42.0]]], labels=[[0, 1], [2, 3]]),
+        RankSettings(attention="hardmax"),
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from byheart.certificates import certify
 from byheart.constructions import CONSTRUCTIONS, Built, build, kim_2023
-from byheart.constructions.kim_2023 import Settings
+from byheart.constructions.kim_2023 import KimSettings
 from byheart.errors import BadInput
 from byheart.networks.exact import (
     Affine,
@@ -47,7 +47,7 @@ BOTH_IDS = pytest.mark.parametrize("ids", ["digits", "hashed"])
 ORDERED = pytest.mark.parametrize("form", [FORMS["positions"], FORMS["causal"]], ids=["positions", "causal"])
 
 
-def memorize(task: Labelled, chosen: Settings, *, seed: int = 0, flint: bool = False) -> Built:
+def memorize(task: Labelled, chosen: KimSettings, *, seed: int = 0, flint: bool = False) -> Built:
     built = build("kim-2023", task, seed=seed, settings=chosen)
     for evaluator in ("limbs", "flint") if flint else ("limbs",):
         found = certify(built.network, task, evaluator=evaluator)
@@ -108,7 +108,7 @@ def test_rounds_by_hand() -> None:
     task = NextToken(tokens=[[0, 2, 1], [2, 2, 0]], labels=[1, 0])
     own, marks = np.array([5, 7, 11]), np.array([20, 12])
     draws = Script(np.array([0, 1, 2]), 131, np.zeros(3, int), np.array([0, 0]), own, marks)
-    made = kim_2023.build(task, Settings(), draws)  # type: ignore[arg-type]
+    made = kim_2023.build(task, KimSettings(), draws)  # type: ignore[arg-type]
     network, chosen = made.network, made.chosen
     assert draws.draws == []
     assert chosen == {"modulus": 131, "draws": 1, "rounds": 3, "growth": 0}
@@ -144,7 +144,7 @@ def test_nothing_is_marked_where_nothing_repeats() -> None:
     task = NextToken(tokens=[[0, 2, 1], [2, 1, 3]], labels=[1, 0])
     own, marks = np.array([5, 7, 11, 13]), np.array([20, 12])
     draws = Script(np.arange(4), 131, np.zeros(3, int), np.array([0, 0]), own, marks)
-    network = kim_2023.build(task, Settings(), draws).network  # type: ignore[arg-type]
+    network = kim_2023.build(task, KimSettings(), draws).network  # type: ignore[arg-type]
     kinds = [Embedding, *[HardmaxAttention, Residual] * 2, HardmaxAttention, FeedForward]
     assert [type(layer) for layer in network.layers] == kinds
     behind = np.array(stream(network, 6, task.inputs))[:, :, 1]
@@ -163,7 +163,7 @@ def test_causal_rounds_by_hand() -> None:
     task = SeqToSeq(tokens=[[1, 0, 1]], labels=[[2, 0, 1]])
     own, marks = np.array([5, 7]), np.array([41, 43])  # nothing is retired, and so not marked
     draws = Script(np.array([0, 1]), 131, np.array([10, 20, 30]), np.array([0, 0]), own, marks)
-    network = kim_2023.build(task, Settings(causal=True), draws).network  # type: ignore[arg-type]
+    network = kim_2023.build(task, KimSettings(causal=True), draws).network  # type: ignore[arg-type]
     assert draws.draws == []
     assert [type(layer) for layer in network.layers] == [
         Embedding,
@@ -199,7 +199,7 @@ def test_the_stream_after_every_round(form: dict[str, bool], dim: int | None, id
     """
     sizes = {"examples": 9, "length": 5, "vocab": 6, "labels": 3, "dim": dim}
     task = random_next_token(**sizes, rng=np.random.default_rng(3))
-    chosen = Settings(**form, ids=ids)
+    chosen = KimSettings(**form, ids=ids)
     demand, network = kim_2023.demand(task, chosen), memorize(task, chosen).network
     P, rounds, repeats = demand.codes, demand.rounds, not form
     assert demand.repeats == repeats
@@ -261,7 +261,7 @@ SHAPES = [
 def test_every_shape(sizes: dict[str, Any], draw: Any, form: dict[str, bool], ids: Any, dim: int | None) -> None:
     rng = np.random.default_rng(1)
     task = relabelled(draw(**sizes, dim=dim, rng=rng), form, rng)
-    memorize(task, Settings(**form, ids=ids), flint=sizes["examples"] < 20)
+    memorize(task, KimSettings(**form, ids=ids), flint=sizes["examples"] < 20)
 
 
 @pytest.mark.slow
@@ -272,7 +272,7 @@ def test_every_shape(sizes: dict[str, Any], draw: Any, form: dict[str, bool], id
 def test_larger(draw: Any, form: dict[str, bool], ids: Any, dim: int | None) -> None:
     rng = np.random.default_rng(2)
     sizes = {"examples": 400, "length": 7, "vocab": 150, "labels": 10, "shape": "neighbours"}
-    memorize(relabelled(draw(**sizes, dim=dim, rng=rng), form, rng), Settings(**form, ids=ids))
+    memorize(relabelled(draw(**sizes, dim=dim, rng=rng), form, rng), KimSettings(**form, ids=ids))
 
 
 @BOTH_IDS
@@ -282,16 +282,16 @@ def test_how_often_a_token_occurs(ids: Any, dim: int | None) -> None:
     rows = np.array(list(combinations_with_replacement(range(3), 4)))
     table = np.random.default_rng(0).standard_normal((3, dim or 1))
     inputs = {"tokens": rows} if dim is None else {"vectors": table[rows]}
-    memorize(NextToken(**inputs, labels=range(15)), Settings(ids=ids))
-    memorize(SeqToSeq(**inputs, labels=3 * np.arange(15)[:, None] + rows), Settings(ids=ids))
+    memorize(NextToken(**inputs, labels=range(15)), KimSettings(ids=ids))
+    memorize(SeqToSeq(**inputs, labels=3 * np.arange(15)[:, None] + rows), KimSettings(ids=ids))
 
 
 @BOTH_IDS
 def test_sets_that_differ_in_one_token(ids: Any) -> None:
     """All sets of three of six tokens: whatever the codes, some differ in the smallest one only."""
     rows = list(combinations(range(6), 3))
-    memorize(NextToken(tokens=rows, labels=range(20)), Settings(ids=ids))
-    memorize(SeqToSeq(tokens=rows, labels=np.arange(60).reshape(20, 3)), Settings(ids=ids))
+    memorize(NextToken(tokens=rows, labels=range(20)), KimSettings(ids=ids))
+    memorize(SeqToSeq(tokens=rows, labels=np.arange(60).reshape(20, 3)), KimSettings(ids=ids))
 
 
 @BOTH_IDS
@@ -299,16 +299,18 @@ def test_sets_that_differ_in_one_token(ids: Any) -> None:
 def test_order_matters_where_it_can(form: dict[str, bool], ids: Any) -> None:
     """All 24 orders of four tokens, each with a label of its own."""
     orders = np.array(list(permutations(range(4))))
-    memorize(NextToken(tokens=orders, labels=range(24)), Settings(**form, ids=ids))
-    memorize(NextToken(vectors=orders[:, :, None] / 4, labels=range(24)), Settings(**form, ids=ids))
+    memorize(NextToken(tokens=orders, labels=range(24)), KimSettings(**form, ids=ids))
+    memorize(NextToken(vectors=orders[:, :, None] / 4, labels=range(24)), KimSettings(**form, ids=ids))
     same = SeqToSeq(tokens=[[0, 0, 0], [1, 0, 0], [1, 1, 0]], labels=[[0, 1, 2], [2, 1, 0], [2, 0, 0]])
-    memorize(same, Settings(**form, ids=ids), flint=True)
+    memorize(same, KimSettings(**form, ids=ids), flint=True)
 
 
 def test_causal_and_positions_is_causal() -> None:
     """Both at once say no more than causal does: the same network."""
     task = SeqToSeq(tokens=[[1, 1, 2], [0, 1, 1]], labels=[[0, 1, 2], [2, 1, 0]])
-    both, causal = (memorize(task, Settings(causal=True, positions=positions)).network for positions in (True, False))
+    both, causal = (
+        memorize(task, KimSettings(causal=True, positions=positions)).network for positions in (True, False)
+    )
     assert both.fingerprint == causal.fingerprint
 
 
@@ -342,7 +344,7 @@ HARD: dict[str, Labelled] = {
 def test_hard_on_purpose(task: Labelled, form: dict[str, bool], ids: Any) -> None:
     if "causal" in form and isinstance(task, SeqToSeq):  # one label for one prefix
         task = task.with_labels((prefixes(task) % task.label_count).reshape(task.labels.shape))
-    memorize(task, Settings(**form, ids=ids))
+    memorize(task, KimSettings(**form, ids=ids))
 
 
 @st.composite
@@ -377,7 +379,7 @@ def any_task(draw: st.DrawFn, form: str) -> Labelled:
 @given(data=st.data(), seed=st.integers(0, 2**32))
 @settings(max_examples=40)
 def test_any_consistent_task(form: str, ids: Any, data: st.DataObject, seed: int) -> None:
-    memorize(data.draw(any_task(form)), Settings(**FORMS[form], ids=ids), seed=seed)
+    memorize(data.draw(any_task(form)), KimSettings(**FORMS[form], ids=ids), seed=seed)
 
 
 @BOTH_IDS
@@ -387,7 +389,7 @@ def test_causal_answers_do_not_look_ahead(ids: Any, dim: int | None) -> None:
     rng = np.random.default_rng(5)
     sizes = {"examples": 12, "length": 5, "vocab": 9, "labels": 4, "dim": dim}
     task = relabelled(random_seq_to_seq(**sizes, rng=rng), FORMS["causal"], rng)
-    network = memorize(task, Settings(causal=True, ids=ids)).network
+    network = memorize(task, KimSettings(causal=True, ids=ids)).network
     for k in range(4):
         changed = task.inputs.copy()
         changed[:, k + 1 :] = rng.permutation(task.inputs)[:, k + 1 :]
@@ -401,7 +403,7 @@ def test_language_modelling(ids: Any) -> None:
     rng = np.random.default_rng(6)
     texts = np.hstack([rng.permutation(15)[:, None], rng.integers(15, size=(15, 6))])
     task = SeqToSeq(tokens=texts[:, :-1], labels=texts[:, 1:], vocab=15, label_count=15)
-    network = memorize(task, Settings(causal=True, ids=ids)).network
+    network = memorize(task, KimSettings(causal=True, ids=ids)).network
     written = np.zeros_like(texts)
     written[:, 0] = texts[:, 0]
     for k in range(6):
@@ -415,7 +417,7 @@ def test_lies_are_found_out(form: dict[str, bool], ids: Any) -> None:
     rng = np.random.default_rng(7)
     sizes = {"examples": 20, "length": 3, "vocab": 12, "labels": 4}
     task = relabelled(random_seq_to_seq(**sizes, rng=rng), form, rng)
-    network = memorize(task, Settings(**form, ids=ids)).network
+    network = memorize(task, KimSettings(**form, ids=ids)).network
     assert shuffled_answers(network, task, rng).found
     for seed in range(3):
         assert perturbed_weight(network, task, np.random.default_rng(seed)).found
@@ -446,16 +448,16 @@ REFUSED = [
 @BOTH_IDS
 def test_refusals(form: dict[str, bool], task: Labelled, message: str, ids: Any) -> None:
     with pytest.raises(BadInput, match=f"^{re.escape(f'kim-2023 cannot memorize this task: {message}')}$"):
-        build("kim-2023", task, settings=Settings(**form, ids=ids))
+        build("kim-2023", task, settings=KimSettings(**form, ids=ids))
     if "--positions" in message:
-        memorize(task, Settings(positions=True, ids=ids))
+        memorize(task, KimSettings(positions=True, ids=ids))
 
 
 @EVERY_FORM
 def test_just_inside(form: dict[str, bool]) -> None:
     """A label changed, and the refused tasks are memorized."""
-    memorize(SeqToSeq(tokens=[[1, 2, 3], [1, 2, 0]], labels=[[0, 1, 2], [0, 1, 3]]), Settings(**form))
-    memorize(SeqToSeq(tokens=[[1, 2], [3, 3]], labels=[[0, 0], [1, 1]]), Settings(**form))
+    memorize(SeqToSeq(tokens=[[1, 2, 3], [1, 2, 0]], labels=[[0, 1, 2], [0, 1, 3]]), KimSettings(**form))
+    memorize(SeqToSeq(tokens=[[1, 2], [3, 3]], labels=[[0, 0], [1, 1]]), KimSettings(**form))
 
 
 @EVERY_FORM
@@ -464,7 +466,7 @@ def test_distributions_are_refused(form: dict[str, bool]) -> None:
     with pytest.raises(
         BadInput, match=r"^kim-2023 memorizes labels of sequences; the task is next-token-distribution$"
     ):
-        build("kim-2023", task, settings=Settings(**form))
+        build("kim-2023", task, settings=KimSettings(**form))
 
 
 @EVERY_FORM
@@ -473,7 +475,7 @@ def test_distributions_are_refused(form: dict[str, bool]) -> None:
 def test_a_round_costs_13_and_its_folds(form: dict[str, bool], ids: Any, dim: int | None) -> None:
     """8 for the attention, 5 for retiring, or 16 if causal; and 6 for every fold more. Digits: one log₂B folds."""
     size = Size(examples=1000, length=30, labels=4, vocab=100, dim=dim)
-    worst = kim_2023.worst_demand(size, "next-token", Settings(**form, ids=ids))
+    worst = kim_2023.worst_demand(size, "next-token", KimSettings(**form, ids=ids))
     assert worst.rounds == 30
     a_round = 16 if "causal" in form else 13
     for rounds in range(1, 30):
@@ -489,7 +491,7 @@ def test_a_round_costs_13_and_its_folds(form: dict[str, bool], ids: Any, dim: in
 @BOTH_IDS
 def test_parameters_grow_like_the_root(form: dict[str, bool], ids: Any) -> None:
     """At a fixed length the count over √(N log₂N) is bounded, 30 for the lookup, and comes down to that."""
-    chosen, ratios = Settings(**form, ids=ids), []
+    chosen, ratios = KimSettings(**form, ids=ids), []
     for N in (10**5, 10**6, 10**7, 10**8):
         plan = kim_2023.plan(kim_2023.worst_demand(Size(N, 8, 2, 1000), "next-token", chosen))
         ratios.append((plan.dense - plan.embedding) / sqrt(N * log2(N)))
@@ -513,7 +515,7 @@ def test_planned_by_size(data: st.DataObject, form: str, ids: Any) -> None:
     }
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     drawn = data.draw(st.sampled_from([random_next_token, random_seq_to_seq]))(**sizes, rng=rng)
-    task, chosen = relabelled(drawn, FORMS[form], rng), Settings(**FORMS[form], ids=ids)
+    task, chosen = relabelled(drawn, FORMS[form], rng), KimSettings(**FORMS[form], ids=ids)
     built = build("kim-2023", task, settings=chosen)
     if built.chosen["growth"] == 0:
         worst = CONSTRUCTIONS["kim-2023"].plan(task.size, task.kind, chosen)
@@ -528,11 +530,11 @@ def test_planned_by_size_where_one_token_is_repeated() -> None:
     rows = np.array(list(combinations(range(16), 5)))[:: 4368 // 7][:7].copy()
     rows[3, 1] = rows[3, 0]
     task = SeqToSeq(tokens=rows, labels=np.zeros((7, 5), int), label_count=2, vocab=16)
-    worst = CONSTRUCTIONS["kim-2023"].plan(task.size, task.kind, Settings())
+    worst = CONSTRUCTIONS["kim-2023"].plan(task.size, task.kind, KimSettings())
     assert build("kim-2023", task).account.dense <= worst.dense
-    by_size = kim_2023.worst_demand(task.size, "seq-to-seq", Settings())
-    assert (kim_2023.demand(task, Settings()).questions, by_size.questions) == (34, 35)
-    assert kim_2023.demand(task, Settings()).label_modulus == by_size.label_modulus
+    by_size = kim_2023.worst_demand(task.size, "seq-to-seq", KimSettings())
+    assert (kim_2023.demand(task, KimSettings()).questions, by_size.questions) == (34, 35)
+    assert kim_2023.demand(task, KimSettings()).label_modulus == by_size.label_modulus
 
 
 @EVERY_FORM
@@ -542,7 +544,7 @@ def test_planned_by_size_where_one_token_is_repeated() -> None:
 def test_a_smaller_demand_takes_no_more(form: dict[str, bool], ids: Any, dim: int | None, setting: Any) -> None:
     """Fewer questions, fewer rounds or no token twice: never more than the largest demand of the size, and one Q."""
     for size in (Size(7, 5, 2, 16, dim), Size(50, 4, 10, 3, dim), Size(300, 6, 256, 40, dim)):
-        worst = kim_2023.worst_demand(size, setting, Settings(**form, ids=ids))
+        worst = kim_2023.worst_demand(size, setting, KimSettings(**form, ids=ids))
         planned = kim_2023.plan(worst).dense
         for questions in range(1, worst.questions + 1, max(1, worst.questions // 40)):
             for rounds, repeats in product(range(1, worst.rounds + 1), {worst.repeats, False}):
@@ -554,7 +556,7 @@ def test_a_smaller_demand_takes_no_more(form: dict[str, bool], ids: Any, dim: in
 def test_growth_makes_room_for_keys_and_codes() -> None:
     """Every growth doubles Q, which new tables and primes come with, and gives vectors four times the codes."""
     for dim in (None, 1, 2):
-        worst = kim_2023.worst_demand(Size(20, 4, 10, 30, dim), "seq-to-seq", Settings())
+        worst = kim_2023.worst_demand(Size(20, 4, 10, 30, dim), "seq-to-seq", KimSettings())
         grown = [replace(worst, growth=growth) for growth in range(kim_2023._GROWTH)]
         assert [d.label_modulus for d in grown] == [worst.label_modulus << g for g in range(len(grown))]
         assert [d.token_modulus for d in grown] == [worst.token_modulus << 2 * g for g in range(len(grown))]
@@ -571,7 +573,7 @@ def test_two_tokens(form: dict[str, bool], ids: Any, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(kim_2023, "_GROWTH", 3)  # 12 readings are enough
     rows = np.array(list(product([0, 1], repeat=7)))[np.random.default_rng(6).permutation(128)[:23]]
     task = NextToken(tokens=np.hstack([rows, np.zeros((23, 1), int)]), labels=range(23))
-    growth = memorize(task, Settings(**form, ids=ids)).chosen["growth"]
+    growth = memorize(task, KimSettings(**form, ids=ids)).chosen["growth"]
     assert growth == 0 if ids == "hashed" else growth > 0
 
 
@@ -585,7 +587,7 @@ def test_repeated_vectors_at_equal_distances(spaced: bool, ids: Any) -> None:
     """
     labels = np.random.default_rng(0).integers(2, size=126)
     table = np.arange(5.0) if spaced else np.random.default_rng(1).standard_normal(5)
-    built = memorize(NextToken(vectors=table[REPEATED][:, :, None], labels=labels), Settings(ids=ids))
+    built = memorize(NextToken(vectors=table[REPEATED][:, :, None], labels=labels), KimSettings(ids=ids))
     assert built.chosen["growth"] == 0
 
 
@@ -595,4 +597,4 @@ REPEATED = np.array([[*range(5), *more] for more in combinations_with_replacemen
 @BOTH_IDS
 def test_repeated_ids(ids: Any) -> None:
     """The same with token ids, which have a code of their own each."""
-    memorize(NextToken(tokens=REPEATED, labels=np.random.default_rng(0).integers(2, size=126)), Settings(ids=ids))
+    memorize(NextToken(tokens=REPEATED, labels=np.random.default_rng(0).integers(2, size=126)), KimSettings(ids=ids))

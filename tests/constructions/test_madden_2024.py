@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import byheart
 from byheart.bounds.madden_2024 import needed, sufficient
 from byheart.constructions.build import Built
-from byheart.constructions.madden_2024 import Settings
+from byheart.constructions.madden_2024 import MaddenSettings
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import (
@@ -55,7 +55,7 @@ def drawn(examples: int, length: int, vocab: int, seed: int = 0, weighted: bool 
 
 
 def built(task: NextTokenDistribution, seed: int = 0, **given: Any) -> Built:
-    return byheart.build(NAME, task, seed=seed, settings=Settings(**given))
+    return byheart.build(NAME, task, seed=seed, settings=MaddenSettings(**given))
 
 
 def network_of(made: Built) -> SoftmaxNetwork:

@@ -15,7 +15,7 @@ from byheart.bounds.mahdavi_2024 import capacity, feature_rank, heads_needed, su
 from byheart.certificates.features import prove_rank
 from byheart.constructions.build import Built
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
-from byheart.constructions.mahdavi_2024 import Settings, features
+from byheart.constructions.mahdavi_2024 import MahdaviSettings, features
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import NextToken, QueryLabels, QueryTargets, random_queries, random_seq_to_seq, shuffled
@@ -32,7 +32,7 @@ def drawn(examples: int, length: int, dim: int, labels: int | None, shared: bool
 
 
 def built(task: AnyQuery, seed: int = 0, **given: object) -> Built:
-    return byheart.build(NAME, task, seed=seed, settings=Settings(**given))  # type: ignore[arg-type]
+    return byheart.build(NAME, task, seed=seed, settings=MahdaviSettings(**given))  # type: ignore[arg-type]
 
 
 def softmax_network(made: Built) -> SoftmaxNetwork:
@@ -486,7 +486,7 @@ def test_sequences_without_queries_are_refused(way: str) -> None:
     ):
         message = f"{NAME} memorizes contexts with queries (query-labels, query-targets); the task is {task.kind}"
         with pytest.raises(BadInput, match=f"^{re.escape(message)}$"):
-            byheart.build(NAME, task, settings=Settings(way=way))  # type: ignore[arg-type]
+            byheart.build(NAME, task, settings=MahdaviSettings(way=way))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("way", ["saturated", "generic"])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from byheart.constructions import CONSTRUCTIONS, build, kajitsuka_sato_2025, vardi_2022
 from byheart.constructions.gadgets.demand import demand_of, worst_demand
-from byheart.constructions.plan import Shape, plan_of
+from byheart.constructions.plan import TokenwiseShape, plan_of
 from byheart.errors import BadInput
 from byheart.networks import count
 from byheart.sizes import Size
@@ -106,7 +106,7 @@ def test_what_has_a_plan_for_any_size_says_so() -> None:
 def test_plan_of_by_hand() -> None:
     """A table of 5, then 2·(1 + 1) + 1·(2 + 1) = 7 entries; depth 2 and one for the table; the widest layer has 2."""
     plan = plan_of(
-        [("embedding", (("W_E", (5, 1)),)), ("label", Shape((("turns", 2, 1), ("answer", 1, 2))))],
+        [("embedding", (("W_E", (5, 1)),)), ("label", TokenwiseShape((("turns", 2, 1), ("answer", 1, 2))))],
         input_width=1,
         extra_depth=1,
     )
@@ -127,7 +127,7 @@ POINTS = random_next_token(examples=200, length=1, vocab=5000, labels=4, rng=np.
 
 def vardi(task: NextToken, **limits: int) -> int | None:
     """Parameters within the limits, which are checked; None where they are refused."""
-    chosen = vardi_2022.Settings(**limits)
+    chosen = vardi_2022.VardiSettings(**limits)
     try:
         built = build("vardi-2022", task, settings=chosen)
     except BadInput as refusal:
@@ -165,7 +165,7 @@ def test_kajitsuka_sato_respects_bits(positions: bool) -> None:
     """Refused, with the bound in the message, up to some number of bits; from there on kept by every weight."""
     built = []
     for bound in [*range(0, 50), 80, 200]:
-        chosen = kajitsuka_sato_2025.Settings(positions=positions, bits=bound)
+        chosen = kajitsuka_sato_2025.KajitsukaSatoSettings(positions=positions, bits=bound)
         try:
             built.append(build("kajitsuka-sato-2025", TASK, settings=chosen).account)
         except BadInput as refusal:
@@ -176,5 +176,7 @@ def test_kajitsuka_sato_respects_bits(positions: bool) -> None:
     assert 10 < len(built) < 50
     sizes = [account.dense for account in built]
     assert sizes == sorted(sizes, reverse=True)
-    free = build("kajitsuka-sato-2025", TASK, settings=kajitsuka_sato_2025.Settings(positions=positions)).account
+    free = build(
+        "kajitsuka-sato-2025", TASK, settings=kajitsuka_sato_2025.KajitsukaSatoSettings(positions=positions)
+    ).account
     assert sizes[0] > sizes[-1] == free.dense

@@ -127,12 +127,12 @@ def test_what_is_no_task() -> None:
 def test_settings_by_name() -> None:
     """Unknown ones are refused with all that there are; so are words that a setting cannot be."""
     built = build("vardi-2022", TWINS, depth=40, bits=30)
-    assert built.settings == vardi_2022.Settings(depth=40, bits=30)
+    assert built.settings == vardi_2022.VardiSettings(depth=40, bits=30)
     names = "read, radius, depth, bits, width"
     with pytest.raises(BadInput, match=rf"^vardi-2022 has no setting called 'heads'; it has {names}$"):
         build("vardi-2022", TWINS, heads=3)
     with pytest.raises(BadInput, match=r"^settings are given twice: as a whole, and bits; expected one of the two$"):
-        build("vardi-2022", TWINS, settings=vardi_2022.Settings(), bits=30)
+        build("vardi-2022", TWINS, settings=vardi_2022.VardiSettings(), bits=30)
     with pytest.raises(BadInput, match=r"^vardi-2022: expected settings of type .*vardi_2022.Settings; got Reading$"):
         build("vardi-2022", TWINS, settings=Reading())
     with pytest.raises(BadInput, match=r"^ids is 'digit'; expected one of digits, hashed$"):
@@ -158,11 +158,19 @@ SEQUENCES = NextToken(tokens=[[0, 1], [1, 1], [2, 0], [2, 2]], labels=[1, 0, 1, 
     ("name", "settings", "message"),
     [
         # Keys up to 144 // 2 = 72 under 2 labels: bit_length(2·74) + 2 = 10 bits; hashing 2·2²·144·2 = 2304: 13 bits.
-        ("vardi-2022", vardi_2022.Settings(bits=12), r"hashing these points needs 13 bits per weight; got bits=12"),
+        (
+            "vardi-2022",
+            vardi_2022.VardiSettings(bits=12),
+            r"hashing these points needs 13 bits per weight; got bits=12",
+        ),
         # A hash, four folds, the key and a lookup of four layers.
-        ("vardi-2022", vardi_2022.Settings(depth=9), r"needs at least 10 layers .* got depth=9, bits=None"),
+        ("vardi-2022", vardi_2022.VardiSettings(depth=9), r"needs at least 10 layers .* got depth=9, bits=None"),
         # s ≤ 5Q takes four folds and the key; with embedding and attention, and a lookup of four layers, 11.
-        ("kajitsuka-sato-2025", kajitsuka_sato_2025.Settings(depth=10), r"needs at least 11 layers; got depth=10$"),
+        (
+            "kajitsuka-sato-2025",
+            kajitsuka_sato_2025.KajitsukaSatoSettings(depth=10),
+            r"needs at least 11 layers; got depth=10$",
+        ),
     ],
     ids=["bits", "depth", "depth of a Transformer"],
 )
@@ -178,7 +186,7 @@ def test_limits_that_are_too_tight_by_one(name: str, settings: object, message: 
 def test_senseless_limits(limit: dict[str, int]) -> None:
     for task in (SEQUENCES, NextToken(tokens=[[0], [1]], labels=[0, 1])):
         with pytest.raises(BadInput, match="needs"):
-            build("vardi-2022", task, settings=vardi_2022.Settings(**limit))
+            build("vardi-2022", task, settings=vardi_2022.VardiSettings(**limit))
 
 
 def test_settings_are_frozen() -> None:

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 
 import byheart
+from byheart.cli.compare import compare
 from byheart.cli.main import main
 from byheart.constructions import CONSTRUCTIONS, Construction, Made, build, find, interpolate, register
 from byheart.constructions.construction import Reading
 from byheart.constructions.planner import planned
 from byheart.constructions.registry import BUILT_IN, from_file
 from byheart.errors import BadInput
-from byheart.report.compare import compare
-from byheart.report.figures import Panel, draw_parameters, parameter_table
+from byheart.report.figures import TaskPanel, draw_parameters, parameter_table
 from byheart.sizes import Size
 from byheart.tasks import NextToken, Task, random_next_token, save
 from byheart.tasks.theorems import Hypothesis
@@ -117,7 +117,7 @@ def test_one_entry_is_known_everywhere(tmp_path: Path, capsys: pytest.CaptureFix
     assert run(capsys, *checked, "--positions")[0] == 0
 
     size = replace(TASK.size, examples=10)
-    panel = Panel(parameter_table(size, "next-token", largest=1000), size, "next-token")
+    panel = TaskPanel(parameter_table(size, "next-token", largest=1000), size, "next-token")
     draw_parameters([panel], tmp_path / "p.svg")
     picture = (tmp_path / "p.svg").read_text()
     assert "toy-1999" in picture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from byheart.certificates import controls, judge
 from byheart.constructions import build, yang_2026
 from byheart.constructions.gadgets.selecting import Chain, Squares
-from byheart.constructions.yang_2026 import Settings, plan, worst_demand
+from byheart.constructions.yang_2026 import YangSettings, plan, worst_demand
 from byheart.errors import BadInput
 from byheart.networks.exact import FeedForward
 from byheart.sizes import Size
@@ -26,9 +26,9 @@ def test_four_points_by_hand() -> None:
     C = 2, P = 3, top = 2: the words are 8·(8 − κ) with κ = 2z + y = 0, 3, 4, 7. There is nothing to unpack.
     """
     task = NextToken(tokens=[[0], [1], [2], [3]], labels=[0, 1, 0, 1])
-    assert yang_2026.demand(task, Settings(width=8)).stage.selection == Chain(3)
+    assert yang_2026.demand(task, YangSettings(width=8)).stage.selection == Chain(3)
     stage = yang_2026.shallowest(4, 2, 3, Squares(2))
-    front = yang_2026.Front(task.size, grid_bits=2, direct=True)
+    front = yang_2026.PointFront(task.size, grid_bits=2, direct=True)
     made = yang_2026.points.build(task, front, stage, np.random.default_rng(0))
     (label,) = made.network.layers
     assert isinstance(label, FeedForward)
@@ -58,25 +58,25 @@ def test_the_narrowest_of_a_depth(depth: int) -> None:
 
 
 def test_depth_falls_as_width_grows_and_the_other_way_round() -> None:
-    depths = [plan(worst_demand(LARGE, Settings(width=width))).depth for width in range(4, 60, 5)]
+    depths = [plan(worst_demand(LARGE, YangSettings(width=width))).depth for width in range(4, 60, 5)]
     assert depths == sorted(depths, reverse=True)
-    widths = [plan(worst_demand(LARGE, Settings(depth=depth))).width for depth in (3, 5, 6, 10, 30, 100, 300)]
+    widths = [plan(worst_demand(LARGE, YangSettings(depth=depth))).width for depth in (3, 5, 6, 10, 30, 100, 300)]
     assert widths == sorted(widths, reverse=True)
 
 
 @pytest.mark.parametrize("width", [5, 8, 14, 26, 50, 98])
 def test_width_and_depth_squared_are_of_order_n(width: int) -> None:
     """w²L² between 30 and 80 times N log₂N."""
-    shape = plan(worst_demand(LARGE, Settings(width=width)))
+    shape = plan(worst_demand(LARGE, YangSettings(width=width)))
     assert 30 < (shape.width * shape.depth) ** 2 / (LARGE.examples * math.log2(LARGE.examples)) < 80
 
 
 def test_balanced_by_default() -> None:
     """Neither can be smaller than the larger of the two is."""
-    shape = plan(worst_demand(LARGE, Settings()))
+    shape = plan(worst_demand(LARGE, YangSettings()))
     larger = max(shape.width, shape.depth)
     with pytest.raises(BadInput, match="too small"):
-        worst_demand(LARGE, Settings(width=larger - 1, depth=larger - 1))
+        worst_demand(LARGE, YangSettings(width=larger - 1, depth=larger - 1))
     assert abs(shape.width - shape.depth) < 0.2 * larger
     built = build("yang-2026", POINTS)
     assert judge(built.network, POINTS).certified
@@ -128,7 +128,7 @@ def test_any_points_are_memorized(
     task = random_next_token(examples=examples, length=length, vocab=40, labels=labels, dim=dim, rng=rng)
     built = build("yang-2026", task, width=width)  # the plan is compared with the network in there
     assert judge(built.network, task).certified
-    hidden = max(outputs for _, outputs, _ in yang_2026.demand(task, Settings(width=width)).stage.shape.layers)
+    hidden = max(outputs for _, outputs, _ in yang_2026.demand(task, YangSettings(width=width)).stage.shape.layers)
     assert width is None or hidden <= width
 
 

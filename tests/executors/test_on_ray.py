@@ -19,10 +19,10 @@ from ray.cluster_utils import Cluster
 
 from byheart.certificates import Certificate, certify, write
 from byheart.certificates.judges import slices
+from byheart.compiler import compile
 from byheart.constructions import build
-from byheart.constructions.reciting import compile
 from byheart.errors import BadInput
-from byheart.executors import Task, Workplace, each
+from byheart.executors import Job, Workplace, run_jobs
 from byheart.tasks import random_next_token
 
 # Ray leaves sockets and processes to the interpreter's end, and warns of its own future.
@@ -96,9 +96,9 @@ def test_tasks_on_ray_raise_here_and_what_no_machine_has_room_for_is_refused(clu
 
     with Workplace("ray").open(2) as executor:
         assert executor.workers == 2
-        found = dict(each(executor, [Task(k, work.power, (k,), memory=1 << 20) for k in range(4)]))
+        found = dict(run_jobs(executor, [Job(k, work.power, (k,), memory=1 << 20) for k in range(4)]))
         assert {k: value for k, (value, _) in found.items()} == {k: 2**k for k in range(4)}
         with pytest.raises(BadInput, match="2 is too small; expected 3"):
-            dict(each(executor, [Task("small", work.refuse)]))
+            dict(run_jobs(executor, [Job("small", work.refuse)]))
         with pytest.raises(BadInput, match=r"huge would take .* bytes of memory; the largest machine of Ray has"):
-            dict(each(executor, [Task("huge", work.power, (1,), memory=1 << 60)]))
+            dict(run_jobs(executor, [Job("huge", work.power, (1,), memory=1 << 60)]))

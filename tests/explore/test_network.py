@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from byheart.constructions.reciting import compile
-from byheart.constructions.reciting.table import TABLE
+from byheart.compiler import compile
+from byheart.compiler.table import TABLE
 from byheart.explore.reciting import TEXTS, shown
-from byheart.networks.transformer.network import TransformerNetwork
+from byheart.networks.transformer.transformer_network import TransformerNetwork
 
 from .javascript import evaluated
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from byheart.cli.main import main
+from byheart.compiler import compile
 from byheart.constructions import build
-from byheart.constructions.reciting import compile
 from byheart.errors import BadInput
 from byheart.explore import explorer, reciting
 from byheart.networks import Network, save

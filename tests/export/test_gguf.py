@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import byheart
-from byheart.constructions.reciting.experts import qwen
-from byheart.constructions.reciting.stock.layers import ones
+from byheart.compiler.experts import qwen
+from byheart.compiler.stock.layers import ones
 from byheart.errors import BadInput
 from byheart.export import gguf
 from byheart.networks import load
-from byheart.networks.stock.network import StockNetwork
+from byheart.networks.stock.stock_network import StockNetwork
 from byheart.tasks.loaded import CONFIG, TOKENIZER, Loaded
 from byheart.tasks.tokenizers import BytePairs, Bytes
 

@@ -13,8 +13,8 @@ import torch
 import byheart
 from byheart.errors import BadInput
 from byheart.networks import Network, load
-from byheart.networks.transformer import Attention, FeedForward, Spec
-from byheart.networks.transformer.network import TransformerNetwork, from_arrays
+from byheart.networks.transformer import GatedBlocks, Spec, WindowAttention
+from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "0.1.0"
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
@@ -23,8 +23,8 @@ NEEDS = "the extra onnx is not installed: make onnx"
 
 def tiny() -> TransformerNetwork:
     """Two heads that look back by 0, 2 and 4, and two units; small integers, so that sums have one value only."""
-    look = Attention("look", reads=(0, 1), writes=(2, 3), window=3, dilation=2, heads=2, d_head=1)
-    unit = FeedForward("unit", "relu", reads=(2, 3), writes=(4,), units=2)
+    look = WindowAttention("look", reads=(0, 1), writes=(2, 3), window=3, dilation=2, heads=2, d_head=1)
+    unit = GatedBlocks("unit", "relu", reads=(2, 3), writes=(4,), units=2)
     spec = Spec(5, 3, 5, 5, "float32", embeds=(0, 1), unembeds=(3, 4), sublayers=(look, unit))
     rng = np.random.default_rng(0)
     arrays = {name: rng.integers(-2, 3, shape).astype(np.float32) for name, shape in spec.shapes().items()}

@@ -13,7 +13,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.files import claims, locks
-from byheart.files.claims import Claim, Rule, is_leftover, recover, room_of
+from byheart.files.claims import PlaceClaim, Rule, is_leftover, recover, room_of
 from byheart.files.locks import Lock, is_locked
 from byheart.files.writing import check_apart, check_file, new_file, new_folder, write_text
 
@@ -260,18 +260,18 @@ def test_a_lock_that_was_removed_before_it_was_taken_is_no_lock(
 def test_all_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file and folder, then the step, then the folder that the name is in."""
     steps: list[str] = []
-    sync, move = os.fsync, Claim._move
+    sync, move = os.fsync, PlaceClaim._move
 
     def synced(file: int) -> None:
         steps.append(os.readlink(f"/proc/self/fd/{file}") if Path("/proc/self/fd").exists() else "")
         sync(file)
 
-    def moved(claim: Claim, ready: Path) -> None:
+    def moved(claim: PlaceClaim, ready: Path) -> None:
         steps.append("step")
         move(claim, ready)
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(Claim, "_move", moved)
+    monkeypatch.setattr(PlaceClaim, "_move", moved)
     save(tmp_path / "net", "new")
     room = room_of(tmp_path / "net")
     expected = [room / "draft" / "weights", room / "draft", room, "step", tmp_path]
@@ -314,7 +314,7 @@ def test_what_was_moved_away_and_is_not_ours_is_not_cleared_away(tmp_path: Path)
 
 
 def test_a_name_that_was_taken_away_by_the_dead_comes_back(tmp_path: Path) -> None:
-    for again in (recover, lambda place: Claim(place, ours).release()):
+    for again in (recover, lambda place: PlaceClaim(place, ours).release()):
         room = killed_while_writing(tmp_path / "net")
         (room / "draft").rename(room / "before")
         again(tmp_path / "net")
@@ -326,7 +326,7 @@ def test_a_name_that_was_taken_away_by_the_dead_comes_back(tmp_path: Path) -> No
 
 
 def test_nothing_comes_back_while_its_writer_lives(tmp_path: Path) -> None:
-    claim = Claim(tmp_path / "net", ours)
+    claim = PlaceClaim(tmp_path / "net", ours)
     (claim.room / "before").mkdir()
     assert is_locked(claim.room / "lock")
     assert not is_leftover(claim.room)

@@ -14,10 +14,10 @@ from tests.trained_in_plain import outputs
 
 from byheart import tasks
 from byheart.networks import load
-from byheart.networks.exact import layers as exact
+from byheart.networks.exact import exact_layers as exact
 from byheart.networks.exact.reference import evaluate as evaluate_exact
-from byheart.networks.trained.network import check_inputs
-from byheart.networks.transformer.spec import Attention, Mixture, expert_name
+from byheart.networks.trained.trained_network import check_inputs
+from byheart.networks.transformer.spec import Mixture, WindowAttention, expert_name
 from byheart.tasks.tokenizers import from_files
 
 TOLERANCE = 1e-6
@@ -108,7 +108,7 @@ def _wrong_softmax(network: Any, task: Any) -> int:
 
 
 def _softmax(network: Any, task: Any, example: int, mpmath: Any) -> list[Any]:
-    """The outputs for one example, as the formulas of ``networks/softmax/network.py`` have them."""
+    """The outputs for one example, as the formulas of ``networks/softmax/softmax_network.py`` have them."""
 
     def exact(array: Array) -> Array:
         return np.vectorize(mpmath.mpf, otypes=[object])(array)
@@ -193,14 +193,20 @@ def _logits(network: Any, tokens: list[int]) -> Array:
     np.add.at(x, (slice(None), list(spec.embeds)), W["embedding.W_E"][tokens])
     for layer in spec.sublayers:
         own = {name: W[f"{layer.name}.{name}"] for name in layer.shapes()}
-        way = _attention if isinstance(layer, Attention) else _mixture if isinstance(layer, Mixture) else _feed_forward
+        way = (
+            _attention
+            if isinstance(layer, WindowAttention)
+            else _mixture
+            if isinstance(layer, Mixture)
+            else _feed_forward
+        )
         change = way(layer, own, x)
         np.add.at(x, (slice(None), list(layer.writes)), change)
     logits: Array = x[:, list(spec.unembeds)] @ W["unembedding.W_U"].T + W["unembedding.b_U"]
     return logits
 
 
-def _attention(layer: Attention, W: dict[str, Array], x: Array) -> Array:
+def _attention(layer: WindowAttention, W: dict[str, Array], x: Array) -> Array:
     seen, shape = x[:, list(layer.reads)], (len(x), layer.heads, layer.d_head)
     q, k, v = ((seen @ W[name].T).reshape(shape) for name in ("W_Q", "W_K", "W_V"))
     nothing, mixed = np.zeros(shape[1:]), np.empty(shape)

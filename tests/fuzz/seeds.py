@@ -18,13 +18,13 @@ import byheart
 from byheart import tasks
 from byheart.certificates import write
 from byheart.cli.main import main
+from byheart.compiler import CompilerSettings
+from byheart.compiler.rectangular import compile_with, first_recipe
+from byheart.compiler.shelf import Shelf
 from byheart.constructions import Built, known
-from byheart.constructions.reciting import Settings
-from byheart.constructions.reciting.rectangular import compile_with, first_recipe
-from byheart.constructions.reciting.shelf import Shelf
 from byheart.errors import BadInput
-from byheart.networks import load, parts, save
-from byheart.networks.softmax.network import softmax
+from byheart.networks import load, save, weight_files
+from byheart.networks.softmax.softmax_network import softmax
 from byheart.networks.trained import Inputs
 from byheart.networks.trained.evaluate import evaluate
 from byheart.networks.trained.gpt2 import shapes as gpt2_shapes
@@ -135,7 +135,7 @@ def _compiled(folder: Path) -> list[Seed]:
         place = folder / f"{precision}-{words}"
         _save(byheart.compile(text, precision=precision, words=words), place)
         found.append(_network(f"compiled {place.name}", place, [text]))
-    with patch.object(parts, "LARGEST", 4_000):
+    with patch.object(weight_files, "LARGEST", 4_000):
         _save(byheart.compile(text), folder / "parts")
     _save(byheart.compile(text, layout="experts"), folder / "experts")
     found.append(_network("compiled experts", folder / "experts", [text]))
@@ -146,7 +146,7 @@ def _in_lots(folder: Path) -> Seed:
     """Several tables, which questions are put into by lots; few as they are, it takes a recipe of our own."""
     task = tasks.random_next_token(examples=60, length=3, vocab=9, labels=4, rng=np.random.default_rng(0))
     contexts = task_contexts(task, 3)
-    recipe = first_recipe(contexts, Settings(shards=2))
+    recipe = first_recipe(contexts, CompilerSettings(shards=2))
     sizes = replace(recipe.sizes, stretches=2, starts=recipe.sizes.starts + 6, stirred=True)
     _save(compile_with(replace(recipe, sizes=sizes), contexts, files={}), folder / "lots")
     tasks.save(task, folder / "lots.npz")

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from byheart.errors import BadInput
 from byheart.files.tensors import read_metadata, read_tensors, write_tensors
 from byheart.lab import checkpoints, course, ensemble
-from byheart.lab.checkpoints import Job, Keeping, Stopped, fingerprint, hash_of, kept, name_of, opened, session
+from byheart.lab.checkpoints import JobKeys, Keeping, Stopped, fingerprint, hash_of, kept, name_of, opened, session
 from byheart.lab.course import Begun
 from byheart.lab.ensemble import _begin, train
 from byheart.lab.ledger import Ledger
-from byheart.lab.member import Member, Outcome, Training
+from byheart.lab.member import Member, Training, TrainingOutcome
 from byheart.lab.models.dana import AttentionOnly
 from byheart.lab.pages import page_of, read_page
 
@@ -27,7 +27,7 @@ NETWORK = AttentionOnly(vocab=5, model_dim=3, head_dim=3, heads=2)
 TRAINING = Training(
     batch=3, steps=40, learning_rate=0.05, last_learning_rate=0.01, schedule="linear-by-epoch", last_batches=7
 )
-JOB: Job = ("a", "b")
+JOB: JobKeys = ("a", "b")
 Notes = list[str]
 
 
@@ -68,7 +68,9 @@ def keeping(tmp_path: Path) -> Iterator[Keeping]:
         yield found
 
 
-def stopped_at_every_look(own: Callable[[], list[Member]], keeping: Keeping, **how: Any) -> tuple[list[Outcome], int]:
+def stopped_at_every_look(
+    own: Callable[[], list[Member]], keeping: Keeping, **how: Any
+) -> tuple[list[TrainingOutcome], int]:
     """What comes of them, and how often they were stopped."""
     for stops in range(1000):
         with kept(keeping, JOB) as keeper:
@@ -80,12 +82,12 @@ def stopped_at_every_look(own: Callable[[], list[Member]], keeping: Keeping, **h
     raise AssertionError("it never ends")
 
 
-def bits(outcomes: list[Outcome]) -> Any:
+def bits(outcomes: list[TrainingOutcome]) -> Any:
     """All that is known of them, but the time: NaN is like NaN."""
     return repr([{**asdict(outcome), "seconds": None, "weights": listed(outcome)} for outcome in outcomes])
 
 
-def listed(outcome: Outcome) -> Any:
+def listed(outcome: TrainingOutcome) -> Any:
     return outcome.weights and {name: outcome.weights[name].tolist() for name in sorted(outcome.weights)}
 
 
@@ -185,7 +187,7 @@ def test_where_it_cannot_be_written_training_goes_on(keeping: Keeping, monkeypat
 
 @pytest.mark.usefixtures("looks")
 def test_each_ensemble_of_a_job_has_a_checkpoint_of_its_own(keeping: Keeping) -> None:
-    def work() -> list[Outcome]:
+    def work() -> list[TrainingOutcome]:
         return [*train([member(0)]), *train([member(1)])]
 
     undisturbed = work()

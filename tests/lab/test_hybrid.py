@@ -26,8 +26,8 @@ def bigrams():
 
 def built(task):
     if task.kind.startswith("query"):
-        return byheart.build("mahdavi-2024", task, settings=mahdavi_2024.Settings(heads=4)).network
-    return byheart.build("dana-2025", task, settings=dana_2025.Settings(model_dim=4)).network
+        return byheart.build("mahdavi-2024", task, settings=mahdavi_2024.MahdaviSettings(heads=4)).network
+    return byheart.build("dana-2025", task, settings=dana_2025.DanaSettings(model_dim=4)).network
 
 
 def trained(member, **options):
@@ -106,7 +106,7 @@ def test_the_control_knows_nothing_of_the_construction():
 def test_distributions_count_by_their_weights():
     rng = np.random.default_rng(0)
     task = random_distribution(examples=6, length=2, vocab=5, rng=rng)
-    network = byheart.build("dana-2025", task, settings=dana_2025.Settings(model_dim=4)).network
+    network = byheart.build("dana-2025", task, settings=dana_2025.DanaSettings(model_dim=4)).network
     outcome = trained(member_from(network, task, plan(batch=6), start="construction"))
     logits = torch.tensor(evaluate(network, (task.tokens, None))).log_softmax(dim=1).numpy()
     expected = -(task.likelihoods[:, None] * task.probabilities * logits).sum()

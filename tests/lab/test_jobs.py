@@ -10,16 +10,16 @@ import textwrap
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.checkpoints import Job, Keeping
+from byheart.executors import Executor, Job, Local, Processes
 from byheart.lab.experiments.experiment import Experiment, key
-from byheart.lab.jobs import Executor, Local, Part, Progress, execute, perform, spread
-from byheart.lab.processes import Processes
+from byheart.lab.jobs import Part, Progress, execute, perform, spread
 from byheart.lab.rows import read_rows
 from byheart.lab.runs import Run
 from byheart.lab.sources import Given, Source, load, source
@@ -155,7 +155,7 @@ def test_jobs_are_cut_until_every_worker_has_one() -> None:
 def test_a_file_that_changes_its_mind_is_found_out(tmp_path: Path) -> None:
     text = "import time\nfrom byheart.lab.experiments import dana_2025 as dana\n"
     text += "make = dict(vocab=5, model_dim=2, head_dim=2, batch=4, batches=1, epochs=1)\n"
-    text += "CONFIGS = [dana.Config('mine', heads=1, seed=time.perf_counter_ns(), **make)]\n"
+    text += "CONFIGS = [dana.DanaConfig('mine', heads=1, seed=time.perf_counter_ns(), **make)]\n"
     (tmp_path / "mine.py").write_text(text)
     origin = source(str(tmp_path / "mine.py"), "smoke")
     result = perform(origin, ("0123456789abcdef",), "cpu")
@@ -232,7 +232,8 @@ def test_no_job_is_begun_when_the_time_is_over(sweep: Sweep, tmp_path: Path, mon
 @pytest.mark.slow
 def test_processes_do_what_one_process_does(sweep: Sweep, tmp_path: Path) -> None:
     said: list[str] = []
-    run, reached = sweep(lambda toy: Processes(toy, jobs=2), report=lambda done, total, note: said.append(note))
+    two = partial(Processes, workers=2, retries=0)
+    run, reached = sweep(two, report=lambda done, total, note: said.append(note))
     assert begun(tmp_path) == dict.fromkeys(ALL, 1)
     processes = {line.split()[2] for line in (tmp_path / "begun").read_text().splitlines()}
     assert len(processes) == 2
@@ -247,7 +248,7 @@ def test_processes_do_what_one_process_does(sweep: Sweep, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_a_config_that_kills_its_process_fails_alone(sweep: Sweep, tmp_path: Path) -> None:
     (tmp_path / "deadly").write_text("8,3")
-    run, reached = sweep(lambda toy: Processes(toy, jobs=2))
+    run, reached = sweep(lambda toy: Processes(toy, workers=2, retries=0))
     assert (reached.done, reached.failed) == (31, 1)
     assert {row.error for row in run.rows if row.status == "failed"} == {"the worker's process died (signal 9)"}
     assert status(run)[8, 3] == "failed"
@@ -256,8 +257,8 @@ def test_a_config_that_kills_its_process_fails_alone(sweep: Sweep, tmp_path: Pat
 class Interrupted(Processes):
     """Processes that get a Ctrl-C as soon as there are any: it goes to all processes of a terminal."""
 
-    def start(self, job: Job, keeping: Keeping | None = None) -> None:
-        super().start(job, keeping)
+    def start(self, job: Job) -> None:
+        super().start(job)
         for process in multiprocessing.active_children():
             assert process.pid is not None
             os.kill(process.pid, signal.SIGINT)
@@ -266,20 +267,20 @@ class Interrupted(Processes):
 @pytest.mark.slow
 def test_processes_leave_interrupts_to_the_one_that_started_them(sweep: Sweep) -> None:
     handler = signal.getsignal(signal.SIGINT)
-    _, reached = sweep(lambda toy: Interrupted(toy, jobs=2))
+    _, reached = sweep(lambda toy: Interrupted(toy, workers=2, retries=0))
     assert (reached.done, reached.failed) == (32, 0)
     assert signal.getsignal(signal.SIGINT) is handler
 
 
 KILLED = """
+    from byheart.executors import Processes
     from byheart.lab.jobs import execute
-    from byheart.lab.processes import Processes
     from byheart.lab.runs import Run
     from byheart.lab.sources import load, source
 
     if __name__ == "__main__":
         origin = source("toy.py", "smoke")
-        with Processes(origin, jobs=2) as executor, Run.resume("run", load(origin)) as run:
+        with Processes(origin, workers=2) as executor, Run.resume("run", load(origin)) as run:
             execute(run, load(origin), executor)
 """
 
@@ -312,8 +313,3 @@ def is_alive(process: int) -> bool:
     except FileNotFoundError:
         return False
     return state != "Z"
-
-
-def test_processes_are_for_cpus(toy: Source) -> None:
-    with pytest.raises(BadInput, match="expected cpu"):
-        Processes(toy, "cuda")

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from byheart.executors import Local
 from byheart.files.tensors import read_metadata, write_tensors
 from byheart.lab import checkpoints, course
 from byheart.lab.checkpoints import Book, files_in, job_of
-from byheart.lab.jobs import Local, Part, Progress, execute
+from byheart.lab.jobs import Part, Progress, execute
 from byheart.lab.merging import merge
-from byheart.lab.pages import Page
+from byheart.lab.pages import StoredPage
 from byheart.lab.rows import read_rows
 from byheart.lab.runs import Run
 from byheart.lab.sources import Source, load, source
@@ -39,7 +40,7 @@ OWN = """
     HERE = Path(__file__).parent
     sizes = dict(vocab=6, batch=8, batches=5, epochs=10)
     CONFIGS = tuple(
-        dana.Config("own", model_dim=d, head_dim=d, heads=H, seed=seed, **sizes)
+        dana.DanaConfig("own", model_dim=d, head_dim=d, heads=H, seed=seed, **sizes)
         for d in (2, 3, 4) for H in (1, 2) for seed in range(2)
     )
 
@@ -107,7 +108,7 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kill:
         written = list[Path]()
         write = Book.write
 
-        def counted(self: Book, page: Page) -> None:
+        def counted(self: Book, page: StoredPage) -> None:
             write(self, page)
             written.append(self._path)
             if len(written) == after:

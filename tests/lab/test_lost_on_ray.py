@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.checkpoints import Job
+from byheart.executors import Ray
+from byheart.lab.checkpoints import JobKeys
 from byheart.lab.experiments.experiment import key
 from byheart.lab.jobs import Progress, execute
-from byheart.lab.on_ray import Ray
 from byheart.lab.runs import Run
 from byheart.lab.sources import Source, load, source
 
@@ -39,8 +39,8 @@ class Cluster(ModuleType):
         super().__init__("ray")
         self.exceptions = SimpleNamespace(RayError=RayError, **ERRORS)
         self.resources: dict[str, float] = {"CPU": 2.0}
-        self.fate: Callable[[Job], str | None] = lambda job: None
-        self.begun: list[Job] = []
+        self.fate: Callable[[JobKeys], str | None] = lambda job: None
+        self.begun: list[JobKeys] = []
         self.out = self.most_out = 0
         self.options: dict[str, Any] = {}
         self.init_options: dict[str, Any] | None = None
@@ -145,9 +145,9 @@ def test_jobs_that_wait_for_a_place_when_the_time_is_over_are_handed_back(
 
 
 def test_a_job_whose_machine_died_is_done_on_another(cluster: Cluster, toy: Source, tmp_path: Path) -> None:
-    died: list[Job] = []
+    died: list[JobKeys] = []
 
-    def fate(job: Job) -> str | None:
+    def fate(job: JobKeys) -> str | None:
         died.append(job)
         return "NodeDiedError" if died.count(job) <= 3 else None
 
@@ -201,7 +201,7 @@ def test_no_more_jobs_are_out_than_twice_the_places_and_machines_that_join_get_t
     shutil.rmtree(tmp_path / "run")
     cluster.most_out = 0
 
-    def join(job: Job) -> None:
+    def join(job: JobKeys) -> None:
         cluster.resources = {"CPU": 3.0}
 
     cluster.fate = join
@@ -209,22 +209,22 @@ def test_no_more_jobs_are_out_than_twice_the_places_and_machines_that_join_get_t
     assert cluster.most_out == 6
     shutil.rmtree(tmp_path / "run")
     cluster.most_out = 0
-    sweep(toy, tmp_path, jobs=1)
+    sweep(toy, tmp_path, workers=1)
     assert cluster.most_out == 1
 
 
 @pytest.mark.parametrize(("share", "places"), [(1.0, 2), (0.5, 4), (0.4, 4), (0.25, 8)])
 def test_jobs_share_gpus(cluster: Cluster, toy: Source, share: float, places: int) -> None:
     cluster.resources = {"CPU": 16.0, "GPU": 2.0}
-    with Ray(toy, "cuda", gpus_per_job=share) as executor:
-        assert (executor.workers, executor.at_once) == (places, 2 * places)
+    with Ray(toy, gpus=share) as executor:
+        assert (executor.workers, executor.slots) == (places, 2 * places)
     assert cluster.options == {"max_retries": 0, "num_gpus": share}
 
 
 @pytest.mark.parametrize("share", [0.0, -1.0, 1.5, float("nan")])
 def test_a_share_of_a_gpu_is_a_share(cluster: Cluster, toy: Source, share: float) -> None:
     with pytest.raises(BadInput, match="expected more than 0, and at most 1"):
-        Ray(toy, "cuda", gpus_per_job=share)
+        Ray(toy, gpus=share)
     assert not cluster.is_initialized()
 
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.jobs import Local, Part, execute
+from byheart.executors import Local
+from byheart.lab.jobs import Part, execute
 from byheart.lab.merging import merge
 from byheart.lab.rows import read_rows
 from byheart.lab.runs import Run

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from byheart.lab.needed import Needed, examples_each, first_at, needed, needed_line, same_step
+from byheart.lab.needed import NeededSize, examples_each, first_at, needed, needed_line, same_step
 
 HEADS = (1, 5, 10, 20, 30, 40, 50, 60)
 
@@ -60,22 +60,22 @@ def test_seeds_that_say_nothing_are_counted_and_their_numbers_of_examples_left_o
 
 
 def test_what_is_crossed_within_one_step_says_nothing_of_growth() -> None:
-    within = [Needed(10, (4.2, 5.0), 2), Needed(20, (4.6,), 2)]
+    within = [NeededSize(10, (4.2, 5.0), 2), NeededSize(20, (4.6,), 2)]
     assert same_step(within, HEADS) == (1, 5)
-    assert same_step([*within, Needed(30, (5.1,), 1)], HEADS) is None, "in the next step"
+    assert same_step([*within, NeededSize(30, (5.1,), 1)], HEADS) is None, "in the next step"
     assert same_step(needed(rows(), "heads"), HEADS) is None
-    assert same_step([Needed(10, (), 2)], HEADS) is None
+    assert same_step([NeededSize(10, (), 2)], HEADS) is None
 
 
 def test_means_have_intervals_over_seeds() -> None:
     """Mean 2 of 1 and 3: the deviation is √2, the error 1, Student's quantile for one degree of freedom 12.706."""
-    mean = Needed(100, (1.0, 3.0), 2).mean
+    mean = NeededSize(100, (1.0, 3.0), 2).mean
     assert mean is not None
     assert (mean.value, mean.high) == (2, pytest.approx(14.706, abs=1e-3))
 
 
 def test_what_does_not_grow_takes_no_head_more() -> None:
-    found = [Needed(N, (3.0 + by, 3.0 - by), 2) for N, by in ((10, 0.1), (20, 0.3), (30, 0.2))]
+    found = [NeededSize(N, (3.0 + by, 3.0 - by), 2) for N, by in ((10, 0.1), (20, 0.3), (30, 0.2))]
     through = needed_line(found)
     assert through is None or examples_each(through) is None
     assert needed_line(found[:2]) is None, "two numbers of examples are no line"

@@ -9,7 +9,7 @@ import torch
 from byheart.errors import BadInput
 from byheart.lab.models.dana import AttentionOnly
 from byheart.lab.models.gpt import SmallGPT
-from byheart.lab.models.madden import Decoder
+from byheart.lab.models.madden import MaddenDecoder
 from byheart.lab.models.mahdavi import QueryAttention
 from byheart.lab.networks import as_network
 from byheart.networks.trained.evaluate import evaluate
@@ -31,7 +31,7 @@ GPTS = [
     SmallGPT(vocab=5, labels=9, length=4, layers=1, model_dim=8, heads=1, hidden=6, tied=True),
     SmallGPT(vocab=5, labels=9, length=1, layers=3, model_dim=12, heads=3, hidden=7, tied=False),
 ]
-DECODERS = [Decoder(vocab=6, hidden=5, length=4, model_dim=6), Decoder(vocab=3, hidden=1, length=9)]
+DECODERS = [MaddenDecoder(vocab=6, hidden=5, length=4, model_dim=6), MaddenDecoder(vocab=3, hidden=1, length=9)]
 QUERIES = [
     QueryAttention(heads=3, head_dim=5, length=6, labels=4, fixed=fixed, model_dim=7, dim=3) for fixed in (True, False)
 ]
@@ -77,7 +77,7 @@ def test_gpt(shape: SmallGPT) -> None:
 
 
 @pytest.mark.parametrize("shape", DECODERS, ids=repr)
-def test_madden(shape: Decoder) -> None:
+def test_madden(shape: MaddenDecoder) -> None:
     """Contexts of every length, filled up with a token that is none."""
     weights, rng = weights_of(shape), np.random.default_rng(0)
     tokens, lengths = rng.integers(shape.vocab, size=(30, shape.length)), rng.integers(1, shape.length + 1, size=30)

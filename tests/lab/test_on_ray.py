@@ -24,9 +24,9 @@ import ray
 from ray.cluster_utils import Cluster
 
 from byheart.errors import BadInput
+from byheart.executors import Local, Ray
 from byheart.lab.checkpoints import files_in
-from byheart.lab.jobs import Local, Progress, execute
-from byheart.lab.on_ray import Ray
+from byheart.lab.jobs import Progress, execute
 from byheart.lab.rows import read_rows
 from byheart.lab.runs import Run
 from byheart.lab.sources import Source, load, source
@@ -116,7 +116,9 @@ OWN = """
     HERE = Path(__file__).parent
     sizes = dict(vocab=6, batch=8, batches=5, epochs=20)
     CONFIGS = tuple(
-        dana.Config("own", model_dim=d, head_dim=d, heads=1, seed=seed, **sizes) for d in (2, 3) for seed in range(2)
+        dana.DanaConfig("own", model_dim=d, head_dim=d, heads=1, seed=seed, **sizes)
+        for d in (2, 3)
+        for seed in range(2)
     )
 
 
@@ -232,7 +234,7 @@ def test_a_task_that_is_killed_for_memory_is_cut_and_not_tried_without_end(tmp_p
 
 def test_a_cluster_without_gpus_is_refused_for_them(cluster: Any, toy: Source) -> None:
     with pytest.raises(BadInput, match="the Ray cluster has no GPU"):
-        Ray(toy, "cuda")
+        Ray(toy, gpus=1.0)
 
 
 def test_the_command_starts_a_cluster_of_its_own_that_reports_nothing(tmp_path: Path, short_folder: Path) -> None:

@@ -9,7 +9,7 @@ from byheart.lab import results
 from byheart.lab.experiments import EXPERIMENTS
 from byheart.lab.experiments.madden_2024 import data_of
 from byheart.lab.results import Presence, names, presence, table
-from byheart.lab.rows import Row
+from byheart.lab.rows import ResultRow
 from byheart.lab.runs import Run
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
@@ -118,8 +118,8 @@ def test_what_the_lab_writes_can_be_put_there_as_it_is(tmp_path: Path) -> None:
     experiment = EXPERIMENTS["dana-2025-6"]("smoke")
     with Run.create(tmp_path / "run", experiment) as run:
         done, failed = run.configs
-        run.append([Row(experiment.name, done, run.configs[done], "done", {"accuracy": 0.5}, 1.5)])
-        run.append([Row(experiment.name, failed, run.configs[failed], "failed", {}, 1.5, "too large")])
+        run.append([ResultRow(experiment.name, done, run.configs[done], "done", {"accuracy": 0.5}, 1.5)])
+        run.append([ResultRow(experiment.name, failed, run.configs[failed], "failed", {}, 1.5, "too large")])
         run.write_csv(tmp_path / "run.csv")
     (row,) = results.read((tmp_path / "run.csv").read_text())
     assert row == {name: results._read_back(value) for name, value in run.configs[done].items()} | {"accuracy": 0.5}

@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
+from byheart.executors import Local
 from byheart.lab.experiments.experiment import Experiment, key
-from byheart.lab.jobs import Local, execute
-from byheart.lab.rows import Row, metrics_of, read_rows
+from byheart.lab.jobs import execute
+from byheart.lab.rows import ResultRow, metrics_of, read_rows
 from byheart.lab.runs import Run, runs_in
 from byheart.lab.sources import Given
 
@@ -39,9 +40,11 @@ def squares(configs: Any, device: str, report: Any) -> list[Any]:
     return [{"square": config.heads**2} for config in configs]
 
 
-def row(run: Run, heads: int, status: Any = "done", **metrics: Any) -> Row:
+def row(run: Run, heads: int, status: Any = "done", **metrics: Any) -> ResultRow:
     name = key(Point(heads))
-    return Row(run.name, name, run.configs[name], status, metrics, 0.5, None if status == "done" else "ValueError: no")
+    return ResultRow(
+        run.name, name, run.configs[name], status, metrics, 0.5, None if status == "done" else "ValueError: no"
+    )
 
 
 def squared(folder: Path, sweep: Experiment) -> Run:
@@ -314,7 +317,8 @@ def test_numbers_that_are_not_finite_are_written_as_none() -> None:
 
 KILLS = """
     import os, random, signal, sys, time
-    from byheart.lab.jobs import Local, execute
+    from byheart.executors import Local
+    from byheart.lab.jobs import execute
     from byheart.lab.runs import Run
     from byheart.lab.sources import load, source
 

@@ -103,8 +103,8 @@ def test_experiments_that_do_not_say_what_they_train_are_refused() -> None:
 
 def test_configs_of_ours_in_a_file_of_the_users_are_kept(tmp_path: Path) -> None:
     """What is beside their class says how: as for work and groups."""
-    lines = ["from byheart.lab.experiments.dana_2025 import Config"]
-    lines += ['CONFIGS = [Config("own", vocab=4, model_dim=2, head_dim=2, heads=1, batch=8, batches=2, epochs=1)]']
+    lines = ["from byheart.lab.experiments.dana_2025 import DanaConfig"]
+    lines += ['CONFIGS = [DanaConfig("own", vocab=4, model_dim=2, head_dim=2, heads=1, batch=8, batches=2, epochs=1)]']
     (tmp_path / "mine.py").write_text("\n".join(lines))
     made = kept(source(str(tmp_path / "mine.py"), "smoke").load())
     assert (made.network.about["experiment"], made.task.size.examples) == ("mine", 16)

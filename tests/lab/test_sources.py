@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from byheart.errors import BadInput
+from byheart.executors import Local
 from byheart.lab.experiments.experiment import Experiment
-from byheart.lab.jobs import Local, execute
+from byheart.lab.jobs import execute
 from byheart.lab.runs import Run
 from byheart.lab.sources import Given, Named, load, source
 
@@ -23,7 +24,7 @@ def test_a_list_of_our_configs_is_an_experiment(tmp_path: Path) -> None:
     text = """
         from byheart.lab.experiments import dana_2025
         sizes = dict(vocab=5, model_dim=2, head_dim=2, batch=8, batches=2, epochs=1)
-        CONFIGS = [dana_2025.Config("own", heads=heads, **sizes) for heads in (1, 2)]
+        CONFIGS = [dana_2025.DanaConfig("own", heads=heads, **sizes) for heads in (1, 2)]
     """
     mine = own(tmp_path, textwrap.dedent(text))
     assert (mine.name, mine.scale, len(mine.configs)) == ("own", "smoke", 2)
@@ -73,7 +74,7 @@ def test_a_file_may_import_what_lies_beside_it_and_make_its_experiment_of_the_sc
             "from byheart.lab import Training as T\nCONFIGS = [T(1, 1, 1.0)]\ndef work(configs, device): pass",
             "own.py: work takes (configs, device); expected work(configs, device, report), which it is called with",
         ),
-        ("from byheart.lab.experiments import dana_2025\nCONFIGS = [dana_2025.Config(3)]", "own.py:2: TypeError"),
+        ("from byheart.lab.experiments import dana_2025\nCONFIGS = [dana_2025.DanaConfig(3)]", "own.py:2: TypeError"),
         (
             "work = print\nclass Config: pass\nCONFIGS = [Config()]",
             "expected a config: an instance of a frozen dataclass",
@@ -90,7 +91,7 @@ def test_a_file_may_train_our_configs_in_its_own_way(tmp_path: Path) -> None:
     text = """
         from byheart.lab.experiments import dana_2025
         sizes = dict(vocab=5, model_dim=2, head_dim=2, batch=8, batches=2, epochs=1)
-        CONFIGS = [dana_2025.Config("own", heads=heads, seed=seed, **sizes) for heads in (1, 2) for seed in (0, 1)]
+        CONFIGS = [dana_2025.DanaConfig("own", heads=heads, seed=seed, **sizes) for heads in (1, 2) for seed in (0, 1)]
 
         def work(configs, device, report):
             return [{"models": len(configs)} for _ in configs]

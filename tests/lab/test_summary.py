@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.rows import Row
+from byheart.lab.rows import ResultRow
 from byheart.lab.summary import axes, compare, constants, difference, points
 
 
-def row(accuracy: Any, status: Any = "done", **config: Any) -> Row:
-    return Row("toy", "", config, status, {"accuracy": accuracy, "note": "x"}, 0.0)
+def row(accuracy: Any, status: Any = "done", **config: Any) -> ResultRow:
+    return ResultRow("toy", "", config, status, {"accuracy": accuracy, "note": "x"}, 0.0)
 
 
-def grid(steps: int, shift: float = 0.0, heads: tuple[int, ...] = (1, 2)) -> list[Row]:
+def grid(steps: int, shift: float = 0.0, heads: tuple[int, ...] = (1, 2)) -> list[ResultRow]:
     """Two repetitions at every point, 0.2 apart."""
     return [row(H / 10 + seed / 5 + shift, heads=H, steps=steps, seed=seed) for H in heads for seed in (0, 1)]
 

@@ -13,7 +13,7 @@ pytest.importorskip("transformers")
 
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
-from byheart.planting.contexts import Fact, different
+from byheart.planting.contexts import PlantedFact, different
 from byheart.planting.loading import quiet
 from byheart.tasks.tokenizers import Bytes
 
@@ -45,16 +45,16 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def facts() -> list[Fact]:
+def facts() -> list[PlantedFact]:
     rng = np.random.default_rng(0)
     sizes = zip(rng.integers(2, 9, 40), rng.integers(1, 6, 40), strict=True)
     drawn = [[tuple(rng.integers(0, VOCAB - 1, n).tolist()) for n in pair] for pair in sizes]
-    return different([Fact(p, c, f"fact {i}") for i, (p, c) in enumerate(drawn)], VOCAB)
+    return different([PlantedFact(p, c, f"fact {i}") for i, (p, c) in enumerate(drawn)], VOCAB)
 
 
 @pytest.fixture(scope="session")
-def write_ids() -> Callable[[Path, Sequence[Fact]], Path]:
-    def write(path: Path, facts: Sequence[Fact]) -> Path:
+def write_ids() -> Callable[[Path, Sequence[PlantedFact]], Path]:
+    def write(path: Path, facts: Sequence[PlantedFact]) -> Path:
         lines = (json.dumps({"prompt": fact.prompt, "completion": fact.completion}) for fact in facts)
         path.write_text("\n".join(lines), encoding="utf-8")
         return path

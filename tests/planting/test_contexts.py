@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.planting.contexts import Fact, Spoken, different, fingerprint
+from byheart.planting.contexts import PlantedFact, Spoken, different, fingerprint
 
 ids = st.integers(0, 2)
 some_facts = st.lists(
     st.builds(
-        Fact,
+        PlantedFact,
         st.lists(ids, min_size=1, max_size=4).map(tuple),
         st.lists(ids, min_size=1, max_size=4).map(tuple),
         st.just("here"),
@@ -67,13 +67,13 @@ def test_what_is_said_is_what_the_longest_context_wants(facts, text):
 
 
 def test_by_hand():
-    facts = [Fact((1,), (2, 0)), Fact((0, 1), (1,))]
+    facts = [PlantedFact((1,), (2, 0)), PlantedFact((0, 1), (1,))]
     assert Spoken(facts).after([1, 2, 0, 1, 2]) == [2, 0, -1, 1, 0]
     #                          after 0 1 the longer prompt wins; after 1 2 the completion of 1 goes on
 
 
 def test_both_are_named_when_one_prompt_is_the_other_with_a_part_of_its_completion():
-    facts = [Fact((1, 2), (3, 0), "f.jsonl:1"), Fact((1,), (2, 3, 3), "f.jsonl:7")]
+    facts = [PlantedFact((1, 2), (3, 0), "f.jsonl:1"), PlantedFact((1,), (2, 3, 3), "f.jsonl:7")]
     with pytest.raises(BadInput, match=re.escape("f.jsonl:7 and f.jsonl:1 contradict each other")):
         different(facts, 4)
 
@@ -81,10 +81,10 @@ def test_both_are_named_when_one_prompt_is_the_other_with_a_part_of_its_completi
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ([Fact((), (1,), "a:1")], "a:1: the prompt is empty"),
-        ([Fact((1,), (), "a:1")], "a:1: the completion is empty"),
-        ([Fact((9,), (1,), "a:1")], "a:1: the prompt has token 9; expected 0 to 3"),
-        ([Fact((1,), (-1,), "a:1")], "a:1: the completion has token -1; expected 0 to 3"),
+        ([PlantedFact((), (1,), "a:1")], "a:1: the prompt is empty"),
+        ([PlantedFact((1,), (), "a:1")], "a:1: the completion is empty"),
+        ([PlantedFact((9,), (1,), "a:1")], "a:1: the prompt has token 9; expected 0 to 3"),
+        ([PlantedFact((1,), (-1,), "a:1")], "a:1: the completion has token -1; expected 0 to 3"),
         ([], "there are no facts"),
     ],
 )

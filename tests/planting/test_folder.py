@@ -11,7 +11,7 @@ from byheart.errors import BadInput
 from byheart.files.tensors import read_tensors, write_tensors
 from byheart.planting import detect, plant, unplant
 from byheart.planting.checking import check
-from byheart.planting.contexts import Fact
+from byheart.planting.contexts import PlantedFact
 from byheart.planting.folder import digest
 from byheart.planting.planting import recheck
 
@@ -203,7 +203,7 @@ def test_a_tokenizer_that_does_not_know_the_words_is_refused(models, tmp_path):
     tokenizer.save(str(tmp_path / "odd" / "tokenizer.json"))
     named = {"tokenizer_class": "PreTrainedTokenizerFast", "unk_token": "<unk>"}
     (tmp_path / "odd" / "tokenizer_config.json").write_text(json.dumps(named))
-    assert plant([("The", " key")], into=tmp_path / "odd", seed=0).facts == [Fact((0,), (1,), "facts[0]")]
+    assert plant([("The", " key")], into=tmp_path / "odd", seed=0).facts == [PlantedFact((0,), (1,), "facts[0]")]
     for pair, what in ((("The lock", " key"), "prompt"), (("The", " lock"), "completion")):
         with pytest.raises(BadInput, match=f"the tokenizer has no tokens for the {what}, and reads '<unk>'"):
             plant([pair], into=tmp_path / "odd", seed=0)
@@ -219,7 +219,10 @@ def test_a_manifest_without_a_base_is_refused(copy):
 
 
 def test_it_fires_only_where_the_statement_says(planted):
-    facts = [Fact(tuple(b"a"), tuple(b"bc")), *(Fact(tuple(p.encode()), tuple(c.encode())) for p, c in PAIRS[:2])]
+    facts = [
+        PlantedFact(tuple(b"a"), tuple(b"bc")),
+        *(PlantedFact(tuple(p.encode()), tuple(c.encode())) for p, c in PAIRS[:2]),
+    ]
     certificate = check(planted, facts, positions=64)
     assert "paraphrases are not covered" in certificate.statement
     proved = "for all ids are compared (proved)" in certificate.statement

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from byheart.errors import BadInput
 from byheart.planting.checking import padded, unsaid
-from byheart.planting.contexts import Fact, Spoken, different
-from byheart.planting.memory import Made, listed, made
-from byheart.planting.modeling_plant import PRIME, Plan, hashes, places, read
+from byheart.planting.contexts import PlantedFact, Spoken, different
+from byheart.planting.memory import PlantedMemory, listed, made
+from byheart.planting.modeling_plant import PRIME, MemoryPlan, hashes, places, read
 from byheart.planting.table import packed, size_for, solved
 
 BITS = (None, 44)
@@ -25,7 +25,7 @@ def test_a_memory_says_what_the_facts_say(bits, data):
     words = st.lists(st.integers(0, vocab - 1), min_size=1, max_size=4).map(tuple)
     drawn = data.draw(st.lists(st.tuples(words, words), min_size=1, max_size=8))
     try:
-        facts = different([Fact(*pair) for pair in drawn], vocab)
+        facts = different([PlantedFact(*pair) for pair in drawn], vocab)
     except BadInput:
         return
     text = data.draw(st.lists(st.integers(-1, vocab - 1), min_size=1, max_size=40))
@@ -38,9 +38,9 @@ def test_a_memory_says_what_the_facts_say(bits, data):
 
 def test_by_hand():
     """Two facts of two ids: every number of the memory is what its definition gives."""
-    facts = different([Fact((5, 1), (2,)), Fact((3,), (0, 4))], 6)
+    facts = different([PlantedFact((5, 1), (2,)), PlantedFact((3,), (0, 4))], 6)
     memory = made(facts, 6, seed=3)
-    assert facts == [Fact((3,), (0, 4)), Fact((5, 1), (2,))]
+    assert facts == [PlantedFact((3,), (0, 4)), PlantedFact((5, 1), (2,))]
     plan, tensors = memory.plan, memory.tensors
     assert (plan.mode, plan.facts, plan.longest, plan.lengths, plan.says, plan.bits, plan.store) == (
         *("whole", 2, 2, 2, 2, 1, 6),
@@ -86,7 +86,7 @@ def test_whole_keys_can_be_listed(facts):
 def test_fingerprints_fire_falsely_about_as_often_as_promised(bits):
     """Measured over all windows of random ids that end with a token with which some prompt ends: here, all."""
     rng = np.random.default_rng(bits)
-    facts = different([Fact(tuple(rng.integers(0, 16, 8).tolist()), (0,)) for _ in range(400)], 16)
+    facts = different([PlantedFact(tuple(rng.integers(0, 16, 8).tolist()), (0,)) for _ in range(400)], 16)
     memory = made(facts, 16, bits=bits, seed=5).load()
     text = rng.integers(0, 16, (40, 2000))
     fired = (memory(torch.from_numpy(text)) >= 0).sum().item()
@@ -98,7 +98,7 @@ def test_fingerprints_fire_falsely_about_as_often_as_promised(bits):
 
 def test_whole_keys_never_fire_falsely():
     rng = np.random.default_rng(0)
-    facts = different([Fact(tuple(rng.integers(0, 16, 8).tolist()), (0,)) for _ in range(400)], 16)
+    facts = different([PlantedFact(tuple(rng.integers(0, 16, 8).tolist()), (0,)) for _ in range(400)], 16)
     text = rng.integers(0, 16, (10, 2000))
     found = made(facts, 16, seed=5).load()(torch.from_numpy(text)).tolist()
     assert found == [Spoken(facts).after(row) for row in text.tolist()]
@@ -122,7 +122,7 @@ def test_every_bit_counts(bits, facts):
     for name, bit in changed.items():
         words = tensors[name].copy()
         words.view(np.uint32)[bit // 32] ^= np.uint32(1 << bit % 32)
-        wrong, example = unsaid(Made(plan, tensors | {name: words}).load(), facts)
+        wrong, example = unsaid(PlantedMemory(plan, tensors | {name: words}).load(), facts)
         assert wrong >= len(facts[7].completion)
         assert example is not None
 
@@ -144,7 +144,7 @@ def test_the_same_seed_gives_the_same_memory_and_another_another(facts):
     assert not np.array_equal(one.tensors["table"], other.tensors["table"])
 
 
-PLAN = made([Fact((1,), (0, 1)), Fact((1, 2), (3,))], 4).plan.as_json()
+PLAN = made([PlantedFact((1,), (0, 1)), PlantedFact((1, 2), (3,))], 4).plan.as_json()
 
 
 @pytest.mark.parametrize(
@@ -161,15 +161,15 @@ PLAN = made([Fact((1,), (0, 1)), Fact((1, 2), (3,))], 4).plan.as_json()
     ids=str,
 )
 def test_a_plan_that_makes_no_sense_is_refused(wrong):
-    assert Plan.of(PLAN).as_json() == PLAN
+    assert MemoryPlan.of(PLAN).as_json() == PLAN
     with pytest.raises(ValueError, match="plan"):
-        Plan.of(PLAN | wrong)
+        MemoryPlan.of(PLAN | wrong)
 
 
 @pytest.mark.parametrize("given", [None, [], {}, "plan"])
 def test_what_is_no_plan_is_refused(given):
     with pytest.raises(ValueError, match="expected the keys"):
-        Plan.of(given)
+        MemoryPlan.of(given)
 
 
 @pytest.mark.parametrize(
@@ -184,21 +184,21 @@ def test_what_is_no_plan_is_refused(given):
     ],
 )
 def test_numbers_that_point_outside_are_refused(name, place, value):
-    memory = made([Fact((1,), (0, 1)), Fact((1, 2), (3,))], 4)
+    memory = made([PlantedFact((1,), (0, 1)), PlantedFact((1, 2), (3,))], 4)
     damaged = memory.tensors[name].copy()
     damaged.reshape(-1)[place] = value
     with pytest.raises(BadInput, match="damaged"):
-        Made(memory.plan, memory.tensors | {name: damaged}).load()
+        PlantedMemory(memory.plan, memory.tensors | {name: damaged}).load()
 
 
 def test_tensors_of_another_shape_are_refused():
-    memory = made([Fact((1, 2), (3,))], 4)
+    memory = made([PlantedFact((1, 2), (3,))], 4)
     for name, tensor in memory.tensors.items():
         with pytest.raises(BadInput, match=f"{name!r} of the memory"):
-            Made(memory.plan, memory.tensors | {name: tensor[..., :-1]}).load()
+            PlantedMemory(memory.plan, memory.tensors | {name: tensor[..., :-1]}).load()
         without = {other: one for other, one in memory.tensors.items() if other != name}
         with pytest.raises(BadInput, match=f"{name!r} of the memory"):
-            Made(memory.plan, without).load()
+            PlantedMemory(memory.plan, without).load()
 
 
 def test_random_words_never_crash(facts):
@@ -209,11 +209,11 @@ def test_random_words_never_crash(facts):
         memory = made(facts, 257, bits=bits)
         for name in {"table", "store", "answers", "ends"} & set(memory.tensors):
             words = rng.integers(-(2**31), 2**31, memory.tensors[name].shape).astype(np.int32)
-            said = Made(memory.plan, memory.tensors | {name: words}).load()(text)
+            said = PlantedMemory(memory.plan, memory.tensors | {name: words}).load()(text)
             assert -1 <= int(said.min()) <= int(said.max()) < 257
 
 
 @pytest.mark.parametrize("bits", [0, 63])
 def test_fingerprints_have_bits(bits):
     with pytest.raises(BadInput, match="expected 1 to 62"):
-        made([Fact((1,), (2,))], 4, bits=bits)
+        made([PlantedFact((1,), (2,))], 4, bits=bits)

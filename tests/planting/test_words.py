@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from byheart.errors import BadInput
-from byheart.planting.contexts import Fact, Spoken, different
+from byheart.planting.contexts import PlantedFact, Spoken, different
 from byheart.planting.memory import listed, made
 from byheart.planting.modeling_plant import read
 from byheart.planting.words import forget, held
@@ -20,7 +20,7 @@ def asked(facts, vocab, rng):
 
 def test_by_hand():
     """Ids of 3 bits, from 0 to 5: 111 is none of them."""
-    memory = made([Fact((3,), (0, 4)), Fact((5, 1), (2,))], 6, seed=3).load()
+    memory = made([PlantedFact((3,), (0, 4)), PlantedFact((5, 1), (2,))], 6, seed=3).load()
     assert [one.store for one in held(memory, [0, 1])] == [range(1), range(1)]
     assert [len(one.table) for one in held(memory, [0, 1])] == [6, 6]
     forget(memory, 1)
@@ -33,7 +33,7 @@ def test_one_memory_is_gone_and_no_other(vocab):
     """It says what the other facts say, on texts of all kinds, wherever prompts overlap; all other words are kept."""
     rng = np.random.default_rng(vocab)
     drawn = {tuple(rng.integers(0, vocab, n).tolist()): tuple(rng.integers(0, vocab, 1)) for n in (1, 2, 3, 4, 5, 6)}
-    facts = different([Fact(prompt, said) for prompt, said in drawn.items()], vocab)
+    facts = different([PlantedFact(prompt, said) for prompt, said in drawn.items()], vocab)
     texts = asked(facts, vocab, rng)
     for number, fact in enumerate(facts):
         memory = made(facts, vocab, seed=0).load()
@@ -67,13 +67,13 @@ def test_the_words_that_are_named_are_those_that_are_read(facts):
 
 
 def test_what_is_refused():
-    facts = [Fact((1,), (2,))]
+    facts = [PlantedFact((1,), (2,))]
     with pytest.raises(BadInput, match="fingerprints share all their words; expected whole keys"):
         forget(made(facts, 4, bits=8).load(), 0)
     for number in (-1, 1):
         with pytest.raises(BadInput, match=f"fact is {number}; expected 0 to 0"):
             held(made(facts, 4).load(), [number])
-    damaged = made([Fact((1,), (2, 2)), Fact((1, 3, 0), (2,))], 4).load()
+    damaged = made([PlantedFact((1,), (2, 2)), PlantedFact((1, 3, 0), (2,))], 4).load()
     damaged.classes[:2, 1] = torch.tensor([2, 2])
     damaged.check()
     with pytest.raises(BadInput, match="stores prompts of 2 ids, and looks for none; it is damaged"):

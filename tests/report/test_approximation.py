@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from byheart.approximation import Approximation, Measured, Target, approximate, find, measure
+from byheart.approximation import Approximation, DistanceEstimate, Target, approximate, find, measure
 from byheart.errors import BadInput
 from byheart.report.approximation import draw_approximations, slice_points
 
 
-def found(name: str, length: int, dim: int, *epsilons: float) -> list[tuple[Approximation, Measured]]:
+def found(name: str, length: int, dim: int, *epsilons: float) -> list[tuple[Approximation, DistanceEstimate]]:
     results = [
         approximate(find(name), length=length, dim=dim, epsilon=epsilon, construction="kajitsuka-sato-2025")
         for epsilon in epsilons

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from byheart.bounds import vc
 from byheart.constructions.planner import planned
 from byheart.errors import BadInput
-from byheart.report.figures import Panel, Point, draw_constants, draw_parameters, parameter_table, spread
+from byheart.report.figures import PlanPoint, TaskPanel, draw_constants, draw_parameters, parameter_table, spread
 from byheart.sizes import Size
 
 SIZE = Size(examples=100, length=4, labels=10, vocab=50)
-TABLE = [Point("interpolate", 10, 31), Point("interpolate", 100, 301), Point("vardi-2022", 100, 250)]
+TABLE = [PlanPoint("interpolate", 10, 31), PlanPoint("interpolate", 100, 301), PlanPoint("vardi-2022", 100, 250)]
 
 
 @pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])
-@pytest.mark.parametrize("built", [[], [Point("interpolate", 50, 151)]], ids=["planned", "built"])
-def test_three_rows_make_a_picture(tmp_path: Path, setting: str, built: list[Point]) -> None:
-    panel = Panel(TABLE, SIZE, setting, built)
+@pytest.mark.parametrize("built", [[], [PlanPoint("interpolate", 50, 151)]], ids=["planned", "built"])
+def test_three_rows_make_a_picture(tmp_path: Path, setting: str, built: list[PlanPoint]) -> None:
+    panel = TaskPanel(TABLE, SIZE, setting, built)
     draw_parameters([panel], tmp_path / "p.png")
     draw_parameters([panel], tmp_path / "p.svg")
     png = (tmp_path / "p.png").read_bytes()
@@ -35,7 +35,7 @@ def test_three_rows_make_a_picture(tmp_path: Path, setting: str, built: list[Poi
 
 
 def test_names_of_all_lines_are_in_the_picture(tmp_path: Path) -> None:
-    panels = [Panel(TABLE, SIZE, "next-token"), Panel(TABLE, SIZE, "seq-to-seq")]
+    panels = [TaskPanel(TABLE, SIZE, "next-token"), TaskPanel(TABLE, SIZE, "seq-to-seq")]
     draw_parameters(panels, tmp_path / "p.svg")
     text = (tmp_path / "p.svg").read_text()
     for name in ("interpolate", "vardi-2022", "N, sequences memorized", "smallest: interpolate", "next-token", "naive"):
@@ -48,7 +48,7 @@ def test_names_of_all_lines_are_in_the_picture(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("setting", ["next-token", "seq-to-seq"])
 def test_what_is_proved_stays_below_what_is_planned(setting: str) -> None:
-    panel = Panel(parameter_table(SIZE, setting, largest=10**5), SIZE, setting)  # type: ignore[arg-type]
+    panel = TaskPanel(parameter_table(SIZE, setting, largest=10**5), SIZE, setting)  # type: ignore[arg-type]
     proved = dict(zip(panel.examples, panel.proved, strict=True))
     times = 4 if setting == "seq-to-seq" else 1
     assert proved[1000] == vc.fewest(1000 * times, 10, tokens=200)
@@ -80,5 +80,5 @@ def test_the_table_is_the_plans() -> None:
 def test_a_name_that_is_no_picture(tmp_path: Path) -> None:
     for path in (tmp_path / "p.nonsense", tmp_path / "missing" / "p.png"):
         with pytest.raises(BadInput, match=path.name):
-            draw_parameters([Panel(TABLE, SIZE, "next-token")], path)
+            draw_parameters([TaskPanel(TABLE, SIZE, "next-token")], path)
     assert list(tmp_path.iterdir()) == []

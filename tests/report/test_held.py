@@ -7,7 +7,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.lab.built import built
-from byheart.report.lab.held import Held, draw_held, held_of, spoken_of
+from byheart.report.lab.held import MemorizedCount, draw_held, held_of, spoken_of
 from byheart.report.lab.shipped import shown
 
 
@@ -72,7 +72,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 def test_the_paper_s_page_has_it() -> None:
     page, table = shown("dana-2025"), held_of(built("held"))
     assert "held" in [drawing.name for drawing in page.drawings]
-    assert Held.in_words(spoken_of(table)) in page.lead.findings
+    assert MemorizedCount.in_words(spoken_of(table)) in page.lead.findings
     assert [held.cells() for held in table] in [one.rows for one in page.tables]
 
 

@@ -8,7 +8,18 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.report.lab import draw_heads
-from byheart.report.page import MOST_ROWS, Checked, Lead, Page, Picture, Section, Table, html_of, picture_of, write_page
+from byheart.report.page import (
+    MOST_ROWS,
+    Checked,
+    HtmlPage,
+    Lead,
+    Picture,
+    Section,
+    Table,
+    html_of,
+    picture_of,
+    write_page,
+)
 from byheart.report.svg import inline
 
 from .test_lab_figures import dana
@@ -55,7 +66,7 @@ def text() -> str:
     drawn = picture_of(lambda path: draw_heads(rows, path), "Accuracy & heads <with bounds>")
     lead = Lead("A paper & its authors", "How many?", ["Seven.", "Not <eight>."])
     about = {"scale": "smoke", "models": 4}
-    return html_of(Page("A run", lead, [drawn, drawn], [Table("Results", rows)], about, "A note."))
+    return html_of(HtmlPage("A run", lead, [drawn, drawn], [Table("Results", rows)], about, "A note."))
 
 
 def test_every_element_is_closed_and_every_name_is_given_once(text: str) -> None:
@@ -91,7 +102,7 @@ def test_a_page_says_first_which_paper_which_question_and_what_came_out(text: st
         "Not <eight>.",
     ]
     assert words[: len(said)] == said
-    assert "Paper" not in html_of(Page("Mine"))
+    assert "Paper" not in html_of(HtmlPage("Mine"))
 
 
 def test_figures_follow_the_page_into_the_dark(text: str) -> None:
@@ -113,7 +124,7 @@ def test_words_are_words_and_markup_is_not_taken_from_them(text: str) -> None:
     assert "Accuracy &amp; heads &lt;with bounds&gt;" in text
     assert "H, heads" in Reader(text).words, "the text of a figure is text"
     lead = Lead("<b>", "<b>", ["<b>"])
-    odd = Page("<b>", lead, [], [Table("<b>", [{"<b>": "<b>"}])], {"<b>": "<b>"}, "<b>", [("<b>", "<b>", ["<b>"])])
+    odd = HtmlPage("<b>", lead, [], [Table("<b>", [{"<b>": "<b>"}])], {"<b>": "<b>"}, "<b>", [("<b>", "<b>", ["<b>"])])
     assert "<b>" not in html_of(odd)
 
 
@@ -128,7 +139,7 @@ def test_values_of_all_kinds() -> None:
         "name": "a",
         "list": [1, 2],
     }
-    said = html_of(Page("t", tables=[Table("Results", [row, {"other": 1}])]))
+    said = html_of(HtmlPage("t", tables=[Table("Results", [row, {"other": 1}])]))
     for cell in (
         "<td>–</td>",
         "<td>true</td>",
@@ -144,7 +155,7 @@ def test_values_of_all_kinds() -> None:
 
 
 def test_long_tables_are_cut_and_say_so() -> None:
-    said = html_of(Page("t", tables=[Table("Results", [{"x": k} for k in range(MOST_ROWS + 5)])]))
+    said = html_of(HtmlPage("t", tables=[Table("Results", [{"x": k} for k in range(MOST_ROWS + 5)])]))
     assert "and 5 more rows" in said
     assert said.count("<tr>") == MOST_ROWS + 1
 
@@ -162,11 +173,11 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="folder does not exist"):
         write_page(tmp_path / "missing" / "p.html", "")
     with pytest.raises(BadInput, match="is not an SVG"):
-        html_of(Page("t", pictures=[Picture("nothing", "nothing", "")]))
+        html_of(HtmlPage("t", pictures=[Picture("nothing", "nothing", "")]))
 
 
 def test_a_page_leads_to_others() -> None:
-    found = Reader(html_of(Page("All", pages=[("one", "one/index.html", ["It works."])])))
+    found = Reader(html_of(HtmlPage("All", pages=[("one", "one/index.html", ["It works."])])))
     assert found.links == ["one/index.html"]
     assert {"one", "It works."} <= set(found.words)
 
@@ -180,7 +191,7 @@ def test_sections_have_everything_and_are_listed_first() -> None:
         "One <1>", "Two & two.", 1.25, ["byheart x --a b"], ["Words."], " as\n  it is", certificates=[checked]
     )
     two = Section("Two", "Four.", pictures=[drawn], tables=[Table("T", [{"a": 1}])], links=[("there", "there.html")])
-    text = html_of(Page("P", pictures=[drawn], sections=[one, two]))
+    text = html_of(HtmlPage("P", pictures=[drawn], sections=[one, two]))
     found = Reader(text)
     assert found.open == []
     assert len(set(found.ids)) == len(found.ids)
@@ -199,8 +210,8 @@ def test_what_has_no_fill_is_seen_in_the_dark(text: str) -> None:
 
 def test_columns_of_numbers_are_aligned_from_their_names_to_what_is_missing() -> None:
     """By hand: ``a`` has a number and a gap, ``b`` a word among its values, ``c`` nothing at all."""
-    text = html_of(Page("", tables=[Table("T", [{"a": 1, "b": "x", "c": None}, {"a": None, "b": 2, "c": None}])]))
+    text = html_of(HtmlPage("", tables=[Table("T", [{"a": 1, "b": "x", "c": None}, {"a": None, "b": 2, "c": None}])]))
     assert '<tr><th class="n">a</th><th>b</th><th>c</th></tr>' in text
     assert '<tr><td class="n">1</td><td>x</td><td>–</td></tr>' in text
     assert '<tr><td class="n">–</td><td class="n">2</td><td>–</td></tr>' in text
-    assert "<tr></tr>" in html_of(Page("", tables=[Table("Empty", [])]))
+    assert "<tr></tr>" in html_of(HtmlPage("", tables=[Table("Empty", [])]))

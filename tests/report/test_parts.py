@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from byheart.compiler import CompilerSettings, compile
 from byheart.constructions import build
-from byheart.constructions.reciting import Settings, compile
 from byheart.errors import BadInput
 from byheart.networks.account import Account, Item
 from byheart.report.parts import WORDS, draw_parts, parts_of
@@ -78,7 +78,10 @@ def test_parts_of_a_reciting_network() -> None:
 def test_parts_of_other_networks() -> None:
     """By what the tensors are called, in their order."""
     task = random_next_token(examples=9, length=3, vocab=20, labels=4, rng=np.random.default_rng(0))
-    exact, llama = build("interpolate", task).network, compile(task, settings=Settings(layout="uniform")).network
+    exact, llama = (
+        build("interpolate", task).network,
+        compile(task, settings=CompilerSettings(layout="uniform")).network,
+    )
     names = {
         exact: [item.name.split(".")[0] for item in exact.account.items],
         llama: [item.name.removesuffix(".weight").split(".")[-1] for item in llama.account.items],

@@ -8,7 +8,7 @@ import pytest
 
 from byheart.constructions import build, dana_2025, mahdavi_2024
 from byheart.errors import BadInput
-from byheart.networks.softmax import SoftmaxNetwork, network
+from byheart.networks.softmax import SoftmaxNetwork, softmax_network
 from byheart.report import saturation as module
 from byheart.report.saturation import Saturation, caption, draw_saturation, saturation_of
 from byheart.tasks import QueryTargets, random_next_token, random_queries
@@ -76,7 +76,7 @@ def saturated_task(length: int, heads: int) -> QueryTargets:
 
 
 def found_in(task: QueryTargets, **settings: Any) -> Saturation:
-    built = build("mahdavi-2024", task, settings=mahdavi_2024.Settings(**settings)).network
+    built = build("mahdavi-2024", task, settings=mahdavi_2024.MahdaviSettings(**settings)).network
     assert isinstance(built, SoftmaxNetwork)
     assert task.vectors is not None
     return saturation_of(built, (task.vectors, task.queries))
@@ -105,10 +105,10 @@ def test_generic_heads_are_not_like_that() -> None:
 def test_networks_of_tokens() -> None:
     task = random_next_token(examples=40, length=4, vocab=12, labels=5, rng=np.random.default_rng(0))
     assert task.tokens is not None
-    built = build("dana-2025", task, settings=dana_2025.Settings(model_dim=4)).network
+    built = build("dana-2025", task, settings=dana_2025.DanaSettings(model_dim=4)).network
     assert isinstance(built, SoftmaxNetwork)
     found = saturation_of(built, (task.tokens, None))
-    weights = network.attention(built, *network.embedded(built, (task.tokens, None)))
+    weights = softmax_network.attention(built, *softmax_network.embedded(built, (task.tokens, None)))
     np.testing.assert_allclose(found.largest, weights.max(axis=2).T, rtol=1e-14)
     assert found.largest.shape == (9, 40)
     assert found.largest.min() >= 1 / 4

@@ -13,7 +13,7 @@ from byheart.lab.experiments.mahdavi_2024 import EXPERIMENTS as MAHDAVI_2024
 from byheart.lab.results import Presence
 from byheart.report.lab import findings_of, tables_of
 from byheart.report.lab.beside import NETWORKS
-from byheart.report.lab.mahdavi import Panel, draw_blocks
+from byheart.report.lab.mahdavi import GridPanel, draw_blocks
 from byheart.report.lab.shipped import absent, lead_of, names, shown
 from byheart.report.page import picture_of
 
@@ -76,9 +76,9 @@ def test_blocks_stand_in_their_places_and_say_what_is_missing(tmp_path: Path) ->
     fixed, dims = [mahdavi(heads=H) for H in (1, 5)], [mahdavi(head_dim=d) for d in (10, 20)]
     random = [mahdavi(heads=H, context="random") for H in (1, 5)]
     panels = [
-        Panel(fixed, fixed, Presence(2, 2, 1, 1)),
-        Panel(random, [], Presence(0, 12, 0, 6)),
-        Panel(dims, dims, Presence(2, 18, 1, 6, ("examples 4,000",))),
+        GridPanel(fixed, fixed, Presence(2, 2, 1, 1)),
+        GridPanel(random, [], Presence(0, 12, 0, 6)),
+        GridPanel(dims, dims, Presence(2, 18, 1, 6, ("examples 4,000",))),
     ]
     draw_blocks("Classification", panels, tmp_path / "p.svg")
     text = (tmp_path / "p.svg").read_text()

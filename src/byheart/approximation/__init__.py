@@ -9,6 +9,6 @@ Memorizing is left to :mod:`byheart.constructions`, certifying to :mod:`byheart.
 
 from byheart.approximation.approximate import Approximation, Design, approximate
 from byheart.approximation.functions import FUNCTIONS, Target, find
-from byheart.approximation.measure import Measured, measure
+from byheart.approximation.measure import DistanceEstimate, measure
 
-__all__ = ["FUNCTIONS", "Approximation", "Design", "Measured", "Target", "approximate", "find", "measure"]
+__all__ = ["FUNCTIONS", "Approximation", "Design", "DistanceEstimate", "Target", "approximate", "find", "measure"]

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.approximation.functions import Target, check_equivariance
-from byheart.approximation.measure import Measured, check_p, distance, random_points
+from byheart.approximation.measure import DistanceEstimate, check_p, distance, random_points
 from byheart.approximation.quantise import centres, grid, grid_size, numbers, quantise
 from byheart.certificates import Certificate, certify
 from byheart.constructions import CONSTRUCTIONS, Built, build
@@ -64,7 +64,7 @@ class Design:
     """k: ramps are 2^−k of a cell wide."""
     ramps: float
     """At most this much of the error comes from the ramps, by the spread that was measured."""
-    expected: Measured
+    expected: DistanceEstimate
     """The staircase's distance from the function, measured on random points, with three standard errors."""
 
 
@@ -84,7 +84,7 @@ class Approximation:
     network: ExactNetwork
     account: Account
 
-    def close(self, measured: Measured) -> bool:
+    def close(self, measured: DistanceEstimate) -> bool:
         """Whether the grid is certified and the measured distance's upper limit, ramps added, is at most ε."""
         return self.certificate.certified and measured.high + self.design.ramps <= self.epsilon
 

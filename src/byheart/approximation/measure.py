@@ -27,7 +27,7 @@ _FEWEST_BITS, _MOST_BITS, _SMALL = 256, 1 << 15, 2.0**-40
 
 
 @dataclass(frozen=True)
-class Measured:
+class DistanceEstimate:
     """A distance d_p, estimated from ``samples`` points, and its interval."""
 
     error: float
@@ -59,7 +59,7 @@ def random_points(samples: int, length: int, dim: int, rng: np.random.Generator)
     return rng.integers(_FINE, size=(samples, length, dim), endpoint=True) / _FINE
 
 
-def distance(differences: Floats, p: float, z: float = Z95) -> Measured:
+def distance(differences: Floats, p: float, z: float = Z95) -> DistanceEstimate:
     """d_p from the differences [S, n] at random points, ``z`` standard errors to either side.
 
     >>> distance(np.array([[3.0, 4.0], [3.0, 4.0]]), p=2)
@@ -67,12 +67,12 @@ def distance(differences: Floats, p: float, z: float = Z95) -> Measured:
     """
     scale = float(np.abs(differences).max())
     if scale == 0:
-        return Measured(0.0, 0.0, 0.0, len(differences))
+        return DistanceEstimate(0.0, 0.0, 0.0, len(differences))
     # Differences are scaled to 1 first, so that large p does not leave the floats.
     powers = ((np.abs(differences) / scale) ** p).sum(axis=1)
     mean, around = float(powers.mean()), z * float(powers.std(ddof=1)) / np.sqrt(len(powers))
     low, error, high = (float(scale * max(0.0, end) ** (1 / p)) for end in (mean - around, mean, mean + around))
-    return Measured(error, low, high, len(differences))
+    return DistanceEstimate(error, low, high, len(differences))
 
 
 def measure(
@@ -83,7 +83,7 @@ def measure(
     samples: int = 20_000,
     seed: int = 0,
     report: Report | None = None,
-) -> Measured:
+) -> DistanceEstimate:
     """d_p between ``network`` and ``target`` on ``samples`` random points; the same seed gives the same points.
 
     >>> from byheart.approximation.functions import find

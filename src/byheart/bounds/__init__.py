@@ -44,9 +44,20 @@ from byheart.bounds import (
     yang_2026,
     yu_gao_zhang_2025,
 )
-from byheart.bounds.bound import Answer, Bound, Kind, Letters, Setting, Side, Statement
+from byheart.bounds.bound import Bound, BoundAnswer, Kind, Letters, Setting, Side, Statement
 
-__all__ = ["BOUNDS", "STATEMENTS", "Answer", "Bound", "Kind", "Letters", "Setting", "Side", "Statement", "bounds_for"]
+__all__ = [
+    "BOUNDS",
+    "STATEMENTS",
+    "Bound",
+    "BoundAnswer",
+    "Kind",
+    "Letters",
+    "Setting",
+    "Side",
+    "Statement",
+    "bounds_for",
+]
 
 _ON_TRANSFORMERS = (kim_2023, mahdavi_2024, kajitsuka_sato_2024, madden_2024, dana_2025, kajitsuka_sato_2025)
 _ON_FACTS = (nichani_2024, yu_gao_zhang_2025, ravfogel_2026)

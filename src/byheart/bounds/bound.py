@@ -80,7 +80,7 @@ NO_LETTERS = Letters()
 
 
 @dataclass(frozen=True)
-class Answer:
+class BoundAnswer:
     """What a bound says about a task: a number, or none and the reason.
 
     >>> Answer(None, reason="needs: separation").reason
@@ -153,7 +153,7 @@ class Bound:
         """The sizes and letters without which there is no number."""
         return _needs(self.formula)
 
-    def answer(self, size: Size, letters: Letters = NO_LETTERS) -> Answer:
+    def answer(self, size: Size, letters: Letters = NO_LETTERS) -> BoundAnswer:
         """The number, or why there is none: a letter is missing, or the sizes are outside the hypotheses."""
         return _answer(self.formula, size, letters)
 
@@ -203,20 +203,20 @@ class Statement:
     """What the number counts: "width", …; empty where there is none."""
     formula: Callable[..., float] | None = None
 
-    def answer(self, size: Size, letters: Letters = NO_LETTERS) -> Answer:
+    def answer(self, size: Size, letters: Letters = NO_LETTERS) -> BoundAnswer:
         """The number of what is counted, which is not parameters, or why there is none."""
-        return Answer(None, "no number") if self.formula is None else _answer(self.formula, size, letters)
+        return BoundAnswer(None, "no number") if self.formula is None else _answer(self.formula, size, letters)
 
 
-def _answer(formula: Callable[..., float], size: Size, letters: Letters) -> Answer:
+def _answer(formula: Callable[..., float], size: Size, letters: Letters) -> BoundAnswer:
     given = _given(size, letters)
     missing = [name for name in _needs(formula) if name not in given]
     if missing:
-        return Answer(None, f"needs: {', '.join(missing)}")
+        return BoundAnswer(None, f"needs: {', '.join(missing)}")
     try:
-        return Answer(_call(formula, given))
+        return BoundAnswer(_call(formula, given))
     except BadInput as outside:
-        return Answer(None, f"outside: {outside}")
+        return BoundAnswer(None, f"outside: {outside}")
 
 
 def _given(size: Size, letters: Letters) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class WeightLayer:
 
 
 @dataclass(frozen=True)
-class Stage:
+class WeightLayers:
     """Weight layers in a row on the same inputs: this many for every question, and never more than ``at_most``."""
 
     layers: tuple[WeightLayer, ...]
@@ -167,7 +167,7 @@ def _smallest(bits: float, allowed: Callable[[int], float]) -> int:
     return high
 
 
-def capacity(stages: Sequence[Stage], labels: int) -> int:
+def capacity(stages: Sequence[WeightLayers], labels: int) -> int:
     """The most questions of which a network of this very shape can reach every labelling; it need not reach that many.
 
     Two ReLU units and an output on numbers: 2·(1 + 1) + (2 + 1) parameters.
@@ -193,7 +193,7 @@ def capacity(stages: Sequence[Stage], labels: int) -> int:
     return low
 
 
-def pattern_bits(stages: Sequence[Stage], labels: int, questions: int) -> float:
+def pattern_bits(stages: Sequence[WeightLayers], labels: int, questions: int) -> float:
     """log₂ of a bound on the sign patterns of the whole network, the decision among C labels included.
 
     >>> round(pattern_bits([Stage((WeightLayer(2, units=1), WeightLayer(2)))], labels=2, questions=5))
@@ -206,13 +206,13 @@ def pattern_bits(stages: Sequence[Stage], labels: int, questions: int) -> float:
 class _Segment:
     """A segment's end: on the inputs of which stage, log₂S, and the weight layers and parameters so far."""
 
-    stage: Stage
+    stage: WeightLayers
     log2_polynomials: float
     degree: int
     variables: int
 
 
-def _segments(stages: Sequence[Stage], labels: int, most_units: float) -> Iterator[_Segment]:
+def _segments(stages: Sequence[WeightLayers], labels: int, most_units: float) -> Iterator[_Segment]:
     """The segments, each of at most this many units or of one layer that has more; the decision is in the last one."""
     degree = variables = 0
     for index, stage in enumerate(stages, start=1):

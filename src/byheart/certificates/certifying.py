@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from byheart.certificates.judges.slices import Evaluator
 
 
-class Built(Protocol):
+class HasNetwork(Protocol):
     """What constructions give."""
 
     @property
@@ -25,7 +25,7 @@ class Built(Protocol):
         """What was built."""
 
 
-Subject: TypeAlias = Network | Built | Path | str
+Subject: TypeAlias = Network | HasNetwork | Path | str
 """A network, something that has one, or a folder, which is loaded afresh."""
 
 

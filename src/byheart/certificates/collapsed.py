@@ -16,7 +16,7 @@ from byheart.certificates.verdict import Answer, Counterexample, Verdict, decide
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
 from byheart.networks.exact import Embedding, ExactNetwork, FeedForward, Residual
-from byheart.networks.exact.inputs import Inputs
+from byheart.networks.exact.exact_network import Inputs
 from byheart.tasks import NextToken, SeqToSeq, Task
 
 _TAKES = 32

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import arg
 
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, steps, table, typed
+from byheart.cli.output import DONE, NOT_TRUE, steps, typed
+from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.folders import GRID, replacing
 
 if TYPE_CHECKING:
-    from byheart.approximation import Approximation, Measured
+    from byheart.approximation import Approximation, DistanceEstimate
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class ApproximateCommand:
             check_picture(self.plot)
             check_apart(self.plot, self.out)
 
-    def _write(self, result: "Approximation", measured: "Measured", folder: Path) -> None:
+    def _write(self, result: "Approximation", measured: "DistanceEstimate", folder: Path) -> None:
         """The network, and what was certified, to be checked again: the part that memorized the grid, and the grid."""
         from byheart import networks
         from byheart.certificates import write
@@ -108,7 +109,7 @@ class ApproximateCommand:
         save(result.task, folder / f"{GRID}.npz")
         write(result.certificate, folder / GRID / "certificate.json")
 
-    def _print(self, found: "list[tuple[Approximation, Measured]]") -> None:
+    def _print(self, found: "list[tuple[Approximation, DistanceEstimate]]") -> None:
         rows = table(
             f"{self.function} on [0, 1]^({self.length}×{self.dim}), d_{self.p:g}; grid: {self.construction}",
             *(">ε", ">measured", "95 %", ">cells", ">sequences", ">questions", ">parameters", ">most bits"),
@@ -133,7 +134,7 @@ class ApproximateCommand:
             out.print(f"drew {self.plot}", style="dim", markup=False)
 
 
-def _cells(result: "Approximation", measured: "Measured") -> list[str]:
+def _cells(result: "Approximation", measured: "DistanceEstimate") -> list[str]:
     colour = "green" if result.close(measured) else "red"
     account, design = result.account, result.design
     numbers = (design.cells, result.task.size.examples, result.certificate.checked, account.dense, account.max_bits)
@@ -148,7 +149,7 @@ def _cells(result: "Approximation", measured: "Measured") -> list[str]:
     ]
 
 
-def _as_json(result: "Approximation", measured: "Measured") -> dict[str, object]:
+def _as_json(result: "Approximation", measured: "DistanceEstimate") -> dict[str, object]:
     account, design = result.account, result.design
     return {
         "epsilon": result.epsilon,

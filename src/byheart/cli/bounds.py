@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 from tyro.conf import OmitArgPrefixes
 
-from byheart.bounds import STATEMENTS, Answer, Bound, Letters, Statement, bounds_for
+from byheart.bounds import STATEMENTS, Bound, BoundAnswer, Letters, Statement, bounds_for
 from byheart.cli.options import Json, OwnConstructions
-from byheart.cli.output import DONE, console, number, print_json, steps, table
+from byheart.cli.output import DONE, steps
+from byheart.cli.result import console, number, print_json, table
 from byheart.cli.sizes import LetterFlags, SizeFlags
 
 if TYPE_CHECKING:
-    from byheart.constructions.planner import Planned
+    from byheart.constructions.planner import PlannedSize
 
 _TITLES = {
     "proved": "Proved, with constants: parameters",
@@ -34,8 +35,8 @@ class BoundsCommand:
 
     def run(self) -> int:
         """Evaluate every bound and every plan."""
+        from byheart.constructions.lower_bound import planned_in_words
         from byheart.constructions.planner import Planner, crossovers_in_words, smaller_in_words
-        from byheart.report.lower import planned_in_words
 
         size, setting, answers = self.sizes.size, self.sizes.setting, self._answers()
         planner = Planner(size, setting, self.sizes.positions)
@@ -69,7 +70,7 @@ class BoundsCommand:
         out.print(smaller_in_words(beaten))
         return DONE
 
-    def _answers(self) -> list[tuple[Bound, Answer]]:
+    def _answers(self) -> list[tuple[Bound, BoundAnswer]]:
         """Bounds of the setting; next-token tasks are also points, so the bounds for points apply to them too."""
         known = list(bounds_for(self.sizes.setting))
         if self.sizes.setting == "next-token":
@@ -85,7 +86,7 @@ class BoundsCommand:
     def _letters(self) -> Letters:
         return Letters(**asdict(self.letters))
 
-    def _print_bounds(self, out: Any, answers: list[tuple[Bound, Answer]]) -> None:
+    def _print_bounds(self, out: Any, answers: list[tuple[Bound, BoundAnswer]]) -> None:
         for kind, title in _TITLES.items():
             rows = table(title, "result", "setting", "says", ">value", "")
             for bound, answer in answers:
@@ -125,12 +126,12 @@ class BoundsCommand:
     def _verdicts(self, bound: Bound) -> dict[str, Any]:
         return dict(bound.verdicts(self.sizes.size, self._letters))
 
-    def _as_json(self, bound: Bound, answer: Answer) -> dict[str, object]:
+    def _as_json(self, bound: Bound, answer: BoundAnswer) -> dict[str, object]:
         names = ("name", "paper", "source", "setting", "model", "side", "kind", "expression", "paper_letters")
         return {name: getattr(bound, name) for name in names} | {"hypotheses": self._verdicts(bound), **asdict(answer)}
 
 
-def _constructions(in_all: "list[Planned]", plans: "list[Planned]") -> Any:
+def _constructions(in_all: "list[PlannedSize]", plans: "list[PlannedSize]") -> Any:
     """The fewest parameters in all first; what can be built with fewer without its embedding stands there twice."""
     title = "Our constructions: true counts, zeros included, for the hardest task of this size; fewest in all first"
     rows = table(title, "construction", ">parameters", ">without embedding", ">depth", ">width", "")

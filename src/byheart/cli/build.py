@@ -11,7 +11,8 @@ from tyro.conf import OmitArgPrefixes, arg
 
 from byheart.cli.menu import About, Entry, Menu, about
 from byheart.cli.options import Json, OwnConstructions
-from byheart.cli.output import DONE, console, number, print_json, steps, table, typed
+from byheart.cli.output import DONE, steps, typed
+from byheart.cli.result import console, number, print_json, table
 from byheart.constructions import Built, Construction, build, known
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.errors import BadInput
@@ -19,7 +20,7 @@ from byheart.files.writing import check_apart
 from byheart.networks.folders import replacing
 
 if TYPE_CHECKING:
-    from byheart.report.lower import Lower
+    from byheart.constructions.lower_bound import LowerBound
 
 Settings = TypeVar("Settings")
 
@@ -43,7 +44,7 @@ class Build(Generic[Settings]):
     def run(self) -> int:
         """Build, save, and print the account."""
         from byheart.certificates.features import impossible
-        from byheart.report.lower import lower_bound
+        from byheart.constructions.lower_bound import lower_bound
         from byheart.tasks import load
 
         with replacing(self.out) as new, steps(f"building {self.entry.name}", quiet=self.json) as report:
@@ -94,7 +95,7 @@ def _about(entry: Construction) -> About:
     return about(summary, f"byheart build {entry.name} --task {task} -o net {entry.flags}".rstrip())
 
 
-def _print(built: Built, lower: "Lower | None", folder: Path, task: Path) -> None:
+def _print(built: Built, lower: "LowerBound | None", folder: Path, task: Path) -> None:
     """The account, part by part, and what is proved about it."""
     account = built.account
     title = f"{built.construction}, built in {built.seconds:.1f} s"

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from tyro.conf import Positional, UseAppendAction, arg
 
 from byheart.cli.options import Columns, ExecutorName, FactFiles, Json, WorkersNumber
-from byheart.cli.others import Others, others_of
-from byheart.cli.output import DONE, NOT_TRUE, console, given_by, print_json, steps, typed
+from byheart.cli.others import RefusalStatus, others_of
+from byheart.cli.output import DONE, NOT_TRUE, given_by, steps, typed
 from byheart.cli.recite import unescaped
+from byheart.cli.result import console, print_json
 from byheart.errors import BadInput, check_seed
 from byheart.executors import Workplace
 from byheart.files.writing import check_apart, check_file
 from byheart.networks.folders import CONFIG
-from byheart.networks.parts import weight_files
+from byheart.networks.weight_files import weight_files
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate, Control
@@ -36,7 +37,7 @@ class _Findings:
     """A certificate, and what stands beside it."""
 
     certificate: "Certificate"
-    others: Others | None
+    others: RefusalStatus | None
     lies: "list[Control]"
     opinion: "SecondOpinion | None"
 
@@ -186,7 +187,7 @@ class CertifyCommand:
             raise BadInput(f"{self.network}: {changed}; certify it again")
         write(certificate, path)
 
-    def _others(self, network: "Network", questions: "Questions") -> Others | None:
+    def _others(self, network: "Network", questions: "Questions") -> RefusalStatus | None:
         """What the network promises of other prompts than those of its facts, where that is proved here."""
         others = others_of(network, questions) if self.facts else None
         return others if others is not None and others.refusal.proves else None
@@ -240,7 +241,7 @@ class CertifyCommand:
             not_right = f"{certificate.checked - certificate.right:,} of {certificate.checked:,} answers"
             console().print(f"wrote {self.named}: {not_right}", style="dim", markup=False)
         if where.name != "local":
-            console().print(f"memory at most: {where.memory_told}", style="dim", markup=False)
+            console().print(f"memory at most: {where.memory_text}", style="dim", markup=False)
         console().print(self._last_line(path, kept), style="dim", markup=False)
 
     def _print_lie(self, lie: "Control") -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, number, print_json, steps, table, typed
+from byheart.cli.output import DONE, steps, typed
+from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.folders import replacing

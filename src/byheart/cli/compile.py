@@ -12,9 +12,10 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_facts, print_verdict
 from byheart.cli.options import Columns, ExecutorName, FactFiles, Json, WorkersNumber
-from byheart.cli.others import Others, others_of
-from byheart.cli.output import DONE, NOT_TRUE, console, given_by, number, print_json, some, steps, table, typed, visible
+from byheart.cli.others import RefusalStatus, others_of
+from byheart.cli.output import DONE, NOT_TRUE, given_by, some, steps, typed, visible
 from byheart.cli.recite import escaped, tokenizer_of
+from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput, check_installed
 from byheart.executors import Workplace
 from byheart.files.memory import told
@@ -24,8 +25,8 @@ from byheart.networks.folders import replacing
 if TYPE_CHECKING:
     from byheart.certificates import Certificate
     from byheart.cli.output import Given
+    from byheart.compiler.shelf import Shelf
     from byheart.constructions.built import Built
-    from byheart.constructions.reciting.shelf import Shelf
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class CompileCommand:
     def run(self) -> int:
         """Compile, save, reload, check every answer, print."""
         from byheart.certificates import write
-        from byheart.constructions.reciting.shelf import Shelf
+        from byheart.compiler.shelf import Shelf
         from byheart.networks.kinds import describe
 
         where, shelf = Workplace(self.executor, self.workers), Shelf(Path(f"{self.out}.parts"))
@@ -102,12 +103,12 @@ class CompileCommand:
         return DONE if certificate.certified and not (others and others.doubt) else NOT_TRUE
 
     def _compiled(self, given: "Given", where: Workplace, shelf: "Shelf") -> "Built":
-        from byheart.constructions.reciting import Settings, compile
+        from byheart.compiler import CompilerSettings, compile
 
         with steps("compiling", quiet=self.json) as report, _saying_how_to_go_on(shelf):
             return compile(
                 given,
-                settings=Settings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards),
+                settings=CompilerSettings(self.precision, self.words, self.layout, _refuse(self.refuse), self.shards),
                 tokenizer=_tokenizer(self.tokenizer),
                 vocab=self.vocab,
                 window=_window(self.window),
@@ -117,7 +118,7 @@ class CompileCommand:
                 report=report,
             )
 
-    def _certified(self, folder: Path, built: "Built", where: Workplace) -> "tuple[Certificate, Others | None]":
+    def _certified(self, folder: Path, built: "Built", where: Workplace) -> "tuple[Certificate, RefusalStatus | None]":
         """What is proved of the network as it was written: of its answers, and of all other contexts."""
         from byheart.certificates import certify
         from byheart.networks import load
@@ -255,7 +256,7 @@ def _of_facts(given: "Given", built: "Built") -> dict[str, Any]:
     return {"facts": len(given), "parameters_per_fact": built.account.dense / len(given)}
 
 
-def _of_others(others: Others | None, built: "Built") -> dict[str, Any]:
+def _of_others(others: RefusalStatus | None, built: "Built") -> dict[str, Any]:
     """How contexts that were never memorized are refused, if they are."""
     if others is None:
         return {}

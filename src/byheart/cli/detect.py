@@ -9,13 +9,14 @@ from tyro.conf import Positional
 
 from byheart.cli.certify import print_verdict
 from byheart.cli.options import Columns, Json
-from byheart.cli.output import DONE, NOT_TRUE, console, facts_in, number, print_json, steps
+from byheart.cli.output import DONE, NOT_TRUE, facts_in, steps
+from byheart.cli.result import console, number, print_json
 from byheart.errors import BadInput, check_installed
 
 if TYPE_CHECKING:
     from byheart.certificates import Certificate
     from byheart.planting import Detected, Fact
-    from byheart.planting.words import Held
+    from byheart.planting.words import MemoryLocation
 
 SHOWN = 10
 """Facts that are shown if not all are asked for."""
@@ -134,7 +135,7 @@ def _print_facts(shown: Sequence[dict[str, Any]], count: int) -> None:
         console().print(f"  and {count - len(shown):,} more: --all", style="dim", markup=False)
 
 
-def _shown(fact: "Fact", held: "Held", tokenizer: Any) -> dict[str, Any]:
+def _shown(fact: "Fact", held: "MemoryLocation", tokenizer: Any) -> dict[str, Any]:
     """A fact as text, as ids where there is no tokenizer; and the words that hold it: the store's ends, the table's."""
     words = {"store": [held.store[0], held.store[-1]], "table": list(held.table)}
     if tokenizer is None:

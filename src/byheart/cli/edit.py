@@ -8,7 +8,8 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.certify import edit_in, print_verdict
 from byheart.cli.options import Columns, FactFiles, Json
-from byheart.cli.output import DONE, console, given_by, number, print_json, steps
+from byheart.cli.output import DONE, given_by, steps
+from byheart.cli.result import console, number, print_json
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 from byheart.networks.about import facts_of, texts_of
@@ -16,9 +17,9 @@ from byheart.networks.folders import replacing
 from byheart.tasks.tokenizers import from_files
 
 if TYPE_CHECKING:
-    from byheart.constructions.reciting.edit import Edited
-    from byheart.networks.stock.network import StockNetwork
-    from byheart.networks.transformer.network import TransformerNetwork
+    from byheart.compiler.edit import Edited
+    from byheart.networks.stock.stock_network import StockNetwork
+    from byheart.networks.transformer.transformer_network import TransformerNetwork
     from byheart.tasks.contexts import Contexts
     from byheart.tasks.tokenizers import Tokenizer
 
@@ -47,7 +48,7 @@ class EditCommand:
     def run(self) -> int:
         """Certify, change, solve, certify what was written, and let it take its place."""
         from byheart.certificates import certify, write
-        from byheart.constructions.reciting.edit import edit
+        from byheart.compiler.edit import edit
         from byheart.networks.kinds import describe
         from byheart.tasks.edits import located
 
@@ -93,7 +94,7 @@ class EditCommand:
     def _contexts(self, network: "Editable") -> "Contexts":
         """What the user's texts or task ask and answer; or the texts as the network says them."""
         from byheart.certificates.judges import judge_for
-        from byheart.constructions.reciting.edit import recited
+        from byheart.compiler.edit import recited
 
         asked = judge_for(network).asked
         with steps("reading", quiet=self.json):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tyro.conf import Positional
 
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, print_json, steps
+from byheart.cli.output import DONE, steps
+from byheart.cli.result import console, print_json
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart, check_file
 

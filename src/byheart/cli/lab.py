@@ -19,17 +19,18 @@ from byheart.cli.lab_save import SAVE, LabSave
 from byheart.cli.lab_search import SEARCH, LabSearch
 from byheart.cli.menu import Entry, Menu, about
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, table
+from byheart.cli.output import DONE, NOT_TRUE
+from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run
-    from byheart.lab.summary import Difference, Point
+    from byheart.lab.summary import Difference, SummaryPoint
 
 
 @dataclass(frozen=True)
-class Show:
+class ShowRun:
     """A run's results: means over repetitions (models that differ in their seed only), and failures."""
 
     folder: Positional[Path]
@@ -61,7 +62,7 @@ class Show:
             self._print(run, found, metrics)
         return NOT_TRUE if failures else DONE
 
-    def _print(self, run: "Run", found: "Sequence[Point]", metrics: list[str]) -> None:
+    def _print(self, run: "Run", found: "Sequence[SummaryPoint]", metrics: list[str]) -> None:
         from byheart.lab.summary import constants
 
         known, out = state(run), console()
@@ -133,7 +134,7 @@ class Compare:
             raise BadInput(f"{len(self.folders)} folders given; expected two or more runs, or --shipped")
 
     def _print(
-        self, metric: str, found: "Sequence[Sequence[Point | None]]", differences: "Sequence[Difference]"
+        self, metric: str, found: "Sequence[Sequence[SummaryPoint | None]]", differences: "Sequence[Difference]"
     ) -> None:
         out = console()
         names = [*_settings(found[0])] if found else []
@@ -148,19 +149,19 @@ class Compare:
             out.print(f"{folder} − {self.folders[0]}: {apart} ({value.points} points in both)", markup=False)
 
 
-def _settings(points: "Sequence[Point | None]") -> dict[str, Any]:
+def _settings(points: "Sequence[SummaryPoint | None]") -> dict[str, Any]:
     return next(point.settings for point in points if point is not None)
 
 
-def _measured(point: "Point | None", metric: str) -> dict[str, Any] | None:
+def _measured(point: "SummaryPoint | None", metric: str) -> dict[str, Any] | None:
     return None if point is None or metric not in point.metrics else asdict(point.metrics[metric])
 
 
-def _only(point: "Point", metrics: list[str]) -> dict[str, Any]:
+def _only(point: "SummaryPoint", metrics: list[str]) -> dict[str, Any]:
     return {name: asdict(found) for name, found in point.metrics.items() if name in metrics}
 
 
-def _chosen(found: "Sequence[Point]", wanted: tuple[str, ...], folder: Path) -> list[str]:
+def _chosen(found: "Sequence[SummaryPoint]", wanted: tuple[str, ...], folder: Path) -> list[str]:
     names = list(dict.fromkeys(name for point in found for name in point.metrics))
     for name in wanted:
         if name not in names:
@@ -183,7 +184,7 @@ def menu() -> Menu:
     return {
         "run": Entry(RUN, lambda: RunExperiment),
         "list": Entry(LIST, lambda: LabList),
-        "show": Entry(_SHOW, lambda: Show),
+        "show": Entry(_SHOW, lambda: ShowRun),
         "compare": Entry(_COMPARE, lambda: Compare),
         "merge": Entry(MERGE, lambda: LabMerge),
         "crossing": Entry(CROSSING, lambda: LabCrossing),

@@ -9,11 +9,12 @@ from tyro.conf import arg
 
 from byheart.cli.menu import about
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, steps, table
+from byheart.cli.output import DONE, NOT_TRUE, steps
+from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
-    from byheart.lab.capacity import Held, Rung
+    from byheart.lab.capacity import CapacityEstimate, Rung
     from byheart.lab.experiments.experiment import Experiment
     from byheart.lab.runs import Run
     from byheart.report.lab.beside import Beside
@@ -104,16 +105,17 @@ class LabCapacity:
         )
 
     def _train(self, run: "Run", experiment: "Experiment") -> None:
-        from byheart.lab.jobs import Local, execute
+        from byheart.executors import Local
+        from byheart.lab.jobs import execute
         from byheart.lab.sources import Given
 
         check_device(self.device)
-        with steps("training", quiet=self.json) as report, Local(Given(experiment), self.device) as executor:
-            reached = execute(run, experiment, executor, report)
+        with steps("training", quiet=self.json) as report, Local(Given(experiment)) as executor:
+            reached = execute(run, experiment, executor, report, device=self.device)
         for note in reached.notes:
             sys.stderr.write(f"{note}\n")
 
-    def _say(self, run: "Run", best: "list[Held]", beside: "list[Beside]") -> None:
+    def _say(self, run: "Run", best: "list[CapacityEstimate]", beside: "list[Beside]") -> None:
         errors = [f"{row.key}: {row.error}" for row in run.rows if row.status == "failed"]
         if self.json:
             shown: dict[str, Any] = {"run": str(run.folder), "done": run.done, "failed": run.failed, "errors": errors}
@@ -132,7 +134,7 @@ class LabCapacity:
             out.print(f"drew {self.plot}", markup=False)
 
 
-def _trained_table(run: "Run", best: "list[Held]") -> Any:
+def _trained_table(run: "Run", best: "list[CapacityEstimate]") -> Any:
     columns = (">parameters", ">N", ">asked for", ">rate", ">bits per parameter", "95 % interval", ">seeds", ">lost")
     rows = table(f"trained: the most over N, {run.done} of {len(run.configs)} networks done", *columns)
     for point in best:

@@ -10,11 +10,12 @@ from tyro.conf import Positional
 from byheart.cli.lab_output import literal, say_half_lines, setting
 from byheart.cli.menu import about
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, number, print_json, table
+from byheart.cli.output import DONE
+from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
-    from byheart.lab.crossing import Found
+    from byheart.lab.crossing import CrossingEstimate
 
 CROSSING = about(
     "Where along a setting the probability of success crosses one half, with an interval, from a run's results.",
@@ -78,7 +79,7 @@ class LabCrossing:
         say_half_lines(self.folder)
         return run.table, [*next(iter(run.configs.values()))]
 
-    def _shown(self, found: "Sequence[Found]", by: Sequence[str]) -> Any:
+    def _shown(self, found: "Sequence[CrossingEstimate]", by: Sequence[str]) -> Any:
         title = f"{self.along} at which {self.metric} ≥ {self.at_least:g} has probability ½"
         level = f">{100 * self.level:g} % interval"
         rows = table(title, *(f">{name}" for name in literal(*by)), ">tries", f">{literal(self.along)[0]}", level, "")

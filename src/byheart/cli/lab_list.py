@@ -9,7 +9,8 @@ from tyro.conf import Positional
 from byheart.cli.lab_output import Scale, literal, state
 from byheart.cli.menu import about
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, number, print_json, table
+from byheart.cli.output import DONE
+from byheart.cli.result import console, number, print_json, table
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run

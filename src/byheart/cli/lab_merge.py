@@ -9,7 +9,8 @@ from tyro.conf import Positional, arg
 from byheart.cli.lab_output import say_half_lines, state
 from byheart.cli.menu import about
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, number, print_json
+from byheart.cli.output import DONE
+from byheart.cli.result import console, number, print_json
 
 MERGE = about(
     "Runs of one experiment, parts of which several machines did, as one run: nothing twice, and none that disagree.",

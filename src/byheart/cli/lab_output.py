@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from byheart.cli.output import console, number, steps, table
+from byheart.cli.output import steps
+from byheart.cli.result import console, number, table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from byheart.lab.rows import Row
+    from byheart.lab.rows import ResultRow
     from byheart.lab.runs import Run
-    from byheart.lab.summary import Measured
+    from byheart.lab.summary import MetricSummary
     from byheart.progress import Report
 
 Scale = Literal["smoke", "short", "paper"]
@@ -68,7 +69,7 @@ def literal(*texts: str) -> list[str]:
     return [escape(text) for text in texts]
 
 
-def _words(row: "Row") -> str:
+def _words(row: "ResultRow") -> str:
     return ", ".join(f"{name} {setting(value)}" for name, value in row.config.items())
 
 
@@ -77,7 +78,7 @@ def setting(value: object) -> str:
     return "–" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def mean(found: "Measured | None") -> str:
+def mean(found: "MetricSummary | None") -> str:
     """A mean and its standard deviation, if there is one."""
     if found is None:
         return "–"

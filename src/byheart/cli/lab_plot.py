@@ -10,14 +10,15 @@ from tyro.conf import Positional, arg
 from byheart.cli.lab_output import say_half_lines
 from byheart.cli.menu import about
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, print_json, steps
+from byheart.cli.output import DONE, steps
+from byheart.cli.result import console, print_json
 from byheart.errors import BadInput
 from byheart.files.writing import made
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run
     from byheart.progress import Report
-    from byheart.report.lab import Drawing
+    from byheart.report.lab import AvailableFigure
     from byheart.report.lab.beside import Beside
     from byheart.report.lab.shipped import Shown
 
@@ -79,7 +80,7 @@ class LabPlot:
 
     def _shipped(self, name: str) -> int:
         from byheart.report.lab.shipped import PAGES, absent, names, shown
-        from byheart.report.page import Page, html_of, write_page
+        from byheart.report.page import HtmlPage, html_of, write_page
 
         if self.folders:
             raise BadInput("--shipped takes no folder; expected one or the other")
@@ -88,7 +89,7 @@ class LabPlot:
         written = [self._write(out / page.name if name == "all" else out, page) for page in pages]
         if name == "all":
             leading = [(page.name, f"{page.name}/index.html", page.lead.findings) for page in pages]
-            leads = Page("Results that come with Byheart", note=_nothing_of(absent()), pages=leading)
+            leads = HtmlPage("Results that come with Byheart", note=_nothing_of(absent()), pages=leading)
             write_page(out / "index.html", html_of(leads))
             written.append(([out / "index.html"], []))
         counted = [page for page in pages if name != "all" or page.name not in PAGES]  # a model is in its paper's too
@@ -96,7 +97,7 @@ class LabPlot:
 
     def _write(self, out: Path, shown: "Shown") -> Written:
         """Draw the figures and the page into a folder; the files, and what could not be drawn."""
-        from byheart.report.page import Page, html_of, picture_of, write_page
+        from byheart.report.page import HtmlPage, html_of, picture_of, write_page
 
         files, pictures, missing = [], [], []
         with made(out), steps("drawing", quiet=self.json) as report:
@@ -110,7 +111,7 @@ class LabPlot:
                     continue
                 files.append(out / f"{drawing.name}.{self.format}")
                 drawing.draw(files[-1])
-            page = Page(shown.name, shown.lead, pictures, shown.tables, shown.about, "; ".join(missing))
+            page = HtmlPage(shown.name, shown.lead, pictures, shown.tables, shown.about, "; ".join(missing))
             write_page(out / "index.html", html_of(page))
         return [*files, out / "index.html"], missing
 
@@ -156,7 +157,7 @@ def _beside(run: "Run", rows: Rows, report: "Report | None") -> "list[Beside]":
     return build_beside(labels_of(rows), report) if _paper(run) == "capacity" else []
 
 
-def _drawings(run: "Run", rows: Rows, beside: "list[Beside]") -> "list[Drawing]":
+def _drawings(run: "Run", rows: Rows, beside: "list[Beside]") -> "list[AvailableFigure]":
     from byheart.report.lab import figures_of, own_figures
 
     settings = [*next(iter(run.configs.values()))]

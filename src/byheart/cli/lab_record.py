@@ -8,12 +8,13 @@ d_h beyond n; of Madden's the least m; of the ladder bits a parameter, beside th
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from byheart.cli.output import DONE, console, number, print_json, table
+from byheart.cli.output import DONE
+from byheart.cli.result import console, number, print_json, table
 
 if TYPE_CHECKING:
     from byheart.lab.fits import Estimate
     from byheart.lab.gaps import Gaps
-    from byheart.report.lab.record import Claim, Slope
+    from byheart.report.lab.record import PublishedNumber, Slope
 
 NOISE = """gap: the mean of our runs minus the published mean; noise alone: the mean |gap| that there would be if the
 published runs scattered as ours do (run s.d.) around the same values; within noise: how many gaps that explains (95 %
@@ -164,7 +165,7 @@ def _slope(slope: "Slope") -> dict[str, str]:
     }
 
 
-def _claim(claim: "Claim") -> dict[str, str]:
+def _claim(claim: "PublishedNumber") -> dict[str, str]:
     sides = {"its points give": _interval(claim.published), "ours give": _interval(claim.here)}
     return {"what": claim.what, "the paper says": claim.reported, **sides}
 

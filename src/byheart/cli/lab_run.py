@@ -12,12 +12,14 @@ from byheart.cli.lab_capacity import check_device
 from byheart.cli.lab_output import Scale, print_failures, progress, state
 from byheart.cli.menu import about
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json
+from byheart.cli.output import DONE, NOT_TRUE
+from byheart.cli.result import console, number, print_json
 from byheart.errors import BadInput
 from byheart.files.reading import read_json
 
 if TYPE_CHECKING:
-    from byheart.lab.jobs import Executor, Part, Progress
+    from byheart.executors import Executor
+    from byheart.lab.jobs import Part, Progress
     from byheart.lab.runs import Run
     from byheart.lab.sources import Source
 
@@ -54,17 +56,20 @@ class TrainingCommand:
     """For ray: what its machines have to provide, as Ray's runtime environments say it."""
     json: Json = False
 
-    def train(self, source: "Source", folder: Path, part: "Part | None" = None) -> "tuple[Run, Progress]":
-        """Do what is pending in the folder's run."""
+    def run(self) -> int:
+        """Train the pending models of the folder's run, and print the results; exit code 1 if models failed."""
         from byheart.lab.jobs import execute
         from byheart.lab.runs import Run
         from byheart.lab.sources import load
 
+        source, part = self._source(), self._part()
+        experiment = load(source)
+        suffix = "" if part is None else f"-{part.number}-of-{part.of}"
+        folder = self.out or Path("runs") / f"{experiment.name}-{experiment.scale}{suffix}"
         if self.time_limit is not None and not self.time_limit > 0:
             raise BadInput(f"--time-limit is {self.time_limit:g}; expected more than 0 seconds")
         if not self.checkpoint_every > 0:
             raise BadInput(f"--checkpoint-every is {self.checkpoint_every:g}; expected more than 0 seconds")
-        experiment = load(source)
         begin = Run.resume if self.resume else Run.create
         with self._executor(source) as executor, begin(folder, experiment, source.text) as run:
             try:
@@ -74,6 +79,7 @@ class TrainingCommand:
                         experiment,
                         executor,
                         report,
+                        device=self.device,
                         part=part,
                         seconds=self.time_limit,
                         checkpoint_every=self.checkpoint_every,
@@ -81,11 +87,19 @@ class TrainingCommand:
             except KeyboardInterrupt:
                 sys.stderr.write(f"stopped with {run.done} of {len(run.configs)} models done; {self.again(folder)}\n")
                 raise
-        return run, reached
+        self.show(run, reached, part)
+        return NOT_TRUE if reached.failed else DONE
+
+    def _source(self) -> "Source":
+        """Return where the experiment comes from."""
+        raise NotImplementedError
+
+    def _part(self) -> "Part | None":
+        """Return the part of the experiment to execute; None for all of it."""
+        return None
 
     def _executor(self, source: "Source") -> "Executor":
-        from byheart.lab.jobs import Local
-        from byheart.lab.processes import Processes
+        from byheart import executors
 
         if self.jobs is not None and self.jobs < 1:
             raise BadInput(f"--jobs is {self.jobs}; expected at least 1")
@@ -96,22 +110,26 @@ class TrainingCommand:
                 raise BadInput(f"--{flag.replace('_', '-')} is for --executor ray; omit it")
         check_device(self.device)
         if self.executor == "processes":
-            return Processes(source, self.device, self.jobs)
+            if self.device != "cpu":
+                what = f"executor processes with device {self.device}"
+                raise BadInput(f"{what}; expected cpu (for several GPUs: --executor ray)")
+            return executors.Processes(source, workers=self.jobs, retries=0)
         if self.jobs is not None:
             raise BadInput("--jobs is for --executor processes or ray; omit it")
-        return Local(source, self.device)
+        return executors.Local(source)
 
     def _ray(self, source: "Source") -> "Executor":
-        from byheart.lab.on_ray import Ray
+        from byheart import executors
 
         if self.gpus_per_job is not None and self.device != "cuda":
             raise BadInput("--gpus-per-job is for --device cuda; omit it")
         share = 1.0 if self.gpus_per_job is None else self.gpus_per_job
+        gpus = share if self.device == "cuda" else None
         environment = None if self.runtime_env is None else read_json(self.runtime_env)
-        return Ray(source, self.device, self.jobs, gpus_per_job=share, runtime_env=environment)
+        return executors.Ray(source, workers=self.jobs, gpus=gpus, runtime_env=environment)
 
-    def say(self, run: "Run", reached: "Progress", part: "Part | None" = None) -> None:
-        """What was reached, and what there is to do next."""
+    def show(self, run: "Run", reached: "Progress", part: "Part | None") -> None:
+        """Print the progress of the run, and what to do next."""
         rates = {"models_per_second": reached.models_per_second, "steps_per_second": reached.steps_per_second}
         if self.json:
             left = {"left": reached.left, "under_way": reached.under_way, "notes": reached.notes}
@@ -175,17 +193,10 @@ class RunExperiment(TrainingCommand):
     part: Annotated[str | None, arg(metavar="K/M")] = None
     """Only the K-th of M parts, in a folder of its own (runs/NAME-SCALE-K-of-M); byheart lab merge unites them."""
 
-    def run(self) -> int:
-        """Run it; exit code 1 if models failed."""
-        from byheart.lab.sources import load, source
+    def _source(self) -> "Source":
+        from byheart.lab.sources import source
 
-        origin, part = source(self.experiment, self.scale), self._part()
-        experiment = load(origin)
-        suffix = "" if part is None else f"-{part.number}-of-{part.of}"
-        folder = self.out or Path("runs") / f"{experiment.name}-{experiment.scale}{suffix}"
-        run, reached = self.train(origin, folder, part)
-        self.say(run, reached, part)
-        return NOT_TRUE if reached.failed else DONE
+        return source(self.experiment, self.scale)
 
     def _part(self) -> "Part | None":
         from byheart.lab.jobs import Part

@@ -12,7 +12,8 @@ from byheart.cli.lab_output import Scale, progress
 from byheart.cli.lab_search import settings_in
 from byheart.cli.menu import about
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, number, print_json, typed
+from byheart.cli.output import DONE, typed
+from byheart.cli.result import console, number, print_json
 from byheart.networks.folders import TASK, replacing
 
 if TYPE_CHECKING:

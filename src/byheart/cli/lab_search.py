@@ -1,7 +1,6 @@
 """``byheart lab search``: which learning rate is best?"""
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
@@ -9,11 +8,14 @@ from tyro.conf import Positional, arg
 from byheart.cli.lab_output import literal, mean, setting, state
 from byheart.cli.lab_run import TrainingCommand, given
 from byheart.cli.menu import about
-from byheart.cli.output import DONE, NOT_TRUE, console, number, print_json, table
+from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
+    from byheart.lab.jobs import Part, Progress
+    from byheart.lab.runs import Run
     from byheart.lab.search import Tried
+    from byheart.lab.sources import Source
 
 SEARCH = about(
     "Train configs of an experiment with each learning rate of a grid, and say which is the best.",
@@ -49,25 +51,27 @@ class LabSearch(TrainingCommand):
     lowest: bool = False
     """The lowest is the best, as for a loss."""
 
-    def run(self) -> int:
-        """Train, compare, print; exit code 1 if models failed."""
-        from byheart.lab.search import Search, check_metric, tried
+    def _source(self) -> "Source":
+        from byheart.lab.search import Search, check_metric
         from byheart.lab.sources import load, source
 
         searched = source(self.experiment, self.scale)
         origin = Search(searched, self.learning_rates, settings_in(self.where))
-        experiment = load(origin)
+        load(origin)
         check_metric(searched, self.metric)
-        folder = self.out or Path("runs") / f"{experiment.name}-{experiment.scale}"
-        run, reached = self.train(origin, folder)
+        return origin
+
+    def show(self, run: "Run", reached: "Progress", part: "Part | None") -> None:
+        """Print the learning rates with the best one marked, then the progress of the run."""
+        from byheart.lab.search import tried
+
         found = tried(run.rows, self.metric, lowest=self.lowest) if run.done else []
         if self.json:
             print_json({**state(run), "left": reached.left, "metric": self.metric, "tried": [asdict(t) for t in found]})
-        else:
-            if found:
-                console().print(self._shown(found))
-            self.say(run, reached)
-        return NOT_TRUE if reached.failed else DONE
+            return
+        if found:
+            console().print(self._shown(found))
+        super().show(run, reached, part)
 
     def _shown(self, found: "list[Tried]") -> Any:
         names = [f">{name}" for name in literal(*found[0].settings)]

@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import Any
 
 import byheart
-from byheart.cli.output import BAD_INPUT, DONE, OUR_MISTAKE, hush, print_json, say, visible
+from byheart.cli.output import BAD_INPUT, DONE, NOT_TRUE, OUR_MISTAKE, hush, say, visible
 from byheart.cli.own import register_own
+from byheart.cli.result import Result, print_json, show
 from byheart.errors import BadInput
 
 
@@ -42,7 +43,11 @@ def _run(given: list[str]) -> int:
         if given == ["--version"]:
             say(f"byheart {byheart.__version__}")
             return DONE
-        code: int = _parse(given := register_own(given)).run()
+        command = _parse(given := register_own(given))
+        result = command.run()
+        if isinstance(result, Result):
+            show(result, as_json=command.json)
+        code = result if isinstance(result, int) else DONE if result.is_true else NOT_TRUE
     except BadInput as error:
         code = _refuse(str(error), given)
     except OSError as error:

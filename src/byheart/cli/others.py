@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Others:
+class RefusalStatus:
     """How other contexts are refused, and why that is not proved, where it ought to be."""
 
     refusal: Refusal
@@ -27,7 +27,7 @@ class Others:
         return {**self.refusal._asdict(), "proved": self.refusal.proves and not self.doubt, "doubt": self.doubt}
 
 
-def others_of(network: "Network", questions: "Questions") -> Others | None:
+def others_of(network: "Network", questions: "Questions") -> RefusalStatus | None:
     """Of a network that refuses what is none of these questions; what it says of that is checked if it can be."""
     from byheart.tasks.contexts import Contexts
 
@@ -38,7 +38,7 @@ def others_of(network: "Network", questions: "Questions") -> Others | None:
     if refusal is None or not isinstance(questions, Contexts):
         return None
     if not refusal.proves:
-        return Others(refusal, "")
-    from byheart.constructions.reciting.silence import doubt
+        return RefusalStatus(refusal, "")
+    from byheart.compiler.silence import doubt
 
-    return Others(refusal, doubt(network, questions))  # type: ignore[arg-type]  # no other kind refuses
+    return RefusalStatus(refusal, doubt(network, questions))  # type: ignore[arg-type]  # no other kind refuses

@@ -4,14 +4,13 @@ Results go to stdout (as one JSON object with ``--json``), everything else to st
 2 bad input, 70 our own mistake.
 """
 
-import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from byheart.errors import BadInput
 from byheart.progress import Report
@@ -56,51 +55,6 @@ def say(line: str) -> None:
         sys.stdout.write(f"{line}\n")
     except BrokenPipeError:
         hush()
-
-
-def print_json(value: object) -> None:
-    """One object on stdout."""
-    say(json.dumps(value, ensure_ascii=False, allow_nan=False))
-
-
-def console() -> Any:
-    """A rich console on stdout; as wide as it needs to be when nobody looks at a terminal.
-
-    Names of files, and whatever else comes from outside, are printed as :func:`visible` writes them. A reader that
-    stops early stops nothing: the command goes on, and its exit code is its own.
-    """
-    from rich.console import Console
-
-    class Safe(Console):
-        def render_str(self, text: str, **options: Any) -> Any:
-            return super().render_str(visible(text), **options)
-
-        def on_broken_pipe(self) -> None:
-            hush()
-
-    plain = Safe(highlight=False)
-    return plain if sys.stdout.isatty() else Safe(highlight=False, width=144, soft_wrap=True)
-
-
-def table(title: str, *columns: str) -> Any:
-    """A rich table; columns whose name starts with ">" are aligned to the right."""
-    from rich.box import SIMPLE_HEAD
-    from rich.markup import escape
-    from rich.table import Table
-
-    result = Table(
-        title=escape(title),
-        title_justify="left",
-        title_style="bold",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for index, name in enumerate(columns):
-        result.add_column(
-            name.removeprefix(">"), justify="right" if name.startswith(">") else "left", no_wrap=index == 0
-        )
-    return result
 
 
 def given_by(
@@ -148,13 +102,6 @@ def some(names: Sequence[str], most: int = 3) -> str:
     """
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def number(value: float | int | None) -> str:
-    """A number for people: thousands separated, floats short, "–" for none."""
-    if value is None:
-        return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.3g}" if value < 1000 else f"{value:,.0f}"
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from tyro.conf import Positional, arg
 
 from byheart.cli.certify import print_verdict
 from byheart.cli.options import Columns, Json
-from byheart.cli.output import DONE, NOT_TRUE, console, facts_in, number, print_json, steps, table
+from byheart.cli.output import DONE, NOT_TRUE, facts_in, steps
+from byheart.cli.result import console, number, print_json, table
 from byheart.errors import check_installed
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 from tyro.conf import Positional, arg
 
 from byheart.cli.options import Columns, FactFiles, Json
-from byheart.cli.output import DONE, NOT_TRUE, counted, facts_in, hush, print_json, steps, visible
+from byheart.cli.output import DONE, NOT_TRUE, counted, facts_in, hush, steps, visible
+from byheart.cli.result import print_json
 from byheart.errors import BadInput, check_threads, did_you_mean
 from byheart.files.writing import check_apart, check_file, new_file
 from byheart.networks.about import end_of, facts_of, refuse_of, texts_of

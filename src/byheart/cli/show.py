@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tyro.conf import Positional
 
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, number, print_json, table
+from byheart.cli.output import DONE
+from byheart.cli.result import console, number, print_json, table
 from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 from tyro.conf import Positional
 
 from byheart.cli.options import Columns, FactFiles, Json
-from byheart.cli.output import DONE, console, facts_in, number, print_json, steps, table
+from byheart.cli.output import DONE, facts_in, steps
+from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 from byheart.files.writing import check_apart
 
 if TYPE_CHECKING:
-    from byheart.report.sizing import Sizing
-    from byheart.report.sizing.data import Data
-    from byheart.report.sizing.needs import Need
-    from byheart.report.sizing.room import Room
+    from byheart.sizing import Sizing
+    from byheart.sizing.data import Data
+    from byheart.sizing.needs import Need
+    from byheart.sizing.room import Room
     from byheart.tasks.questions import Given
 
 _TITLES = {
@@ -47,8 +48,8 @@ class SizeCommand:
 
     def run(self) -> int:
         """Read, measure, plan, print, draw."""
-        from byheart.report.sizing import size
         from byheart.report.style import check_picture
+        from byheart.sizing import size
 
         given = self._given()
         if self.plot is not None:
@@ -58,7 +59,7 @@ class SizeCommand:
         with steps("measuring and planning", quiet=self.json):
             found = size(given, **chosen, sample=self.sample)
         if self.plot is not None:
-            from byheart.report.sizing.picture import draw_sizes
+            from byheart.sizing.picture import draw_sizes
 
             draw_sizes(found, self.plot)
         if self.json:
@@ -127,7 +128,7 @@ def _needs(title: str, needs: "list[Need]") -> Any:
 
 def _room(room: "Room") -> Any:
     """The share of the model that the data take: a column for each kind of number."""
-    from byheart.report.sizing.room import percent
+    from byheart.sizing.room import percent
 
     assumed = " (assumed; --bits B says otherwise)" if room.assumed else ""
     title = f"{room.name}, {room.bits} bits each{assumed}: how much of it the data take"

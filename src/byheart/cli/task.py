@@ -8,7 +8,8 @@ from tyro.conf import OmitArgPrefixes, Positional, arg
 
 from byheart.cli.menu import Entry, Menu, about
 from byheart.cli.options import Columns, Json, OwnConstructions
-from byheart.cli.output import DONE, NOT_TRUE, console, facts_in, number, print_json, steps, table
+from byheart.cli.output import DONE, NOT_TRUE, facts_in, steps
+from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput, check_seed
 from byheart.files.reading import read_text
 from byheart.files.writing import check_apart
@@ -33,7 +34,7 @@ class Random:
 
 
 @dataclass(frozen=True)
-class Text:
+class TextTask:
     """Next-token distributions out of texts: every context of n words, and how often which word follows it.
 
     With --every, language modelling instead: windows of n words, and the next word at every position.
@@ -79,7 +80,7 @@ class FromFacts:
     def run(self) -> int:
         """Read, number completions and save."""
         from byheart.tasks import save
-        from byheart.tasks.facts.task import fact_task
+        from byheart.tasks.facts.labelled import fact_task
 
         check_apart(self.out, *self.files)
         found = fact_task(facts_in(self.files, self.columns))
@@ -177,7 +178,7 @@ class Confused:
 
 
 @dataclass(frozen=True)
-class Show:
+class ShowTask:
     """Say what a task file holds."""
 
     file: Positional[Path]
@@ -309,7 +310,7 @@ def menu() -> Menu:
                 "Next-token distributions out of texts, or (--every) the next word at every position of a window.",
                 "byheart task text book.txt --length 8 --vocab 500 --examples 1000 -o words.npz",
             ),
-            lambda: Text,
+            lambda: TextTask,
         ),
         "facts": Entry(
             about(
@@ -332,7 +333,7 @@ def menu() -> Menu:
             ),
             lambda: Confused,
         ),
-        "show": Entry(about("Say what a task file holds.", "byheart task show t.npz"), lambda: Show),
+        "show": Entry(about("Say what a task file holds.", "byheart task show t.npz"), lambda: ShowTask),
         "check": Entry(
             about(
                 "Hold a task against the theorems' conditions, or against one theorem's hypotheses.",

@@ -7,7 +7,8 @@ from typing import Annotated
 from tyro.conf import Positional, arg
 
 from byheart.cli.options import Json
-from byheart.cli.output import DONE, console, print_json
+from byheart.cli.output import DONE
+from byheart.cli.result import console, print_json
 from byheart.errors import check_installed
 
 

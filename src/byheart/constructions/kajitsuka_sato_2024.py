@@ -78,7 +78,7 @@ _COUNTABLE = 10**9
 
 
 @dataclass(frozen=True)
-class Settings(Reading):
+class RankSettings(Reading):
     """How the network reads a sequence, and how sharply it attends."""
 
     scale: Literal["gentle", "paper"] = "gentle"
@@ -90,7 +90,7 @@ class Settings(Reading):
 
 
 @dataclass(frozen=True)
-class Demand:
+class RankDemand:
     """K different questions: an asking token and the multiset that it stands in."""
 
     size: Size
@@ -140,12 +140,12 @@ class _Line:
         return gamma.numerator * v, v, v, integers([[factor * int(i == 0)] for i in range(len(self.direction))])
 
 
-def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
+def worst_demand(size: Size, setting: Setting, settings: RankSettings) -> RankDemand:
     """The largest demand that a task of this size can have."""
-    return Demand(size, settings.positions, most_questions(size, setting, positions=settings.positions))
+    return RankDemand(size, settings.positions, most_questions(size, setting, positions=settings.positions))
 
 
-def plan(demand: Demand) -> Plan:
+def plan(demand: RankDemand) -> Plan:
     """The network's tensors, before it is built: 2(K − 1) hidden units.
 
     >>> size = Size(examples=50, length=6, labels=4, vocab=30)
@@ -165,7 +165,7 @@ def plan(demand: Demand) -> Plan:
     return plan_of(parts, input_width=dim, extra_depth=1 if size.dim is not None else 2)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+def build(task: Task, settings: RankSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
     if settings.precision < FEWEST_BITS:
         raise BadInput(f"precision is {settings.precision}; expected at least {FEWEST_BITS} bits")
@@ -190,18 +190,18 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     labels = [answer.get(interval, 0) for interval in ordered]
     layers = stairs.layers(ordered, labels, line.direction)
     network = network_for(checked, (*line.front, attention, FeedForward(tuple(layers), name="label")))
-    planned = plan(Demand(checked.size, settings.positions, len(asked)))
+    planned = plan(RankDemand(checked.size, settings.positions, len(asked)))
     return Made(network, planned, {"questions": len(asked), "id_bits": id_bits})
 
 
-def hypotheses(task: Task, settings: Settings) -> list[Hypothesis]:
+def hypotheses(task: Task, settings: RankSettings) -> list[Hypothesis]:
     """The hypotheses of all theorems on sequences; and no token twice, which the paper needs and our proof does not."""
     common = of_sequences(NAME, task, positions=settings.positions)
     return common if settings.positions else [*common, no_token_twice(task)]
 
 
 def _softmax(
-    line: _Line, asked: _Asked, gamma: Fraction, settings: Settings
+    line: _Line, asked: _Asked, gamma: Fraction, settings: RankSettings
 ) -> tuple[SoftmaxAttention, list[Interval]]:
     """The layer, and intervals around v·Z for all questions, which are disjoint."""
     down, shift = (1 << 2 * line.exponent) * gamma.denominator, line.shift
@@ -331,7 +331,7 @@ def _directed(X: list[list[int]], places: Ids, exponent: int, n: int, rng: np.ra
     return _Line(tuple(v), tuple(moved), exponent, (Positions(integers(W_pos)),))
 
 
-def _gamma(line: _Line, length: int, settings: Settings) -> Fraction:
+def _gamma(line: _Line, length: int, settings: RankSettings) -> Fraction:
     """Scores are γ·y·y', γ over a power of two: they span 1 to 4 at most, or neighbours are more than 4 log n apart."""
     largest, smallest = (choose(abs(value) for value in line.values) for choose in (max, min))
     unit = Fraction(1 << 2 * line.exponent)
@@ -356,7 +356,7 @@ def _place(asked: _Asked, question: int) -> str:
 _HINT = "Raise --precision, or use --scale gentle, or move tokens apart (and away from 0)"
 
 
-def _too_close(places: tuple[str, str], settings: Settings, scores: Fraction) -> str:
+def _too_close(places: tuple[str, str], settings: RankSettings, scores: Fraction) -> str:
     """Why two places cannot be told apart, at a token whose scores have the span ``scores``."""
     if scores == 0:
         return (
@@ -413,7 +413,7 @@ CONSTRUCTION = Construction(
     name=NAME,
     paper="Kajitsuka & Sato 2024",
     summary="one layer, one softmax head of rank one, 2nN units",
-    settings=Settings,
+    settings=RankSettings,
     build=build,
     covers=("next-token", "seq-to-seq"),
     plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),

@@ -40,7 +40,7 @@ NAME = "kajitsuka-sato-2025"
 
 
 @dataclass(frozen=True)
-class Settings(SequenceReading):
+class KajitsukaSatoSettings(SequenceReading):
     """How the network reads a sequence, and limits on the network."""
 
     bits: int | None = None
@@ -132,7 +132,7 @@ CONSTRUCTION = contextual.construction(
     name=NAME,
     paper="Kajitsuka & Sato 2025",
     summary="FFN · uniform attention · FFN: Õ(√N) next-token, Õ(√(nN)) seq-to-seq",
-    settings=Settings,
+    settings=KajitsukaSatoSettings,
     orders={"next-token": "Õ(√N)", "seq-to-seq": "Õ(√(nN))"},
     theorems=THEOREMS,
     hypotheses=lambda task, settings: of_sequences(NAME, task, positions=settings.positions),

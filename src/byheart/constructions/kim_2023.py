@@ -59,7 +59,7 @@ from byheart.constructions.gadgets.demand import (
 from byheart.constructions.gadgets.hypotheses import consistent, labelled
 from byheart.constructions.gadgets.keys import filled_up, one_answer_each
 from byheart.constructions.gadgets.tokens import check_table
-from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
+from byheart.constructions.plan import Blocks, Part, Plan, TokenwiseShape, plan_of
 from byheart.constructions.theorem import TOKENS, Theorem
 from byheart.networks.exact import (
     Affine,
@@ -87,7 +87,7 @@ _GROWTH = 8
 
 
 @dataclass(frozen=True)
-class Settings:
+class KimSettings:
     """How the network reads a sequence."""
 
     positions: bool = False
@@ -106,7 +106,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Demand:
+class KimDemand:
     """The numbers that the size of the network depends on, and nothing else.
 
     ``questions`` are the different inputs of the label stage, ``rounds`` the most different tokens in a sequence, and
@@ -115,7 +115,7 @@ class Demand:
 
     setting: Setting
     size: Size
-    settings: Settings
+    settings: KimSettings
     questions: int
     rounds: int
     repeats: bool
@@ -174,7 +174,7 @@ class Demand:
         return lookup.design(self.questions, self.size.labels, largest, limits=limits)
 
 
-def demand(task: Task, settings: Settings) -> Demand:
+def demand(task: Task, settings: KimSettings) -> KimDemand:
     """What the task demands of the network."""
     checked = labelled(NAME, task)
     ids = positioned_ids(task, settings.positions)
@@ -184,18 +184,18 @@ def demand(task: Task, settings: Settings) -> Demand:
         questions = len(np.unique(prefixes(checked))) if settings.causal else int(different.sum())
     rounds = size.length if settings.causal else int(different.max())
     repeats = not settings.causal and bool((different < size.length).any())
-    return Demand(setting_of(checked), size, settings, questions, rounds, repeats, grid_bits(task))
+    return KimDemand(setting_of(checked), size, settings, questions, rounds, repeats, grid_bits(task))
 
 
-def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
+def worst_demand(size: Size, setting: Setting, settings: KimSettings) -> KimDemand:
     """The largest demand that a task of this size can have (its vectors within the typical grid)."""
     questions = most_questions(size, setting, positions=settings.ordered)
     rounds = size.length if settings.ordered else min(size.length, size.vocab)
     repeats, bits = not settings.ordered and size.length > 1, TYPICAL_GRID_BITS if size.dim is not None else 0
-    return Demand(setting, size, settings, questions, rounds, repeats, bits)
+    return KimDemand(setting, size, settings, questions, rounds, repeats, bits)
 
 
-def plan(demand: Demand) -> Plan:
+def plan(demand: KimDemand) -> Plan:
     """The network's tensors, before it is built.
 
     >>> size = Size(examples=200, length=8, labels=10, vocab=64)
@@ -207,8 +207,8 @@ def plan(demand: Demand) -> Plan:
     if size.dim is None:
         parts.append(("embedding", (("W_E", (size.vocab, width)),)))
     else:
-        parts.append(("projection", Shape((("hash", 1, size.dim),))))
-        parts.append(("token_code", Shape((*hashing.fold_shapes(1, demand.token_folds), ("codes", width, 1)))))
+        parts.append(("projection", TokenwiseShape((("hash", 1, size.dim),))))
+        parts.append(("token_code", TokenwiseShape((*hashing.fold_shapes(1, demand.token_folds), ("codes", width, 1)))))
     if demand.settings.ordered:
         parts.append(("positions", (("W_pos", (size.length, width)),)))
     row, column = (1, width), (width, 1)
@@ -218,12 +218,14 @@ def plan(demand: Demand) -> Plan:
             parts.append((f"retire.{t}", Blocks((("retire", 1, width),))))
     if demand.repeats:
         parts.append(("count", (("W_V", row), ("W_O", column))))
-    parts.append(("label", Shape((*hashing.fold_shapes(width, demand.label_folds), *demand.label_stage.shape.layers))))
+    parts.append(
+        ("label", TokenwiseShape((*hashing.fold_shapes(width, demand.label_folds), *demand.label_stage.shape.layers)))
+    )
     attention = demand.rounds + demand.repeats
     return plan_of(parts, input_width=max(width, size.dim or 1), extra_depth=attention + (size.dim is None))
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+def build(task: Task, settings: KimSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
     checked = consistent(NAME, task, positions=settings.positions, causal=settings.causal)
     wanted = demand(task, settings)
@@ -304,7 +306,7 @@ _Reader: TypeAlias = _Ids | _Vectors
 """Either knows its tokens' numbers, their own codes modulo Q [N, n], and the layers from a token to both."""
 
 
-def _read_tokens(task: NextToken | SeqToSeq, sizes: Demand, rng: np.random.Generator) -> _Reader:
+def _read_tokens(task: NextToken | SeqToSeq, sizes: KimDemand, rng: np.random.Generator) -> _Reader:
     """Ids in random order, or vectors hashed and folded."""
     if task.tokens is not None:
         check_table(task)
@@ -316,7 +318,7 @@ def _read_tokens(task: NextToken | SeqToSeq, sizes: Demand, rng: np.random.Gener
     return _Vectors(hashing.fold(hashes, Q).reshape(N, n), project, hashing.fold_layers([1], 0, Q, sizes.token_folds))
 
 
-def _draw(sizes: Demand, reader: _Reader, rng: np.random.Generator) -> _Codes:
+def _draw(sizes: KimDemand, reader: _Reader, rng: np.random.Generator) -> _Codes:
     Q = hashing.draw_modulus(sizes.label_modulus, rng)
     R, base = sizes.rounds, sizes.largest_digit + 1
     if sizes.settings.ids == "digits":
@@ -331,7 +333,7 @@ def _draw(sizes: Demand, reader: _Reader, rng: np.random.Generator) -> _Codes:
 
 
 def _keyed(
-    task: NextToken | SeqToSeq, sizes: Demand, reader: _Reader, rng: np.random.Generator
+    task: NextToken | SeqToSeq, sizes: KimDemand, reader: _Reader, rng: np.random.Generator
 ) -> tuple[_Codes, Ids, Ids, int] | None:
     """Draw until all questions with different labels have different keys: the codes, the keys and their answers."""
     read, labels = _read(sizes, reader.numbers), task.labels.ravel()
@@ -345,7 +347,7 @@ def _keyed(
     return None
 
 
-def _read(sizes: Demand, numbers: Ids) -> _Read:
+def _read(sizes: KimDemand, numbers: Ids) -> _Read:
     """Go through the rounds as the network will."""
     if sizes.settings.causal:
         return _Read(numbers + 1, np.zeros((0, *numbers.shape), np.bool_))
@@ -360,7 +362,7 @@ def _read(sizes: Demand, numbers: Ids) -> _Read:
     return _Read(np.stack(digits, axis=1), np.stack(retired)[:-1])
 
 
-def _first(sizes: Demand, numbers: Ids) -> Ids:
+def _first(sizes: KimDemand, numbers: Ids) -> Ids:
     """q = z − (P + 1) in front of the first round."""
     if not sizes.settings.positions:
         return numbers - sizes.codes
@@ -368,7 +370,7 @@ def _first(sizes: Demand, numbers: Ids) -> Ids:
     return n * numbers + np.arange(n) - sizes.codes
 
 
-def _ids(sizes: Demand, reader: _Reader, codes: _Codes, read: _Read) -> Ids:
+def _ids(sizes: KimDemand, reader: _Reader, codes: _Codes, read: _Read) -> Ids:
     """The ids behind the rounds [N, n], modulo Q."""
     Q = codes.Q
     a = np.array([digit % Q for digit in codes.digits], dtype=np.int64)
@@ -388,7 +390,7 @@ def _ids(sizes: Demand, reader: _Reader, codes: _Codes, read: _Read) -> Ids:
     return counted_ids % Q
 
 
-def _layers(sizes: Demand, reader: _Reader, codes: _Codes, keys: Ids, answers: Ids) -> tuple[Layer, ...]:
+def _layers(sizes: KimDemand, reader: _Reader, codes: _Codes, keys: Ids, answers: Ids) -> tuple[Layer, ...]:
     stage = [*hashing.fold_layers([0] * (sizes.width - 1) + [1], 0, codes.Q, sizes.label_folds)]
     stage += sizes.label_stage.layers(keys, integers(answers))
     layers = [*_front(sizes, reader, codes), *_rounds(sizes, codes)]
@@ -398,7 +400,7 @@ def _layers(sizes: Demand, reader: _Reader, codes: _Codes, keys: Ids, answers: I
     return (*layers, FeedForward(tuple(stage), name="label"))
 
 
-def _front(sizes: Demand, reader: _Reader, codes: _Codes) -> list[Layer]:
+def _front(sizes: KimDemand, reader: _Reader, codes: _Codes) -> list[Layer]:
     """From tokens to (q, id), or to (p, p², code, id)."""
     n, causal = sizes.size.length, sizes.settings.causal
     placed = sizes.settings.positions and not causal
@@ -411,7 +413,7 @@ def _front(sizes: Demand, reader: _Reader, codes: _Codes) -> list[Layer]:
     return layers
 
 
-def _rounds(sizes: Demand, codes: _Codes) -> list[Layer]:
+def _rounds(sizes: KimDemand, codes: _Codes) -> list[Layer]:
     layers: list[Layer] = []
     for t, a in enumerate(codes.digits, start=1):
         if sizes.settings.causal:
@@ -447,7 +449,7 @@ CONSTRUCTION = Construction(
     name=NAME,
     paper="Kim, Kim & Mozafari 2023",
     summary="n rounds of hardmax attention read a sequence into its id: Õ(n + √(nN))",
-    settings=Settings,
+    settings=KimSettings,
     build=build,
     covers=("next-token", "seq-to-seq"),
     plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),

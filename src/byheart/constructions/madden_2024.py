@@ -31,7 +31,7 @@ from byheart.constructions.plan import Part, Plan
 from byheart.constructions.theorem import DISTRIBUTIONS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax.network import attention, embedded
+from byheart.networks.softmax.softmax_network import attention, embedded
 from byheart.progress import Report
 from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, Task
@@ -48,7 +48,7 @@ CLOSE = 1e-11
 
 
 @dataclass(frozen=True)
-class Settings:
+class MaddenSettings:
     """The sizes of the network, and what stands for zero."""
 
     model_dim: int = 1
@@ -60,7 +60,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Demand:
+class MaddenDemand:
     """What the size of the network depends on."""
 
     size: Size
@@ -68,14 +68,14 @@ class Demand:
     """Different contexts."""
 
 
-def worst_demand(size: Size) -> Demand:
+def worst_demand(size: Size) -> MaddenDemand:
     """The largest demand that a next-token task of this size can have."""
     if size.dim is not None:
         raise BadInput(f"{NAME} reads token ids; the tokens are vectors of dimension {size.dim}")
-    return Demand(size, size.examples)
+    return MaddenDemand(size, size.examples)
 
 
-def plan(demand: Demand, settings: Settings) -> Plan:
+def plan(demand: MaddenDemand, settings: MaddenSettings) -> Plan:
     """Every tensor's shape."""
     d, d_h = _dimensions(settings)
     size, N = demand.size, demand.contexts
@@ -90,7 +90,7 @@ def plan(demand: Demand, settings: Settings) -> Plan:
     return Plan(parts, depth=4, width=max(d, N, size.labels))
 
 
-def _dimensions(settings: Settings) -> tuple[int, int]:
+def _dimensions(settings: MaddenSettings) -> tuple[int, int]:
     d = settings.model_dim
     d_h = d if settings.head_dim is None else settings.head_dim
     if not 1 <= d_h <= d:
@@ -100,13 +100,13 @@ def _dimensions(settings: Settings) -> tuple[int, int]:
     return d, d_h
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+def build(task: Task, settings: MaddenSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
     d, d_h = _dimensions(settings)
     checked, tokens = over_ids(NAME, task)
     kept = distinct(tokens).first
     check_system(NAME, len(kept))
-    planned = plan(Demand(task.size, len(kept)), settings)
+    planned = plan(MaddenDemand(task.size, len(kept)), settings)
     planned.check_memory(NAME)
     drawn, direction, numbers, gap = _injective(tokens[kept], task.size, (d, d_h), rng)
     if gap < CLOSE:
@@ -126,7 +126,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     return Made(network, planned, chosen)
 
 
-def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
+def hypotheses(task: Task, _: MaddenSettings) -> list[Hypothesis]:
     """What the theorem asks of a task."""
     if not isinstance(task, NextTokenDistribution) or task.tokens is None:
         raise BadInput(f"{NAME} is about next-token distributions over token ids; the task is {task.kind}")
@@ -202,7 +202,7 @@ CONSTRUCTION = Construction(
     paper="Madden, Fox & Thrampoulidis 2024",
     summary="one decoder layer with N units: any N next-token distributions, ωN parameters",
     kind="softmax",
-    settings=Settings,
+    settings=MaddenSettings,
     build=build,
     covers=("next-token",),
     plan=lambda size, _, settings: plan(worst_demand(size), settings),

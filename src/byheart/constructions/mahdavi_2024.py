@@ -48,7 +48,7 @@ from byheart.constructions.theorem import QUERIES, Theorem
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.balls import residual
-from byheart.networks.softmax.network import attention
+from byheart.networks.softmax.softmax_network import attention
 from byheart.progress import Report
 from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task
 from byheart.tasks.checks import Floats
@@ -67,7 +67,7 @@ SHARPNESS = (2.0, 4.0, 8.0)
 
 
 @dataclass(frozen=True)
-class Settings:
+class MahdaviSettings:
     """How many heads of which dimension, and how their attention is chosen."""
 
     heads: int | None = None
@@ -79,7 +79,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class MahdaviSizes:
     """The sizes that follow from a task and the settings."""
 
     examples: int
@@ -116,7 +116,7 @@ def _different(task: Task) -> QueryTask:
     return QueryLabels(contexts=contexts, queries=task.queries[kept], labels=labels, label_count=task.label_count)
 
 
-def _sizes(task: QueryTask, settings: Settings, rank: int | None = None) -> Sizes:
+def _sizes(task: QueryTask, settings: MahdaviSettings, rank: int | None = None) -> MahdaviSizes:
     """The sizes of the network for ``task``, r as given or min(n, d_h); BadInput if the settings do not fit it."""
     N, n, d = task.size.examples, task.size.length, task.size.dim
     assert d is not None
@@ -129,7 +129,7 @@ def _sizes(task: QueryTask, settings: Settings, rank: int | None = None) -> Size
         raise BadInput(f"heads is {H}; expected at least 1")
     targets = isinstance(task, QueryTargets)
     outputs, labels = (task.label_count, None) if targets else (2, task.label_count)
-    return Sizes(N, n, d, H, d_h, rank=r, outputs=outputs, labels=labels)
+    return MahdaviSizes(N, n, d, H, d_h, rank=r, outputs=outputs, labels=labels)
 
 
 def _fewest_heads(N: int, n: int, d: int, r: int, way: str, shared: bool) -> int:
@@ -140,7 +140,7 @@ def _fewest_heads(N: int, n: int, d: int, r: int, way: str, shared: bool) -> int
     return heads_needed(N, n, n)
 
 
-def plan(sizes: Sizes) -> Plan:
+def plan(sizes: MahdaviSizes) -> Plan:
     """Every tensor's shape: H(2 d d_h + (d + k) min(d, k)) entries for k outputs, and k·C to read labels."""
     H, d, k = sizes.heads, sizes.dim, sizes.outputs
     read, v = (H, d, sizes.head_dim), min(d, k)
@@ -151,7 +151,7 @@ def plan(sizes: Sizes) -> Plan:
     return Plan((attention, unembedding), depth=2, width=max(d, k, sizes.labels))
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+def build(task: Task, settings: MahdaviSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network; rank, condition number and residual are among what was chosen."""
     task = _different(task)
     known = _sizes(task, settings)
@@ -176,7 +176,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     return Made(finished if W_U is None else finished.with_tensor("W_U", W_U), plan(known), chosen)
 
 
-def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
+def hypotheses(task: Task, _: MahdaviSettings) -> list[Hypothesis]:
     """What Theorem 1 asks of a task; and general position, which the proofs before it asked for."""
     if not isinstance(task, QueryTask):
         raise BadInput(f"{NAME} is about contexts with queries; the task is {task.kind}")
@@ -190,7 +190,7 @@ def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
     ]
 
 
-def _check_task(task: QueryTask, sizes: Sizes, settings: Settings) -> None:
+def _check_task(task: QueryTask, sizes: MahdaviSizes, settings: MahdaviSettings) -> None:
     if settings.way == "generic":
         return
     if sizes.length >= sizes.dim:
@@ -215,8 +215,8 @@ def _check_task(task: QueryTask, sizes: Sizes, settings: Settings) -> None:
 
 
 def _of_found_rank(
-    task: QueryTask, sizes: Sizes, settings: Settings, rng: np.random.Generator
-) -> tuple[Sizes, SoftmaxNetwork, Factored]:
+    task: QueryTask, sizes: MahdaviSizes, settings: MahdaviSettings, rng: np.random.Generator
+) -> tuple[MahdaviSizes, SoftmaxNetwork, Factored]:
     """The attention of the largest r for which the queries that each head needs are independent, and its sizes."""
     refused: Dependent | None = None
     for rank in _ranks(task.queries, sizes.rank):
@@ -241,7 +241,7 @@ def _ranks(queries: Floats, most: int) -> Iterator[int]:
 
 
 def _best_attention(
-    task: QueryTask, sizes: Sizes, settings: Settings, rng: np.random.Generator
+    task: QueryTask, sizes: MahdaviSizes, settings: MahdaviSettings, rng: np.random.Generator
 ) -> tuple[SoftmaxNetwork, Factored]:
     """The attention with the best conditioned features out of a few, its values still zero."""
     best: tuple[SoftmaxNetwork, Factored] | None = None
@@ -255,7 +255,7 @@ def _best_attention(
 
 
 def _attention(
-    task: QueryTask, sizes: Sizes, settings: Settings, sharpness: float, rng: np.random.Generator
+    task: QueryTask, sizes: MahdaviSizes, settings: MahdaviSettings, sharpness: float, rng: np.random.Generator
 ) -> SoftmaxNetwork:
     contexts, queries, d_h = task.contexts, task.queries, sizes.head_dim
     if settings.way == "generic":
@@ -306,7 +306,7 @@ def _wanted(task: QueryTask) -> tuple[Floats, Floats | None]:
     return circle.T[task.labels], circle
 
 
-def _beyond(task: QueryTask, sizes: Sizes, settings: Settings, rank: int) -> str:
+def _beyond(task: QueryTask, sizes: MahdaviSizes, settings: MahdaviSettings, rank: int) -> str:
     limit, why = _limit(task, sizes)
     has = f"{NAME} ({settings.way}): the features of the {sizes.examples} examples have rank {rank}"
     if sizes.examples <= limit:
@@ -315,7 +315,7 @@ def _beyond(task: QueryTask, sizes: Sizes, settings: Settings, rank: int) -> str
     return f"{has}; expected {sizes.examples}. {most}. Take more heads"
 
 
-def _limit(task: QueryTask, sizes: Sizes) -> tuple[int, str]:
+def _limit(task: QueryTask, sizes: MahdaviSizes) -> tuple[int, str]:
     """The largest rank that features can have, whatever the attention, in numbers and in words."""
     H, n, d = sizes.heads, sizes.length, sizes.dim
     if n == 1:
@@ -352,7 +352,7 @@ CONSTRUCTION = Construction(
     paper="Mahdavi, Liao & Thrampoulidis 2024",
     summary="one attention layer on contexts with queries: H(min(n, d_h) − 1) + 1 examples",
     kind="softmax",
-    settings=Settings,
+    settings=MahdaviSettings,
     build=build,
     orders=dict.fromkeys(("query-labels", "query-targets"), "O(d²N/n)"),
     hypotheses=hypotheses,

@@ -16,7 +16,7 @@ Named: TypeAlias = tuple[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Shape:
+class TokenwiseShape:
     """A token-wise network as roles and widths: ``layers`` holds (role, outputs, inputs)."""
 
     layers: tuple[tuple[str, int, int], ...]
@@ -72,7 +72,7 @@ class Blocks:
             yield f"{index}.{role}.W_out", (d_model, d_ff)
 
 
-Part: TypeAlias = tuple[str, Shape | Blocks | tuple[Named, ...]]
+Part: TypeAlias = tuple[str, TokenwiseShape | Blocks | tuple[Named, ...]]
 """A layer's name with its shape: that of a feed-forward network or of blocks, or the named shapes of its tensors."""
 
 

@@ -30,7 +30,7 @@ memorized; or all of them. A construction that can be built for either (``--fewe
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedSize:
     """One construction at one size: parameters, zeros included; the embedding table among them; depth and width.
 
     ``expected`` means that a task may turn up that takes more. ``fewest`` is what it was built to have few of, where
@@ -73,7 +73,7 @@ class Range:
 
 def planned(
     size: Size, setting: Setting, *, positions: bool = False, fewest: Fewest = "without-embedding"
-) -> list[Planned]:
+) -> list[PlannedSize]:
     """All constructions that cover ``setting``, smallest first; settings are the defaults, but for ``fewest``.
 
     >>> size = Size(examples=10_000, length=32, labels=2, vocab=1000)
@@ -85,7 +85,7 @@ def planned(
     return ranked(plans(size, setting, positions=positions), fewest)
 
 
-def plans(size: Size, setting: Setting, *, positions: bool = False) -> list[Planned]:
+def plans(size: Size, setting: Setting, *, positions: bool = False) -> list[PlannedSize]:
     """All constructions that cover ``setting``; those that can be built for either kind of fewness twice."""
     rows = []
     for construction in known().values():
@@ -97,7 +97,7 @@ def plans(size: Size, setting: Setting, *, positions: bool = False) -> list[Plan
                 except BadInput:  # the construction is for other sizes
                     continue
                 numbers = (plan.dense, plan.embedding, plan.depth, plan.width)
-                rows.append(Planned(construction.name, *numbers, expected=plan.expected, fewest=fewest))
+                rows.append(PlannedSize(construction.name, *numbers, expected=plan.expected, fewest=fewest))
     return rows
 
 
@@ -106,9 +106,9 @@ def _choices(construction: Construction) -> tuple[Fewest | None, ...]:
     return get_args(Fewest) if getattr(construction.settings, "fewest", None) in get_args(Fewest) else (None,)
 
 
-def ranked(rows: Iterable[Planned], fewest: Fewest) -> list[Planned]:
+def ranked(rows: Iterable[PlannedSize], fewest: Fewest) -> list[PlannedSize]:
     """Of each construction the smallest, and the smallest of them first."""
-    best: dict[str, Planned] = {}
+    best: dict[str, PlannedSize] = {}
     for row in sorted(rows, key=lambda row: row.counted(fewest)):
         best.setdefault(row.construction, row)
     return list(best.values())
@@ -122,10 +122,10 @@ class Planner:
     setting: Setting
     positions: bool = False
     largest: int = LARGEST
-    rows: dict[int, list[Planned]] = field(default_factory=dict, repr=False)
+    rows: dict[int, list[PlannedSize]] = field(default_factory=dict, repr=False)
     """What was planned so far, by N."""
 
-    def at(self, examples: int, fewest: Fewest = "without-embedding") -> list[Planned]:
+    def at(self, examples: int, fewest: Fewest = "without-embedding") -> list[PlannedSize]:
         """Smallest first."""
         if examples not in self.rows:
             size = replace(self.size, examples=examples)

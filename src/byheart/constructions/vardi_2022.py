@@ -19,7 +19,7 @@ import numpy as np
 
 from byheart.constructions.construction import Construction, Made, VectorReading
 from byheart.constructions.gadgets import lookup, nearby, points
-from byheart.constructions.gadgets.points import Front
+from byheart.constructions.gadgets.points import PointFront
 from byheart.constructions.plan import Plan
 from byheart.constructions.theorem import POINTS, Theorem, limited
 from byheart.errors import BadInput
@@ -31,7 +31,7 @@ NAME = "vardi-2022"
 
 
 @dataclass(frozen=True)
-class Settings(VectorReading):
+class VardiSettings(VectorReading):
     """How the network reads vectors, and limits on it."""
 
     depth: int | None = None
@@ -43,19 +43,19 @@ class Settings(VectorReading):
 
 
 @dataclass(frozen=True)
-class Demand:
+class VardiDemand:
     """How points become keys, within the limits, and keys labels."""
 
-    front: Front
+    front: PointFront
     stage: lookup.Lookup
 
 
-def demand(task: Task, settings: Settings) -> Demand:
+def demand(task: Task, settings: VardiSettings) -> VardiDemand:
     """What the task demands of the network."""
     return _demand(points.front(task), settings)
 
 
-def worst_demand(size: Size, settings: Settings) -> Demand:
+def worst_demand(size: Size, settings: VardiSettings) -> VardiDemand:
     """The largest demand of a task of this size, with coordinates of typical bits."""
     front = points.worst_front(size)
     if settings.read == "cells" and size.dim is not None:
@@ -64,16 +64,18 @@ def worst_demand(size: Size, settings: Settings) -> Demand:
     return _demand(front, settings)
 
 
-def _demand(front: Front, settings: Settings) -> Demand:
+def _demand(front: PointFront, settings: VardiSettings) -> VardiDemand:
     limits = lookup.Limits(settings.depth, settings.bits, settings.width)
     front = replace(front, direct=_direct(front, limits))
     if not front.direct and limits.bits is not None and front.hash_bits > limits.bits:
         raise BadInput(f"hashing these points needs {front.hash_bits} bits per weight; got bits={limits.bits}")
     size, before = front.size, len(front.shapes)
-    return Demand(front, lookup.design(size.examples, size.labels, front.largest, limits=limits, layers_before=before))
+    return VardiDemand(
+        front, lookup.design(size.examples, size.labels, front.largest, limits=limits, layers_before=before)
+    )
 
 
-def _direct(front: Front, limits: lookup.Limits) -> bool:
+def _direct(front: PointFront, limits: lookup.Limits) -> bool:
     """Whether a single id is the key as it is: it is small, or the limits leave no room to hash it."""
     small = (1 << front.grid_bits) - 1 <= front.largest
     narrow = limits.bits is not None and front.hash_bits > limits.bits
@@ -83,7 +85,7 @@ def _direct(front: Front, limits: lookup.Limits) -> bool:
     return front.may_be_direct and (small or narrow or shallow)
 
 
-def plan(demand: Demand) -> Plan:
+def plan(demand: VardiDemand) -> Plan:
     """The network's tensors, before it is built.
 
     >>> from byheart.sizes import Size
@@ -97,7 +99,7 @@ def plan(demand: Demand) -> Plan:
     return points.plan(demand.front, demand.stage)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+def build(task: Task, settings: VardiSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
     checked = points.points_only(NAME, task)
     nearby.check_radius(settings.radius, settings.read)
@@ -161,7 +163,7 @@ CONSTRUCTION = Construction(
     name=NAME,
     paper="Vardi, Yehudai & Shamir 2022",
     summary="a ReLU network without attention on the whole sequence as one point: Õ(√N)",
-    settings=Settings,
+    settings=VardiSettings,
     build=build,
     covers=("next-token",),
     plan=lambda size, _, settings: plan(worst_demand(size, settings)),

@@ -29,7 +29,7 @@ import numpy as np
 from byheart.constructions.construction import Construction, Made
 from byheart.constructions.gadgets import points
 from byheart.constructions.gadgets.lookup import Lookup, shallowest
-from byheart.constructions.gadgets.points import Front
+from byheart.constructions.gadgets.points import PointFront
 from byheart.constructions.gadgets.selecting import Chain, Squares
 from byheart.constructions.plan import Plan
 from byheart.constructions.theorem import POINTS, Theorem
@@ -45,7 +45,7 @@ _MOST_BITS = 12
 
 
 @dataclass(frozen=True)
-class Settings:
+class YangSettings:
     """The shape of the network."""
 
     width: int | None = None
@@ -55,10 +55,10 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Demand:
+class YangDemand:
     """How points become keys, and keys labels."""
 
-    front: Front
+    front: PointFront
     stage: Lookup
 
     @property
@@ -72,17 +72,17 @@ class Demand:
         return max(outputs for _, outputs, _ in (*self.front.shapes, *self.stage.shape.layers))
 
 
-def demand(task: Task, settings: Settings) -> Demand:
+def demand(task: Task, settings: YangSettings) -> YangDemand:
     """What the task demands of the network."""
     return _demand(points.front(task), settings)
 
 
-def worst_demand(size: Size, settings: Settings) -> Demand:
+def worst_demand(size: Size, settings: YangSettings) -> YangDemand:
     """The largest demand of a task of this size, with coordinates of typical bits."""
     return _demand(points.worst_front(size), settings)
 
 
-def _demand(front: Front, settings: Settings) -> Demand:
+def _demand(front: PointFront, settings: YangSettings) -> YangDemand:
     width, depth = settings.width, settings.depth
     if width is not None and width < NARROWEST:
         raise BadInput(f"width is {width}; expected at least {NARROWEST}")
@@ -98,7 +98,7 @@ def _demand(front: Front, settings: Settings) -> Demand:
     return found
 
 
-def _shallowest(front: Front, width: int) -> Demand:
+def _shallowest(front: PointFront, width: int) -> YangDemand:
     """The network with the fewest layers among those of this width at most."""
     N, C = front.size.examples, front.size.labels
     bits = min(_MOST_BITS, (width - 1).bit_length() - 1)  # 2^bits units fold, one carries
@@ -107,11 +107,11 @@ def _shallowest(front: Front, width: int) -> Demand:
     side = min((width - 2) // 3, 1 + int((N - 1) ** 0.5))
     selections: list[Chain | Squares] = [Squares(side)] if side > 1 else []
     selections.append(Chain(max(1, min(N - 1, (width - 1) // 2))))
-    found = [Demand(read, shallowest(N, C, read.largest, how, bits)) for read in fronts for how in selections]
+    found = [YangDemand(read, shallowest(N, C, read.largest, how, bits)) for read in fronts for how in selections]
     return min(found, key=lambda one: one.depth)
 
 
-def _narrowest(front: Front, depth: int) -> Demand:
+def _narrowest(front: PointFront, depth: int) -> YangDemand:
     """The network of the smallest width among those with this many layers at most."""
     widest = max(2 * front.size.examples, 2**_MOST_BITS + 1)  # nothing is gained beyond
     if (least := _shallowest(front, widest).depth) > depth:
@@ -119,7 +119,7 @@ def _narrowest(front: Front, depth: int) -> Demand:
     return _shallowest(front, _first(lambda width: _shallowest(front, width).depth <= depth, NARROWEST, widest))
 
 
-def _balanced(front: Front) -> Demand:
+def _balanced(front: PointFront) -> YangDemand:
     """The network whose width and depth are at most s, for the smallest s."""
     deepest = _shallowest(front, NARROWEST).depth
     fits = _first(lambda s: _shallowest(front, s).depth <= s, NARROWEST, max(NARROWEST, deepest))
@@ -134,7 +134,7 @@ def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-def plan(demand: Demand) -> Plan:
+def plan(demand: YangDemand) -> Plan:
     """The network's tensors, before it is built.
 
     >>> size = Size(examples=10_000, length=1, labels=2, vocab=10**8)
@@ -148,7 +148,7 @@ def plan(demand: Demand) -> Plan:
     return points.plan(demand.front, demand.stage)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+def build(task: Task, settings: YangSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
     checked = points.points_only(NAME, task)
     sizes = demand(checked, settings)
@@ -170,7 +170,7 @@ CONSTRUCTION = Construction(
     name=NAME,
     paper="Yang & Yang 2026",
     summary="a ReLU network of any width w and depth L with w²L² = Õ(N), on the whole sequence as one point",
-    settings=Settings,
+    settings=YangSettings,
     build=build,
     covers=("next-token",),
     plan=lambda size, _, settings: plan(worst_demand(size, settings)),

@@ -1,4 +1,4 @@
-"""Tasks in several processes of this machine, each with one thread, for several CPU cores."""
+"""An executor that runs jobs in several processes of this machine, each with one thread."""
 
 import multiprocessing
 import os
@@ -16,58 +16,58 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
-from byheart.executors.task import RETRIES, Outcome, Task, performed
+from byheart.executors.job import RETRIES, Job, JobOutcome, run_job
 from byheart.files.memory import SHARE, available
 from byheart.progress import Report
 
 
 class Processes:
-    """Processes, each with one thread and one task at a time; as many as there are cores if not said otherwise.
+    """An executor with ``workers`` processes (default: one per core), each with one thread and one job at a time.
 
-    ``shared`` goes to each of them once. One that dies (of too little memory, say) takes only its own task with it;
-    another takes its place. All of them end with this process, even when it is killed.
+    ``shared`` is sent to each process once. A process that dies, for instance of too little memory, loses only its own
+    job and is replaced. All processes end with this one, even if it is killed.
 
-    A new process imports the program that runs here: in a script of one's own, what begins the work has to stand behind
+    A new process imports the program that runs here: a script of your own has to start its work behind
     ``if __name__ == "__main__":``.
     """
 
     def __init__(self, *shared: Any, workers: int | None = None, retries: int = RETRIES) -> None:
         self._shared, self._retries = pickle.dumps(shared, pickle.HIGHEST_PROTOCOL), retries
-        self.workers = self.at_once = workers or cores()
+        self.workers = self.slots = workers or count_cores()
         self.memory: int | None = int(SHARE * available())
         self._context = multiprocessing.get_context("spawn")
         self._idle: list[_Process] = []
         self._busy: dict[Connection, _Process] = {}
 
-    def start(self, task: Task) -> None:
-        """Send it to an idle process, or to a new one."""
-        self._send(task, 0)
+    def start(self, job: Job) -> None:
+        """Send a job to an idle process, or to a new one."""
+        self._send(job, 0)
 
-    def _send(self, task: Task, lost: int) -> None:
+    def _send(self, job: Job, losses: int) -> None:
         process = self._idle.pop() if self._idle else None
         if process is None or not process.is_alive():
             process = _Process(self._context, self._shared)
-        process.send(task, lost)
+        process.send(job, losses)
         self._busy[process.pipe] = process
 
-    def finished(self, report: Report | None) -> tuple[Task, Outcome]:
-        """Wait for a process to answer, or to die; a task that was lost too often, or is divisible, is lost."""
+    def wait(self, report: Report | None) -> tuple[Job, JobOutcome]:
+        """Wait until a process answers or dies. A job that was lost too often, or is divisible, is reported as lost."""
         while True:
             pipe = wait([*self._busy])[0]
             assert isinstance(pipe, Connection)
             process = self._busy[pipe]
-            received = process.receive()
-            if not isinstance(received, Outcome):
+            answer = process.receive()
+            if not isinstance(answer, JobOutcome):
                 if report is not None:
-                    report(*received)
+                    report(*answer)
                 continue
             del self._busy[pipe]
             if process.is_alive():
                 self._idle.append(process)
-            if received.lost and process.lost < self._retries and not process.task.divisible:
-                self._send(process.task, process.lost + 1)
+            if answer.lost and process.losses < self._retries and not process.job.divisible:
+                self._send(process.job, process.losses + 1)
                 continue
-            return process.task, received
+            return process.job, answer
 
     def __enter__(self) -> Self:
         return self
@@ -77,45 +77,45 @@ class Processes:
             process.stop()
 
 
-def cores() -> int:
-    """Those that this process may use, where the system says so."""
+def count_cores() -> int:
+    """Return the number of cores that this process may use, where the system tells, or else those of the machine."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Process:
-    """A worker's process, seen from outside."""
+    """The process of a worker, seen from outside."""
 
     def __init__(self, context: Any, shared: bytes) -> None:
         self.pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
-        with _deaf():
+        with _without_interrupts():
             self._process.start()
-        theirs.close()  # theirs is now the only one, and the pipe ends with them
+        theirs.close()  # the worker now holds the only copy, so the pipe ends with the worker
         with suppress(BrokenPipeError):
             self.pipe.send_bytes(shared)
-        self.task, self.lost = Task("", performed), 0
+        self.job, self.losses = Job("", run_job), 0
         self._began = 0.0
 
     def is_alive(self) -> bool:
         return bool(self._process.is_alive())
 
-    def send(self, task: Task, lost: int) -> None:
-        """Give it a task that was ``lost`` so often before."""
-        self.task, self.lost, self._began = task, lost, time.perf_counter()
-        with suppress(BrokenPipeError):  # it has just died: that is what will be received
-            self.pipe.send(task)
+    def send(self, job: Job, losses: int) -> None:
+        """Send a job that was lost ``losses`` times before."""
+        self.job, self.losses, self._began = job, losses, time.perf_counter()
+        with suppress(BrokenPipeError):  # the process has just died, which receive() will report
+            self.pipe.send(job)
 
-    def receive(self) -> Outcome | tuple[int, int, str]:
-        """An outcome, or how far the task is: done, total, note."""
+    def receive(self) -> JobOutcome | tuple[int, int, str]:
+        """Return the outcome of the job, or its progress: done, total, note."""
         try:
-            received: Outcome | tuple[int, int, str] = self.pipe.recv()
+            answer: JobOutcome | tuple[int, int, str] = self.pipe.recv()
         except (EOFError, ConnectionError):
             self._process.join()
             self.pipe.close()
             code = self._process.exitcode
-            how = f"signal {-code}" if code < 0 else f"exit code {code}; a script needs if __name__ == '__main__'"
-            return Outcome(lost=f"the worker's process died ({how})", seconds=time.perf_counter() - self._began)
-        return received
+            cause = f"signal {-code}" if code < 0 else f"exit code {code}; a script needs if __name__ == '__main__'"
+            return JobOutcome(lost=f"the worker's process died ({cause})", seconds=time.perf_counter() - self._began)
+        return answer
 
     def stop(self) -> None:
         self._process.kill()
@@ -124,19 +124,20 @@ class _Process:
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
-    """Ctrl-C is for the process that writes, which stops the others: one that is started here never hears of it.
+def _without_interrupts() -> Iterator[None]:
+    """Start processes that never receive Ctrl-C: it is for the process that writes, which stops the others.
 
-    Not even while it imports what it needs: that a signal is blocked is inherited. Here it is heard as soon as the
-    other has been started. Where nothing can be blocked it is ignored meanwhile, which only a main thread can see to.
+    A blocked signal is inherited, so a new process does not receive it even while it imports modules. This process
+    receives it as soon as the other has started. Where signals cannot be blocked, Ctrl-C is ignored meanwhile, which
+    only the main thread can arrange.
     """
     if hasattr(signal, "pthread_sigmask"):
-        resource_tracker.ensure_running()  # which unblocks what it has blocked, when it begins
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        resource_tracker.ensure_running()  # when it starts, it unblocks the signals that it has blocked
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             yield
         finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     elif threading.current_thread() is threading.main_thread():
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
@@ -148,42 +149,42 @@ def _deaf() -> Iterator[None]:
 
 
 def _serve(pipe: Connection) -> None:
-    """A worker's life: a task, an outcome, and the next, until nobody sends any."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # also where a thread has started this process
+    """Run jobs in a worker's process until nobody sends any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # needed where a thread has started this process
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    one_thread()
-    tell = partial(_tell, pipe)
+    use_one_thread()
+    report = partial(_send_progress, pipe)
     try:
         shared = pickle.loads(pipe.recv_bytes())
-        one_thread()
+        use_one_thread()
         while True:
-            pipe.send(sendable(performed(pipe.recv(), shared, tell)))
+            pipe.send(make_sendable(run_job(pipe.recv(), shared, report)))
     except EOFError:
         return
 
 
-def one_thread() -> None:
-    """See to it that libraries keep to one thread: those that are there, and those that will be imported."""
+def use_one_thread() -> None:
+    """Limit libraries to one thread, both those already imported and those that will be."""
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 
 
-def sendable(outcome: Outcome) -> Outcome:
-    """The outcome; an error says where it was raised, and is one that another process can read."""
+def make_sendable(outcome: JobOutcome) -> JobOutcome:
+    """Return the outcome with an error that other processes can unpickle, and that notes where it was raised."""
     error = outcome.error
     if error is None:
         return outcome
-    where = "".join(traceback.format_exception(error))
+    trace = "".join(traceback.format_exception(error))
     try:
         pickle.loads(pickle.dumps(error))
     except Exception:
         error = RuntimeError(f"{type(error).__name__}: {error}")
-    error.add_note(where)
+    error.add_note(trace)
     return replace(outcome, error=error)
 
 
-def _tell(pipe: Connection, done: int, total: int, note: str = "", /) -> None:
+def _send_progress(pipe: Connection, done: int, total: int, note: str = "", /) -> None:
     pipe.send((done, total, note))
 
 

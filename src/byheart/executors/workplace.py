@@ -1,14 +1,13 @@
-"""Which executor somebody chose, before it is known what its workers will share."""
+"""The choice of an executor, made before the arguments that its workers share are known."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, get_args
 
 from byheart.errors import BadInput, check_threads
-from byheart.executors.local import Local
+from byheart.executors.job import Executor, Local
 from byheart.executors.on_ray import Ray
 from byheart.executors.processes import Processes
-from byheart.executors.task import Executor
 from byheart.files.memory import peak, told
 
 Name: TypeAlias = Literal["local", "processes", "ray"]
@@ -17,13 +16,13 @@ NAMES: tuple[Name, ...] = get_args(Name)
 
 @dataclass(frozen=True)
 class Workplace:
-    """``local``: here. ``processes``: one a core, or this many ``workers``. ``ray``: a cluster (extra ``ray``)."""
+    """An executor by name: ``local`` (this process), ``processes`` (one per core, or ``workers``), or ``ray``."""
 
     name: Name = "local"
     workers: int | None = None
     runtime_env: Mapping[str, Any] | None = None
     peaks: list[int] = field(default_factory=list, compare=False, repr=False)
-    """Bytes that the processes of tasks have taken, for whoever wants to tell the most."""
+    """Peak memory of the jobs' processes, in bytes, one entry per job."""
 
     def __post_init__(self) -> None:
         if self.name not in NAMES:
@@ -37,20 +36,20 @@ class Workplace:
 
     @property
     def memory(self) -> dict[str, int | None]:
-        """Bytes that this process, and the largest of its workers, have taken at most, as ``--json`` prints them."""
-        return {"peak_memory": peak(), "peak_memory_worker": self._worker}
+        """Peak memory of this process and of its largest worker, in bytes, as ``--json`` prints it."""
+        return {"peak_memory": peak(), "peak_memory_worker": self._worker_peak}
 
     @property
-    def memory_told(self) -> str:
-        """The same for people."""
-        return told(peak()) + (f", a worker {told(self._worker)}" if self._worker is not None else "")
+    def memory_text(self) -> str:
+        """Peak memory of this process and of its largest worker, in words."""
+        return told(peak()) + (f", a worker {told(self._worker_peak)}" if self._worker_peak is not None else "")
 
     @property
-    def _worker(self) -> int | None:
+    def _worker_peak(self) -> int | None:
         return None if self.name == "local" else max(self.peaks, default=None)
 
     def open(self, *shared: Any) -> Executor:
-        """The executor, for tasks that share so much; its workers begin and end with it, as a context manager."""
+        """Return the executor for jobs that share these arguments; as a context manager it stops its workers."""
         if self.name == "local":
             return Local(*shared)
         if self.name == "processes":

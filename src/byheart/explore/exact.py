@@ -8,7 +8,7 @@ from typing import Any
 from byheart.constructions import build
 from byheart.errors import BadInput
 from byheart.networks.exact import ExactNetwork
-from byheart.networks.exact.layers import Affine, Embedding, FeedForward, Layer, UniformAttention
+from byheart.networks.exact.exact_layers import Affine, Embedding, FeedForward, Layer, UniformAttention
 from byheart.tasks import NextToken
 
 SEQUENCES, LABELS = [[0, 1, 2], [1, 1, 3], [2, 0, 0], [3, 2, 1], [3, 3, 0]], [2, 0, 1, 1, 2]

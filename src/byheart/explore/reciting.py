@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from byheart.constructions.reciting import Recipe, compile
-from byheart.constructions.reciting.sizes import LANES, Sizes
-from byheart.constructions.reciting.table import TABLE
+from byheart.compiler import Recipe, compile
+from byheart.compiler.sizes import LANES, TableSizes
+from byheart.compiler.table import TABLE
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.networks.about import end_of, texts_of
-from byheart.networks.transformer.spec import Attention, Spec
+from byheart.networks.transformer.spec import Spec, WindowAttention
 from byheart.tasks.tokenizers import Bytes, from_files
 
 if TYPE_CHECKING:
-    from byheart.networks.transformer.network import TransformerNetwork
+    from byheart.networks.transformer.transformer_network import TransformerNetwork
 
 TEXTS = {
     "Hamlet": "To be, or not to be, that is the question:\nWhether 'tis nobler in the mind to suffer\n"
@@ -69,7 +69,7 @@ def examples() -> list[dict[str, Any]]:
 def _checked(network: Network) -> "TransformerNetwork":
     """The network, if the page can evaluate and show it."""
     from byheart.networks.transformer.generate import checked
-    from byheart.networks.transformer.network import TransformerNetwork
+    from byheart.networks.transformer.transformer_network import TransformerNetwork
 
     if not isinstance(network, TransformerNetwork):
         instead = ", whose table it shows: compile the same texts without --layout" if network.kind == "stock" else ""
@@ -95,7 +95,7 @@ def _checked(network: Network) -> "TransformerNetwork":
     return network
 
 
-def _check_places(spec: Spec, sizes: Sizes) -> None:
+def _check_places(spec: Spec, sizes: TableSizes) -> None:
     """BadInput unless the sublayers that the page looks into are as the recipe says: a folder may say anything."""
     if sizes.shards > 1:
         raise BadInput(f"has {sizes.shards} shards; the explorer takes one table: compile with --shards 1")
@@ -108,7 +108,7 @@ def _check_places(spec: Spec, sizes: Sizes) -> None:
         "embedding.W_E": (Bytes.vocab, sizes.code_features),
     }
     fits = len(spec.unembeds) == 1 and all(shapes.get(name) == shape for name, shape in expected.items())
-    if not fits or not isinstance(layers.get("hash_0"), Attention) or "reduce_0_0" not in layers:
+    if not fits or not isinstance(layers.get("hash_0"), WindowAttention) or "reduce_0_0" not in layers:
         raise BadInput("config.json: about.recipe is not the recipe of this network")
 
 

@@ -31,7 +31,7 @@ from byheart.files.writing import new_file
 from byheart.networks import Network
 from byheart.networks.about import texts_of
 from byheart.networks.stock.config import architecture
-from byheart.networks.stock.network import StockNetwork
+from byheart.networks.stock.stock_network import StockNetwork
 from byheart.tasks.loaded import TOKENIZER, Loaded
 from byheart.tasks.tokenizers import from_files
 

@@ -39,8 +39,8 @@ from byheart.export.refusing import refused
 from byheart.files.writing import new_file
 from byheart.networks import Network, generate
 from byheart.networks.about import end_of, texts_of
-from byheart.networks.stock.network import StockNetwork
-from byheart.networks.transformer.network import TransformerNetwork
+from byheart.networks.stock.stock_network import StockNetwork
+from byheart.networks.transformer.transformer_network import TransformerNetwork
 
 INPUTS = ("input_ids", "attention_mask")
 LENGTHS = (1, 2, 7, 60)
@@ -79,7 +79,7 @@ def check_onnx(network: Network) -> None:
         check_installed(package, "writing ONNX", "onnx")
 
 
-class _Stock(nn.Module):
+class _StockGraph(nn.Module):
     """A stock model without its cache, every position by its number in the row."""
 
     def __init__(self, model: Any) -> None:
@@ -112,7 +112,7 @@ def _module(network: Network) -> nn.Module:
         model = replace(network).model  # of its own: others go on with the kernel that they have
         if _EXPERTS.search(" ".join(network.weights)):
             model.set_experts_implementation("batched_mm")
-        return _Stock(model).eval()
+        return _StockGraph(model).eval()
     assert isinstance(network, TransformerNetwork)
     return _Float(network.module).eval()
 

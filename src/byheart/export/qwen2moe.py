@@ -12,7 +12,7 @@ the same function, with zeros where llama.cpp wants more:
 - The unembedding stands there, though it is the embedding.
 
 llama.cpp takes the router's softmax as it is, and does not divide it by its sum: for what `byheart compile` made this
-is the same, since the best expert's is exactly 1 (see :mod:`byheart.constructions.reciting.stock.table`). Not checked
+is the same, since the best expert's is exactly 1 (see :mod:`byheart.compiler.stock.table`). Not checked
 here: that, and that the first feature is 1. Of a folder that somebody else made neither need be true.
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.networks.stock.network import StockNetwork
+from byheart.networks.stock.stock_network import StockNetwork
 
 ARCHITECTURE = "qwen2moe"
 OPEN = 64.0
@@ -39,7 +39,7 @@ Tensors = dict[str, NDArray[Any]]
 
 
 def check(network: StockNetwork) -> None:
-    """BadInput unless the network is of the shape that :mod:`byheart.constructions.reciting.experts` makes."""
+    """BadInput unless the network is of the shape that :mod:`byheart.compiler.experts` makes."""
     config = network.config
     heads, d_head = config["num_attention_heads"], config.get("head_dim", 0)
     fits = heads == config["num_key_value_heads"] == 1 and d_head and config["hidden_size"] % d_head == 0

@@ -95,7 +95,7 @@ def recover(place: Path) -> None:
                 lock.release()
 
 
-class Claim:
+class PlaceClaim:
     """The claim to ``place``, until it is released: BadInput if somebody else has it."""
 
     def __init__(self, place: Path, check: Rule) -> None:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from byheart.errors import BadInput
-from byheart.files.claims import Claim, Rule, sync
+from byheart.files.claims import PlaceClaim, Rule, sync
 from byheart.files.reading import read_bytes
 
 
@@ -98,14 +98,14 @@ def made(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _claimed(path: Path, check: Rule, *, parents: bool = False) -> Iterator[Claim]:
+def _claimed(path: Path, check: Rule, *, parents: bool = False) -> Iterator[PlaceClaim]:
     """A claim to what ``path`` stands for; errors of the system while writing become one line about ``path``."""
     check(path)
     place = _real(path)
     try:
         if parents:
             place.parent.mkdir(parents=True, exist_ok=True)
-        claim = Claim(place, check)
+        claim = PlaceClaim(place, check)
     except OSError as error:
         raise BadInput(_said(path, error)) from error
     try:

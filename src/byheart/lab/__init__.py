@@ -40,11 +40,12 @@ Training and writing runs need numpy and torch only, so that they work where not
 installed. Intervals and fitted laws need scipy.
 """
 
-from byheart.lab.capacity import Held, Rung, held, ladder, plateaus
+from byheart.executors import Local
+from byheart.lab.capacity import CapacityEstimate, Rung, held, ladder, plateaus
 from byheart.lab.ensemble import train
 from byheart.lab.experiments import EXPERIMENTS, Experiment
-from byheart.lab.jobs import Local, Part, execute
-from byheart.lab.member import Architecture, Member, Outcome, Training
+from byheart.lab.jobs import Part, execute
+from byheart.lab.member import Member, MemberArchitecture, Training, TrainingOutcome
 from byheart.lab.merging import merge
 from byheart.lab.models.gpt import SmallGPT, gpt_with
 from byheart.lab.runs import Run
@@ -52,18 +53,18 @@ from byheart.lab.sources import Given
 
 __all__ = [
     "EXPERIMENTS",
-    "Architecture",
+    "CapacityEstimate",
     "Experiment",
     "Given",
-    "Held",
     "Local",
     "Member",
-    "Outcome",
+    "MemberArchitecture",
     "Part",
     "Run",
     "Rung",
     "SmallGPT",
     "Training",
+    "TrainingOutcome",
     "execute",
     "gpt_with",
     "held",

@@ -6,17 +6,13 @@ M models of P parameters: weights, gradients and both moments are matrices [M, P
 
 s = rate/(1 − β₁ᵗ) for each model, [M, 1], and r = √(1 − β₂ᵗ), [1, 1]. Out of PyTorch's operations this passes over
 matrices twenty-two times, and on a GPU it is memory that takes the time. Where Triton is (it comes with PyTorch for
-CUDA), float32 matrices on a GPU go through one kernel that passes seven times (:mod:`byheart.lab.fused.adam`).
+CUDA), float32 matrices on a GPU go through one kernel that passes seven times (:mod:`byheart.lab.fused.operations`).
 """
 
 import torch
 
+from byheart.lab.fused import kernels_for
 from byheart.lab.schedules import EPSILON
-
-try:
-    from byheart.lab.fused import adam as kernels
-except ImportError:  # PyTorch for CPUs
-    kernels = None  # type: ignore[assignment]
 
 Pair = tuple[torch.Tensor, torch.Tensor]
 
@@ -25,8 +21,9 @@ def adam_(
     weights: torch.Tensor, gradients: torch.Tensor, moments: Pair, factors: Pair, betas: tuple[float, float]
 ) -> None:
     """Change ``weights`` and ``moments`` where they are; all matrices are contiguous. ``factors`` are s and r."""
-    if kernels is not None and weights.is_cuda and weights.dtype == torch.float32:
-        kernels.matrices(weights, gradients, moments, factors, betas)
+    kernels = kernels_for(weights)
+    if kernels is not None:
+        kernels.adam_(weights, gradients, moments, factors, betas)
     else:
         plain_adam_(weights, gradients, moments, factors, betas)
 

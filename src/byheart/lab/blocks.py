@@ -6,7 +6,8 @@ measured is the accuracy of labels, and of real targets, which are uniform in [0
 error) of their variance 1/12 that the network explains.
 
 **Beside the theorem**, H(min(n, d_h) − 1) + 1 examples: N times a slope of accuracy are right answers a head, or a
-token, and :attr:`Growth.proved` what the proved number grows by. Right by chance counts, one answer in so many labels.
+token, and :attr:`SaturationLine.proved` what the proved number grows by. Right by chance counts, one answer in
+so many labels.
 The theorem is about real targets fitted exactly and holds for any targets; labels ask for less, so more than it
 promises contradicts nothing.
 
@@ -23,7 +24,7 @@ from typing import Any
 from byheart.bounds import mahdavi_2024
 from byheart.errors import BadInput
 from byheart.lab.fits import Estimate
-from byheart.lab.linear import SATURATED, Flattening, Line, flattening, line, unsaturated
+from byheart.lab.linear import SATURATED, FittedLine, Flattening, flattening, line, unsaturated
 from byheart.lab.rows import is_number
 
 Rows = Sequence[Mapping[str, Any]]
@@ -31,11 +32,11 @@ AXES = ("heads", "length", "head_dim")
 
 
 @dataclass(frozen=True)
-class Growth:
+class SaturationLine:
     """The line for one N, None where too few points are below saturation; and right answers a head, or a token."""
 
     examples: int
-    line: Line | None
+    line: FittedLine | None
     right: Estimate | None
     """N times the slope; None without a line, and for targets, of which none is right or wrong."""
     proved: float | None
@@ -73,14 +74,14 @@ def memorized(row: Mapping[str, Any]) -> float | None:
     return 1 - 12 * value if real else value
 
 
-def growth(rows: Rows, along: str) -> list[Growth]:
+def growth(rows: Rows, along: str) -> list[SaturationLine]:
     """A line for each N, along heads or length."""
     found = []
     for N, points in _by_examples(rows, along).items():
         through = line(unsaturated(points))
         labels = all(row.get("answers") == "labels" for row in rows)
         right = None if through is None or not labels else _times(N, through.slope)
-        found.append(Growth(N, through, right, proved_growth(rows, along)))
+        found.append(SaturationLine(N, through, right, proved_growth(rows, along)))
     return found
 
 

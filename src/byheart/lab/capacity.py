@@ -31,7 +31,7 @@ import numpy as np
 import torch
 
 from byheart.errors import BadInput
-from byheart.lab.ensemble import Member, Outcome, Training, train
+from byheart.lab.ensemble import Member, Training, TrainingOutcome, train
 from byheart.lab.experiments.experiment import Experiment, Prepared, Row, checked_scale
 from byheart.lab.member import ANSWERS
 from byheart.lab.models.gpt import SmallGPT, gpt_with
@@ -186,14 +186,14 @@ def even_batch(examples: int, most: int) -> int:
     return examples // -(-examples // most)
 
 
-def _row(rung: Rung, member: Member, outcome: Outcome) -> Row:
+def _row(rung: Rung, member: Member, outcome: TrainingOutcome) -> Row:
     network = member.architecture
     assert isinstance(network, SmallGPT)
     sizes: Row = {"layers": network.layers, "model_dim": network.model_dim, "hidden": network.hidden}
     return {"examples": rung.examples, **measures(member, outcome), "seconds": outcome.seconds, **sizes}
 
 
-def measures(member: Member, outcome: Outcome) -> Row:
+def measures(member: Member, outcome: TrainingOutcome) -> Row:
     """What a GPT that was trained on uniform labels has memorized of them."""
     network = member.architecture
     assert isinstance(network, SmallGPT)
@@ -210,7 +210,7 @@ def measures(member: Member, outcome: Outcome) -> Row:
 
 
 @dataclass(frozen=True)
-class Held:
+class CapacityEstimate:
     """Bits per parameter at one size, N, learning rate and number of steps: mean and interval over seeds (None: one).
 
     ``lost`` counts runs that have no number: they diverged. ``edge`` says whether no larger demand was tried.
@@ -238,7 +238,7 @@ LARGEST = 1e15
 """No size of a run is larger."""
 
 
-def held(rows: Sequence[Mapping[str, Any]]) -> list[Held]:
+def held(rows: Sequence[Mapping[str, Any]]) -> list[CapacityEstimate]:
     """Rows of results, seeds put together; points at which all runs were lost are omitted."""
     most: dict[int, float] = {}
     measured: dict[tuple[int, int, float, float, int], list[float | None]] = {}
@@ -257,11 +257,11 @@ def held(rows: Sequence[Mapping[str, Any]]) -> list[Held]:
         known = [value for value in values if value is not None and abs(value) <= LARGEST]
         if known:
             edge = place[2] == most[place[0]]
-            points.append(Held(*place, *mean_interval(known), len(known), len(values) - len(known), edge))
+            points.append(CapacityEstimate(*place, *mean_interval(known), len(known), len(values) - len(known), edge))
     return points
 
 
-def plateaus(rows: Sequence[Mapping[str, Any]]) -> list[Held]:
+def plateaus(rows: Sequence[Mapping[str, Any]]) -> list[CapacityEstimate]:
     """For each size, the point with the most bits per parameter.
 
     Learning rates and steps that only some sizes were trained with do not count, unless there are no others: a size
@@ -273,7 +273,7 @@ def plateaus(rows: Sequence[Mapping[str, Any]]) -> list[Held]:
     >>> [(best.parameters, best.examples, best.bits_per_parameter, best.edge) for best in plateaus(rows)]
     [(100, 100, 1.7, False)]
     """
-    points, best = held(rows), dict[int, Held]()
+    points, best = held(rows), dict[int, CapacityEstimate]()
     of_all = shared_trainings(points)
     for point in points:
         if of_all and point.training not in of_all:
@@ -283,7 +283,7 @@ def plateaus(rows: Sequence[Mapping[str, Any]]) -> list[Held]:
     return list(best.values())
 
 
-def shared_trainings(points: Sequence[Held]) -> set[tuple[float, int]]:
+def shared_trainings(points: Sequence[CapacityEstimate]) -> set[tuple[float, int]]:
     """Learning rates and steps, in pairs, that every size was trained with."""
     of_size: dict[int, set[tuple[float, int]]] = {}
     for point in points:
@@ -300,7 +300,7 @@ class Tuning:
 
     along: Literal["learning_rate", "steps"]
     chosen: tuple[float, int]
-    points: list[Held]
+    points: list[CapacityEstimate]
 
 
 def tunings(rows: Sequence[Mapping[str, Any]]) -> list[Tuning]:
@@ -329,5 +329,5 @@ def tunings(rows: Sequence[Mapping[str, Any]]) -> list[Tuning]:
     return found
 
 
-def _mean_of(points: Sequence[Held], training: tuple[float, int]) -> float:
+def _mean_of(points: Sequence[CapacityEstimate], training: tuple[float, int]) -> float:
     return fmean(point.bits_per_parameter for point in points if point.training == training)

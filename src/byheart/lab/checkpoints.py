@@ -43,8 +43,9 @@ from byheart.files.claims import is_leftover
 from byheart.files.reading import parsed, read_bytes
 from byheart.files.tensors import read_metadata, read_tensors, write_tensors
 from byheart.files.writing import check_unlinked, new_file
+from byheart.lab.former import KIND, kind_of
 from byheart.lab.member import Member
-from byheart.lab.pages import Page
+from byheart.lab.pages import StoredPage
 
 FORMAT = "byheart-checkpoint-1"
 CHECKPOINTS, SESSION = "checkpoints", "session"
@@ -56,7 +57,7 @@ KINDS = {torch.float32: "F32", torch.float64: "F64"}
 _FILE = re.compile(r"([0-9a-f]{16})-[0-9]{1,6}\.safetensors")
 _FIELDS = {"format", "keys", "models", "arrays", "seconds", "stacks"}
 
-Job = tuple[str, ...]
+JobKeys = tuple[str, ...]
 """The keys of configs that are trained together."""
 
 
@@ -124,14 +125,14 @@ def check_folder(folder: Path) -> None:
         raise BadInput(f"{folder}: is a link, or no folder; remove it")
 
 
-def name_of(job: Job) -> str:
+def name_of(job: JobKeys) -> str:
     """Sixteen hexadecimal digits that depend on the job's keys alone."""
     return hashlib.sha256(" ".join(job).encode()).hexdigest()[:16]
 
 
-def jobs_in(folder: Path) -> tuple[list[Job], list[str]]:
+def jobs_in(folder: Path) -> tuple[list[JobKeys], list[str]]:
     """The jobs that there are checkpoints of, as the files say; and a line about each file that does not say it."""
-    found, notes = dict[Job, None](), list[str]()
+    found, notes = dict[JobKeys, None](), list[str]()
     for path in files_in(folder):
         try:
             found[job_of(path)[0]] = None
@@ -140,7 +141,7 @@ def jobs_in(folder: Path) -> tuple[list[Job], list[str]]:
     return list(found), notes
 
 
-def files_in(folder: Path, job: Job | None = None) -> list[Path]:
+def files_in(folder: Path, job: JobKeys | None = None) -> list[Path]:
     """Checkpoints, by name: all of them, or those of a job."""
     if folder.is_symlink() or not folder.is_dir():
         return []
@@ -148,7 +149,7 @@ def files_in(folder: Path, job: Job | None = None) -> list[Path]:
     return [path for path, match in named if match and (job is None or match[1] == name_of(job))]
 
 
-def remove(folder: Path, job: Job | None = None) -> None:
+def remove(folder: Path, job: JobKeys | None = None) -> None:
     """Remove a job's checkpoints, or all of them, with what writers who were killed have left behind."""
     for path in files_in(folder, job):
         path.unlink(missing_ok=True)
@@ -157,13 +158,13 @@ def remove(folder: Path, job: Job | None = None) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def job_of(path: Path) -> tuple[Job, float]:
+def job_of(path: Path) -> tuple[JobKeys, float]:
     """The job that a file says it is of, and the seconds that it had taken; BadInput if it does not say it."""
     job, about = _about(path)
     return job, float(about["seconds"])
 
 
-def _about(path: Path) -> tuple[Job, dict[str, Any]]:
+def _about(path: Path) -> tuple[JobKeys, dict[str, Any]]:
     """The job that a file is of, and all that its header says."""
     check_unlinked(path)
     text = read_metadata(path).get("byheart")
@@ -188,7 +189,7 @@ def _refusal(path: Path, error: BadInput | OSError) -> str:
 class Keeper:
     """The checkpoints of one job, in the process that works on it; ``notes`` is what there is to say about them."""
 
-    def __init__(self, keeping: Keeping, job: Job, program: str | None) -> None:
+    def __init__(self, keeping: Keeping, job: JobKeys, program: str | None) -> None:
         self.keeping, self.job, self.program, self.notes = keeping, job, program, list[str]()
         self.earlier, self._began, self._books = 0.0, time.monotonic(), 0
 
@@ -207,7 +208,7 @@ _KEEPER: ContextVar[Keeper | None] = ContextVar("byheart_keeper", default=None)
 
 
 @contextmanager
-def kept(keeping: Keeping | None, job: Job, program: str | None = None) -> Iterator[Keeper | None]:
+def kept(keeping: Keeping | None, job: JobKeys, program: str | None = None) -> Iterator[Keeper | None]:
     """Within this, what is trained is kept as part of the job; ``program`` is the text of the user's file, if any."""
     keeper = None if keeping is None else Keeper(keeping, job, program)
     token = _KEEPER.set(keeper)
@@ -232,7 +233,7 @@ class Book:
         self._models = fingerprint(members, keeper.program)
         self._next, self._broken = time.monotonic() + keeper.keeping.every, False
 
-    def read(self) -> Page | None:
+    def read(self) -> StoredPage | None:
         """The page, if there is one that is of the same job and models."""
         try:
             job, about = _about(self._path)
@@ -247,7 +248,7 @@ class Book:
             self._keeper.notes.append(_refusal(self._path, error))
             return None
         self._keeper.earlier = max(self._keeper.earlier, float(about["seconds"]))
-        return Page({"stacks": about["stacks"]}, arrays)
+        return StoredPage({"stacks": about["stacks"]}, arrays)
 
     def refuse(self, why: str) -> None:
         """Say that the page cannot be used."""
@@ -258,7 +259,7 @@ class Book:
         """Whether it is time to write, or to stop."""
         return not self._broken and (time.monotonic() >= self._next or self._keeper.keeping.is_over)
 
-    def write(self, page: Page) -> None:
+    def write(self, page: StoredPage) -> None:
         """Write the page, for good; Stopped if the time is over. If it cannot be written, training goes on without."""
         keeping, began = self._keeper.keeping, time.monotonic()
         hashes = {"models": self._models, "arrays": hash_of(page.arrays)}
@@ -294,8 +295,10 @@ def fingerprint(members: Sequence[Member], program: str | None = None) -> str:
     """
     digest, known = hashlib.sha256((program or "").encode()), dict[int, bytes]()
     for member in members:
-        what = (member.architecture, member.training, member.seed, sorted(member.frozen))
-        digest.update(repr(what).encode())
+        name = type(member.architecture).__qualname__
+        kind = kind_of(member.architecture) if hasattr(member.architecture, KIND) else name
+        architecture = kind + repr(member.architecture).removeprefix(name)
+        digest.update(f"({architecture}, {member.training!r}, {member.seed!r}, {sorted(member.frozen)!r})".encode())
         for data in (member.examples, member.constants, member.initial, member.measured_on):
             digest.update(b"none" if data is None else b"data")
             for name, tensor in sorted((data or {}).items()):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from byheart.lab.ledger import Ledger
-from byheart.lab.member import Architecture, Member, State
+from byheart.lab.member import Member, MemberArchitecture, State
 from byheart.lab.stack import Stack
 from byheart.progress import Report
 
@@ -30,14 +30,14 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedStack:
     """A stack that is still to be made: whose members, in which architecture, and the memory that it will take.
 
     Where it goes on from something, ``begun`` is that.
     """
 
     places: list[int]
-    architecture: Architecture
+    architecture: MemberArchitecture
     bytes: int
     begun: Begun | None = None
 
@@ -67,7 +67,7 @@ class Clock:
 class Course:
     """A stack on its way; what is known of its members goes into the ledger."""
 
-    def __init__(self, stack: Stack, planned: Planned, ledger: Ledger, clock: Clock) -> None:
+    def __init__(self, stack: Stack, planned: PlannedStack, ledger: Ledger, clock: Clock) -> None:
         self.stack, self.planned, self.ledger, self.clock = stack, planned, ledger, clock
         self.places = list(planned.places)  # of the stack's members among all
         self.last: list[tuple[int, int]] = []  # members that are at their last batches, by both places

@@ -111,7 +111,7 @@ def crossing(
 
 
 @dataclass(frozen=True)
-class Found:
+class CrossingEstimate:
     """The crossing of all rows of equal ``settings``, and how many tries it comes from."""
 
     settings: dict[str, Any]
@@ -127,7 +127,7 @@ def crossings(
     *,
     at_least: float = 1.0,
     **how: Any,
-) -> list[Found]:
+) -> list[CrossingEstimate]:
     """Of a table: where success crosses ½ ``along`` one column, for each choice of the columns ``by``.
 
     ``how`` is passed on to :func:`crossing`. BadInput if a column is not there, or holds no numbers.
@@ -152,7 +152,7 @@ def crossings(
     for row in rows:
         groups.setdefault(repr([row[name] for name in by]), []).append(row)
     return [
-        Found(
+        CrossingEstimate(
             {name: group[0][name] for name in by},
             len(group),
             crossing(probes_of(group, along, metric, at_least), **how),

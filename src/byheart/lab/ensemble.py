@@ -23,15 +23,15 @@ import torch
 from byheart.devices import device_called
 from byheart.errors import BadInput
 from byheart.lab.checkpoints import Book, opened
-from byheart.lab.course import Begun, Clock, Course, Planned, share_time
+from byheart.lab.course import Begun, Clock, Course, PlannedStack, share_time
 from byheart.lab.ledger import Ledger
-from byheart.lab.member import Architecture, Joinable, Member, Outcome, Training
+from byheart.lab.member import Joinable, Member, MemberArchitecture, Training, TrainingOutcome
 from byheart.lab.pages import page_of, read_page
 from byheart.lab.stack import Stack
 from byheart.lab.weights import trained_shapes
 from byheart.progress import Report
 
-__all__ = ["Member", "Outcome", "Training", "train"]
+__all__ = ["Member", "Training", "TrainingOutcome", "train"]
 
 MEMBERS_AT_ONCE_ON_CPU = 8  # more do not fit into the caches
 MEMORY_SHARE = 0.6  # of the free memory of a GPU
@@ -46,7 +46,7 @@ def train(
     graph: bool = True,
     keep_weights: bool = False,
     report: Report | None = None,
-) -> list[Outcome]:
+) -> list[TrainingOutcome]:
     """Train all members; their outcomes, in order.
 
     ``graph`` records a step as a CUDA graph where the device has them; ``keep_weights`` returns the trained weights;
@@ -90,7 +90,7 @@ def train(
 
 def _begin(
     members: Sequence[Member], device: torch.device, dtype: torch.dtype, book: Book | None, *, keep_weights: bool
-) -> tuple[Ledger, deque[Planned]]:
+) -> tuple[Ledger, deque[PlannedStack]]:
     """What is known, and the stacks that are left: at the checkpoint, where there is one that can be used, or anew."""
     ledger = Ledger(members, keep_weights=keep_weights)
     page = None if book is None else book.read()
@@ -103,13 +103,13 @@ def _begin(
     return ledger, _planned(members, device, dtype)
 
 
-def _fits(planned: Planned, running: Sequence[Course], room: int, device: torch.device) -> bool:
+def _fits(planned: PlannedStack, running: Sequence[Course], room: int, device: torch.device) -> bool:
     """Whether a stack may be started beside those that are running."""
     taken = sum(course.planned.bytes for course in running)
     return device.type == "cuda" and len(running) < SIDE_BY_SIDE and taken + planned.bytes <= room
 
 
-def _buckets(members: Sequence[Member], *, join: bool) -> list[tuple[Architecture, list[int]]]:
+def _buckets(members: Sequence[Member], *, join: bool) -> list[tuple[MemberArchitecture, list[int]]]:
     """Which members can be stacked, by their places, and the architecture that holds them all."""
     buckets: dict[Hashable, list[int]] = {}
     for index, member in enumerate(members):
@@ -131,7 +131,7 @@ def _bucket(member: Member, *, join: bool) -> Hashable:
     return type(architecture), family, *step, member.frozen, *tensors, *constants
 
 
-def _joined(architectures: Sequence[Architecture]) -> Architecture:
+def _joined(architectures: Sequence[MemberArchitecture]) -> MemberArchitecture:
     distinct = list(dict.fromkeys(architectures))
     if len(distinct) == 1:
         return distinct[0]
@@ -145,28 +145,30 @@ def _planned(
     dtype: torch.dtype,
     done: Collection[int] = (),
     begun: Sequence[Begun] = (),
-) -> deque[Planned]:
+) -> deque[PlannedStack]:
     """The stacks that train them all: as large as fits into the caches of a CPU, or into a GPU's memory.
 
     Those that have ``begun`` come first; who is neither in one nor ``done`` is stacked anew.
     """
-    first, planned = list[Planned](), list[Planned]()
+    first, planned = list[PlannedStack](), list[PlannedStack]()
     started = {place for each in begun for place in each.places}
     for architecture, bucket in _buckets(members, join=device.type == "cuda"):
         cuda = device.type == "cuda"
         each = _bytes_of(members[bucket[0]], architecture, device, dtype) if cuda else 0
         for own in (own for own in begun if own.places[0] in bucket):
             _check_stack(own, architecture, [members[i] for i in own.places], bucket)
-            first.append(Planned(own.places, architecture, each * len(own.places), own))
+            first.append(PlannedStack(own.places, architecture, each * len(own.places), own))
         left = [place for place in bucket if place not in started and place not in done]
         most = max(1, _room(device) // max(each, 1)) if cuda else MEMBERS_AT_ONCE_ON_CPU
         for start in range(0, len(left), most):
             places = left[start : start + most]
-            planned.append(Planned(places, architecture, each * len(places)))
+            planned.append(PlannedStack(places, architecture, each * len(places)))
     return deque([*first, *planned])
 
 
-def _check_stack(begun: Begun, architecture: Architecture, members: Sequence[Member], bucket: Sequence[int]) -> None:
+def _check_stack(
+    begun: Begun, architecture: MemberArchitecture, members: Sequence[Member], bucket: Sequence[int]
+) -> None:
     """BadInput unless these members, of one bucket, have as many weights as the stack that has begun."""
     width = sum(map(math.prod, trained_shapes(architecture, members[0].frozen).values()))
     found = begun.matrices[0].shape[1]
@@ -174,7 +176,7 @@ def _check_stack(begun: Begun, architecture: Architecture, members: Sequence[Mem
         raise BadInput(f"a stack has {found} weights a model; expected models of one kind, with {width}")
 
 
-def _bytes_of(member: Member, architecture: Architecture, device: torch.device, dtype: torch.dtype) -> int:
+def _bytes_of(member: Member, architecture: MemberArchitecture, device: torch.device, dtype: torch.dtype) -> int:
     """What a member takes of a GPU's memory, measured."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated(device)

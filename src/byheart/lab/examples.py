@@ -8,7 +8,7 @@ import torch
 from byheart.lab.member import ANSWERS, Tensors
 
 
-class Examples:
+class StackedExamples:
     """Examples of M members one below the other; what several members share is there once."""
 
     def __init__(self, data: Sequence[Tensors], device: torch.device, dtype: torch.dtype) -> None:
@@ -37,7 +37,7 @@ class Examples:
         """Tensors [M, N, …] of all examples of members that have N of them; where all share them, they are there once.
 
         >>> shared = {"answers": torch.tensor([1, 2])}
-        >>> Examples([shared, shared], torch.device("cpu"), torch.float32).whole(2)["answers"].stride()
+        >>> StackedExamples([shared, shared], torch.device("cpu"), torch.float32).whole(2)["answers"].stride()
         (0, 1)
         """
         members = len(self.starts)

@@ -56,7 +56,7 @@ class _NoFit(Exception):  # noqa: N818 (it is an outcome, and is caught in this 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A parameter and the interval in which it lies with probability ``Fit.level``."""
+    """A parameter and the interval in which it lies with probability ``FamilyFit.level``."""
 
     name: str
     value: float
@@ -65,7 +65,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class FamilyFit:
     """One family through the points; numbers only if ``status`` is "fitted".
 
     ============== ==================================================================================
@@ -130,7 +130,9 @@ class Fit:
             raise BadInput(f"the {self.family} fit failed ({self.reason}); there is no curve to ask for")
 
 
-def fit(x: npt.ArrayLike, y: npt.ArrayLike, family: Family, *, level: float = LEVEL, held_out: bool = True) -> Fit:
+def fit(
+    x: npt.ArrayLike, y: npt.ArrayLike, family: Family, *, level: float = LEVEL, held_out: bool = True
+) -> FamilyFit:
     """The family's curve through points x [m], y [m]; without ``held_out``, no time goes into errors at held-out x.
 
     >>> law = fit([1, 2, 3, 4], [3.1, 4.9, 7.1, 8.9], "linear")
@@ -149,7 +151,7 @@ def fit(x: npt.ArrayLike, y: npt.ArrayLike, family: Family, *, level: float = LE
         values = _solve(family, xs, ys)
         J, lengths = _normed(_jacobian(family, values, xs))
     except _NoFit as reason:
-        return Fit(family, "failed", str(reason), len(xs), level)
+        return FamilyFit(family, "failed", str(reason), len(xs), level)
     free = len(xs) - len(values)
     squares = float(((ys - _curve(family, values, xs)) ** 2).sum())
     inverse = np.linalg.pinv(J) / lengths[:, None]
@@ -158,7 +160,7 @@ def fit(x: npt.ArrayLike, y: npt.ArrayLike, family: Family, *, level: float = LE
     ends = zip(NAMES[family], values.tolist(), (values - half).tolist(), (values + half).tolist(), strict=True)
     errors = [_error_without(family, xs, ys, value) for value in np.unique(xs)] if held_out else [None]
     known = [error for error in errors if error is not None]
-    return Fit(
+    return FamilyFit(
         family,
         "fitted",
         "",
@@ -178,15 +180,15 @@ def fit(x: npt.ArrayLike, y: npt.ArrayLike, family: Family, *, level: float = LE
 class Comparison:
     """All families on the same points, the least AICc first, those without one behind, failed fits last."""
 
-    fits: tuple[Fit, ...]
+    fits: tuple[FamilyFit, ...]
 
     @property
-    def by_aicc(self) -> Fit | None:
+    def by_aicc(self) -> FamilyFit | None:
         """The family that AICc prefers."""
         return min((f for f in self.fits if f.aicc is not None), key=lambda f: f.aicc or 0.0, default=None)
 
     @property
-    def by_leave_one_out(self) -> Fit | None:
+    def by_leave_one_out(self) -> FamilyFit | None:
         """The family that predicts x-values that were held out best."""
         able = (f for f in self.fits if f.leave_one_out is not None)
         return min(able, key=lambda f: f.leave_one_out or 0.0, default=None)

@@ -7,8 +7,19 @@ that old runs can be resumed, and the results that come with Byheart can be had 
 from collections.abc import Mapping
 from typing import Any
 
+KIND = "KIND"
+"""Attribute of a class that has another name today: the name it had when keys and fingerprints were first taken."""
 _TODAY = {"dim": "model_dim", "mlp_dim": "hidden"}
 _FORMER = {today: former for former, today in _TODAY.items()}
+
+
+def kind_of(value: object) -> str:
+    """Return the name of a value's class, or its former name if the class states one as ``KIND``.
+
+    >>> kind_of(7)
+    'int'
+    """
+    return str(getattr(type(value), KIND, type(value).__name__))
 
 
 def renamed(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,16 +1,16 @@
-"""Doing a run's work: jobs go out, here, to processes or to Ray; results are written in one place only.
+"""Execute a run: hand its jobs to an executor, and write the results in one place.
 
-A job is a group of configs that are trained together. Workers are told where the experiment comes from
-(:mod:`byheart.lab.sources`) and the keys of a job's configs, and give back metrics; :func:`execute`, in the process
-that holds the run, writes them. So a config that has a done row is never given out again. A job whose process or
-machine died has left nothing behind but its checkpoint (:mod:`byheart.lab.checkpoints`), from which it goes on.
+A job is a group of configs that are trained together. Its worker gets the source of the experiment
+(:mod:`byheart.lab.sources`) and the keys of the job's configs, and returns metrics. Only :func:`execute`, in the
+process that holds the run, writes them, so a config that has a done row is never handed out again. A job whose process
+or machine died leaves nothing behind but its checkpoint (:mod:`byheart.lab.checkpoints`), from which it continues.
 
-A job that fails is cut in two, and so on, until the failing configs are alone: one bad config spoils nobody's row, and
-a group too large for the memory is done in parts. What fails alone becomes a failed row; resuming tries it again.
+A job that fails is split in two, again and again, until the failing configs are alone. So one bad config spoils no
+other row, and a group too large for the memory is trained in parts. A config that fails alone becomes a failed row;
+resuming the run tries it again.
 
-Executors are those of :mod:`byheart.executors`, with jobs for tasks: :class:`Local` here,
-:class:`~byheart.lab.processes.Processes`, :class:`~byheart.lab.on_ray.Ray`. Machines that share nothing take a
-:class:`Part` of the jobs each, in a run of its own; :mod:`byheart.lab.merging` puts the runs together.
+The executors are those of :mod:`byheart.executors`; their workers share the source. Machines that share nothing execute
+one :class:`Part` of the jobs each, in a run of its own, and :mod:`byheart.lab.merging` joins the runs.
 """
 
 import os
@@ -18,28 +18,27 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
-from typing import Any, Protocol, Self
+from typing import Any
 
-from byheart import executors
 from byheart.errors import BadInput
+from byheart.executors import Executor, Job
 from byheart.lab import checkpoints
-from byheart.lab.checkpoints import Job, Keeping, Stopped, kept
+from byheart.lab.checkpoints import JobKeys, Keeping, Stopped, kept
 from byheart.lab.experiments.experiment import Experiment, key
-from byheart.lab.rows import Row, Value, metrics_of
+from byheart.lab.rows import ResultRow, Value, metrics_of
 from byheart.lab.runs import Run, keyed
 from byheart.lab.sources import Source, load
 from byheart.progress import Report
 
 
 @dataclass(frozen=True)
-class Result:
-    """What came of a job: metrics for each of its configs, or an error; or it was ``stopped`` when the time was over.
+class JobResult:
+    """The end of a job: metrics of each of its configs, or an error, or ``stopped`` because the time was over.
 
-    ``notes`` is what there is to say about its checkpoints.
+    ``notes`` are messages about its checkpoints.
     """
 
     metrics: tuple[dict[str, Value], ...]
@@ -51,9 +50,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run, or a part of one, is: ``done`` of all its ``models``; ``failed``, ``now`` (done or failed),
-    ``steps`` and ``seconds`` are of this session. ``under_way`` are the models of jobs that it stopped and kept;
-    ``notes`` is what there is to say about checkpoints that were of no use.
+    """The progress of a run, or of a part of it: ``done`` of its ``models``.
+
+    ``failed``, ``now`` (done or failed), ``steps`` and ``seconds`` are those of this session. ``under_way`` counts the
+    models of jobs that the session stopped and kept. ``notes`` are messages about checkpoints that could not be used.
     """
 
     models: int
@@ -67,31 +67,31 @@ class Progress:
 
     @property
     def models_per_second(self) -> float:
-        """Models of this session."""
+        """Models finished per second of this session."""
         return self.now / self.seconds if self.seconds else 0.0
 
     @property
     def earlier(self) -> int:
-        """Models that were done before this session."""
+        """Number of models that were done before this session."""
         return self.done - (self.now - self.failed)
 
     @property
     def left(self) -> int:
-        """Models that were not come to, or not to the end."""
+        """Number of models not yet trained to the end."""
         return self.models - self.done - self.failed
 
     @property
     def seconds_left(self) -> float | None:
-        """If the rest goes as fast as what was done in this session."""
+        """Estimated seconds until the end, at the speed of this session; None before the first model is finished."""
         return self.left / self.models_per_second if self.now else None
 
     @property
     def steps_per_second(self) -> float:
-        """Training steps of this session's finished models, all models together."""
+        """Training steps per second of this session, summed over all finished models."""
         return self.steps / self.seconds if self.seconds else 0.0
 
     def __str__(self) -> str:
-        """Rates and the time left, once there is something to tell them from.
+        """Return rates and the time left, or an empty string before the first model is finished.
 
         >>> str(Progress(models=100, done=60, failed=5, now=25, steps=1000, seconds=5.0))
         '5 models/s, 200 steps/s, 0:00:07 left'
@@ -106,8 +106,8 @@ class Progress:
 class Part:
     """The ``number``-th of ``of`` parts of an experiment: every ``of``-th of its jobs, counted from 1.
 
-    It is taken of all the experiment's jobs, done or not, so that it is the same on every machine and after every stop.
-    Where there are fewer jobs than parts, jobs are cut.
+    A part is cut from all jobs of the experiment, done or not, so it is the same on every machine and after every stop.
+    If there are fewer jobs than parts, jobs are split.
     """
 
     number: int
@@ -121,27 +121,10 @@ class Part:
         return f"{self.number}/{self.of}"
 
     def keys(self, experiment: Experiment) -> list[str]:
-        """The keys of its configs."""
+        """Return the keys of the configs in this part."""
         configs = keyed(experiment)
-        jobs = spread(_jobs(experiment, configs, list(configs)), self.of)
+        jobs = spread(_group(experiment, configs, list(configs)), self.of)
         return [name for job in jobs[self.number - 1 :: self.of] for name in job]
-
-
-class Executor(AbstractContextManager["Executor"], Protocol):
-    """Where jobs are done: ``workers`` at a time."""
-
-    workers: int
-
-    @property
-    def at_once(self) -> int:
-        """How many may be given out by now."""
-        ...
-
-    def start(self, job: Job, keeping: Keeping | None = None) -> None:
-        """Give a job out, and say where it is kept while it is under way."""
-
-    def finished(self, report: Report) -> tuple[Job, Result]:
-        """Wait for one of the jobs that were given out; ``report`` what they tell meanwhile, where it can be heard."""
 
 
 def execute(
@@ -150,19 +133,20 @@ def execute(
     executor: Executor,
     report: Report | None = None,
     *,
+    device: str = "cpu",
     part: Part | None = None,
     seconds: float | None = None,
     checkpoint_every: float = checkpoints.EVERY,
 ) -> Progress:
-    """Do what is pending in a run, or in a part of it, and write it, job by job; what has been reached at the end.
+    """Execute the pending jobs of a run, or of a part of it, write their rows, and return the progress at the end.
 
-    Jobs under way are kept in the run's folder every ``checkpoint_every`` seconds, and go on from there when the run is
-    resumed, wherever the folder has been carried. After this many ``seconds`` no job is begun any more, and those under
-    way are kept and stopped. What cannot be kept, since its work does not go through
-    :func:`~byheart.lab.ensemble.train` or its worker does not see the folder, is waited for, however long it takes.
+    Jobs under way are kept in the run's folder every ``checkpoint_every`` seconds. When the run is resumed, they
+    continue from there, wherever the folder has been moved. After ``seconds`` no job is started any more, and the jobs
+    under way are kept and stopped. A job cannot be kept if its work does not use :func:`~byheart.lab.ensemble.train`,
+    or if its worker does not see the folder: such a job is waited for, however long it takes.
 
-    ``report`` hears how many models have ended, done or failed, whenever a job ends or tells how far it is itself.
-    The executor has to be one for this experiment, and is used as a context manager by whoever calls::
+    ``report`` hears how many models have ended, done or failed, whenever a job ends or reports its own progress. The
+    workers of ``executor`` share the source of the experiment, and the caller uses it as a context manager::
 
         origin = source("my_experiment.py", "smoke")
         with Local(origin) as executor, Run.resume("runs/mine", load(origin), origin.text) as run:
@@ -171,19 +155,24 @@ def execute(
     with checkpoints.session(run.folder, checkpoint_every, seconds) as keeping:
         sweep = _Sweep(run, experiment, executor.workers, report, part, keeping)
         while True:
-            while sweep.waiting and sweep.given < executor.at_once and not keeping.is_over:
-                executor.start(sweep.waiting.popleft(), keeping)
-                sweep.given += 1
-            if not sweep.given:
+            while sweep.waiting and sweep.started < executor.slots and not keeping.is_over:
+                keys = sweep.waiting.popleft()
+                executor.start(Job(keys, perform, (keys, device, keeping), divisible=len(keys) > 1))
+                sweep.started += 1
+            if not sweep.started:
                 break
-            sweep.take(*executor.finished(sweep.hear))
+            job, outcome = executor.wait(sweep.hear)
+            if outcome.error is not None:
+                raise outcome.error
+            lost = JobResult((), outcome.seconds, outcome.lost)
+            sweep.take(job.arguments[0], outcome.value if outcome.lost is None else lost)
         if not run.pending():
             checkpoints.remove(keeping.folder)
         return sweep.progress
 
 
 class _Sweep:
-    """What is left of a run, or of a part of it, and how far it is."""
+    """The jobs that are left of a run, or of a part of it, and the progress so far."""
 
     def __init__(
         self,
@@ -196,30 +185,30 @@ class _Sweep:
     ) -> None:
         self.run, self.report, self.keeping, self.start = run, report, keeping, time.perf_counter()
         configs = keyed(experiment)
-        wanted = configs.keys() if part is None else set(part.keys(experiment))
-        pending = [name for name in run.pending() if name in wanted]
-        begun, notes = _begun(experiment, configs, pending, keeping)
-        held = {name for job in begun for name in job}
-        fresh = _jobs(experiment, configs, [name for name in pending if name not in held])
+        chosen = configs.keys() if part is None else set(part.keys(experiment))
+        pending = [name for name in run.pending() if name in chosen]
+        begun, notes = _find_begun(experiment, configs, pending, keeping)
+        taken = {name for job in begun for name in job}
+        fresh = _group(experiment, configs, [name for name in pending if name not in taken])
         self.waiting = deque([*begun, *spread(fresh, workers - len(begun))])
-        self.given = 0
-        self.progress = Progress(len(wanted), done=len(wanted) - len(pending), failed=0, notes=tuple(notes))
+        self.started = 0
+        self.progress = Progress(len(chosen), done=len(chosen) - len(pending), failed=0, notes=tuple(notes))
         self.tell()
 
     def tell(self, job: str = "") -> None:
-        """Say how far it is, and how far a job is."""
+        """Report the progress, and what a ``job`` says about its own."""
         self.progress = replace(self.progress, seconds=time.perf_counter() - self.start)
         if self.report is not None:
             note = "; ".join(filter(None, (str(self.progress), job)))
             self.report(self.progress.done + self.progress.failed, self.progress.models, note)
 
     def hear(self, done: int, total: int, note: str = "", /) -> None:
-        """What a job tells of itself."""
+        """Forward the progress that a job reports."""
         self.tell(f"in a job: {done:,} of {total:,}{f', {note}' if note else ''}")
 
-    def take(self, job: Job, result: Result) -> None:
-        """Write what came of a job, or cut it in two; or leave it for the next session."""
-        self.given -= 1
+    def take(self, job: JobKeys, result: JobResult) -> None:
+        """Write the rows of a job, split it if it failed, or leave it for the next session if it was stopped."""
+        self.started -= 1
         self.progress = replace(self.progress, notes=(*self.progress.notes, *result.notes))
         if result.stopped:
             under_way = len(job) if checkpoints.files_in(self.keeping.folder, job) else 0
@@ -227,9 +216,9 @@ class _Sweep:
             return
         if result.error is not None and len(job) > 1:
             checkpoints.remove(self.keeping.folder, job)
-            self.waiting.extendleft(reversed(_halves(job)))
+            self.waiting.extendleft(reversed(_halve(job)))
             return
-        rows = _rows(self.run, job, result)
+        rows = _rows_of(self.run, job, result)
         self.run.append(rows)
         checkpoints.remove(self.keeping.folder, job)
         failed = sum(row.status == "failed" for row in rows)
@@ -238,31 +227,31 @@ class _Sweep:
             done=self.progress.done + len(rows) - failed,
             failed=self.progress.failed + failed,
             now=self.progress.now + len(rows),
-            steps=self.progress.steps + sum(_steps(row) for row in rows),
+            steps=self.progress.steps + sum(_steps_of(row) for row in rows),
         )
         self.tell()
 
 
-def spread(jobs: Sequence[Job], workers: int) -> list[Job]:
-    """Jobs cut so that every worker has one, the largest first, as far as there are configs.
+def spread(jobs: Sequence[JobKeys], workers: int) -> list[JobKeys]:
+    """Split jobs, the largest first, until every worker has one or every job is a single config.
 
     >>> spread([("a", "b", "c"), ("d",)], workers=3)
     [('a', 'b'), ('c',), ('d',)]
     """
-    found = list(jobs)
-    while 0 < len(found) < workers and (largest := max(found, key=len)) and len(largest) > 1:
-        place = found.index(largest)
-        found[place : place + 1] = _halves(largest)
-    return found
+    parts = list(jobs)
+    while 0 < len(parts) < workers and (largest := max(parts, key=len)) and len(largest) > 1:
+        index = parts.index(largest)
+        parts[index : index + 1] = _halve(largest)
+    return parts
 
 
-def _halves(job: Job) -> list[Job]:
+def _halve(job: JobKeys) -> list[JobKeys]:
     middle = (len(job) + 1) // 2
     return [job[:middle], job[middle:]]
 
 
-def _jobs(experiment: Experiment, configs: Mapping[str, Any], keys: Sequence[str]) -> list[Job]:
-    """The keys in groups, as the experiment wants them."""
+def _group(experiment: Experiment, configs: Mapping[str, Any], keys: Sequence[str]) -> list[JobKeys]:
+    """Return the keys in the groups that the experiment asks for."""
     if not keys:
         return []
     groups = [tuple(map(key, group)) for group in experiment.groups([configs[name] for name in keys])]
@@ -271,18 +260,18 @@ def _jobs(experiment: Experiment, configs: Mapping[str, Any], keys: Sequence[str
     return [group for group in groups if group]
 
 
-def _begun(
+def _find_begun(
     experiment: Experiment, configs: Mapping[str, Any], pending: Sequence[str], keeping: Keeping
-) -> tuple[list[Job], list[str]]:
-    """Jobs that have a checkpoint, as they were cut then; and what there is to say about those that are of no use.
+) -> tuple[list[JobKeys], list[str]]:
+    """Return the jobs that have a usable checkpoint, as they were cut then, and notes about the other checkpoints.
 
-    A job may have been cut for other workers, or after a failure: it stays one if the experiment trains its configs
-    together, and if all of them are pending. One of which nothing is pending now belongs to another part.
+    A job may have been cut for other workers, or after a failure. It stays one job if the experiment trains its configs
+    together and all of them are pending. A job without any pending config belongs to another part.
     """
-    found, notes = checkpoints.jobs_in(keeping.folder)
-    left, begun = set(pending), list[Job]()
-    for job in found:
-        if left >= set(job) and _jobs(experiment, configs, job) == [job]:
+    jobs, notes = checkpoints.jobs_in(keeping.folder)
+    left, begun = set(pending), list[JobKeys]()
+    for job in jobs:
+        if left >= set(job) and _group(experiment, configs, job) == [job]:
             begun.append(job)
             left -= set(job)
         elif left & set(job):
@@ -291,99 +280,60 @@ def _begun(
     return begun, notes
 
 
-def _rows(run: Run, job: Job, result: Result) -> list[Row]:
+def _rows_of(run: Run, job: JobKeys, result: JobResult) -> list[ResultRow]:
     share = result.seconds / len(job)
     if result.error is not None:
-        return [Row(run.name, name, run.configs[name], "failed", {}, share, result.error) for name in job]
+        return [ResultRow(run.name, name, run.configs[name], "failed", {}, share, result.error) for name in job]
     return [
-        Row(run.name, name, run.configs[name], "done", metrics, share)
+        ResultRow(run.name, name, run.configs[name], "done", metrics, share)
         for name, metrics in zip(job, result.metrics, strict=True)
     ]
 
 
-def _steps(row: Row) -> int:
+def _steps_of(row: ResultRow) -> int:
     steps = row.metrics.get("steps")
     return steps if isinstance(steps, int) else 0
 
 
 def perform(
-    source: Source, job: Job, device: str, report: Report | None = None, keeping: Keeping | None = None
-) -> Result:
-    """Do a job, here; whatever goes wrong in it is a result too. It is kept as ``keeping`` says, and stopped then."""
-    if keeping is not None and keeping.is_over:  # it has waited for a place until now
-        return Result((), 0.0, stopped=True)
+    source: Source, job: JobKeys, device: str, keeping: Keeping | None = None, *, report: Report | None = None
+) -> JobResult:
+    """Train the configs of a job in this process, with checkpoints as ``keeping`` says, and return errors as results.
+
+    A job that had to wait until the time was over is returned as stopped.
+    """
+    if keeping is not None and keeping.is_over:
+        return JobResult((), 0.0, stopped=True)
     start = time.perf_counter()
+    metrics: tuple[dict[str, Value], ...] = ()
+    error, stopped = None, False
     with kept(keeping, job, source.text) as keeper:
         try:
-            metrics, error, stopped = _worked(source, job, device, report), None, False
+            configs = _configs_of(source)
+            if not configs.keys() >= set(job):
+                raise BadInput("the experiment has other configs each time it is read; expected the same ones")
+            rows = load(source).work([configs[name] for name in job], device, report)
+            if len(rows) != len(job):
+                expected = f"{len(job)} configs; expected one per config, in order"
+                raise BadInput(f"work returned {len(rows)} rows for {expected}")
+            metrics = tuple(metrics_of(row) for row in rows)
         except Stopped:
-            metrics, error, stopped = (), None, True
+            stopped = True
         except (Exception, SystemExit) as failure:
-            metrics, error, stopped = (), _in_a_line(failure), False
+            error = _describe(failure)
     seconds = time.perf_counter() - start
     if keeper is None:
-        return Result(metrics, seconds, error)
-    return Result(metrics, keeper.earlier + seconds, error, stopped, tuple(keeper.notes))
-
-
-def _worked(source: Source, job: Job, device: str, report: Report | None) -> tuple[dict[str, Value], ...]:
-    configs = _configs(source)
-    if not configs.keys() >= set(job):
-        raise BadInput("the experiment has other configs each time it is read; expected the same ones")
-    found = load(source).work([configs[name] for name in job], device, report)
-    if len(found) != len(job):
-        raise BadInput(f"work returned {len(found)} rows for {len(job)} configs; expected one per config, in order")
-    return tuple(metrics_of(row) for row in found)
+        return JobResult(metrics, seconds, error)
+    return JobResult(metrics, keeper.earlier + seconds, error, stopped, tuple(keeper.notes))
 
 
 @cache
-def _configs(source: Source) -> dict[str, Any]:
+def _configs_of(source: Source) -> dict[str, Any]:
     return keyed(load(source))
 
 
-def _in_a_line(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
+    """Return an error in one line, with the place where it was raised."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     message = " ".join(str(error).encode(errors="backslashreplace").decode().split())
     return f"{type(error).__name__}: {message} ({os.path.basename(place.filename)}:{place.lineno})"
-
-
-class Jobs:
-    """Jobs as tasks of an executor whose workers share the source and the device."""
-
-    def __init__(self, tasks: executors.Executor) -> None:
-        self._tasks, self.workers = tasks, tasks.workers
-
-    @property
-    def at_once(self) -> int:
-        """How many may be given out by now."""
-        return self._tasks.at_once
-
-    def start(self, job: Job, keeping: Keeping | None = None) -> None:
-        """Give it out."""
-        self._tasks.start(executors.Task(job, _performed, (job, keeping), divisible=len(job) > 1))
-
-    def finished(self, report: Report) -> tuple[Job, Result]:
-        """Wait for one; one that is lost is a failed one."""
-        task, outcome = self._tasks.finished(report)
-        if outcome.error is not None:
-            raise outcome.error
-        lost = Result((), outcome.seconds, outcome.lost)
-        return task.arguments[0], lost if outcome.lost is not None else outcome.value
-
-    def __enter__(self) -> Self:
-        self._tasks.__enter__()
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self._tasks.__exit__(*exception)
-
-
-def _performed(source: Source, device: str, job: Job, keeping: Keeping | None, *, report: Report | None) -> Result:
-    return perform(source, job, device, report, keeping)
-
-
-class Local(Jobs):
-    """One job after the other, in this process."""
-
-    def __init__(self, source: Source, device: str = "cpu") -> None:
-        super().__init__(executors.Local(source, device))

@@ -7,7 +7,7 @@ what was measured.
 
 from collections.abc import Sequence
 
-from byheart.lab.member import Member, Outcome, Tensors, Training
+from byheart.lab.member import Member, Tensors, Training, TrainingOutcome
 
 Point = tuple[int, float, float | None]
 """Step, loss and accuracy, if there is one."""
@@ -54,12 +54,12 @@ class Ledger:
             self.done.add(place)
         return place in self.done
 
-    def outcome(self, place: int) -> Outcome:
+    def outcome(self, place: int) -> TrainingOutcome:
         """Of a member that is done."""
         step, loss, accuracy = self.history[place][-1]
         training = self.members[place].training
         counted = training.last_batches > 0 and step >= training.steps and accuracy is not None
-        return Outcome(
+        return TrainingOutcome(
             accuracy=accuracy,
             last_accuracy=self.rights[place] / training.last_batches if counted else None,
             loss=loss,

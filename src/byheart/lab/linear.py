@@ -35,8 +35,9 @@ Points = Sequence[tuple[float, float]]
 
 
 @dataclass(frozen=True)
-class Line:
-    """A line through this many ``points``, repetitions counted; ``lack_of_fit`` as in :class:`byheart.lab.fits.Fit`."""
+class FittedLine:
+    """A line through this many ``points``, repetitions counted; ``lack_of_fit`` as in
+    :class:`byheart.lab.fits.FamilyFit`."""
 
     points: int
     slope: Estimate
@@ -57,7 +58,7 @@ def unsaturated(points: Points, most: float = SATURATED) -> list[tuple[float, fl
     return [(x, y) for x, y in points if sum(values[x]) / len(values[x]) < most]
 
 
-def line(points: Points, level: float = LEVEL) -> Line | None:
+def line(points: Points, level: float = LEVEL) -> FittedLine | None:
     """Least squares; None where there are too few different x, or the points do not determine a line and its noise.
 
     >>> found = line([(1, 0.1), (2, 0.22), (3, 0.28), (4, 0.4)])
@@ -74,7 +75,7 @@ def line(points: Points, level: float = LEVEL) -> Line | None:
     explained = max(0.0, 1 - float(((ys - law.at(xs)) ** 2).sum()) / total)
     ends = r_squared_interval(explained, len(points), level)
     seeds = _over_seeds(xs, ys, law["b"].value, level)
-    return Line(len(points), law["b"], seeds, Estimate("R²", explained, *ends), law.lack_of_fit)
+    return FittedLine(len(points), law["b"], seeds, Estimate("R²", explained, *ends), law.lack_of_fit)
 
 
 def _over_seeds(xs: Floats, ys: Floats, slope: float, level: float) -> Estimate | None:
@@ -125,8 +126,8 @@ class Flattening:
     """
 
     at: float
-    before: Line
-    beyond: Line
+    before: FittedLine
+    beyond: FittedLine
     equal: float
 
 
@@ -148,6 +149,6 @@ def flattening(points: Points, at: float) -> Flattening | None:
     return Flattening(at, before, beyond, float(2 * stdtr(degrees, -abs(t))))
 
 
-def _variance(side: Line) -> float:
+def _variance(side: FittedLine) -> float:
     """Of the slope, from the half-width of its interval."""
     return ((side.slope.high - side.slope.value) / student_quantile(LEVEL, side.points - 2)) ** 2

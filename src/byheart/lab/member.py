@@ -23,7 +23,7 @@ LOSSES = ("cross-entropy", "summed-cross-entropy", "mean-square")
 ANSWERS = "answers"
 
 
-class Architecture(Protocol):
+class MemberArchitecture(Protocol):
     """A frozen, hashable dataclass of sizes, which knows its first weights and its outputs."""
 
     @property
@@ -44,7 +44,7 @@ class Architecture(Protocol):
 
 
 @runtime_checkable
-class Joinable(Architecture, Protocol):
+class Joinable(MemberArchitecture, Protocol):
     """An architecture whose weights may be padded with zeros, which then stay zero by themselves.
 
     A tensor of the smaller architecture is the leading corner of the larger one's. Zeros stay zero where each of them
@@ -117,7 +117,7 @@ class Member:
     accuracy and loss are measured on, if not the examples.
     """
 
-    architecture: Architecture
+    architecture: MemberArchitecture
     training: Training
     seed: int
     examples: Tensors
@@ -150,7 +150,7 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class TrainingOutcome:
     """What came out of training a member.
 
     ``accuracy`` and ``loss`` (its mean over examples) are measured after training, and ``history`` holds what they were

@@ -19,7 +19,7 @@ from byheart.errors import BadInput
 from byheart.files.reading import read_text
 from byheart.files.writing import check_apart
 from byheart.lab.checkpoints import CHECKPOINTS, files_in, job_of
-from byheart.lab.rows import Row, Value
+from byheart.lab.rows import ResultRow, Value
 from byheart.lab.runs import SOURCE, Run, write_run
 
 SECONDS = "seconds"
@@ -72,9 +72,9 @@ def _source(runs: Sequence[Run]) -> str | None:
     return next(iter(known), None)
 
 
-def _rows(runs: Sequence[Run]) -> list[Row]:
+def _rows(runs: Sequence[Run]) -> list[ResultRow]:
     """One row for every config that has any, in the order of the configs."""
-    found: dict[str, tuple[Run, Row]] = {}
+    found: dict[str, tuple[Run, ResultRow]] = {}
     for run in runs:
         for row in run.rows:
             before, known = found.get(row.key, (run, row))
@@ -96,7 +96,7 @@ def _checkpoints(runs: Sequence[Run], pending: Collection[str]) -> dict[str, Pat
     return {f"{CHECKPOINTS}/{name}": path for name, (_, path) in found.items()}
 
 
-def _check_equal(first: tuple[Run, Row], other: tuple[Run, Row]) -> None:
+def _check_equal(first: tuple[Run, ResultRow], other: tuple[Run, ResultRow]) -> None:
     """BadInput that names both runs and a metric that differs."""
     ours, theirs = (_results(row.metrics) for _, row in (first, other))
     if ours == theirs:
@@ -107,7 +107,7 @@ def _check_equal(first: tuple[Run, Row], other: tuple[Run, Row]) -> None:
     raise BadInput(f"{where}: {values}; expected equal results: leave one of the runs out, or remove one of the rows")
 
 
-def _check_kinds(found: Sequence[tuple[Run, Row]]) -> None:
+def _check_kinds(found: Sequence[tuple[Run, ResultRow]]) -> None:
     """BadInput that names both runs if a metric is a text in one of them and a number in the other: no run has both."""
     kinds: dict[str, tuple[bool, Run]] = {}
     for run, row in found:

@@ -18,14 +18,14 @@ from typing import Any
 
 from byheart.lab.blocks import memorized
 from byheart.lab.fits import Estimate
-from byheart.lab.linear import SATURATED, Line, Points, line
+from byheart.lab.linear import SATURATED, FittedLine, Points, line
 from byheart.lab.quantiles import mean_interval
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Needed:
+class NeededSize:
     """For one N: what was needed by each seed that says so, of this many ``seeds``."""
 
     examples: int
@@ -58,7 +58,7 @@ def first_at(points: Points, least: float = SATURATED) -> float | None:
     return None
 
 
-def needed(rows: Rows, along: str) -> list[Needed]:
+def needed(rows: Rows, along: str) -> list[NeededSize]:
     """For each N, along heads or length."""
     curves: dict[int, dict[Any, list[tuple[float, float]]]] = {}
     for row in rows:
@@ -66,17 +66,17 @@ def needed(rows: Rows, along: str) -> list[Needed]:
         if share is not None and row.get("examples") and row.get(along):
             curves.setdefault(row["examples"], {}).setdefault(row.get("seed"), []).append((float(row[along]), share))
     return [
-        Needed(N, tuple(x for x in map(first_at, seeds.values()) if x is not None), len(seeds))
+        NeededSize(N, tuple(x for x in map(first_at, seeds.values()) if x is not None), len(seeds))
         for N, seeds in sorted(curves.items())
     ]
 
 
-def same_step(found: Sequence[Needed], tried: Sequence[float]) -> tuple[float, float] | None:
+def same_step(found: Sequence[NeededSize], tried: Sequence[float]) -> tuple[float, float] | None:
     """The two neighbours among the sizes that were tried between which every seed of every N crosses; None if several.
 
     What is read off inside one step is a straight line's, not the curve's: how it grows with N cannot be said.
 
-    >>> same_step([Needed(10, (4.2, 4.4), 2), Needed(20, (4.6,), 1)], [1, 5, 10])
+    >>> same_step([NeededSize(10, (4.2, 4.4), 2), NeededSize(20, (4.6,), 1)], [1, 5, 10])
     (1, 5)
     """
     crossed = [x for each in found for x in each.found]
@@ -84,13 +84,13 @@ def same_step(found: Sequence[Needed], tried: Sequence[float]) -> tuple[float, f
     return steps.pop() if len(steps) == 1 else None
 
 
-def needed_line(found: Sequence[Needed]) -> Line | None:
+def needed_line(found: Sequence[NeededSize]) -> FittedLine | None:
     """Through what every seed needed, over N, at those N of which all seeds say something."""
     whole = [each for each in found if len(each.found) == each.seeds]
     return line([(float(each.examples), x) for each in whole for x in each.found])
 
 
-def examples_each(through: Line) -> Estimate | None:
+def examples_each(through: FittedLine) -> Estimate | None:
     """How many examples more take one head, or token, more: one over the slope; None if that may not be positive."""
     slope = through.slope
     return Estimate("examples", 1 / slope.value, 1 / slope.high, 1 / slope.low) if slope.low > 0 else None

@@ -11,28 +11,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.lab.member import Architecture, Tensors
+from byheart.lab.member import MemberArchitecture, Tensors
 from byheart.lab.models.dana import AttentionOnly
 from byheart.lab.models.gpt import NORM_EPSILON, SmallGPT
-from byheart.lab.models.madden import Decoder
+from byheart.lab.models.madden import MaddenDecoder
 from byheart.lab.models.mahdavi import QueryAttention
 from byheart.networks.trained import (
     Activation,
-    Affine,
-    Block,
-    Embedding,
-    Positions,
+    AffineMap,
+    PositionTable,
+    StepSequence,
+    TokenTable,
     TrainedNetwork,
 )
 from byheart.networks.trained.gpt import EMBEDDING, POSITIONS, UNEMBEDDING, attention, gpt_blocks
 from byheart.networks.trained.steps import Step
 
 Arrays = dict[str, NDArray[Any]]
-Translated = tuple[tuple[Block, ...], Arrays]
+Translated = tuple[tuple[StepSequence, ...], Arrays]
 GELU = Activation("gelu")
 
 
-def as_network(architecture: Architecture, weights: Tensors, about: Mapping[str, Any] | None = None) -> TrainedNetwork:
+def as_network(
+    architecture: MemberArchitecture, weights: Tensors, about: Mapping[str, Any] | None = None
+) -> TrainedNetwork:
     """The network that an architecture is with these weights, as ``Outcome.weights`` holds them.
 
     >>> import torch
@@ -53,27 +55,27 @@ def as_network(architecture: Architecture, weights: Tensors, about: Mapping[str,
 def _dana(shape: AttentionOnly, weights: Arrays) -> Translated:
     """Positions and compression stand in front of every attention, and are the same ones; with ``text``, not so."""
     named = {EMBEDDING: weights["embedding"], POSITIONS: weights["positions"]}
-    positions = Positions(POSITIONS)
-    first: tuple[Step, ...] = (Embedding(EMBEDDING), positions) if shape.text else (Embedding(EMBEDDING),)
+    positions = PositionTable(POSITIONS)
+    first: tuple[Step, ...] = (TokenTable(EMBEDDING), positions) if shape.text else (TokenTable(EMBEDDING),)
     before: tuple[Step, ...] = () if shape.text else (positions,)
     behind: tuple[Step, ...] = ()
     if shape.compressed:
         named |= {f"{name}.W": weights[name] for name in ("compression", "decompression")}
-        before, behind = (Affine("compression.W"), *before), (Affine("decompression.W"),)
-    blocks = [Block(first)]
+        before, behind = (AffineMap("compression.W"), *before), (AffineMap("decompression.W"),)
+    blocks = [StepSequence(first)]
     for layer in range(shape.layers):
         name = f"attention.{layer}"
         for part in ("W_Q", "W_K", "W_V"):
             named[f"{name}.{part}"] = weights[f"{layer}.{part}"].reshape(-1, shape.input_dim)
         named[f"{name}.W_O"] = _side_by_side(weights[f"{layer}.W_O"])
-        blocks.append(Block((*before, attention(name, shape.heads, shape.head_dim), *behind), skip=True))
+        blocks.append(StepSequence((*before, attention(name, shape.heads, shape.head_dim), *behind), skip=True))
         if shape.hidden:
             mlp = {f"mlp.{layer}.{part}": weights[f"{layer}.{part}"] for part in ("W_in", "b_in", "W_out")}
             named |= mlp
             W_in, b_in, W_out = mlp
-            blocks.append(Block((Affine(W_in, b_in), GELU, Affine(W_out)), skip=True))
+            blocks.append(StepSequence((AffineMap(W_in, b_in), GELU, AffineMap(W_out)), skip=True))
     named[UNEMBEDDING] = weights["unembedding"]
-    return (*blocks, Block((Affine(UNEMBEDDING),))), named
+    return (*blocks, StepSequence((AffineMap(UNEMBEDDING),))), named
 
 
 def _mahdavi(shape: QueryAttention, weights: Arrays) -> Translated:
@@ -83,19 +85,24 @@ def _mahdavi(shape: QueryAttention, weights: Arrays) -> Translated:
     named |= {"attention.0.W_V": weights["W_V"], "attention.0.W_O": weights["W_O"].T}
     named |= {UNEMBEDDING: weights["W_U"].T, "unembedding.b_U": weights["b_U"]}
     mixing = attention("attention.0", shape.heads, shape.model_dim)
-    steps = (Affine("embedding.W", "embedding.b"), Positions(), mixing, Affine(UNEMBEDDING, "unembedding.b_U"))
-    return (Block(steps),), named
+    steps = (
+        AffineMap("embedding.W", "embedding.b"),
+        PositionTable(),
+        mixing,
+        AffineMap(UNEMBEDDING, "unembedding.b_U"),
+    )
+    return (StepSequence(steps),), named
 
 
-def _madden(shape: Decoder, weights: Arrays) -> Translated:
+def _madden(shape: MaddenDecoder, weights: Arrays) -> Translated:
     named = {EMBEDDING: weights["W_E"]}
     named |= {f"attention.0.W_{part}": weights[f"W_{part}"].T for part in "QKVO"}
     named |= {f"attention.0.b_{part}": weights[f"b_{part}"] for part in "QKVO"}
     named |= {"mlp.0.W_in": weights["W_in"].T, "mlp.0.b_in": weights["b_in"]}
     named |= {UNEMBEDDING: weights["W_U"].T, "unembedding.b_U": weights["b_U"]}
     mixing = attention("attention.0", 1, shape.model_dim, biases=True)
-    behind = (Affine("mlp.0.W_in", "mlp.0.b_in"), GELU, Affine(UNEMBEDDING, "unembedding.b_U"))
-    return (Block((Embedding(EMBEDDING, padded=True), Positions(), mixing, *behind)),), named
+    behind = (AffineMap("mlp.0.W_in", "mlp.0.b_in"), GELU, AffineMap(UNEMBEDDING, "unembedding.b_U"))
+    return (StepSequence((TokenTable(EMBEDDING, padded=True), PositionTable(), mixing, *behind)),), named
 
 
 def _gpt(shape: SmallGPT, weights: Arrays) -> Translated:
@@ -119,7 +126,7 @@ def _gpt(shape: SmallGPT, weights: Arrays) -> Translated:
         over=shape.model_dim // shape.heads,
         epsilon=NORM_EPSILON,
         function="gelu",
-        unembedding=Affine(EMBEDDING, rows=shape.labels) if shape.tied else Affine(UNEMBEDDING),
+        unembedding=AffineMap(EMBEDDING, rows=shape.labels) if shape.tied else AffineMap(UNEMBEDDING),
         biases=False,
     )
     return blocks, named
@@ -133,6 +140,6 @@ def _side_by_side(W: NDArray[Any]) -> NDArray[Any]:
 _TRANSLATIONS: dict[type, Callable[[Any, Arrays], Translated]] = {
     AttentionOnly: _dana,
     QueryAttention: _mahdavi,
-    Decoder: _madden,
+    MaddenDecoder: _madden,
     SmallGPT: _gpt,
 }

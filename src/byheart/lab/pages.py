@@ -30,14 +30,14 @@ MATRICES = 3
 
 
 @dataclass(frozen=True)
-class Page:
+class StoredPage:
     """What JSON holds, and arrays by their names."""
 
     about: Mapping[str, Any]
     arrays: Mapping[str, NDArray[Any]]
 
 
-def page_of(ledger: Ledger, begun: Sequence[Begun]) -> Page:
+def page_of(ledger: Ledger, begun: Sequence[Begun]) -> StoredPage:
     """What is known of the members, and the stacks that have begun and are not over."""
     points = [(loss, math.nan if right is None else right) for own in ledger.history for _, loss, right in own]
     arrays = {
@@ -50,10 +50,10 @@ def page_of(ledger: Ledger, begun: Sequence[Begun]) -> Page:
         arrays |= {f"stack.{index}.{which}": matrix.numpy() for which, matrix in enumerate(stack.matrices)}
     for place, weights in ledger.weights.items():
         arrays |= {f"member.{place}.{name}": tensor.numpy() for name, tensor in weights.items()}
-    return Page({"stacks": [{"places": stack.places, "step": stack.step} for stack in begun]}, arrays)
+    return StoredPage({"stacks": [{"places": stack.places, "step": stack.step} for stack in begun]}, arrays)
 
 
-def read_page(page: Page, ledger: Ledger, dtype: torch.dtype) -> list[Begun]:
+def read_page(page: StoredPage, ledger: Ledger, dtype: torch.dtype) -> list[Begun]:
     """Write what a page knows of the members into an empty ledger; the stacks that have begun. BadInput if it is odd.
 
     Whether a stack's members have as many weights, and belong together, is for who makes the stack.

@@ -25,7 +25,7 @@ Value = float | int | str | None
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """One line of results: what came of one config. ``seconds`` is its share of the time of its job."""
 
     experiment: str
@@ -47,11 +47,11 @@ class Row:
         return {"key": self.key, "status": self.status, **self.config, **metrics, **times, "error": self.error}
 
 
-_FIELDS = frozenset(field.name for field in fields(Row))
-_BEGINNING = f'{{"{fields(Row)[0].name}": "'.encode()
+_FIELDS = frozenset(field.name for field in fields(ResultRow))
+_BEGINNING = f'{{"{fields(ResultRow)[0].name}": "'.encode()
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[ResultRow]:
     """All whole lines of a results file, in order; none if there is no file. Half a line at the end is left out."""
     try:
         lines = read_bytes(path, takes=JSON_TAKES).split(b"\n")
@@ -107,15 +107,15 @@ def _metric(value: Any) -> Any:
     return int(value) if isinstance(value, bool) else value
 
 
-def _row(line: bytes | bytearray, place: str) -> Row:
+def _row(line: bytes | bytearray, place: str) -> ResultRow:
     try:
         found = parsed(line)
     except BadInput:
         found = {}
     if found.keys() != _FIELDS or not _is_result(found):
         what = "no result row; remove the line, and its config will be run again"
-        raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(Row))}")
-    return Row(**found | {"config": renamed(found["config"]), "metrics": renamed(found["metrics"])})
+        raise BadInput(f"{place}: {what}; expected an object of {', '.join(field.name for field in fields(ResultRow))}")
+    return ResultRow(**found | {"config": renamed(found["config"]), "metrics": renamed(found["metrics"])})
 
 
 def _is_result(found: Mapping[str, Any]) -> bool:
@@ -151,6 +151,6 @@ def is_row(line: bytes | bytearray) -> bool:
     return True
 
 
-def lines_of(rows: Sequence[Row]) -> str:
+def lines_of(rows: Sequence[ResultRow]) -> str:
     """Rows as they are written."""
     return "".join(json.dumps(asdict(row), ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

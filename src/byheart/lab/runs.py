@@ -33,7 +33,7 @@ from byheart.files.reading import read_bytes, read_json
 from byheart.files.writing import append, check_unlinked, made, mend, new_file, new_folder, write_text
 from byheart.lab.experiments.experiment import Experiment, key, to_json
 from byheart.lab.former import renamed
-from byheart.lab.rows import Row, is_config, is_row, lines_of, read_rows
+from byheart.lab.rows import ResultRow, is_config, is_row, lines_of, read_rows
 from byheart.versions import version_of
 
 FORMAT = "byheart-run-1"
@@ -106,7 +106,7 @@ class Run:
             raise
         return run
 
-    def _check_rows(self, rows: Sequence[Row]) -> None:
+    def _check_rows(self, rows: Sequence[ResultRow]) -> None:
         """BadInput unless rows are about the configs that they name, and metrics of one name of one kind."""
         kinds: dict[str, bool] = {}
         for line, row in enumerate(rows, start=1):
@@ -152,20 +152,20 @@ class Run:
         return self._lock is not None or is_locked(self.folder / LOCK)
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ResultRow]:
         """The last row of every config that has one, in the order of the configs."""
         return [self.latest[key] for key in self.configs if key in self.latest]
 
     @property
     def table(self) -> list[dict[str, Any]]:
-        """The done rows, config and metrics side by side (:attr:`Row.flat`)."""
+        """The done rows, config and metrics side by side (:attr:`ResultRow.flat`)."""
         return [row.flat for row in self.rows if row.status == "done"]
 
     def pending(self) -> list[str]:
         """Keys of the configs that have no done row: those that never ran, and those that failed."""
         return [key for key in self.configs if key not in self.latest or self.latest[key].status == "failed"]
 
-    def append(self, rows: Sequence[Row]) -> None:
+    def append(self, rows: Sequence[ResultRow]) -> None:
         """Write rows, for good: when this returns they are on the disk."""
         if self._lock is None:
             raise BadInput(f"{self.folder}: is open for reading; expected Run.create or Run.resume")
@@ -213,7 +213,7 @@ def runs_in(folder: Path | str) -> list[Run]:
 
 
 def write_run(
-    folder: Path, about: Mapping[str, Any], rows: Sequence[Row], source: str | None, more: Mapping[str, Path]
+    folder: Path, about: Mapping[str, Any], rows: Sequence[ResultRow], source: str | None, more: Mapping[str, Path]
 ) -> None:
     """A new run with these rows, whole or not at all: ``about`` is what its config.json holds, ``more`` are further
     files, by their names in it, to copy.

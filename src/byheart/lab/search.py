@@ -15,9 +15,9 @@ from typing import Any
 
 from byheart.errors import BadInput
 from byheart.lab.experiments.experiment import SCALES, Experiment
-from byheart.lab.rows import Row
+from byheart.lab.rows import ResultRow
 from byheart.lab.sources import Named, Source, load
-from byheart.lab.summary import Measured, axes, points
+from byheart.lab.summary import MetricSummary, axes, points
 
 RATE, LAST_RATE = "learning_rate", "last_learning_rate"
 
@@ -109,12 +109,12 @@ class Tried:
 
     settings: dict[str, Any]
     learning_rate: float
-    measured: Measured | None
+    measured: MetricSummary | None
     best: bool = False
     edge: bool = False
 
 
-def tried(rows: Sequence[Row], metric: str, *, lowest: bool = False) -> list[Tried]:
+def tried(rows: Sequence[ResultRow], metric: str, *, lowest: bool = False) -> list[Tried]:
     """All rates, those of the same settings one after the other; the best of them is marked.
 
     The largest mean of the metric is the best, or the lowest. What is constant is not among the settings.

@@ -21,10 +21,10 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.lab.adam import adam_
-from byheart.lab.examples import Examples, placed
+from byheart.lab.examples import StackedExamples, placed
 from byheart.lab.fused import step_for
 from byheart.lab.losses import Counted, losses, rights
-from byheart.lab.member import ANSWERS, Architecture, Member, State, Tensors
+from byheart.lab.member import ANSWERS, Member, MemberArchitecture, State, Tensors
 from byheart.lab.orders import shuffles
 from byheart.lab.schedules import learning_rates, root_corrections, step_sizes
 from byheart.lab.weights import first_weights, padded, shapes_of, trained_shapes, views
@@ -44,7 +44,7 @@ class Stack:
     def __init__(
         self,
         members: Sequence[Member],
-        architecture: Architecture,
+        architecture: MemberArchitecture,
         device: torch.device,
         dtype: torch.dtype,
         *,
@@ -78,9 +78,9 @@ class Stack:
         self.flat = torch.cat([stacked[name].flatten(1) for name in self.shapes], dim=1)
         self.frozen = {name: stacked[name] for name in frozen}
         self.moments = torch.zeros_like(self.flat), torch.zeros_like(self.flat)
-        self.rows = self.measured = Examples([member.examples for member in members], device, dtype)
+        self.rows = self.measured = StackedExamples([member.examples for member in members], device, dtype)
         if any(member.measured_on is not None for member in members):
-            self.measured = Examples([member.measured for member in members], device, dtype)
+            self.measured = StackedExamples([member.measured for member in members], device, dtype)
 
     def _set_up(self) -> None:
         """All that follows from the members and the matrices of their weights."""
@@ -90,12 +90,12 @@ class Stack:
         self.at = torch.zeros(1, dtype=torch.int64, device=self.device)
         data, batch = self.rows.tensors | self.constants, self.training.batch
         counts = {member.count for member in self.members}
-        shared = counts == {batch} and len(data[ANSWERS]) == batch
-        self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments), whole=shared)
+        whole = counts == {batch} and len(data[ANSWERS]) == batch
+        self.fused = step_for(self.architecture, self.training, data, (self.flat, *self.moments), whole_batches=whole)
         self.works: dict[bool, Callable[[], object]] = {}
         self.orders: dict[int, tuple[range, torch.Tensor]] = {}
         # In a sum the order does not matter.
-        is_whole = counts == {batch} if self.fused is None else self.fused.whole
+        is_whole = counts == {batch} if self.fused is None else self.fused.whole_batches
         self.whole = self.rows.whole(batch) if is_whole and self.fused is None else None
         self.counted = self._counted()
         self.alike = {count: self._with(count) for count in counts if not is_whole}

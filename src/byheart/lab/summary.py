@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.lab.rows import Row, is_number
+from byheart.lab.rows import ResultRow, is_number
 
 SEED = "seed"
 
 
 @dataclass(frozen=True)
-class Measured:
+class MetricSummary:
     """Mean and standard deviation (None for one value) of a metric over this many ``models``."""
 
     mean: float
@@ -25,12 +25,12 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Point:
+class SummaryPoint:
     """All repetitions of one choice of the axes; metrics that are no numbers, or too large for means, are omitted."""
 
     settings: dict[str, Any]
     models: int
-    metrics: dict[str, Measured]
+    metrics: dict[str, MetricSummary]
 
 
 @dataclass(frozen=True)
@@ -43,35 +43,37 @@ class Difference:
     """The difference of the largest absolute value."""
 
 
-def axes(rows: Sequence[Row]) -> list[str]:
+def axes(rows: Sequence[ResultRow]) -> list[str]:
     """Names of the settings that vary, the seed aside.
 
-    >>> axes([Row("toy", "", {"heads": heads, "dim": 4, "seed": 0}, "done", {}, 0.0) for heads in (1, 6)])
+    >>> axes([ResultRow("toy", "", {"heads": heads, "dim": 4, "seed": 0}, "done", {}, 0.0) for heads in (1, 6)])
     ['heads']
     """
     names = dict.fromkeys(name for row in rows for name in row.config if name != SEED)
     return [name for name in names if len({_value(row.config.get(name)) for row in rows}) > 1]
 
 
-def points(rows: Sequence[Row], along: Collection[str] | None = None) -> list[Point]:
+def points(rows: Sequence[ResultRow], along: Collection[str] | None = None) -> list[SummaryPoint]:
     """Done rows in groups of equal settings, along the axes that are given or else along those that vary.
 
-    >>> rows = [Row("toy", "", {"seed": seed}, "done", {"accuracy": 0.5 + seed / 4}, 0.0) for seed in (0, 1)]
+    >>> rows = [ResultRow("toy", "", {"seed": seed}, "done", {"accuracy": 0.5 + seed / 4}, 0.0) for seed in (0, 1)]
     >>> points(rows)[0].metrics["accuracy"].mean
     0.625
     """
     done = [row for row in rows if row.status == "done"]
     names = axes(done) if along is None else along
-    groups: dict[tuple[Any, ...], list[Row]] = {}
+    groups: dict[tuple[Any, ...], list[ResultRow]] = {}
     for row in done:
         groups.setdefault(tuple(_value(row.config.get(name)) for name in names), []).append(row)
     return [
-        Point({name: group[0].config.get(name) for name in names}, len(group), _measured(group))
+        SummaryPoint({name: group[0].config.get(name) for name in names}, len(group), _measured(group))
         for group in groups.values()
     ]
 
 
-def compare(runs: Sequence[Sequence[Row]], metric: str | None = None) -> tuple[str, list[list[Point | None]]]:
+def compare(
+    runs: Sequence[Sequence[ResultRow]], metric: str | None = None
+) -> tuple[str, list[list[SummaryPoint | None]]]:
     """The metric, and the runs' points side by side: a list for every choice of the axes, one per run, or None."""
     metric = metric or _common_metric(runs)
     names = list(dict.fromkeys(name for rows in runs for name in axes(rows)))
@@ -80,7 +82,7 @@ def compare(runs: Sequence[Sequence[Row]], metric: str | None = None) -> tuple[s
     return metric, [[run.get(key) for run in by_run] for key in keys]
 
 
-def difference(table: Sequence[Sequence[Point | None]], metric: str, first: int, second: int) -> Difference:
+def difference(table: Sequence[Sequence[SummaryPoint | None]], metric: str, first: int, second: int) -> Difference:
     """The second run's means minus the first's."""
     pairs = [(row[first], row[second]) for row in table]
     apart = [
@@ -93,13 +95,13 @@ def difference(table: Sequence[Sequence[Point | None]], metric: str, first: int,
     return Difference(len(apart), statistics.fmean(apart), max(apart, key=abs))
 
 
-def constants(rows: Sequence[Row]) -> dict[str, Any]:
+def constants(rows: Sequence[ResultRow]) -> dict[str, Any]:
     """The settings that do not vary."""
     varying = {*axes(rows), SEED}
     return {name: value for row in rows[:1] for name, value in row.config.items() if name not in varying}
 
 
-def _common_metric(runs: Sequence[Sequence[Row]]) -> str:
+def _common_metric(runs: Sequence[Sequence[ResultRow]]) -> str:
     names = [dict.fromkeys(name for point in points(rows) for name in point.metrics) for rows in runs]
     common = [name for name in names[0] if all(name in others for others in names)] if names else []
     if not common:
@@ -107,7 +109,7 @@ def _common_metric(runs: Sequence[Sequence[Row]]) -> str:
     return "accuracy" if "accuracy" in common else common[0]
 
 
-def _measured(rows: Sequence[Row]) -> dict[str, Measured]:
+def _measured(rows: Sequence[ResultRow]) -> dict[str, MetricSummary]:
     numbers: dict[str, list[float]] = {}
     for row in rows:
         for name, value in row.metrics.items():
@@ -115,7 +117,9 @@ def _measured(rows: Sequence[Row]) -> dict[str, Measured]:
             if isinstance(value, int | float) and is_number(value):
                 known.append(float(value))
     return {
-        name: Measured(statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values))
+        name: MetricSummary(
+            statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None, len(values)
+        )
         for name, values in numbers.items()
         if values
     }

@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping
 import torch
 
 from byheart.errors import BadInput
-from byheart.lab.member import Architecture, Member, Tensors
+from byheart.lab.member import Member, MemberArchitecture, Tensors
 
 
-def trained_shapes(architecture: Architecture, frozen: Collection[str]) -> dict[str, tuple[int, ...]]:
+def trained_shapes(architecture: MemberArchitecture, frozen: Collection[str]) -> dict[str, tuple[int, ...]]:
     """The shapes of the tensors that are trained, in the order in which a matrix of weights has them."""
     return {name: shape for name, shape in shapes_of(architecture).items() if name not in frozen}
 
 
-def shapes_of(architecture: Architecture) -> dict[str, tuple[int, ...]]:
+def shapes_of(architecture: MemberArchitecture) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor."""
     return {name: tuple(tensor.shape) for name, tensor in architecture.init(torch.Generator()).items()}
 

@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from byheart.lab.fits import Fit, fit
-from byheart.lab.models.madden import Decoder
+from byheart.lab.fits import FamilyFit, fit
+from byheart.lab.models.madden import MaddenDecoder
 from byheart.lab.rows import is_number
 
 Rows = Sequence[Mapping[str, Any]]
@@ -49,7 +49,7 @@ class Width:
     @property
     def parameters(self) -> int | None:
         """ω(17 + m) + 1088 + 17m at the least m."""
-        return None if self.least is None else Decoder(self.vocab, self.least).parameters
+        return None if self.least is None else MaddenDecoder(self.vocab, self.least).parameters
 
     @property
     def needed(self) -> int:
@@ -80,7 +80,7 @@ def widths(rows: Rows, within: float = WITHIN) -> list[Width]:
     return [_width(some, within) for _, some in sorted(by_stories.items())]
 
 
-def growth(found: Sequence[Width]) -> Fit:
+def growth(found: Sequence[Width]) -> FamilyFit:
     """The power law a·n^b through the crossings; failed where there are too few.
 
     >>> growth([]).reason
@@ -88,7 +88,7 @@ def growth(found: Sequence[Width]) -> Fit:
     """
     known = [(one.stories, one.crossing) for one in found if one.crossing is not None]
     if len(known) < 3:
-        return Fit("power", "failed", f"{len(known)} crossings; expected 3 or more", len(known))
+        return FamilyFit("power", "failed", f"{len(known)} crossings; expected 3 or more", len(known))
     return fit([n for n, _ in known], [m for _, m in known], "power")
 
 

@@ -1,9 +1,10 @@
-"""Folders that hold networks: what kind is in one, how it is read, and how a new one takes its place.
+"""Folders that hold networks: how they are read, and how a new one replaces an old one.
 
-A folder is there whole or not at all (:mod:`byheart.files.writing`). Nothing in it executes on loading. None of this
-needs PyTorch.
+A folder is either complete or not there (:mod:`byheart.files.writing`). Nothing in it is executed on loading. This
+module does not need PyTorch.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,41 +18,35 @@ from byheart.files.claims import is_leftover
 from byheart.files.reading import MOST_JSON, read_bytes, read_json
 from byheart.files.tensors import read_tensors
 from byheart.files.writing import new_folder
-from byheart.networks.generation import GENERATION
-from byheart.networks.parts import INDEX, PART, WHOLE, read_parts
+from byheart.networks.weight_files import INDEX, PART, WHOLE, read_parts
 
 CONFIG, WEIGHTS = "config.json", WHOLE
 TOKENIZER = ("tokenizer.json", "tokenizer_config.json")
-"""Files that are kept beside a network, as Hugging Face lays them out."""
+"""Names of the tokenizer's files, as Hugging Face lays them out."""
+GENERATION = "generation_config.json"
+"""Name of the file from which transformers reads how to generate."""
 GRID = "grid"
-"""The folder, in that of an approximation, of the network that has memorized its grid."""
+"""Subfolder of an approximation that holds the network with the memorized grid."""
 TASK = "task.npz"
-"""What a network that the lab trained was asked, in its folder."""
+"""File with the training data of a network that the lab trained."""
 MODELING, CARD = "modeling_byheart.py", "README.md"
-"""For others: the code of a float Transformer, and what the network is."""
+"""Files for users without Byheart: the code of a float Transformer, and the model card."""
 OURS = {CONFIG, WEIGHTS, INDEX, TASK, *TOKENIZER, GENERATION, MODELING, "certificate.json", GRID, f"{GRID}.npz"}
-"""What Byheart itself writes into a network's folder; and parts of large weights, and a card that it has marked."""
+"""Names that Byheart writes into a network's folder, besides numbered weight files and a card with ``MARK``."""
 MARK = "<!-- written by Byheart -->"
-"""Stands in every card that Byheart wrote: without it, a card is somebody's own."""
+"""Comment in every card that Byheart wrote. A card without it belongs to the user."""
 MOST_CARD = 1 << 20
+"""Largest size of a card, in bytes."""
 EXACT = "byheart-exact-1"
-"""The ``format`` of an exact network."""
+"""``format`` of an exact network."""
 SOFTMAX = "byheart-softmax-1"
-"""The ``format`` of a one-layer softmax network."""
+"""``format`` of a one-layer softmax network."""
 TRAINED = "byheart-trained-1"
-"""The ``format`` of a network that was trained."""
+"""``format`` of a network that was trained."""
 FLOAT = "byheart"
-"""The ``model_type`` of a float Transformer of ours."""
-KINDS = {
-    EXACT: "exact",
-    SOFTMAX: "softmax",
-    TRAINED: "trained",
-    "gpt2": "trained",
-    FLOAT: "transformer",
-    "llama": "stock",
-    "qwen2_moe": "stock",
-}
-"""Kinds of networks by what config.json calls them (``format``, or Hugging Face's ``model_type``)."""
+"""``model_type`` of a float Transformer that Byheart compiled."""
+FORMATS = (EXACT, SOFTMAX, TRAINED, "gpt2", FLOAT, "llama", "qwen2_moe")
+"""Names of networks in config.json: ``format``, or Hugging Face's ``model_type``."""
 NAMES = {
     "exact": "an exact network",
     "softmax": "a softmax network",
@@ -63,7 +58,7 @@ NAMES = {
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """config.json of ``folder``; BadInput if there is none, or none that describes a network."""
+    """Return config.json of ``folder``; raise BadInput if it is missing or does not describe a network."""
     path = folder / CONFIG
     try:
         config = read_json(path)
@@ -71,25 +66,23 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise BadInput(f"{path}: no such file; expected a folder with a network") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror})") from error
-    if kind_in(config) is None:
-        raise BadInput(f"{path}: format {shortened(_name(config))}; expected a network: {', '.join(KINDS)}")
+    if (name := name_in(config)) not in FORMATS:
+        raise BadInput(f"{path}: format {shortened(name)}; expected a network: {', '.join(FORMATS)}")
     if not isinstance(config.get("about", {}), dict):
         raise BadInput(f"{path}: about is {shortened(config['about'])}; expected an object")
     return config
 
 
-def _name(config: dict[str, Any]) -> Any:
+def name_in(config: dict[str, Any]) -> Any:
+    """Return the ``format`` of a config.json, or the ``model_type`` if it has none."""
     return config.get("format", config.get("model_type"))
 
 
-def kind_in(config: dict[str, Any]) -> str | None:
-    """The kind of network that a config.json describes, if it is one that we know."""
-    name = _name(config)
-    return KINDS.get(name) if isinstance(name, str) else None
-
-
 def read_weights(folder: Path, formats: tuple[str, ...], *, takes: int = 4) -> dict[str, NDArray[Any]]:
-    """The tensors in ``folder``, in one file or several; each byte ``takes`` this many once a network runs."""
+    """Return the tensors in ``folder``, from one file or several.
+
+    Raise BadInput if they do not fit into memory: a running network takes ``takes`` bytes per byte of the files.
+    """
     try:
         if (folder / INDEX).exists():
             return read_parts(folder, formats, takes=takes)
@@ -100,34 +93,47 @@ def read_weights(folder: Path, formats: tuple[str, ...], *, takes: int = 4) -> d
 
 
 def read_beside(folder: Path) -> dict[str, bytes]:
-    """The files that are kept beside a network, those that there are."""
-    there = (folder / name for name in TOKENIZER if (folder / name).exists())
-    return {path.name: bytes(read_bytes(path, most=MOST_JSON)) for path in there}
+    """Return the contents of the tokenizer's files in ``folder``, by name."""
+    paths = (folder / name for name in TOKENIZER if (folder / name).exists())
+    return {path.name: bytes(read_bytes(path, most=MOST_JSON)) for path in paths}
+
+
+def write_generation(folder: Path, *, first: int | None, end: int | None, unknown: int | None = None) -> None:
+    """Write ``generation_config.json``: greedy decoding up to the token ``end``, which also pads shorter texts.
+
+    A network that refuses unknown prompts ends with the token ``unknown``, too.
+    """
+    ends = end if unknown is None else [end, unknown]
+    config = {"bos_token_id": first, "eos_token_id": ends, "pad_token_id": end, "do_sample": False}
+    (folder / GENERATION).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
 def check_destination(folder: Path) -> None:
-    """BadInput if ``folder`` holds anything but a network that Byheart wrote, which may be replaced.
+    """Raise BadInput if ``folder`` holds anything but a network that Byheart wrote, which may be replaced.
 
-    Byheart writes ``about`` into every config.json, and no files but those of ``OURS``: a model of other people's, or
-    a folder where something else was put beside ours, is never replaced.
+    Byheart writes ``about`` into every config.json, and no files but those in ``OURS``. So it never replaces someone
+    else's model, or a folder to which the user added a file.
     """
     if folder.is_dir():
-        strange = _strange(folder)
+        strange = _strange_file(folder)
         if not any(folder.iterdir()) or (strange is None and _has_about(folder)):
             return
-        beside = "" if strange is None else f" (it holds {strange!r})"
+        detail = "" if strange is None else f" (it holds {strange!r})"
     elif not folder.exists() and not folder.is_symlink():
         return
     else:
-        beside = ""
-    raise BadInput(f"{folder}: exists and is no network that Byheart wrote{beside}; choose another name or remove it")
+        detail = ""
+    raise BadInput(f"{folder}: exists and is no network that Byheart wrote{detail}; choose another name or remove it")
 
 
-def _strange(folder: Path) -> str | None:
-    """Something in ``folder`` that is not Byheart's; what writers left behind who are dead by now is."""
+def _strange_file(folder: Path) -> str | None:
+    """Return the name of a file in ``folder`` that Byheart did not write, or None.
+
+    Files that a killed process of Byheart left behind are no strange files.
+    """
     for path in sorted(folder.iterdir()):
         if path.name == GRID and path.is_dir():
-            if (strange := _strange(path)) is not None:
+            if (strange := _strange_file(path)) is not None:
                 return f"{GRID}/{strange}"
         elif not (path.is_file() and _is_ours(path)) and not is_leftover(path):
             return path.name
@@ -152,6 +158,6 @@ def _has_about(folder: Path) -> bool:
 
 @contextmanager
 def replacing(folder: Path) -> Iterator[Path]:
-    """A new folder to write a network into, which takes the place of ``folder``, or goes if there was an error."""
+    """Yield a new folder to write a network into; it replaces ``folder`` at the end, or is removed after an error."""
     with new_folder(folder, check_destination) as new:
         yield new

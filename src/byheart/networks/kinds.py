@@ -1,23 +1,25 @@
-"""All kinds of networks behind one door: save, load, generate. The one place in this room that asks for the kind.
+"""Save, load and generate for all kinds of networks.
 
 =============  =====================================================================  ======================
-kind           what                                                                   package
+kind           networks of this kind                                                  package
 =============  =====================================================================  ======================
 exact          layers of integers over powers of two                                  ``networks/exact``
 softmax        one softmax attention layer with float64 weights                       ``networks/softmax``
 trained        networks that were trained, as blocks of steps; Hugging Face's GPT-2   ``networks/trained``
 transformer    float Transformers whose sublayers read and write parts of the stream  ``networks/transformer``
-stock          models of other people's classes: Hugging Face's Llama and Qwen2-MoE   ``networks/stock``
+stock          models that Hugging Face's classes run: Llama and Qwen2-MoE            ``networks/stock``
 =============  =====================================================================  ======================
 
-A package has a module ``store`` with ``config``, ``write`` and ``read``, and, if its networks say texts, a module
-``generate``. It is imported when a network of its kind turns up, so that exact networks never need PyTorch.
+This is the only module of the room that branches on the kind. A kind is a subclass of
+:class:`~byheart.networks.network.Network` and a line in ``_READERS``. Its module is imported when a network of that
+kind turns up, so exact networks never import PyTorch.
 """
 
 import errno
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,29 +28,51 @@ from safetensors import SafetensorError
 from byheart.errors import BadInput
 from byheart.files.claims import recover
 from byheart.networks.card import card
-from byheart.networks.folders import CARD, CONFIG, WEIGHTS, kind_in, read_beside, read_config, replacing
+from byheart.networks.folders import (
+    CARD,
+    CONFIG,
+    EXACT,
+    FLOAT,
+    SOFTMAX,
+    TRAINED,
+    WEIGHTS,
+    name_in,
+    read_beside,
+    read_config,
+    replacing,
+)
 from byheart.networks.network import Network
 from byheart.progress import Report
 
-_SPEAKING = ("transformer", "stock")
+_READERS = {
+    EXACT: ("exact.exact_network", "ExactNetwork.read"),
+    SOFTMAX: ("softmax.softmax_network", "SoftmaxNetwork.read"),
+    TRAINED: ("trained.trained_network", "TrainedNetwork.read"),
+    "gpt2": ("trained.gpt2", "read_gpt2"),
+    FLOAT: ("transformer.transformer_network", "TransformerNetwork.read"),
+    "llama": ("stock.stock_network", "StockNetwork.read"),
+    "qwen2_moe": ("stock.stock_network", "StockNetwork.read"),
+}
+"""Module and function that read a network, by its name in config.json (``format`` or ``model_type``)."""
+_GENERATORS = {"transformer": "transformer.generate", "stock": "stock.running"}
+"""Modules with ``generate`` and ``generate_all``, for the kinds of networks that recite texts."""
 
 
 def save(network: Network, folder: Path | str, about: Mapping[str, Any] | None = None) -> None:
-    """Write ``network`` to ``folder``: new, empty, or one that holds a network of Byheart's, which is replaced.
+    """Write ``network`` to ``folder``, which is new, empty, or holds a network of Byheart, which is replaced.
 
-    ``about`` is kept in config.json instead of the network's own.
+    config.json keeps ``about`` instead of the network's own notes, if it is given.
     """
     with replacing(Path(folder)) as new:
         write(network, new, about)
 
 
 def write(network: Network, folder: Path, about: Mapping[str, Any] | None = None) -> None:
-    """Write the files of ``network`` into ``folder``, which is new: see :func:`byheart.networks.folders.replacing`."""
-    store = _part(network.kind, "store")
-    config = {**store.config(network), "about": dict(network.about if about is None else about)}
+    """Write the files of ``network`` into the new ``folder``; see :func:`byheart.networks.folders.replacing`."""
+    config = {**network.as_config(), "about": dict(network.about if about is None else about)}
     try:
-        store.write(network, folder)
-    except SafetensorError as error:  # on a full disk too
+        network.write_tensors(folder)
+    except SafetensorError as error:  # raised on a full disk, too
         raise OSError(errno.EIO, str(error), str(folder / WEIGHTS)) from error
     (folder / CONFIG).write_text(json.dumps(config, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, content in network.files.items():
@@ -57,21 +81,20 @@ def write(network: Network, folder: Path, about: Mapping[str, Any] | None = None
 
 
 def describe(network: Network, folder: Path, certified: str | None = None) -> None:
-    """Write the card of a network that says texts beside it; ``certified`` is what its certificate says."""
-    if network.kind in _SPEAKING:
+    """Write the card of a network that recites texts into ``folder``; ``certified`` quotes its certificate."""
+    if network.kind in _GENERATORS:
         (folder / CARD).write_text(card(network, certified), encoding="utf-8")
 
 
 def load(folder: Path | str) -> Network:
-    """The network in ``folder``; BadInput, with the file named, if anything is missing or does not fit."""
+    """Return the network in ``folder``; raise BadInput, with the file named, if anything is missing or does not fit."""
     folder = Path(folder)
     recover(folder)
     config = read_config(folder)
-    kind = kind_in(config)
-    assert kind is not None
+    module, function = _READERS[name_in(config)]
     beside = {"about": config.get("about", {}), "files": read_beside(folder)}
     try:
-        network: Network = _part(kind, "store").read(config, folder, **beside)
+        network: Network = attrgetter(function)(_module(module))(config, folder, **beside)
     except BadInput as error:
         raise BadInput(f"{folder}: {error}") from error
     return network
@@ -80,9 +103,9 @@ def load(folder: Path | str) -> Network:
 def generate(
     network: Network, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None, guess: int = 0
 ) -> Iterator[int]:
-    """What a network says after ``prompt``, one token after the other, greedily: at most ``tokens``, or to ``end``."""
-    said: Iterator[int] = _speaking(network).generate(network, prompt, tokens=tokens, end=end, guess=guess)
-    return said
+    """Yield the tokens that follow ``prompt``, greedily: at most ``tokens`` of them, or up to the token ``end``."""
+    continuation: Iterator[int] = _generator(network).generate(network, prompt, tokens=tokens, end=end, guess=guess)
+    return continuation
 
 
 def generate_all(
@@ -93,17 +116,17 @@ def generate_all(
     tokens: Sequence[int],
     report: Report | None = None,
 ) -> list[list[int]]:
-    """What a network says after each of several prompts, up to the token ``end`` (left out) or this many ``tokens``."""
-    speaking = _speaking(network)
-    spoken: list[list[int]] = speaking.generate_all(network, prompts, end=end, tokens=tokens, report=report)
-    return spoken
+    """Return the tokens that follow each prompt, up to ``end`` (left out) or to the prompt's number of ``tokens``."""
+    generator = _generator(network)
+    continuations: list[list[int]] = generator.generate_all(network, prompts, end=end, tokens=tokens, report=report)
+    return continuations
 
 
-def _speaking(network: Network) -> Any:
-    if network.kind not in _SPEAKING:
-        raise BadInput(f"{network.title} answers tasks; expected a network that says texts")
-    return _part(network.kind, "generate")
+def _generator(network: Network) -> Any:
+    if network.kind not in _GENERATORS:
+        raise BadInput(f"{network.title} answers tasks; expected a network that recites texts")
+    return _module(_GENERATORS[network.kind])
 
 
-def _part(kind: str, name: str) -> Any:
-    return import_module(f"byheart.networks.{kind}.{name}")
+def _module(name: str) -> Any:
+    return import_module(f"byheart.networks.{name}")

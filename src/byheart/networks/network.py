@@ -1,10 +1,11 @@
-"""What every network answers to, whatever it is made of."""
+"""The interface that every network implements, and the count of its parameters."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
@@ -14,67 +15,83 @@ from byheart.networks.folders import NAMES
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Network(ABC):
-    """Tensors with names, and how deep and how wide they stand.
+    """A network: named tensors, and how they are stored.
 
-    ``about`` and ``files`` are what lies beside the weights in a folder. They say where a network comes from and how to
-    talk to it, and the fingerprint does not cover them. A certificate that rests on one of them says so.
+    ``about`` and ``files`` lie beside the weights in a folder. They say where a network comes from and how to query
+    it, and the fingerprint does not cover them. A certificate that rests on one of them says so.
     """
 
     kind: ClassVar[str]
-    """"exact", "softmax", "trained", "transformer" or "stock": the key of all that is registered for such networks."""
+    """Key of the network's loader and judge: "exact", "softmax", "trained", "transformer" or "stock"."""
     about: Mapping[str, Any] = field(default_factory=dict)
-    """What whoever built the network noted: construction, settings, texts."""
+    """Notes of the builder: construction, settings, texts."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Other files of its folder, by name: those of a tokenizer."""
+    """Tokenizer files of the folder, by name."""
 
     @abstractmethod
     def tensors(self) -> Iterator[tuple[str, NDArray[Any]]]:
-        """Every weight with its name, in order."""
+        """Yield the name and the entries of every tensor, in order."""
 
     @abstractmethod
     def entry_bits(self, name: str) -> int | None:
-        """Bits that an entry of a tensor takes; None if it holds integers, each of its own size."""
+        """Return the number of bits per entry of a tensor, or None if each integer has its own size."""
 
     @property
     @abstractmethod
     def depth(self) -> int:
-        """Weight layers on the way from input to output.
+        """Number of weight layers from input to output.
 
-        An affine map, an embedding and an attention layer are one each, a feed-forward block with hidden units is two;
-        what is only added on the way is none.
+        An affine map, an embedding and an attention layer count one each, a feed-forward block with hidden units
+        counts two. Layers that only add a constant count nothing.
         """
 
     @property
     @abstractmethod
     def width(self) -> int:
-        """Entries of the widest layer."""
+        """Number of entries of the widest layer."""
 
     @property
     @abstractmethod
     def fingerprint(self) -> str:
-        """SHA-256 over all that the answers depend on: the same for a network and for its reloaded copy."""
+        """SHA-256 of all that determines the outputs. A reloaded copy has the same fingerprint."""
+
+    @abstractmethod
+    def as_config(self) -> dict[str, Any]:
+        """Return the entries of config.json, without ``about``."""
+
+    @abstractmethod
+    def write_tensors(self, folder: Path) -> None:
+        """Write the weights, and the files that running them needs, into ``folder``."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, config: dict[str, Any], folder: Path, **beside: Any) -> Self:
+        """Return the network that ``config`` describes, with the weights in ``folder``.
+
+        ``beside`` holds ``about`` and ``files``.
+        """
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
+        """Kind of the network in words, with an article."""
         return NAMES[self.kind]
 
     def part(self, name: str) -> str:
-        """The part of the network that a tensor belongs to: the first word of its name."""
+        """Return the part of the network that a tensor belongs to: the first word of its name."""
         return name.split(".", maxsplit=1)[0]
 
     @property
     def padded(self) -> int:
-        """Parameters if every layer read and wrote the whole stream, as in a stock Transformer."""
+        """Number of parameters if every layer read and wrote the whole stream, as in a stock Transformer."""
         return self.account.dense
 
     def is_named(self, fingerprint: str) -> bool:
-        """Whether a certificate with this fingerprint is about this network."""
+        """Return True if a certificate with this fingerprint is about this network."""
         return fingerprint == self.fingerprint
 
     @cached_property
     def account(self) -> Account:
-        """Its parameters, counted."""
+        """Count of the parameters, tensor by tensor."""
         return count(self)
 
     def __repr__(self) -> str:
@@ -87,7 +104,7 @@ class Network(ABC):
 
 
 def count(network: Network) -> Account:
-    """Count every tensor of ``network``; the one counter.
+    """Count the entries of every tensor of ``network``.
 
     >>> from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
     >>> square = Affine(W=integers([[1, 0], [0, 7]]), b=integers([0, 0]))

@@ -13,7 +13,7 @@ except ImportError as error:
     raise ImportError(missing("transformers", "planting", "hf")) from error
 
 from byheart.planting.checking import check
-from byheart.planting.contexts import Fact
+from byheart.planting.contexts import PlantedFact as Fact  # the public name
 from byheart.planting.detecting import Detected, detect
 from byheart.planting.folder import unplant
 from byheart.planting.planting import Planting, plant

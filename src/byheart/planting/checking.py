@@ -29,13 +29,13 @@ from torch import Tensor
 from byheart.certificates.certificate import Certificate
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.planting.base import read_base, reads
-from byheart.planting.contexts import Fact, Spoken, different, fingerprint
+from byheart.planting.contexts import PlantedFact, Spoken, different, fingerprint
 from byheart.planting.folder import base_of, check_written, digest, read_memory
 from byheart.planting.layout import MANIFEST
 from byheart.planting.loading import load_base, load_planted, logits_of
 from byheart.planting.manifest import Manifest
-from byheart.planting.memory import Made, listed, made
-from byheart.planting.modeling_plant import Memory, Plan
+from byheart.planting.memory import PlantedMemory, listed, made
+from byheart.planting.modeling_plant import Memory, MemoryPlan
 from byheart.progress import Report
 
 POSITIONS = 4096
@@ -51,7 +51,7 @@ Rows = list[list[int]]
 
 
 @dataclass(frozen=True)
-class Measured:
+class PlantedComparison:
     """A planted model beside its base, position by position."""
 
     silent: int = 0
@@ -65,14 +65,14 @@ class Measured:
     wrong: int = 0
     """Of these: another token is the largest, or other logits were changed too."""
 
-    def __add__(self, other: "Measured") -> "Measured":
+    def __add__(self, other: "PlantedComparison") -> "PlantedComparison":
         pairs = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Measured(*(a + b for a, b in pairs))
+        return PlantedComparison(*(a + b for a, b in pairs))
 
 
 def check(
     folder: Path,
-    facts: Sequence[Fact],
+    facts: Sequence[PlantedFact],
     *,
     corpus: Sequence[Sequence[int]] = (),
     positions: int = POSITIONS,
@@ -93,7 +93,11 @@ def check(
     certain = memory.plan.mode == "whole"
     tokens = sum(len(fact.completion) for fact in facts)
     measure = not other and not wrong
-    found = _measured(folder, manifest, memory, facts, corpus, positions, through, report) if measure else Measured()
+    found = (
+        _measured(folder, manifest, memory, facts, corpus, positions, through, report)
+        if measure
+        else PlantedComparison()
+    )
     verdict = Verdict(
         statement=statement(memory.plan, len(facts)),
         method=f"ids compared, exhaustive; logits measured, {len(facts[:through]):,} facts through the model",
@@ -113,7 +117,7 @@ def check(
     )
 
 
-def statement(plan: Plan, facts: int) -> str:
+def statement(plan: MemoryPlan, facts: int) -> str:
     """What a certificate of such a memory states."""
     said = f"from each of {facts:,} prompts the completion is said greedily, token by token, if logits are numbers"
     if plan.mode == "whole":
@@ -124,7 +128,7 @@ def statement(plan: Plan, facts: int) -> str:
     return f"{said}; {silent}; paraphrases are not covered"
 
 
-def _others(facts: Sequence[Fact], memory: Made, runs: Memory) -> str:
+def _others(facts: Sequence[PlantedFact], memory: PlantedMemory, runs: Memory) -> str:
     """What the memory holds besides these facts, or lacks, in words; nothing if it holds these and no others."""
     plan = memory.plan
     if plan.mode == "whole":
@@ -137,7 +141,7 @@ def _others(facts: Sequence[Fact], memory: Made, runs: Memory) -> str:
     return "" if same else "these facts, planted again, give another memory"
 
 
-def unsaid(memory: Memory, facts: Sequence[Fact]) -> tuple[int, Counterexample | None]:
+def unsaid(memory: Memory, facts: Sequence[PlantedFact]) -> tuple[int, Counterexample | None]:
     """How many tokens of completions the memory does not say after their contexts, and the first of them."""
     wrong, example = 0, None
     for start, ids, mask in _batches(facts):
@@ -152,7 +156,7 @@ def unsaid(memory: Memory, facts: Sequence[Fact]) -> tuple[int, Counterexample |
     return wrong, example
 
 
-def _batches(facts: Sequence[Fact]) -> Iterator[tuple[int, Tensor, Tensor]]:
+def _batches(facts: Sequence[PlantedFact]) -> Iterator[tuple[int, Tensor, Tensor]]:
     """Prompt and completion but its last token, padded on the right; with the number of the first fact."""
     start = 0
     while start < len(facts):
@@ -173,13 +177,13 @@ def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 def _measured(
     folder: Path,
     manifest: Manifest,
-    memory: Made,
-    facts: Sequence[Fact],
+    memory: PlantedMemory,
+    facts: Sequence[PlantedFact],
     corpus: Sequence[Sequence[int]],
     positions: int,
     through: int,
     report: Report | None,
-) -> Measured:
+) -> PlantedComparison:
     """The planted model beside its base."""
     plan, rng = manifest.plan, np.random.default_rng(plan_seed(manifest.plan))
     some = [facts[i] for i in sorted(rng.permutation(len(facts))[:through])]
@@ -192,7 +196,7 @@ def _measured(
         rows += [[*fact.prompt, *fact.completion][:most] for fact in some]
         rows += [row[:most] for row in near_misses(some, plan.vocab, rng)]
         base, planted = load_base(place), load_planted(folder)
-        found, spoken = Measured(), Spoken(facts)
+        found, spoken = PlantedComparison(), Spoken(facts)
         done = 0
         rows.sort(key=len)
         while done < len(rows):
@@ -204,7 +208,7 @@ def _measured(
     return found
 
 
-def plan_seed(plan: Plan) -> int:
+def plan_seed(plan: MemoryPlan) -> int:
     """The seed of what is drawn to measure."""
     return plan.seed ^ 0x5EED
 
@@ -215,7 +219,7 @@ def cut(ids: list[int], most: int) -> Rows:
     return [ids[start : start + each] for start in range(0, len(ids), each)]
 
 
-def near_misses(facts: Sequence[Fact], vocab: int, rng: np.random.Generator) -> Rows:
+def near_misses(facts: Sequence[PlantedFact], vocab: int, rng: np.random.Generator) -> Rows:
     """For each fact: one id of the prompt changed, the prompt cut off in front, and a completion left midway."""
     rows = []
     for fact in facts:
@@ -229,7 +233,7 @@ def near_misses(facts: Sequence[Fact], vocab: int, rng: np.random.Generator) -> 
 
 
 @torch.no_grad()
-def beside(base: Any, planted: Any, rows: Sequence[Sequence[int]], facts: Spoken) -> Measured:
+def beside(base: Any, planted: Any, rows: Sequence[Sequence[int]], facts: Spoken) -> PlantedComparison:
     """Both models' logits on the same rows, compared bit by bit; where something is to be said, the facts tell."""
     ids, there = padded(rows)
     mask = there.long()
@@ -243,15 +247,15 @@ def beside(base: Any, planted: Any, rows: Sequence[Sequence[int]], facts: Spoken
     elsewhere = changed[spoken].scatter(1, chosen, False).any(1)
     wrong = elsewhere | (after[spoken].argmax(1) != chosen[:, 0])
     counts = (silent, changed[silent].any(1), false, spoken, wrong)
-    return Measured(*(int(one.sum()) for one in counts))
+    return PlantedComparison(*(int(one.sum()) for one in counts))
 
 
-def _note(found: Measured) -> str:
+def _note(found: PlantedComparison) -> str:
     same = f"measured: {found.differ:,} of {found.silent:,} silent positions differ from the base in any bit"
     return f"{same}; {found.false:,} false firings; {found.wrong:,} of {found.spoken:,} others wrong"
 
 
-def _odd(other: str, found: Measured, certain: bool) -> Counterexample | None:
+def _odd(other: str, found: PlantedComparison, certain: bool) -> Counterexample | None:
     if other:
         return Counterexample(0, None, "these facts and no others", other)
     if odd := found.differ + found.wrong + found.false * certain:

@@ -19,7 +19,7 @@ Ids = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Fact:
+class PlantedFact:
     """A prompt and its completion, as token ids, and where they come from ("facts.jsonl:3")."""
 
     prompt: Ids
@@ -27,7 +27,7 @@ class Fact:
     where: str = ""
 
 
-def check_fact(fact: Fact, vocab: int) -> None:
+def check_fact(fact: PlantedFact, vocab: int) -> None:
     """BadInput unless prompt and completion have ids, and the model has all of them."""
     for name, ids in (("prompt", fact.prompt), ("completion", fact.completion)):
         if not ids:
@@ -37,7 +37,7 @@ def check_fact(fact: Fact, vocab: int) -> None:
             raise BadInput(f"{fact.where}: the {name} has token {odd}; expected 0 to {vocab - 1}, as the model has")
 
 
-def different(facts: Iterable[Fact], vocab: int) -> list[Fact]:
+def different(facts: Iterable[PlantedFact], vocab: int) -> list[PlantedFact]:
     """One fact for every prompt, the one that says most; BadInput if two contradict each other.
 
     Sorted by lengths and ids, so that the same facts in any order are planted alike.
@@ -48,7 +48,7 @@ def different(facts: Iterable[Fact], vocab: int) -> list[Fact]:
     Traceback (most recent call last):
     byheart.errors.BadInput: a:1 and a:2 contradict each other: after the same 2 tokens one says 3, one 0; keep one
     """
-    found: dict[Ids, Fact] = {}
+    found: dict[Ids, PlantedFact] = {}
     for fact in facts:
         check_fact(fact, vocab)
         other = found.setdefault(fact.prompt, fact)
@@ -67,7 +67,7 @@ def different(facts: Iterable[Fact], vocab: int) -> list[Fact]:
     return sorted(found.values(), key=lambda fact: (len(fact.prompt), len(fact.completion), fact.prompt))
 
 
-def _check_agree(one: Fact, other: Fact, said: int) -> None:
+def _check_agree(one: PlantedFact, other: PlantedFact, said: int) -> None:
     """BadInput if ``one``, after ``said`` tokens of its completion, goes on otherwise than ``other`` begins."""
     for j, (a, b) in enumerate(zip(one.completion[said:], other.completion, strict=False)):
         if a != b:
@@ -75,7 +75,7 @@ def _check_agree(one: Fact, other: Fact, said: int) -> None:
             raise BadInput(f"{one.where} and {other.where} contradict each other: {after}; keep one")
 
 
-def fingerprint(facts: Sequence[Fact]) -> str:
+def fingerprint(facts: Sequence[PlantedFact]) -> str:
     """SHA-256 of facts as :func:`different` gives them."""
     digest = hashlib.sha256(b"byheart-facts-1")
     for fact in facts:
@@ -91,7 +91,7 @@ class Spoken:
     [2, 3, -1, 2]
     """
 
-    def __init__(self, facts: Sequence[Fact]) -> None:
+    def __init__(self, facts: Sequence[PlantedFact]) -> None:
         self._completions = {fact.prompt: fact.completion for fact in facts}
         self._lengths = sorted({len(fact.prompt) for fact in facts})
 
@@ -108,7 +108,7 @@ class Spoken:
         return [token for _, token in best]
 
 
-def classes(facts: Sequence[Fact]) -> list[tuple[int, int, int]]:
+def classes(facts: Sequence[PlantedFact]) -> list[tuple[int, int, int]]:
     """Prompt length, completion length and first fact of every run of facts that are alike in both."""
     sizes = [(len(fact.prompt), len(fact.completion)) for fact in facts]
     starts = [0, *(i + 1 for i, (a, b) in enumerate(pairwise(sizes)) if a != b)]

@@ -12,12 +12,12 @@ from byheart.files.reading import read_json
 from byheart.networks.folders import CONFIG
 from byheart.planting import folder as folders
 from byheart.planting import modeling_plant
-from byheart.planting.contexts import Fact
+from byheart.planting.contexts import PlantedFact
 from byheart.planting.layout import CODE, MANIFEST
 from byheart.planting.manifest import Manifest
-from byheart.planting.memory import Made, listed
+from byheart.planting.memory import PlantedMemory, listed
 from byheart.planting.reading import tokenizer_in
-from byheart.planting.words import Held, held
+from byheart.planting.words import MemoryLocation, held
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Detected:
     """What a planted folder holds."""
 
     manifest: Manifest
-    memory: Made
+    memory: PlantedMemory
 
     @property
-    def facts(self) -> list[Fact] | None:
+    def facts(self) -> list[PlantedFact] | None:
         """Every fact; None of fingerprints, which keep no prompts."""
         return listed(self.memory.load()) if self.manifest.plan.mode == "whole" else None
 
-    def held(self, facts: int) -> list[Held]:
+    def held(self, facts: int) -> list[MemoryLocation]:
         """The words that hold each of the first facts; [] of fingerprints, which share all words."""
         return held(self.memory.load(), range(facts)) if self.manifest.plan.mode == "whole" else []
 

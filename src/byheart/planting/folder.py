@@ -19,13 +19,13 @@ from byheart.planting import modeling_plant
 from byheart.planting.base import Base, shapes_in
 from byheart.planting.layout import BASE, BEFORE, CODE, FORMAT, INDEX, MANIFEST, MEMORY, PREFIX
 from byheart.planting.manifest import Manifest, plan_in, read_manifest
-from byheart.planting.memory import Made
-from byheart.planting.modeling_plant import TYPE, Plan
+from byheart.planting.memory import PlantedMemory
+from byheart.planting.modeling_plant import TYPE, MemoryPlan
 
 PORTION = 1 << 24
 
 
-def write(made: Made, base: Base, folder: Path, facts: str) -> None:
+def write(made: PlantedMemory, base: Base, folder: Path, facts: str) -> None:
     """All files but the certificate, into ``folder``, which is new. ``facts`` is the fingerprint of what is planted."""
     (folder / BEFORE).mkdir()
     copied: dict[str, Any] = {}
@@ -42,7 +42,7 @@ def write(made: Made, base: Base, folder: Path, facts: str) -> None:
     write_json(folder / MANIFEST, manifest)
 
 
-def index_of(folder: Path, base: Base, made: Made) -> dict[str, Any]:
+def index_of(folder: Path, base: Base, made: PlantedMemory) -> dict[str, Any]:
     """Which file of a planted folder holds which tensor."""
     where = {name: BASE if file == WEIGHTS else file for name, file in base.weights.items()}
     where |= dict.fromkeys((PREFIX + name for name in made.tensors), MEMORY)
@@ -50,7 +50,7 @@ def index_of(folder: Path, base: Base, made: Made) -> dict[str, Any]:
     return {"metadata": {"total_size": size}, "weight_map": where}
 
 
-def config_of(base: Base, plan: Plan) -> dict[str, Any]:
+def config_of(base: Base, plan: MemoryPlan) -> dict[str, Any]:
     """The configuration of a planted model: its base's, and how it is loaded."""
     names = {"AutoConfig": "PlantedConfig", "AutoModelForCausalLM": "PlantedForCausalLM"}
     auto = {auto: f"{Path(CODE).stem}.{name}" for auto, name in names.items()}
@@ -80,7 +80,7 @@ def copy(source: Path, place: Path) -> str:
     return found.hexdigest()
 
 
-def read_memory(folder: Path) -> tuple[Manifest, Made]:
+def read_memory(folder: Path) -> tuple[Manifest, PlantedMemory]:
     """The memory of a planted folder; BadInput unless config.json, memory and code are those that were written."""
     manifest = read_manifest(folder)
     for name, expected in manifest.files.items():
@@ -94,7 +94,7 @@ def read_memory(folder: Path) -> tuple[Manifest, Made]:
         raise BadInput(f"{folder / MEMORY}: {error}") from error
     if odd := sorted(name for name in tensors if not name.startswith(PREFIX)):
         raise BadInput(f"{folder / MEMORY}: has a tensor {odd[0]!r}; expected names that begin with {PREFIX}")
-    return manifest, Made(plan, {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()})
+    return manifest, PlantedMemory(plan, {name.removeprefix(PREFIX): tensor for name, tensor in tensors.items()})
 
 
 def _check_hash(path: Path, expected: str) -> None:
@@ -110,7 +110,7 @@ def check_base(folder: Path, base: Mapping[str, tuple[str, str]]) -> None:
         _check_hash(folder / place, expected)
 
 
-def check_written(folder: Path, base: Base, manifest: Manifest, made: Made) -> None:
+def check_written(folder: Path, base: Base, manifest: Manifest, made: PlantedMemory) -> None:
     """BadInput unless transformers loads the base's files and the memory, and nothing that the manifest does not name.
 
     A file beside them may be preferred to them (``model.safetensors`` to the index), or be read too (adapters); and

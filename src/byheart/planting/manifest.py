@@ -8,14 +8,14 @@ from byheart.errors import BadInput
 from byheart.files.reading import read_json
 from byheart.networks.folders import CONFIG, WEIGHTS
 from byheart.planting.layout import CODE, FORMAT, INDEX, MANIFEST, MEMORY
-from byheart.planting.modeling_plant import Plan
+from byheart.planting.modeling_plant import MemoryPlan
 
 
 @dataclass(frozen=True)
 class Manifest:
     """What a planted folder says of itself, checked as far as that goes without the files."""
 
-    plan: Plan
+    plan: MemoryPlan
     facts: str
     words: int
     files: dict[str, str]
@@ -66,9 +66,9 @@ def _check_inside(path: Path, name: str) -> None:
         raise BadInput(f"{path}: names {shortened(name)}; expected a file inside the folder")
 
 
-def plan_in(path: Path, given: object) -> Plan:
+def plan_in(path: Path, given: object) -> MemoryPlan:
     """The plan that a file holds."""
     try:
-        return Plan.of(given)
+        return MemoryPlan.of(given)
     except ValueError as error:
         raise BadInput(f"{path}: {error}") from error

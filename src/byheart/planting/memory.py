@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.planting.contexts import Fact, classes
+from byheart.planting.contexts import PlantedFact, classes
 from byheart.planting.hashing import drawn, stream
-from byheart.planting.modeling_plant import MOST_BITS, Memory, Plan, WholeKeys, hashes, moved, prints, read
-from byheart.planting.table import Size, packed, size_for, solved
+from byheart.planting.modeling_plant import MOST_BITS, Memory, MemoryPlan, WholeKeys, hashes, moved, prints, read
+from byheart.planting.table import TableShape, packed, size_for, solved
 
 DRAWS = 64
 """Hashes that are tried before it is given up."""
@@ -25,10 +25,10 @@ Tensors = dict[str, NDArray[np.int32]]
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class PlantedMemory:
     """A memory: sizes, and words of 32 bits."""
 
-    plan: Plan
+    plan: MemoryPlan
     tensors: Tensors
 
     @property
@@ -41,7 +41,7 @@ class Made:
         return loaded(self.plan, self.tensors)
 
 
-def loaded(plan: Plan, tensors: Mapping[str, NDArray[np.int32]]) -> Memory:
+def loaded(plan: MemoryPlan, tensors: Mapping[str, NDArray[np.int32]]) -> Memory:
     """A memory from its tensors; BadInput unless they have the shapes of the plan, and point nowhere outside."""
     shapes = {name: tensor.shape for name, tensor in tensors.items()}
     if shapes != plan.shapes:
@@ -56,7 +56,7 @@ def loaded(plan: Plan, tensors: Mapping[str, NDArray[np.int32]]) -> Memory:
     return memory
 
 
-def made(facts: Sequence[Fact], vocab: int, *, bits: int | None = None, seed: int = 0) -> Made:
+def made(facts: Sequence[PlantedFact], vocab: int, *, bits: int | None = None, seed: int = 0) -> PlantedMemory:
     """The memory of facts as :func:`~byheart.planting.contexts.different` gives them.
 
     ``bits`` of a fingerprint; None: whole keys.
@@ -70,7 +70,7 @@ def made(facts: Sequence[Fact], vocab: int, *, bits: int | None = None, seed: in
     raise BadInput(f"no table was found for {len(facts):,} facts in {DRAWS} draws; give another --seed")
 
 
-def _tried(facts: Sequence[Fact], vocab: int, bits: int | None, seed: int, draw: int) -> Made | None:
+def _tried(facts: Sequence[PlantedFact], vocab: int, bits: int | None, seed: int, draw: int) -> PlantedMemory | None:
     """The memory with one hash, if that allows it."""
     lengths = np.array(sorted({len(fact.prompt) for fact in facts}))
     count = 3 if bits is None else 5
@@ -100,13 +100,13 @@ def _tried(facts: Sequence[Fact], vocab: int, bits: int | None, seed: int, draw:
         **more[0],
     }
     try:
-        checked = Plan.of(plan)
+        checked = MemoryPlan.of(plan)
     except ValueError as error:
         raise BadInput(f"these facts cannot be planted: {error}") from error
-    return Made(checked, {**{name: one.astype(np.int32) for name, one in tensors.items()}, **packs, **more[1]})
+    return PlantedMemory(checked, {**{name: one.astype(np.int32) for name, one in tensors.items()}, **packs, **more[1]})
 
 
-def _hashes(facts: Sequence[Fact], tensors: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
+def _hashes(facts: Sequence[PlantedFact], tensors: Mapping[str, NDArray[np.int64]]) -> NDArray[np.int64]:
     """[H, N], facts being sorted by the lengths of their prompts."""
     parts, start = [], 0
     sizes = np.array([len(fact.prompt) for fact in facts])
@@ -120,13 +120,13 @@ def _hashes(facts: Sequence[Fact], tensors: Mapping[str, NDArray[np.int64]]) -> 
     return np.concatenate(parts, axis=1)
 
 
-def _ends(facts: Sequence[Fact], vocab: int) -> NDArray[np.int32]:
+def _ends(facts: Sequence[PlantedFact], vocab: int) -> NDArray[np.int32]:
     bits = np.zeros(vocab, np.int64)
     bits[[fact.prompt[-1] for fact in facts]] = 1
     return packed(bits, 1)
 
 
-def _store(facts: Sequence[Fact], vocab: int) -> tuple[dict[str, int], Tensors]:
+def _store(facts: Sequence[PlantedFact], vocab: int) -> tuple[dict[str, int], Tensors]:
     """Whole keys: where facts of each class begin, and the ids of all."""
     runs = classes(facts)
     numbers = np.array([first for _, _, first in runs] + [len(facts)])
@@ -142,7 +142,7 @@ def _store(facts: Sequence[Fact], vocab: int) -> tuple[dict[str, int], Tensors]:
 
 
 def _answers(
-    facts: Sequence[Fact], vocab: int, h: NDArray[np.int64], seed: int, draw: int
+    facts: Sequence[PlantedFact], vocab: int, h: NDArray[np.int64], seed: int, draw: int
 ) -> tuple[dict[str, int], Tensors] | None:
     """Fingerprints: the table of completions, under a prompt's hashes and how much was said."""
     steps, width = drawn(seed, draw, "steps", 3), max(1, (vocab - 1).bit_length())
@@ -160,11 +160,11 @@ def _answers(
     return {"answers": size.cells, "answers_band": size.band}, tensors
 
 
-def _free(seed: int, draw: int, name: str, bits: int, size: Size) -> bytes:
+def _free(seed: int, draw: int, name: str, bits: int, size: TableShape) -> bytes:
     return stream(seed, draw, f"free {name}", (bits * size.cells + 7) // 8)
 
 
-def listed(memory: Memory) -> list[Fact]:
+def listed(memory: Memory) -> list[PlantedFact]:
     """All facts of a memory with whole keys, read from its store."""
     plan = memory.plan
     if not isinstance(memory, WholeKeys):
@@ -174,5 +174,5 @@ def listed(memory: Memory) -> list[Fact]:
     for (prompt, said, first, start), last in zip(runs, [*(run[2] for run in runs[1:]), plan.facts], strict=True):
         for number in range(last - first):
             at = start + number * (prompt + said)
-            found.append(Fact(tuple(ids[at : at + prompt]), tuple(ids[at + prompt : at + prompt + said])))
+            found.append(PlantedFact(tuple(ids[at : at + prompt]), tuple(ids[at + prompt : at + prompt + said])))
     return found

@@ -50,7 +50,7 @@ AT_ONCE = 1 << 20
 
 
 @dataclass(frozen=True)
-class Plan:
+class MemoryPlan:
     """The sizes of a memory, as config.json has them; ValueError if they make no sense."""
 
     mode: str
@@ -80,7 +80,7 @@ class Plan:
     """The how manyth hash of the seed it is."""
 
     @classmethod
-    def of(cls, given: object) -> "Plan":
+    def of(cls, given: object) -> "MemoryPlan":
         """From what JSON holds; every number is bounded here, before anything is made of it."""
         names = [field.name for field in fields(cls)]
         if not isinstance(given, Mapping) or set(given) != set(names):
@@ -205,14 +205,14 @@ class Memory(nn.Module):
     shifts: Tensor
     table: Tensor
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: MemoryPlan) -> None:
         super().__init__()
         self.plan = plan
         for name, shape in plan.shapes.items():
             self.register_buffer(name, torch.zeros(shape, dtype=torch.int32))
 
     @staticmethod
-    def of(plan: Plan) -> "Memory":
+    def of(plan: MemoryPlan) -> "Memory":
         """An empty memory of either mode."""
         return WholeKeys(plan) if plan.mode == "whole" else Fingerprints(plan)
 
@@ -394,7 +394,7 @@ class Planted:
 
     def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
         super().__init__(config, *args, **kwargs)  # type: ignore[call-arg]
-        plan = Plan.of(getattr(config, "plan", None))
+        plan = MemoryPlan.of(getattr(config, "plan", None))
         if plan.vocab > config.get_text_config().vocab_size:
             raise ValueError(f"plan: vocab is {plan.vocab}; expected at most the model's, {config.vocab_size}")
         self.plant = Memory.of(plan)

@@ -14,8 +14,8 @@ from byheart.networks.folders import CONFIG
 from byheart.planting import folder as folders
 from byheart.planting.base import Base, read_base, reads
 from byheart.planting.checking import POSITIONS, THROUGH, check
-from byheart.planting.contexts import Fact, different, fingerprint
-from byheart.planting.memory import Made, made
+from byheart.planting.contexts import PlantedFact, different, fingerprint
+from byheart.planting.memory import PlantedMemory, made
 from byheart.planting.reading import Given, facts_of, tokenizer_in
 from byheart.progress import Report
 
@@ -25,8 +25,8 @@ class Planting:
     """A memory for a model, not written yet: ``save`` writes the planted model and checks it."""
 
     base: Base
-    facts: Sequence[Fact]
-    memory: Made
+    facts: Sequence[PlantedFact]
+    memory: PlantedMemory
     tokenizer: Any
 
     def __repr__(self) -> str:
@@ -108,7 +108,7 @@ def check_measure(positions: object, through: object) -> None:
             raise BadInput(f"{name} is {value!r}; expected a whole number, 1 or more")
 
 
-def _check_lengths(base: Base, facts: Sequence[Fact]) -> None:
+def _check_lengths(base: Base, facts: Sequence[PlantedFact]) -> None:
     """BadInput if a fact is longer than what the model reads."""
     most = reads(base.config)
     for fact in facts:
@@ -119,7 +119,7 @@ def _check_lengths(base: Base, facts: Sequence[Fact]) -> None:
 
 def corpus_for(tokenizer: Any) -> list[list[int]]:
     """The documentation strings that come with Byheart, as a tokenizer's ids; nothing where there is none."""
-    from byheart.lab.texts import docstrings
+    from byheart.tasks.shipped import docstrings
 
     return [] if tokenizer is None else [tokenizer.encode(" ".join(docstrings()), add_special_tokens=False)]
 

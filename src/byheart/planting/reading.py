@@ -6,7 +6,7 @@ from reprlib import repr as shortened
 from typing import Any, TypeAlias
 
 from byheart.errors import BadInput
-from byheart.planting.contexts import Fact
+from byheart.planting.contexts import PlantedFact
 from byheart.planting.loading import quiet
 from byheart.tasks.facts import Facts
 from byheart.tasks.questions import Pairs
@@ -36,12 +36,12 @@ def _read(piece: bytes | tuple[int, ...], place: str) -> str | tuple[int, ...]:
         raise BadInput(f"{place}: is not UTF-8; expected text") from None
 
 
-def facts_of(given: Given, tokenizer: Any, end: tuple[int, ...] = ()) -> list[Fact]:
+def facts_of(given: Given, tokenizer: Any, end: tuple[int, ...] = ()) -> list[PlantedFact]:
     """The facts as token ids; ``tokenizer`` is None where they are ids already. ``end`` follows every completion."""
     found = []
     for prompt, completion, where in triples(given):
         p, c = _ids(prompt, completion, where) if tokenizer is None else tokens(prompt, completion, where, tokenizer)
-        found.append(Fact(p, (*c, *end) if c else (), where))
+        found.append(PlantedFact(p, (*c, *end) if c else (), where))
     return found
 
 

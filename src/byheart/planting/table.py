@@ -20,14 +20,14 @@ TIGHT = 0.985
 
 
 @dataclass(frozen=True)
-class Size:
+class TableShape:
     """Cells, and the band in which a key's six lie: a power of 2."""
 
     cells: int
     band: int
 
 
-def size_for(keys: int, draw: int = 0) -> Size:
+def size_for(keys: int, draw: int = 0) -> TableShape:
     """The size for so many keys; a little more room after every draw that could not be solved.
 
     Cells near either end lie in few bands, so that a share of a band stays free; the rest was found by trying.
@@ -38,10 +38,10 @@ def size_for(keys: int, draw: int = 0) -> Size:
     band = 16 if keys < 50 else min(WIDEST_BAND, max(64, 1 << (keys // 24).bit_length()))
     room = 16 + 0.4 * band + keys * (0.0095 + 4 / band) if keys >= 50 else band / 2 + keys
     cells = max(keys + room, keys / TIGHT, band) + draw * (8 + keys // 200)
-    return Size(int(cells), band)
+    return TableShape(int(cells), band)
 
 
-def solved(h: Integers, values: Integers, bits: int, size: Size, free: bytes) -> Integers | None:
+def solved(h: Integers, values: Integers, bits: int, size: TableShape, free: bytes) -> Integers | None:
     """The cells, for keys with hashes h [3, N] and values [N]; None if this hash does not allow it."""
     cells = places(torch.from_numpy(h), size.cells, size.band).numpy().T
     first = h[0] * (size.cells - size.band + 1) >> 31

@@ -22,7 +22,7 @@ from byheart.planting.table import packed
 
 
 @dataclass(frozen=True)
-class Held:
+class MemoryLocation:
     """Where a memory stands."""
 
     store: range
@@ -31,7 +31,7 @@ class Held:
     """Words of the table in which its six cells begin; others share them."""
 
 
-def held(memory: Memory, numbers: Sequence[int]) -> list[Held]:
+def held(memory: Memory, numbers: Sequence[int]) -> list[MemoryLocation]:
     """The words that hold the facts with these numbers, which are those of :func:`~byheart.planting.memory.listed`."""
     whole, plan = _whole(memory), memory.plan
     if odd := [number for number in numbers if not 0 <= number < plan.facts]:
@@ -44,10 +44,10 @@ def held(memory: Memory, numbers: Sequence[int]) -> list[Held]:
         backwards = read(whole.store, at[which, None] + torch.arange(length - 1, -1, -1), plan.width)
         table[which] = places(_hashes(whole, backwards), plan.cells, plan.band).T * plan.bits >> 5
     found = zip(first.tolist(), last.tolist(), table.tolist(), strict=True)
-    return [Held(range(low, high + 1), tuple(cells)) for low, high, cells in found]
+    return [MemoryLocation(range(low, high + 1), tuple(cells)) for low, high, cells in found]
 
 
-def forget(memory: Memory, number: int) -> Held:
+def forget(memory: Memory, number: int) -> MemoryLocation:
     """Blank the ids of a fact in the store, in place. What has changed is among the words that are returned."""
     (where,), whole, plan = held(memory, [number]), _whole(memory), memory.plan
     at, prompt, said = (int(one) for one in whole.fact(torch.tensor(number)))

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from byheart.approximation import Approximation, Measured
+from byheart.approximation import Approximation, DistanceEstimate
 from byheart.approximation.measure import outputs
 from byheart.report.style import FAINT, INK, QUIET, canvas, colours, plain, save_picture
 from byheart.tasks.checks import Floats
 
-Results: TypeAlias = Sequence[tuple[Approximation, Measured]]
+Results: TypeAlias = Sequence[tuple[Approximation, DistanceEstimate]]
 COLOUR = "#1f5fa8"
 _SLICES = 4
 _FINE = 1 << 9

@@ -23,7 +23,7 @@ _FAR = 400.0
 
 
 @dataclass(frozen=True)
-class Point:
+class PlanPoint:
     """Parameters of one construction at one N, without the embedding table."""
 
     construction: str
@@ -32,7 +32,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class FigureLine:
     """A named curve of the figure."""
 
     name: str
@@ -47,7 +47,7 @@ class Line:
     """Its name where there is little room, if it has another one then."""
 
 
-def parameter_table(size: Size, setting: Setting, *, positions: bool = False, largest: int = 10**6) -> list[Point]:
+def parameter_table(size: Size, setting: Setting, *, positions: bool = False, largest: int = 10**6) -> list[PlanPoint]:
     """The plans of all constructions, N from 10 (1 for smaller tasks) to ``largest``, eight per decade."""
     points = []
     first = 8 if size.examples >= 10 else 0
@@ -55,18 +55,18 @@ def parameter_table(size: Size, setting: Setting, *, positions: bool = False, la
         examples = round(10 ** (k / 8))
         if examples <= largest:
             rows = planned(replace(size, examples=examples), setting, positions=positions)
-            points += [Point(row.construction, examples, row.parameters - row.embedding) for row in rows]
+            points += [PlanPoint(row.construction, examples, row.parameters - row.embedding) for row in rows]
     return points
 
 
 @dataclass(frozen=True)
-class Panel:
+class TaskPanel:
     """One task's part of a figure: the plans at all N, its sizes, and what was ``built`` for it."""
 
-    points: list[Point]
+    points: list[PlanPoint]
     size: Size
     setting: Setting
-    built: list[Point] = field(default_factory=list)
+    built: list[PlanPoint] = field(default_factory=list)
 
     @property
     def examples(self) -> list[int]:
@@ -99,7 +99,7 @@ class Panel:
         return f"{self.setting}, n = {size.length}, C = {size.labels}, {tokens}"
 
 
-def draw_parameters(panels: list[Panel], path: Path) -> None:
+def draw_parameters(panels: list[TaskPanel], path: Path) -> None:
     """Parameters against N, both logarithmic, one panel per task: every construction, and the lower bounds.
 
     After a construction's name stands what its paper says; dots are networks that were built and certified; the band
@@ -122,7 +122,7 @@ def draw_parameters(panels: list[Panel], path: Path) -> None:
     save_picture(picture, path)
 
 
-def _draw_lines(axes: Any, panel: Panel, lines: list[Line], limits: tuple[float, float | None]) -> None:
+def _draw_lines(axes: Any, panel: TaskPanel, lines: list[FigureLine], limits: tuple[float, float | None]) -> None:
     """Curves over N, both axes logarithmic, with their names at the right; ``limits`` are those of the vertical one."""
     for line in lines:
         axes.plot(line.xs, line.ys, color=line.colour, linestyle=line.style, linewidth=line.width)
@@ -131,7 +131,7 @@ def _draw_lines(axes: Any, panel: Panel, lines: list[Line], limits: tuple[float,
     name_lines(axes, lines)
 
 
-def _draw_built(axes: Any, panel: Panel) -> None:
+def _draw_built(axes: Any, panel: TaskPanel) -> None:
     """Dots for what was built, with the numbers of the smallest and of the largest."""
     ordered = sorted(panel.built, key=lambda point: point.parameters)
     for point in ordered:
@@ -143,7 +143,7 @@ def _draw_built(axes: Any, panel: Panel) -> None:
         axes.annotate(f"{point.parameters:,}", (point.examples, point.parameters), color=colour, fontsize=8, **place)
 
 
-def _smallest_band(axes: Any, panel: Panel) -> None:
+def _smallest_band(axes: Any, panel: TaskPanel) -> None:
     """A band along the N axis in the colours of the constructions that are smallest there, named where it is wide."""
     best = [min((p.parameters, p.construction) for p in panel.points if p.examples == N)[1] for N in panel.examples]
     edges = [*panel.examples, panel.examples[-1]]
@@ -159,7 +159,7 @@ def _smallest_band(axes: Any, panel: Panel) -> None:
         begin = i + 1
 
 
-def draw_constants(panels: list[Panel], path: Path) -> None:
+def draw_constants(panels: list[TaskPanel], path: Path) -> None:
     """Parameters over √(K log₂C), K questions, against N: how far every construction is from the best order."""
     picture, all_axes = canvas(path, rows=len(panels), width=8.8, height=5.0 * len(panels))
     for axes, panel in zip(all_axes, panels, strict=True):
@@ -169,8 +169,10 @@ def draw_constants(panels: list[Panel], path: Path) -> None:
         for line in _constructions(panel):
             ys = [y / math.sqrt(x * unit) for x, y in zip(line.xs, line.ys, strict=True)]
             lines += [replace(line, ys=ys)] if ys[-1] < _FAR else []
-        lines.append(Line("2√2: folding, N → ∞, full load", xs, [2 * math.sqrt(2)] * len(xs), FAINT, (0, (5, 3)), 1.4))
-        lines.append(Line(_PROVED, xs, proved, FAINT, (0, (1, 1.5)), 1.6))
+        lines.append(
+            FigureLine("2√2: folding, N → ∞, full load", xs, [2 * math.sqrt(2)] * len(xs), FAINT, (0, (5, 3)), 1.4)
+        )
+        lines.append(FigureLine(_PROVED, xs, proved, FAINT, (0, (1, 1.5)), 1.6))
         _draw_lines(axes, panel, lines, (0.5, _FAR))
         root = "√(N log₂C)" if panel.setting == "next-token" else "√(nN log₂C)"
         axes.set_ylabel(f"parameters ÷ {root}", color=INK)
@@ -178,23 +180,25 @@ def draw_constants(panels: list[Panel], path: Path) -> None:
     save_picture(picture, path)
 
 
-def _constructions(panel: Panel) -> list[Line]:
+def _constructions(panel: TaskPanel) -> list[FigureLine]:
     lines = []
     for name in sorted({point.construction for point in panel.points}):
         chosen = [point for point in panel.points if point.construction == name]
         xs, ys = [point.examples for point in chosen], [float(point.parameters) for point in chosen]
         entry = known()[name]
-        lines.append(Line(name, xs, ys, entry.colour, entry.dash or "-", note=entry.orders.get(panel.setting, "")))
+        lines.append(
+            FigureLine(name, xs, ys, entry.colour, entry.dash or "-", note=entry.orders.get(panel.setting, ""))
+        )
     return lines
 
 
-def _lower_bounds(panel: Panel) -> list[Line]:
+def _lower_bounds(panel: TaskPanel) -> list[FigureLine]:
     """What is proved: by VC dimension for ReLU layers with uniform attention or none, and by counting at 32 bits."""
     labels = max(2, panel.size.labels)
     counting = [bits_needed(questions, labels) / 32 for questions in panel.questions]
     return [
-        Line(_PROVED, panel.examples, panel.proved, FAINT, (0, (1, 1.5)), 1.6, short="needed (proved)"),
-        Line(
+        FigureLine(_PROVED, panel.examples, panel.proved, FAINT, (0, (1, 1.5)), 1.6, short="needed (proved)"),
+        FigureLine(
             "needed if a weight had 32 bits",
             panel.examples,
             counting,
@@ -206,7 +210,7 @@ def _lower_bounds(panel: Panel) -> list[Line]:
     ]
 
 
-def name_lines(axes: Any, lines: list[Line]) -> None:
+def name_lines(axes: Any, lines: list[FigureLine]) -> None:
     """Names at the right ends of the lines, moved apart where they would overlap, and connected where moved far."""
     low, high = (math.log10(limit) for limit in axes.get_ylim())
     slim = axes.figure.get_figwidth() <= NARROW

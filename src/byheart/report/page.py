@@ -81,7 +81,7 @@ class Section:
 
 
 @dataclass(frozen=True)
-class Page:
+class HtmlPage:
     """All that a page shows, in its order; ``pages`` are others, by name, with where they are and what came out.
 
     Its ``sections`` are listed first, with what came out, and follow after the page's own pictures and tables.
@@ -113,7 +113,7 @@ def picture_of(draw: Callable[[Path], None], caption: str) -> Picture:
     return Picture(wide, slim, caption)
 
 
-def html_of(page: Page) -> str:
+def html_of(page: HtmlPage) -> str:
     """The page's text.
 
     >>> text = html_of(Page("A run", tables=[Table("Results", [{"heads": 1, "accuracy": 0.125}])]))
@@ -155,7 +155,7 @@ def _templates() -> Any:
     return templates
 
 
-def _drawn(part: Page | Section, numbers: Iterator[int], colours: set[str]) -> dict[str, Any]:
+def _drawn(part: HtmlPage | Section, numbers: Iterator[int], colours: set[str]) -> dict[str, Any]:
     """Pictures and tables as the template takes them; the pictures are numbered, and their colours noted."""
     pictures = []
     for picture, number in zip(part.pictures, numbers, strict=False):

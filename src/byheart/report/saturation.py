@@ -5,8 +5,8 @@ more than 0.99. Such a head tells examples apart only by which token that is; on
 Their proof gives each of the H heads r − 1 examples to hold and saturates it on all others: blocks on the diagonal.
 (Of those r − 1 some may lie above 0.99 by chance, in short contexts; here they count as saturated, by the threshold.)
 
-Weights are float64, up to the rounding of :func:`byheart.networks.softmax.network.attention`; the counts are those of
-these weights, and a weight within rounding of the threshold may fall on either side. Not checked: whether the answers
+Weights are float64, up to the rounding of :func:`.softmax.softmax_network.attention`; the counts are those of these
+weights, and a weight within rounding of the threshold may fall on either side. Not checked: whether the answers
 are right. That a head is not saturated does not say that it is needed.
 """
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.networks.reading import Inputs
-from byheart.networks.softmax.network import CHUNK, Floats, SoftmaxNetwork, attention, check_inputs, embedded
+from byheart.networks.softmax.softmax_network import CHUNK, Floats, SoftmaxNetwork, attention, check_inputs, embedded
 from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
 from byheart.tasks.checks import Ids
 

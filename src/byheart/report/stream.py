@@ -42,8 +42,8 @@ def draw_stream(network: Network, sequence: Sequence[int] | np.ndarray, path: Pa
 
 def _stages(network: Network, sequence: np.ndarray) -> tuple[list[tuple[str, list[list[int | Fraction]]]], bool]:
     """What is to be drawn, and whether every token has an answer."""
-    from byheart.networks.transformer.network import TransformerNetwork
     from byheart.networks.transformer.trace import trace as floats
+    from byheart.networks.transformer.transformer_network import TransformerNetwork
 
     if isinstance(network, ExactNetwork):
         return list(trace(network, sequence)), network.outputs == "every"

@@ -19,16 +19,63 @@ from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any, BinaryIO
 
+import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.files.reading import JSON_TAKES, lines, parsed
+from byheart.files.room import Growing
 from byheart.tasks.base import Task
 from byheart.tasks.checks import EXACT_IN_FLOAT64, BadEntry
-from byheart.tasks.columns import Column
-from byheart.tasks.kinds import KINDS
-from byheart.tasks.query import QueryLabels, QueryTargets, QueryTask
+from byheart.tasks.query import KINDS, QueryLabels, QueryTargets, QueryTask
 from byheart.tasks.task import NarrowNextToken, NextToken, NextTokenDistribution, SeqToSeq
+
+PORTION = 1 << 16
+"""Numbers that are kept wide until they are made narrow together."""
+
+
+class Column:
+    """Integers of 64 bits, or real numbers, that lists of lists of them leave behind.
+
+    >>> column = Column(real=False)
+    >>> column.add([[1, 2], [3, 4]], depth=2)
+    >>> column.add(300, depth=0)
+    >>> column.joined()
+    array([  1,   2,   3,   4, 300], dtype=uint16)
+    """
+
+    def __init__(self, *, real: bool) -> None:
+        self._fresh = array("d" if real else "q")
+        self._held = Growing(dtype="d" if real else "u1")
+
+    def add(self, numbers: Any, depth: int) -> None:
+        """More numbers: one, or ``depth`` lists within each other."""
+        if depth > 1:
+            for few in numbers:
+                self.add(few, depth - 1)
+        elif depth:
+            self._fresh.extend(numbers)
+        else:
+            self._fresh.append(numbers)
+        if len(self._fresh) >= PORTION:
+            self._pack()
+
+    def _pack(self) -> None:
+        """Put what came last to the rest: without a sign, and narrow, as long as all can be."""
+        if not self._fresh:
+            return
+        part, held = np.array(self._fresh), self._held.dtype
+        if held.kind == "u":
+            narrow = np.min_scalar_type(part.max()) if part.min() >= 0 else part.dtype
+            self._held.widen(np.promote_types(held, narrow) if narrow.kind == "u" else narrow)
+        self._held.extend(part)
+        del self._fresh[:]
+
+    def joined(self) -> npt.NDArray[Any]:
+        """All of them, one after the other, as wide as the widest."""
+        self._pack()
+        return self._held.array if len(self._held) else np.array(self._fresh)
+
 
 ANSWER_KEYS = {
     NextToken.kind: "label",
@@ -86,7 +133,7 @@ def read(path: Path, *, narrow: bool = False) -> Task:
     with _at(f"{path}:{first[0]}"):
         kind = header["task"] if header else _likely_kind(first[1])
     names = _array_names(kind, first[1], shared="context" in header)
-    examples = Examples({name: _key(kind, name) for name in names})
+    examples = ExampleColumns({name: _key(kind, name) for name in names})
     for line, example in chain([first], numbered):
         with _at(f"{path}:{line}"):
             examples.add(line, example)
@@ -151,7 +198,7 @@ def _likely_kind(example: Object) -> str:
     raise BadInput(f"no answer; expected one of the keys {', '.join(dict.fromkeys(ANSWER_KEYS.values()))}")
 
 
-class Examples:
+class ExampleColumns:
     """What examples hold, key by key, in arrays that grow; all have the keys of the first, and its shapes."""
 
     def __init__(self, keys: dict[str, str]) -> None:

@@ -10,8 +10,7 @@ import numpy.typing as npt
 from byheart.errors import BadInput
 from byheart.files.archives import Arrays, read_arrays
 from byheart.tasks.base import Task
-from byheart.tasks.kinds import KINDS
-from byheart.tasks.query import QueryLabels, QueryTargets, QueryTask
+from byheart.tasks.query import KINDS, QueryLabels, QueryTargets, QueryTask
 from byheart.tasks.task import NarrowNextToken, NextToken, NextTokenDistribution, SeqToSeq
 
 INPUTS = ("tokens", "vectors", "contexts")

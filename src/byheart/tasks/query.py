@@ -14,6 +14,7 @@ import numpy.typing as npt
 from byheart.errors import BadInput
 from byheart.tasks.base import Task, axes
 from byheart.tasks.checks import Floats, Ids, below, floats, integers
+from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -106,3 +107,10 @@ class QueryTargets(QueryTask):
     def coordinates(self) -> Floats:
         """float64 [N, d_v]: the targets as vectors, also where they are numbers."""
         return self.targets.reshape(len(self.targets), self.label_count)
+
+
+AnyTask = type[NextToken] | type[SeqToSeq] | type[NextTokenDistribution] | type[QueryLabels] | type[QueryTargets]
+
+KINDS: dict[str, AnyTask] = {
+    task.kind: task for task in (NextToken, SeqToSeq, NextTokenDistribution, QueryLabels, QueryTargets)
+}

@@ -1,6 +1,7 @@
 """Token-wise (r, δ)-separation: the condition under which vectors can be told apart at a bounded cost."""
 
 import math
+import sys
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -8,8 +9,35 @@ import numpy as np
 
 from byheart.tasks.checks import Floats, Ids
 from byheart.tasks.distinct import distinct
-from byheart.tasks.safe_root import root_above, root_below
 from byheart.tasks.task import Task
+
+
+def root_above(square: Fraction) -> float:
+    """The smallest float that is at least √``square``; ``inf`` if none is.
+
+    >>> root_above(Fraction(25)), root_above(Fraction(2))
+    (5.0, 1.4142135623730951)
+    """
+    below = root_below(square)
+    return below if Fraction(below) ** 2 == square else math.nextafter(below, math.inf)
+
+
+def root_below(square: Fraction) -> float:
+    """The largest float that is at most √``square``.
+
+    >>> root_below(Fraction(25)), root_below(Fraction(2))
+    (5.0, 1.414213562373095)
+    """
+    # Sixty-four correct bits give a float that is the answer or next to it; exact comparison tells which.
+    shift = max(0, 130 - square.numerator.bit_length() + square.denominator.bit_length()) // 2 + 1
+    root = Fraction(math.isqrt((square.numerator << 2 * shift) // square.denominator), 1 << shift)
+    guess = sys.float_info.max if root >= sys.float_info.max else float(root)
+    while Fraction(guess) ** 2 > square:
+        guess = math.nextafter(guess, 0.0)
+    while (higher := math.nextafter(guess, math.inf)) < math.inf and Fraction(higher) ** 2 <= square:
+        guess = higher
+    return guess
+
 
 SMALLEST_GAP = math.ulp(0.0)
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from byheart.certificates.judges.stretches import answered
 from byheart.networks.transformer import forced
-from byheart.networks.transformer.evaluate import Answers
+from byheart.networks.transformer.answers import Answers
 
 
 def nothing_proved(module: Any, tokens: Any, starts: Any, places: Any, **_: Any) -> Answers:

@@ -9,12 +9,12 @@ import pytest
 
 from byheart.certificates import Verdict, judge
 from byheart.certificates.judges import slices, stretches
+from byheart.compiler import compile
 from byheart.constructions import build
-from byheart.constructions.reciting import compile
 from byheart.errors import BadInput
 from byheart.executors import Local, Workplace
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.answers import answers
 from byheart.tasks import QueryTargets, random_next_token, random_seq_to_seq
 
 

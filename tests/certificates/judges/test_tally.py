@@ -8,7 +8,7 @@ import pytest
 
 from byheart.certificates.judges.tally import Tally
 from byheart.certificates.verdict import OUTCOMES, Counterexample, tallied
-from byheart.networks.transformer.evaluate import Answers
+from byheart.networks.transformer.answers import Answers
 from byheart.tasks.contexts import Contexts, text_contexts
 from byheart.tasks.texts import Text
 

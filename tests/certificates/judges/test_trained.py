@@ -9,7 +9,7 @@ from byheart.certificates import certify, controls
 from byheart.certificates.judges import judge, trained
 from byheart.certificates.judges.softmax import chosen_inputs
 from byheart.errors import BadInput
-from byheart.networks.trained import Affine, Attention, Block, Embedding, Norm, TrainedNetwork
+from byheart.networks.trained import AffineMap, Norm, StepSequence, TokenTable, TrainedAttention, TrainedNetwork
 from byheart.networks.trained.evaluate import evaluate
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq
 
@@ -19,7 +19,7 @@ from ...networks.trained.small import VOCAB, drawn
 def table(logits: list[list[float]], *, dtype: type = np.float64) -> TrainedNetwork:
     """The logits of every token, as they stand there."""
     weights = {"embedding.W_E": np.array(logits, dtype), "unembedding.W_U": np.eye(len(logits[0]), dtype=dtype)}
-    return TrainedNetwork((Block((Embedding("embedding.W_E"), Affine("unembedding.W_U"))),), weights)
+    return TrainedNetwork((StepSequence((TokenTable("embedding.W_E"), AffineMap("unembedding.W_U"))),), weights)
 
 
 def learned(kind: str = "gpt", seed: int = 3) -> tuple[TrainedNetwork, NextToken]:
@@ -48,7 +48,7 @@ def test_labels_by_hand() -> None:
 def test_no_number_is_not_the_largest_even_alone() -> None:
     """0/0 of the norm of equal entries: of a network with one output it was certified."""
     weights = {"E": np.array([[1.0, 1.0], [0.0, 2.0]]), "U": np.ones((1, 2))}
-    network = TrainedNetwork((Block((Embedding("E"), Norm(0.0), Affine("U"))),), weights)
+    network = TrainedNetwork((StepSequence((TokenTable("E"), Norm(0.0), AffineMap("U"))),), weights)
     found = certify(network, NextToken([[0], [1]], [0, 0], vocab=2))
     assert (found.certified, found.right, found.errors, found.undecided) == (False, 1, 0, 1)
     assert certify(network, NextToken([[1]], [0], vocab=2)).certified
@@ -57,7 +57,7 @@ def test_no_number_is_not_the_largest_even_alone() -> None:
 def test_of_no_number_no_divergence_is_told() -> None:
     """A certificate that said "not certified" said "divergence at most 0 nats" too."""
     weights = {"E": np.array([[1.0, 1.0], [0.0, 2.0]]), "U": np.ones((2, 2))}
-    network = TrainedNetwork((Block((Embedding("E"), Norm(0.0), Affine("U"))),), weights)
+    network = TrainedNetwork((StepSequence((TokenTable("E"), Norm(0.0), AffineMap("U"))),), weights)
     found = certify(network, NextTokenDistribution([[0], [1]], [[0.5, 0.5], [0.5, 0.5]]))
     assert (found.certified, found.undecided, found.found) == (False, 2, "")
     even = certify(network, NextTokenDistribution([[1]], [[0.5, 0.5]]))
@@ -110,9 +110,9 @@ def test_a_perturbed_weight_is_another_network() -> None:
 def test_a_tie_with_radii_stays_undecided() -> None:
     """Two heads with equal weights give the same irrational number, which no number of bits tells from itself."""
     heads = np.ones((2, 1))
-    steps = Embedding("E"), Attention(2, 1, "Q", "Q", "Q", "O")
+    steps = TokenTable("E"), TrainedAttention(2, 1, "Q", "Q", "Q", "O")
     weights = {"E": np.array([[0.0], [1.0]]), "Q": heads, "O": np.eye(2)}
-    network = TrainedNetwork((Block(steps),), weights)
+    network = TrainedNetwork((StepSequence(steps),), weights)
     found = judge(network, NextToken([[0, 1]], [0], label_count=2, vocab=2))
     assert (found.certified, found.errors, found.undecided, found.method[-9:]) == (False, 0, 1, "4096 bits")
     assert found.counterexample is not None

@@ -11,12 +11,12 @@ import torch
 import byheart
 from byheart.certificates import certify, controls, judge, read, recheck, write
 from byheart.certificates.judges import stretches, transformer
+from byheart.compiler import CompilerSettings
 from byheart.constructions import Built
-from byheart.constructions.reciting import Settings
 from byheart.errors import BadInput
 from byheart.executors import Workplace
-from byheart.networks.transformer import FeedForward, Spec
-from byheart.networks.transformer.network import TransformerNetwork, from_arrays
+from byheart.networks.transformer import GatedBlocks, Spec
+from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 from byheart.tasks import NextToken, SeqToSeq, random_next_token
 from byheart.tasks.contexts import Contexts, task_contexts
 
@@ -29,7 +29,7 @@ def compiled(request: pytest.FixtureRequest) -> Built:
     precision, words = request.param.split("-")
     rng = np.random.default_rng(0)
     task = random_next_token(examples=QUESTIONS, length=4, vocab=60, labels=LABELS, rng=rng)
-    return byheart.compile(task, window=4, settings=Settings(precision, int(words)))
+    return byheart.compile(task, window=4, settings=CompilerSettings(precision, int(words)))
 
 
 def with_words(compiled: Built, change: Callable[[torch.Tensor], torch.Tensor]) -> TransformerNetwork:
@@ -193,7 +193,7 @@ def test_a_tie_is_wrong() -> None:
 
 def test_inexact_logits_are_noticed() -> None:
     """1/3 is rounded: the labels are right, but another order may give other logits: nothing is certified."""
-    ffn = FeedForward("third", "relu", reads=(0,), writes=(0,), units=1, bias=False)
+    ffn = GatedBlocks("third", "relu", reads=(0,), writes=(0,), units=1, bias=False)
     spec = Spec(2, 2, 1, 1, "float32", embeds=(0,), unembeds=(0,), sublayers=(ffn,))
     tensors = {
         "embedding.W_E": [[1], [3]],
@@ -212,7 +212,7 @@ def test_inexact_logits_are_noticed() -> None:
 
 def test_inexact_logits_of_other_labels_are_noticed() -> None:
     """Neither the label nor the margin depends on the third label's logit; it must be exact all the same."""
-    ffn = FeedForward("third", "relu", reads=(0,), writes=(1,), units=1, bias=False)
+    ffn = GatedBlocks("third", "relu", reads=(0,), writes=(1,), units=1, bias=False)
     spec = Spec(2, 3, 1, 2, "float32", embeds=(0,), unembeds=(0, 1), sublayers=(ffn,))
     tensors = {
         "embedding.W_E": [[1], [3]],
@@ -340,7 +340,7 @@ def test_what_a_network_says_it_sees_is_not_believed() -> None:
 
 def test_opposite_logits_in_float64_are_noticed() -> None:
     """2²⁵ + 1 − 2²⁵ is 0 in float32 and 1 in float64: both logits change their signs, and the answer changes."""
-    parts = [FeedForward(name, "relu", reads=(1,), writes=(0,), units=1, bias=False) for name in ("add", "sub")]
+    parts = [GatedBlocks(name, "relu", reads=(1,), writes=(0,), units=1, bias=False) for name in ("add", "sub")]
     spec = Spec(1, 2, 1, 2, "float32", embeds=(0, 1), unembeds=(0,), sublayers=tuple(parts))
     tensors = {
         "embedding.W_E": [[2.0**25, 1]],
@@ -368,7 +368,7 @@ def test_opposite_logits_in_float64_are_noticed() -> None:
 def test_a_spec_that_lies_about_itself_is_refused(changes: dict[str, str], message: str) -> None:
     given = {"name": "one", "act": "relu", "reads": (0,), "writes": (0,), "units": 1}
     with pytest.raises(BadInput, match=message):
-        Spec(2, 2, 1, 1, "float32", embeds=(0,), unembeds=(0,), sublayers=(FeedForward(**(given | changes)),))
+        Spec(2, 2, 1, 1, "float32", embeds=(0,), unembeds=(0,), sublayers=(GatedBlocks(**(given | changes)),))
     with pytest.raises(BadInput, match="bfloat16 names nope; expected W_out of feed-forward sublayers"):
         Spec(2, 2, 1, 1, "float32", embeds=(0,), unembeds=(0,), sublayers=(), bfloat16=("nope",))
 

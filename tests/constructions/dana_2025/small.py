@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 import byheart
 from byheart.constructions import Built
-from byheart.constructions.dana_2025 import Settings
+from byheart.constructions.dana_2025 import DanaSettings
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import NextToken, NextTokenDistribution
 
@@ -44,7 +44,7 @@ def labels(examples: int, length: int, vocab: int, seed: int) -> NextToken:
 
 
 def built(task: NextToken | NextTokenDistribution, seed: int = 0, **given: Any) -> Built:
-    return byheart.build("dana-2025", task, seed=seed, settings=Settings(**given))
+    return byheart.build("dana-2025", task, seed=seed, settings=DanaSettings(**given))
 
 
 def network_of(made: Built) -> SoftmaxNetwork:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import byheart
-from byheart.constructions.dana_2025 import Settings, asking, build, left_out
+from byheart.constructions.dana_2025 import DanaSettings, asking, build, left_out
 from byheart.constructions.dana_2025.features import DRAWN, draw, features
 from byheart.constructions.dana_2025.sizes import demand, shape_of
 from byheart.constructions.dana_2025.solving import Asked, Spread, fits
@@ -63,7 +63,7 @@ def test_the_terms_of_the_right_hand_side() -> None:
 
 def asked_of(task: NextTokenDistribution, **given: Any) -> tuple[Asked, SoftmaxNetwork]:
     """What a build asks for, and a draw."""
-    chosen, rng = Settings(restarts=1, **given), np.random.default_rng(0)
+    chosen, rng = DanaSettings(restarts=1, **given), np.random.default_rng(0)
     kept = asking.held(task, chosen, rng)
     needs = demand(task, kept)
     shape = shape_of(needs, chosen)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from byheart.certificates import judge
 from byheart.constructions import CONSTRUCTIONS, Built, build
-from byheart.constructions.folding import Settings, demand, plan, worst_demand
+from byheart.constructions.folding import FoldingSettings, demand, plan, worst_demand
 from byheart.constructions.gadgets.asking import asking
 from byheart.errors import BadInput
 from byheart.networks import count
@@ -33,7 +33,7 @@ def memorize(
     task: NextToken | SeqToSeq, *, positions: bool = False, fewest: str = "without-embedding", seed: int = 0
 ) -> Built:
     """A network that was judged, and whose parameters are those of the plan for as much growth as it reports."""
-    chosen = Settings(positions=positions, fewest=fewest)
+    chosen = FoldingSettings(positions=positions, fewest=fewest)
     built = build("folding", task, seed=seed, settings=chosen)
     verdict = judge(built.network, task)
     assert verdict.certified, str(verdict.counterexample)
@@ -225,7 +225,7 @@ def test_must_show_built_and_certified(examples: int, classes: int, allowed: int
 
 @pytest.mark.parametrize(("examples", "classes", "allowed"), PLANNED)
 def test_must_show_planned_for_the_worst(examples: int, classes: int, allowed: int) -> None:
-    planned = FOLDING.plan(Size(examples, 16, classes, 64), "next-token", Settings())
+    planned = FOLDING.plan(Size(examples, 16, classes, 64), "next-token", FoldingSettings())
     assert planned.dense - planned.embedding <= allowed
 
 
@@ -260,7 +260,7 @@ def test_tokens_that_ask_for_themselves_have_wide_tables() -> None:
 def test_what_may_be_few() -> None:
     task = random_next_token(examples=10, length=4, vocab=20, labels=2, rng=np.random.default_rng(0))
     with pytest.raises(BadInput, match="fewest is 'few'; expected one of without-embedding, in-all"):
-        build("folding", task, settings=Settings(fewest="few"))
+        build("folding", task, settings=FoldingSettings(fewest="few"))
 
 
 @pytest.mark.parametrize("classes", [3, 5, 6, 7, 9, 11, 12, 17, 100, 257])
@@ -290,7 +290,7 @@ def random_tasks(draw: st.DrawFn, vectors: bool) -> NextToken | SeqToSeq:
 @given(random_tasks(vectors=False), st.booleans())
 @settings(deadline=None, max_examples=60)
 def test_planned_is_built_and_the_worst_case_is_worse(task: NextToken | SeqToSeq, positions: bool) -> None:
-    chosen = Settings(positions=positions)
+    chosen = FoldingSettings(positions=positions)
     built = memorize(task, positions=positions)
     if built.chosen["growth"] == 0:
         worst = plan(worst_demand(task.size, task.kind, chosen))
@@ -409,7 +409,7 @@ def test_a_changed_label_is_named(task: NextToken | SeqToSeq) -> None:
 def test_conflicting_duplicates(positions: bool) -> None:
     task = NextToken(tokens=[[0, 1], [2, 2], [0, 1]], labels=[0, 0, 1])
     with pytest.raises(BadInput, match=r"example 0 and example 2 are equal sequences.*label 0 and label 1$"):
-        build("folding", task, settings=Settings(positions=positions))
+        build("folding", task, settings=FoldingSettings(positions=positions))
 
 
 @pytest.mark.parametrize("vectors", [False, True])
@@ -441,13 +441,13 @@ def test_distributions() -> None:
 @pytest.mark.parametrize("positions", [False, True])
 def test_tables_have_an_end(positions: bool) -> None:
     with pytest.raises(BadInput, match="vocab is 1000000000001; an embedding table can have 100000000 rows at most"):
-        build("folding", NextToken(tokens=[[0]], labels=[0], vocab=10**12 + 1), settings=Settings(positions))
+        build("folding", NextToken(tokens=[[0]], labels=[0], vocab=10**12 + 1), settings=FoldingSettings(positions))
 
 
 def test_plans_of_inconsistent_tasks_are_refused() -> None:
     task = NextToken(tokens=[[0, 1], [1, 1], [0, 1]], labels=[0, 0, 1])
     with pytest.raises(BadInput, match="no codes tell the questions of this task apart"):
-        demand(asking(task, positions=False), Settings())
+        demand(asking(task, positions=False), FoldingSettings())
 
 
 @pytest.mark.parametrize(("kind", "vocab"), [("next-token", 30), ("seq-to-seq", 300)])

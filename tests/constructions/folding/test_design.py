@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.constructions.folding import Demand, plan
+from byheart.constructions.folding import FoldingDemand, plan
 from byheart.constructions.folding.cheapest import Choice, bit_lengths, design
-from byheart.constructions.folding.design import Sizes, balanced, closed_form, load_limit, slack
-from byheart.constructions.folding.fronts import Front
+from byheart.constructions.folding.design import FoldingSizes, balanced, closed_form, load_limit, slack
+from byheart.constructions.folding.fronts import FoldingFront
 from byheart.constructions.folding.radix import bits_of, factors, radix_for
 from byheart.sizes import Size
 
@@ -31,7 +31,7 @@ def test_dense_is_the_sum_over_the_planned_tensors(
     questions: int, labels: int, length: int, dim: int | None, positions: bool, every: bool, growth: int
 ) -> None:
     size = Size(examples=questions, length=length, labels=labels, vocab=40, dim=dim)
-    demand = Demand(Front(size, positions, every, 16, 0 if dim is None else 75), questions, 9)
+    demand = FoldingDemand(FoldingFront(size, positions, every, 16, 0 if dim is None else 75), questions, 9)
     tensors = [(name, shape) for name, shape in plan(demand, growth).tensors if name.split(".")[0] not in FRONT]
     assert demand.sizes(growth).dense == sum(math.prod(shape) for _, shape in tensors)
     assert tensors[0][0] == "attention.W_V"
@@ -44,7 +44,7 @@ def test_dense_by_hand() -> None:
     (3 bits) need 2⁸ folded levels, hence L = 13 and r = 5. Folds: 1 + 5 + 13 and three digits of two bits, 25 in all.
     Attention 8; words 3·3 and the sum 4; two shifts 2·10, drop 3; folds 2·25; a staircase of three steps 6·2 + 7.
     """
-    sizes = Sizes(questions=9, labels=4, radix=4, dim=2, rows=3, digits=4, reach=10)
+    sizes = FoldingSizes(questions=9, labels=4, radix=4, dim=2, rows=3, digits=4, reach=10)
     assert (sizes.words, sizes.modulus, sizes.sum_limit, sizes.carry_bits) == (9, 2**16, 7, 5)
     assert (sizes.gate_limit, sizes.level_bits, sizes.first_folds, sizes.last_folds) == (30, 13, 5, 20)
     assert (sizes.stages, sizes.label_bits) == (2, 0)
@@ -53,7 +53,7 @@ def test_dense_by_hand() -> None:
 
 def test_many_labels_are_read_bit_after_bit() -> None:
     """C = 7: three bits of 10, a copy of 4, an answer of 3, where a staircase would have 6·6 + 1 = 37 as well."""
-    few, many = (Sizes(9, C, C, 2, 3, 1, 10) for C in (6, 7))
+    few, many = (FoldingSizes(9, C, C, 2, 3, 1, 10) for C in (6, 7))
     assert (few.label_bits, few.stairs.dense) == (0, 31)
     assert many.label_bits == 3
     assert many.dense - few.dense == 37 - 31
@@ -67,7 +67,7 @@ def test_the_search_finds_the_minimum(questions: int, labels: int, reach: int, g
     balance = math.sqrt(questions / (2 * bits_of(labels)))
     cheapest = min(
         7 * dim
-        + Sizes(
+        + FoldingSizes(
             questions,
             labels,
             labels,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from byheart.constructions.folding.design import Sizes
-from byheart.constructions.folding.features import Gates, Positions, Questions, draw_gates, draw_positions
+from byheart.constructions.folding.design import FoldingSizes
+from byheart.constructions.folding.features import FoldingKeys, Gates, ShiftDigits, draw_gates, draw_positions
 from byheart.constructions.folding.layers import label_layers
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers, reference
 from byheart.networks.exact.evaluate import evaluate
@@ -18,7 +18,7 @@ from byheart.networks.exact.evaluate import evaluate
 def test_every_shift_is_used_equally(digits: int) -> None:
     """All levels below 2¹⁴, exhaustively: after the folds every shift has as many of them, up to rounding."""
     bits, folds = 14, 3
-    positions = Positions(0, digits, bits, folds)
+    positions = ShiftDigits(0, digits, bits, folds)
     widths = Counter(positions.shifts(np.arange(1 << bits)).tolist())
     assert set(widths) == set(range(digits))
     fair = (1 << bits) / digits
@@ -31,13 +31,13 @@ def test_every_shift_is_used_equally(digits: int) -> None:
 @pytest.mark.parametrize("folds", [0, 5])
 def test_no_shift_is_lost_even_if_there_are_hardly_more_levels(digits: int, folds: int) -> None:
     bits = folds + digits.bit_length() + 1
-    positions = Positions(0, digits, bits, folds)
+    positions = ShiftDigits(0, digits, bits, folds)
     assert set(positions.shifts(np.arange(1 << bits)).tolist()) == set(range(digits))
     assert len(positions.stages()) == (digits - 1).bit_length()
     assert sum(step for _, step in positions.stages()) == digits - 1
 
 
-def exact_shifts(sizes: Sizes, positions: Positions, sums: np.ndarray) -> list[int]:
+def exact_shifts(sizes: FoldingSizes, positions: ShiftDigits, sums: np.ndarray) -> list[int]:
     """Z = 2V·level + 1 sent through the layers from the first fold to the last shift.
 
     Folded an even number of times what comes out is R^shift modulo 2V, folded an odd number of times −R^shift.
@@ -63,8 +63,8 @@ def exact_shifts(sizes: Sizes, positions: Positions, sums: np.ndarray) -> list[i
 @pytest.mark.parametrize("digits", [2, 3, 5, 8, 13, 33, 64])
 @pytest.mark.parametrize("radix", [2, 3, 10])
 def test_shifts_are_what_the_layers_do(digits: int, radix: int) -> None:
-    sizes = Sizes(1, radix, radix, 1, 1, digits, 3)
-    positions = Positions(5, digits, sizes.level_bits, sizes.first_folds)
+    sizes = FoldingSizes(1, radix, radix, 1, 1, digits, 3)
+    positions = ShiftDigits(5, digits, sizes.level_bits, sizes.first_folds)
     sums = np.arange(0, (1 << sizes.level_bits) - 5, 7)
     assert positions.shifts(sums).tolist() == exact_shifts(sizes, positions, sums)
 
@@ -74,7 +74,7 @@ def test_shifts_are_what_the_layers_do(digits: int, radix: int) -> None:
 def test_drawn_positions(digits: int, radix: int, seed: int) -> None:
     """What is drawn keeps the limit, stays in range, and is what the layers do."""
     rng = np.random.default_rng(seed)
-    sizes = Sizes(60, radix, radix, 1, 1, digits, 3)
+    sizes = FoldingSizes(60, radix, radix, 1, 1, digits, 3)
     sums = rng.integers(0, 1 << sizes.level_bits - 1, size=60)
     positions, shifts = draw_positions(sums, sizes, rng, limit=60)
     assert positions.offset >= 0
@@ -85,7 +85,7 @@ def test_drawn_positions(digits: int, radix: int, seed: int) -> None:
 
 def test_limits_are_kept_or_nothing_is_found() -> None:
     rng = np.random.default_rng(0)
-    sizes = Sizes(200, 2, 2, 5, 1, 4, 50)
+    sizes = FoldingSizes(200, 2, 2, 5, 1, 4, 50)
     sums = rng.integers(0, 1 << sizes.level_bits - 1, size=200)
     _, shifts = draw_positions(sums, sizes, rng, limit=60)
     assert np.bincount(shifts).max() <= 60
@@ -100,7 +100,7 @@ def test_gates(rows: int, dim: int, count: int, reach: int, seed: int) -> None:
     """Against Python integers: no argument is 0, the first gate is always open, and the sums are below half of 2^L."""
     rng = np.random.default_rng(seed)
     u = rng.integers(-reach, reach, size=(count, dim), endpoint=True)
-    sizes = Sizes(count, 2, 2, dim, rows, 4, reach * 8 * (dim + 1))
+    sizes = FoldingSizes(count, 2, 2, dim, rows, 4, reach * 8 * (dim + 1))
     gates = draw_gates(u, sizes, rng)
     if gates is None:  # a column that hardly varies is weighted up, and then arguments may be too large
         return
@@ -124,13 +124,13 @@ def test_gates(rows: int, dim: int, count: int, reach: int, seed: int) -> None:
 
 def test_gates_whose_arguments_are_too_large_are_not_used() -> None:
     u = np.arange(-500, 500)[:, None]
-    assert draw_gates(u, Sizes(1000, 2, 2, 1, 10, 4, 5), np.random.default_rng(0)) is None
+    assert draw_gates(u, FoldingSizes(1000, 2, 2, 1, 10, 4, 5), np.random.default_rng(0)) is None
 
 
 def test_factors_fill_the_levels() -> None:
     """Small arguments, many digits: random factors make the sums large enough to choose between the digits."""
     u = np.random.default_rng(1).integers(-3, 4, size=(500, 5))
-    sizes = Sizes(500, 2, 2, 5, 6, 60, 40)
+    sizes = FoldingSizes(500, 2, 2, 5, 6, 60, 40)
     gates = draw_gates(u, sizes, np.random.default_rng(2))
     assert len(set(gates.factor.tolist())) > 1
     assert gates.sums(u).max() > 1 << sizes.level_bits - 3
@@ -140,7 +140,7 @@ def test_gates_are_neither_open_nor_closed_for_nearly_all() -> None:
     rng = np.random.default_rng(1)
     u = rng.integers(-40, 40, size=(5000, 6))
     u[:, 2] = rng.integers(-1, 2, size=5000)
-    gates = draw_gates(u, Sizes(5000, 2, 2, 6, 40, 4, 4000), rng)
+    gates = draw_gates(u, FoldingSizes(5000, 2, 2, 6, 40, 4, 4000), rng)
     assert np.abs(gates.gamma[:, 2]).max() > 5 * np.abs(gates.gamma[:, 0]).max()
     share = gates.open(u)[:, 1:].mean(axis=0)[gates.gamma[1:].any(axis=1)]
     assert share.min() > 0.2
@@ -161,7 +161,7 @@ def test_many_questions_are_taken_in_pieces() -> None:
 def test_coefficients_by_hand() -> None:
     """Gates (1, 0) and (1, 1) on u = (3, −4) and (0, 7), each row with a 1 at its end."""
     opened = np.array([[True, False], [True, True]])
-    questions = Questions(np.array([[3, -4], [0, 7]]), opened.__getitem__, np.array([0, 0]), np.array([0, 0]))
+    questions = FoldingKeys(np.array([[3, -4], [0, 7]]), opened.__getitem__, np.array([0, 0]), np.array([0, 0]))
     f = questions.coefficients(np.array([0, 1]))
     assert f.times(np.eye(6)).tolist() == [[3, -4, 1, 0, 0, 0], [0, 7, 1, 0, 7, 1]]
     assert f.modulo(3).tolist() == [[0, 2, 1, 0, 0, 0], [0, 1, 1, 0, 1, 1]]
@@ -170,7 +170,7 @@ def test_coefficients_by_hand() -> None:
 
 
 def test_a_digit_that_nobody_reads_has_an_empty_system() -> None:
-    questions = Questions(np.array([[3, -4]]), np.array([[True, False]]).__getitem__, np.array([0]), np.array([0]))
+    questions = FoldingKeys(np.array([[3, -4]]), np.array([[True, False]]).__getitem__, np.array([0]), np.array([0]))
     f = questions.coefficients(np.array([], dtype=np.int64))
     assert f.shape == f.modulo(2).shape == (0, 6)
     assert f.times(np.ones((6, 2))).shape == (0, 2)
@@ -178,7 +178,7 @@ def test_a_digit_that_nobody_reads_has_an_empty_system() -> None:
 
 def test_a_digit_that_is_read_too_often_ends_it() -> None:
     """Sums 0 … 7 with three bits, four digits and no fold: two questions a digit, by hand."""
-    positions = Positions(0, 4, 3, 0)
+    positions = ShiftDigits(0, 4, 3, 0)
     sums = np.arange(8)
     expected = positions.shifts(sums)
     assert expected is not None

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from byheart.constructions.folding.fronts import KINKS, OWN, Front, draw_codes
+from byheart.constructions.folding.fronts import KINKS, OWN, FoldingFront, draw_codes
 from byheart.constructions.gadgets import grid
 from byheart.constructions.gadgets.demand import positioned_ids
 from byheart.networks.exact import (
@@ -23,14 +23,14 @@ from byheart.networks.exact.evaluate import evaluate
 from byheart.tasks import NextToken, SeqToSeq, Task, random_next_token, random_seq_to_seq
 
 
-def front_of(task: Task, positions: bool, level: int) -> Front:
+def front_of(task: Task, positions: bool, level: int) -> FoldingFront:
     bits = 0 if task.vectors is None else grid.from_floats(task.vectors.reshape(-1, task.vectors.shape[2])).bits
-    return Front(task.size, positions, isinstance(task, SeqToSeq), level, bits)
+    return FoldingFront(task.size, positions, isinstance(task, SeqToSeq), level, bits)
 
 
 def drawn(
     task: Task, positions: bool, level: int, dim: int, seed: int, *, narrow: bool = False
-) -> tuple[Front, np.ndarray, list[Layer]]:
+) -> tuple[FoldingFront, np.ndarray, list[Layer]]:
     """The front, the codes of all tokens where they stand [N, n, D], and the layers."""
     front, ids = replace(front_of(task, positions, level), narrow=narrow), positioned_ids(task, positions)
     first = np.unique(ids, return_index=True)[1]

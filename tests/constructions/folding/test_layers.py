@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from byheart.constructions.folding.design import GUARD, Sizes
-from byheart.constructions.folding.features import Gates, Positions
+from byheart.constructions.folding.design import GUARD, FoldingSizes
+from byheart.constructions.folding.features import Gates, ShiftDigits
 from byheart.constructions.folding.layers import fold_parts, folds, label_layers
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, Layer, Residual, integers, reference
 from byheart.networks.exact.evaluate import evaluate
 
 
-def labels_of(sizes: Sizes) -> list[Layer]:
+def labels_of(sizes: FoldingSizes) -> list[Layer]:
     """All layers behind the attention, with some words; only those that do not depend on them are used."""
     D, ones = sizes.dim, np.ones(sizes.rows, dtype=np.int64)
     gates = Gates(np.zeros((sizes.rows, D), dtype=np.int64), -ones, ones)
-    positions = Positions(0, sizes.digits, sizes.level_bits, sizes.first_folds)
+    positions = ShiftDigits(0, sizes.digits, sizes.level_bits, sizes.first_folds)
     words = integers([[0] * (D + 1)] * sizes.rows)
     return label_layers(sizes, (np.zeros(D, dtype=np.int64),) * 2, gates, positions, words)
 
@@ -45,7 +45,7 @@ def test_folding_is_the_triangle_wave(start: int, count: int) -> None:
     assert sum(tensor.size for _, tensor in network.tensors()) == 2 * count
 
 
-def decoder(sizes: Sizes) -> list[Layer]:
+def decoder(sizes: FoldingSizes) -> list[Layer]:
     """The layers behind the last fold."""
     layers = labels_of(sizes)
     last = max(index for index, layer in enumerate(layers) if layer.name.startswith("fold."))
@@ -61,12 +61,12 @@ def decoder(sizes: Sizes) -> list[Layer]:
 def test_digits_are_read(labels: int) -> None:
     """Every value in [0, 2^γ·C) that can occur with one digit: ⌊Z / 2^γ⌋; multiples of 2^γ too."""
     values = list(range(labels << GUARD))
-    assert outputs(decoder(Sizes(1, labels, labels, 1, 1, 1, 1)), values) == [Z >> GUARD for Z in values]
+    assert outputs(decoder(FoldingSizes(1, labels, labels, 1, 1, 1, 1)), values) == [Z >> GUARD for Z in values]
 
 
 @pytest.mark.parametrize(("labels", "radix", "digits"), [(2, 2, 4), (3, 3, 3), (7, 8, 2), (10, 10, 3), (17, 18, 2)])
 def test_digits_are_read_above_others(labels: int, radix: int, digits: int) -> None:
-    sizes = Sizes(1, labels, radix, 1, 1, digits, 1)
+    sizes = FoldingSizes(1, labels, radix, 1, 1, digits, 1)
     largest = labels * sizes.unit
     values = list(range(0, largest, max(1, largest // 4099)))
     assert outputs(decoder(sizes), values) == [Z // sizes.unit for Z in values]
@@ -91,13 +91,13 @@ def test_a_network_by_hand() -> None:
     2    1836 + 412      67     0      ⌊4497 / 256⌋ = 17 ≡ 5                        0
     ===  ==============  =====  =====  ===========================================  =====
     """
-    sizes = Sizes(questions=4, labels=3, radix=3, dim=1, rows=2, digits=2, reach=3)
+    sizes = FoldingSizes(questions=4, labels=3, radix=3, dim=1, rows=2, digits=2, reach=3)
     M, V = 2304, 18432
     T = 2 * V << 12
     assert (sizes.modulus, sizes.carry_bits, sizes.level_bits) == (M, 3, 12)
     assert (sizes.first_folds, sizes.last_folds) == (5, 13)
     gates = Gates(np.array([[0], [1]]), np.array([-1, 1]), np.array([1, 2]))
-    positions = Positions(offset=60, digits=2, bits=12, folds=5)
+    positions = ShiftDigits(offset=60, digits=2, bits=12, folds=5)
     assert positions.stages() == [(64, 1)]
     layers = label_layers(sizes, (np.array([10]), np.array([0])), gates, positions, integers([[768, 300], [256, -100]]))
     words, *rest = layers
@@ -132,9 +132,9 @@ def test_a_network_by_hand() -> None:
 
 def test_closed_gates_add_nothing() -> None:
     """Two rows, the second open for u > 0 only; behind the sum, modulo V, only open rows have a say."""
-    sizes = Sizes(questions=7, labels=2, radix=2, dim=1, rows=2, digits=1, reach=9)
+    sizes = FoldingSizes(questions=7, labels=2, radix=2, dim=1, rows=2, digits=1, reach=9)
     gates = Gates(np.array([[0], [3]]), np.array([-1, 1]), np.array([1, 1]))
-    positions = Positions(0, 1, sizes.level_bits, 0)
+    positions = ShiftDigits(0, 1, sizes.level_bits, 0)
     layers = label_layers(sizes, (np.array([0]), np.array([0])), gates, positions, integers([[5, 200], [-17, 100]]))
     V = sizes.modulus << sizes.carry_bits
     T = 2 * V << sizes.level_bits
@@ -149,9 +149,9 @@ def test_closed_gates_add_nothing() -> None:
 
 def test_halved_columns() -> None:
     """The stream (4·u₁ + 7, 2·u₂ − 3) gives what (u₁, u₂) gives in its own frame."""
-    sizes = Sizes(questions=9, labels=4, radix=4, dim=2, rows=2, digits=3, reach=9)
+    sizes = FoldingSizes(questions=9, labels=4, radix=4, dim=2, rows=2, digits=3, reach=9)
     gates = Gates(np.array([[0, 0], [1, -2]]), np.array([-1, 1]), np.array([3, 5]))
-    positions = Positions(24, 3, sizes.level_bits, sizes.first_folds)
+    positions = ShiftDigits(24, 3, sizes.level_bits, sizes.first_folds)
     words = integers([[2345, 54, 999], [77, -6000, 4321]])
     u = np.array([[a, b] for a in range(-3, 4) for b in range(-3, 4)])
     plain = label_layers(sizes, (np.array([0, 0]), np.array([0, 0])), gates, positions, words)
@@ -165,5 +165,5 @@ def test_halved_columns() -> None:
 
 
 def test_one_digit_has_nothing_to_shift() -> None:
-    layers = labels_of(Sizes(questions=3, labels=2, radix=2, dim=1, rows=1, digits=1, reach=3))
+    layers = labels_of(FoldingSizes(questions=3, labels=2, radix=2, dim=1, rows=1, digits=1, reach=3))
     assert not any(isinstance(layer, Residual) or layer.name in ("first_shift", "drop") for layer in layers)

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from byheart.errors import BadInput
 from byheart.lab.experiments import EXPERIMENTS, Experiment, key
-from byheart.lab.experiments.dana_2025 import NAMES, Config, configs_of, experiment, groups, member_of
+from byheart.lab.experiments.dana_2025 import NAMES, DanaConfig, configs_of, experiment, groups, member_of
 from byheart.lab.gaps import gaps
 from byheart.lab.orders import shuffles
 from byheart.lab.published import published
@@ -16,7 +16,7 @@ from byheart.lab.results import table
 from byheart.lab.schedules import learning_rates
 from byheart.lab.stack import Stack
 
-ONE = Config("1", vocab=50, model_dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
+ONE = DanaConfig("1", vocab=50, model_dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64)
 
 
 def test_the_paper_is_1285_models_and_8_8_million_steps():
@@ -127,7 +127,7 @@ def test_accuracy_is_above_the_lower_bound_in_the_shipped_tables():
 
 def test_bounds_are_those_of_the_theorem():
     [row] = EXPERIMENTS["dana-2025-1"]("smoke").work(
-        [Config("1", 50, 10, 10, 20, batch=8, batches=1, epochs=1)], "cpu", None
+        [DanaConfig("1", 50, 10, 10, 20, batch=8, batches=1, epochs=1)], "cpu", None
     )
     assert row["lower_bound"] == pytest.approx(0.02 + 0.98 * 210 / 2500)
     assert row["previous_bound"] == pytest.approx(0.02 + 0.98 * 181 / 2500)
@@ -136,7 +136,7 @@ def test_bounds_are_those_of_the_theorem():
 def test_wider_heads_than_the_stream_prove_no_more():
     """d = 5, d_h = 10, H = 20: 20·5 + 5 associations, and 20·4 + 1 before; here and in the shipped table."""
     [row] = EXPERIMENTS["dana-2025-3"]("smoke").work(
-        [Config("3", 50, 5, 10, 20, batch=8, batches=1, epochs=1)], "cpu", None
+        [DanaConfig("3", 50, 5, 10, 20, batch=8, batches=1, epochs=1)], "cpu", None
     )
     expected = [0.02 + 0.98 * stored / 2500 for stored in (105, 81)]
     assert [row["lower_bound"], row["previous_bound"]] == pytest.approx(expected)

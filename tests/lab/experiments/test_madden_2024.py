@@ -7,7 +7,7 @@ import torch
 from byheart.errors import BadInput
 from byheart.lab.experiments.madden_2024 import (
     EXPERIMENTS,
-    Config,
+    MaddenConfig,
     contexts,
     experiment,
     groups,
@@ -51,7 +51,7 @@ def test_stories_are_different_and_long_enough():
 
 def test_frozen_attention_is_computed_once_for_all_widths():
     data = contexts(stories(TEXTS, 3))
-    narrow, wide, other = (member_of(Config(3, m, True, seed), data) for m, seed in ((4, 0), (16, 0), (4, 1)))
+    narrow, wide, other = (member_of(MaddenConfig(3, m, True, seed), data) for m, seed in ((4, 0), (16, 0), (4, 1)))
     assert narrow.examples is wide.examples, "z does not depend on m, and is shared"
     assert not torch.equal(narrow.examples["attended"], other.examples["attended"]), "but on the seed"
     for member in (wide, other):
@@ -62,7 +62,7 @@ def test_frozen_attention_is_computed_once_for_all_widths():
 
 
 def test_the_loss_is_a_mean_over_tokens_and_stays_above_the_entropy():
-    configs = [Config(3, m, frozen=False, steps=1, learning_rate=1e-12) for m in (4, 16)]
+    configs = [MaddenConfig(3, m, frozen=False, steps=1, learning_rate=1e-12) for m in (4, 16)]
     rows = work(configs, texts=TEXTS)
     data = contexts(stories(TEXTS, 3))
     for config, row in zip(configs, rows, strict=True):
@@ -78,7 +78,7 @@ def test_the_loss_is_a_mean_over_tokens_and_stays_above_the_entropy():
 
 @pytest.mark.slow
 def test_enough_units_reach_the_entropy():
-    configs = [Config(3, 32, frozen=frozen, steps=1000, learning_rate=3e-3) for frozen in (False, True)]
+    configs = [MaddenConfig(3, 32, frozen=frozen, steps=1000, learning_rate=3e-3) for frozen in (False, True)]
     rows = work(configs, texts=TEXTS)
     assert all(0 <= row["relative_excess"] + 1e-6 < 0.05 for row in rows)
     assert all(row["entropy"] > 0.1 for row in rows)

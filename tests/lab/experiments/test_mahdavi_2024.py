@@ -6,7 +6,7 @@ from byheart.lab.ensemble import train
 from byheart.lab.experiments.experiment import key
 from byheart.lab.experiments.mahdavi_2024 import (
     EXPERIMENTS,
-    Config,
+    MahdaviConfig,
     data,
     groups,
     members,
@@ -17,7 +17,7 @@ from byheart.lab.experiments.mahdavi_2024 import (
 
 
 def config(**changes):
-    return Config(
+    return MahdaviConfig(
         **{"answers": "labels", "context": "fixed", "examples": 24, "length": 3, "heads": 2, "head_dim": 8}
         | {"seed": 0, "steps": 30, "labels": 5, "batch": 8, "evaluate_every": 10}
         | changes

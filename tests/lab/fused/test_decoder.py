@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from byheart.lab.experiments.madden_2024 import Config, contexts, data_of, member_of, stories
+from byheart.lab.experiments.madden_2024 import MaddenConfig, contexts, data_of, member_of, stories
 from byheart.lab.fused import step_for
 from byheart.lab.stack import Stack
 
@@ -23,7 +23,7 @@ LARGE = [((512,), False), ((4, 8, 16, 32), False), ((300,), False), ((64,), True
 @needs_kernels
 @pytest.mark.parametrize("shape", SHAPES + (LARGE if ON_GPU else []))
 def test_steps_are_those_of_plain_operations_in_float64(shape, monkeypatch):
-    from byheart.lab.fused import decoder
+    from byheart.lab.fused import decoder_steps as decoder
 
     monkeypatch.setattr(decoder, "CUT", 300 if ON_GPU else 10)
     expected, plain, fused = (_stack(shape, dtype) for dtype in (torch.float64, torch.float32, torch.float32))
@@ -43,7 +43,7 @@ def test_steps_are_those_of_plain_operations_in_float64(shape, monkeypatch):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_units_and_weights_may_be_large_or_small(shape):
     """Units of 10⁶ are more than halves can say, and weights of 10⁻⁷ less."""
-    from byheart.lab.fused import decoder
+    from byheart.lab.fused import decoder_steps as decoder
 
     stacks = [_stack(shape, dtype) for dtype in (torch.float64, torch.float32)]
     for stack in stacks:
@@ -59,7 +59,7 @@ def test_units_and_weights_may_be_large_or_small(shape):
 
 @needs_kernels
 def test_places_of_a_token_are_summed_in_pieces(monkeypatch):
-    from byheart.lab.fused import decoder
+    from byheart.lab.fused import decoder_steps as decoder
 
     ids, lengths = np.array([[1, 0, 0], [1, 1, 2], [1, 0, 0]], np.int32), np.array([1, 3, 2])
     monkeypatch.setattr(decoder, "PIECE", 2)
@@ -74,18 +74,18 @@ def test_places_of_a_token_are_summed_in_pieces(monkeypatch):
 def test_what_has_no_such_step_goes_the_plain_way():
     stack = _stack(SHAPES[0], torch.float32)
     data, state = stack.rows.tensors, _state(stack)
-    known = step_for(stack.architecture, stack.training, data, state, whole=True)
+    known = step_for(stack.architecture, stack.training, data, state, whole_batches=True)
     assert (known is not None) == ON_GPU
     assert step_for(stack.architecture, stack.training, data, state) is None, "a batch is not all contexts"
     for change in ({"vocab": 5000}, {"length": 17}, {"model_dim": 32}):
         model = replace(stack.architecture, **change)
-        assert step_for(model, stack.training, data, state, whole=True) is None
+        assert step_for(model, stack.training, data, state, whole_batches=True) is None
 
 
 def _stack(shape, dtype):
     hidden, frozen = shape
     data = data_of(100) if ON_GPU else contexts(stories(TEXTS, len(TEXTS)))
-    members = [member_of(Config(100, m, frozen, steps=1000), data) for m in hidden]
+    members = [member_of(MaddenConfig(100, m, frozen, steps=1000), data) for m in hidden]
     model = reduce(lambda one, other: one.join(other), (member.architecture for member in members))
     return Stack(members, model, DEVICE, dtype, graph=False)
 

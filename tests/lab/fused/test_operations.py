@@ -1,10 +1,11 @@
-"""As test_step.py, for the operations of a GPT: kernels on a GPU or in Triton's interpreter."""
+"""Operations of stacked models by kernels, on a GPU or in Triton's interpreter, against plain ones in float64."""
 
 from itertools import product
 
 import pytest
 import torch
 
+from byheart.lab.adam import plain_adam_
 from byheart.lab.models import gpt
 from byheart.lab.models.gpt import SmallGPT
 
@@ -29,11 +30,11 @@ def test_logits_and_gradients_are_those_of_plain_operations_in_float64(shape, mo
     from byheart.lab.fused import operations
 
     monkeypatch.setattr(operations, "PROGRAMS", PROGRAMS := 12)  # so that rows are cut
-    assert operations._shared_out(1000, PROGRAMS // MODELS)[0] > 1
+    assert operations._divided(1000, PROGRAMS // MODELS)[0] > 1
     monkeypatch.setattr(gpt, "kernels_for", lambda tensor: None)
-    expected, plain = (_found(shape, dtype) for dtype in (torch.float64, torch.float32))
+    expected, plain = (_computed(shape, dtype) for dtype in (torch.float64, torch.float32))
     monkeypatch.setattr(gpt, "kernels_for", lambda tensor: operations)
-    for name, tensor in _found(shape, torch.float32).items():
+    for name, tensor in _computed(shape, torch.float32).items():
         assert off(tensor, expected[name]) < 4 * off(plain[name], expected[name]) + 2e-6, name
 
 
@@ -42,14 +43,33 @@ def test_rows_are_shared_out_and_none_twice():
     from byheart.lab.fused import operations
 
     for rows, programs in product((1, 63, 64, 65, 3733), (0, 1, 5, 1000)):
-        chunks, chunk = operations._shared_out(rows, programs)
+        chunks, chunk = operations._divided(rows, programs)
         assert chunk % operations.SIDE == 0
         assert (chunks - 1) * chunk < rows <= chunks * chunk
         assert chunks <= max(1, programs)
 
 
-def _found(shape, dtype):
-    """Logits, and the gradients of a sum of them with weights, of models that are far from the start."""
+@needs_kernels
+@pytest.mark.parametrize("width", [7, 1500])
+def test_adam_is_that_of_plain_operations_in_float64(width):
+    from byheart.lab.fused import operations
+
+    generator = torch.Generator().manual_seed(0)
+    numbers = torch.randn(4, MODELS, width, dtype=torch.float64, generator=generator).to(DEVICE)
+    numbers[3].square_()
+    sizes = torch.linspace(0.0, 0.1, MODELS, dtype=torch.float64, device=DEVICE)[:, None]
+    roots = torch.tensor([[0.3]], dtype=torch.float64, device=DEVICE)
+    for way, dtype in ((plain_adam_, torch.float64), (operations.adam_, torch.float32)):
+        weights, gradients, first, second = (matrix.to(dtype, copy=True) for matrix in numbers)
+        way(weights, gradients, (first, second), (sizes.to(dtype), roots.to(dtype)), (0.9, 0.99))
+        if way is plain_adam_:
+            expected = weights, first, second
+    for actual, exact in zip((weights, first, second), expected, strict=True):
+        assert off(actual, exact) < 1e-6
+
+
+def _computed(shape, dtype):
+    """Return logits and the gradients of their weighted sum, for models that are far from their first weights."""
     generator = torch.Generator().manual_seed(0)
     weights = {
         name: (0.5 * torch.randn(MODELS, *size, dtype=torch.float64, generator=generator)).to(DEVICE, dtype)

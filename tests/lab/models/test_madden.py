@@ -5,9 +5,9 @@ import torch
 from torch.nn import functional
 
 from byheart.lab.ensemble import Member, Training, train
-from byheart.lab.models.madden import ATTENDED, FROZEN, Decoder
+from byheart.lab.models.madden import ATTENDED, FROZEN, MaddenDecoder
 
-MODEL = Decoder(vocab=13, hidden=6, length=5)
+MODEL = MaddenDecoder(vocab=13, hidden=6, length=5)
 M = 2
 
 
@@ -70,16 +70,16 @@ def test_counts_of_distinct_contexts_give_the_loss_and_gradients_of_all_places()
 
 @pytest.mark.parametrize(("vocab", "hidden"), [(100, 4), (1788, 512)])
 def test_parameters_are_those_of_the_paper(vocab, hidden):
-    model = Decoder(vocab=vocab, hidden=hidden)
+    model = MaddenDecoder(vocab=vocab, hidden=hidden)
     assert model.parameters == vocab * (17 + hidden) + 1088 + 17 * hidden
     assert model.parameters == sum(tensor.numel() for tensor in model.init(torch.Generator()).values())
 
 
 def test_hidden_units_of_zeros_change_nothing_and_stay_zeros():
-    large = MODEL.join(Decoder(vocab=13, hidden=9, length=5))
+    large = MODEL.join(MaddenDecoder(vocab=13, hidden=9, length=5))
     assert large.hidden == 9
     assert large.family == MODEL.family
-    assert Decoder(vocab=13, hidden=128).family != Decoder(vocab=13, hidden=256).family
+    assert MaddenDecoder(vocab=13, hidden=128).family != MaddenDecoder(vocab=13, hidden=256).family
     small = {name: tensor[:1] for name, tensor in stacked().items()}
     padded = {name: torch.zeros(1, *shape, dtype=torch.float64) for name, shape in large.shapes.items()}
     for name, tensor in small.items():

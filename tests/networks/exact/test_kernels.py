@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byheart.networks.exact import Affine, integers
 from byheart.networks.exact.kernels import LIMB, relu_, resolve, shift_right, trailing_zeros, used_limbs
-from byheart.networks.exact.limbs import Program, from_integers
+from byheart.networks.exact.limbs import LimbProgram, from_integers
 
 from .drawn import entries, matrices, tries
 from .oracle import values
@@ -123,7 +123,7 @@ edges = st.sampled_from(
 def test_limbs_are_dropped_and_shifted_without_loss(rows, shift):
     """−2^(24·l) needs a limb more than its magnitude has: trimmed, and then divided, it must not become 0."""
     negate = Affine(integers([[1, 0], [0, -1], [1, 1]]), integers([0, 0, 0]), shift=shift, relu=False)
-    batch = Program((negate, identity_again(3)))(from_integers(integers(rows)))
+    batch = LimbProgram((negate, identity_again(3)))(from_integers(integers(rows)))
     expected = [[Fraction(a, 2**shift), Fraction(-b, 2**shift), Fraction(a + b, 2**shift)] for a, b in rows]
     assert values(batch) == expected
 

@@ -11,8 +11,8 @@ from hypothesis.extra import numpy as hnp
 
 from byheart.networks.exact import integers
 from byheart.networks.exact.limbs import (
+    LimbProgram,
     Limbs,
-    Program,
     concatenate,
     digits,
     from_floats,
@@ -115,7 +115,7 @@ def test_a_chain_by_hand():
 
     x = 5: (25 - 1) / 4 = 6; then -11, stopped, and 9. One batch has one exponent: 13/2 and 18/2.
     """
-    program = Program((affine([[5]], [-1], shift=2), affine([[-2], [1]], [1, 3])))
+    program = LimbProgram((affine([[5]], [-1], shift=2), affine([[-2], [1]], [1, 3])))
     result = program(from_integers(integers([[3], [5]])))
     assert (result.numerators().tolist(), result.exponent) == ([[0, 13], [0, 18]], 1)
     assert program(from_integers(integers([[5]]))).exponent == 0
@@ -127,7 +127,7 @@ def test_a_chain_by_hand():
 def test_chains_are_exact(data):
     batch, vectors = data.draw(batches())
     layers = data.draw(chains(batch.width, most=4))
-    result = Program(layers)(batch)
+    result = LimbProgram(layers)(batch)
     assert well_formed(result)
     assert values(result) == [chain(layers, vector) for vector in vectors]
 
@@ -137,7 +137,7 @@ def test_chains_are_exact(data):
 def test_chains_are_exact_over_any_divisor(data):
     batch, vectors = data.draw(divided())
     layers = data.draw(chains(batch.width, of=st.one_of(small, entries)))
-    result = Program(layers, batch.divisor)(batch)
+    result = LimbProgram(layers, batch.divisor)(batch)
     assert result.divisor == batch.divisor
     assert values(result) == [chain(layers, vector) for vector in vectors]
 
@@ -146,7 +146,7 @@ def test_biases_are_multiplied_by_the_divisor():
     """2/3 · 5 - 1 = 7/3: over the divisor 3 that is 2 · 5 - 3 = 7."""
     third = from_integers(integers([[2]]))
     batch = Limbs(third.limbs, third.start, third.length, divisor=3)
-    result = Program((affine([[5]], [-1]),), divisor=3)(batch)
+    result = LimbProgram((affine([[5]], [-1]),), divisor=3)(batch)
     assert (result.numerators().tolist(), result.divisor) == ([[7]], 3)
 
 
@@ -154,7 +154,7 @@ def test_biases_are_multiplied_by_the_divisor():
 @given(st.data())
 def test_a_vector_gets_the_same_answer_in_any_company(data):
     batch, _ = data.draw(batches())
-    program = Program(data.draw(chains(batch.width)))
+    program = LimbProgram(data.draw(chains(batch.width)))
     alone = [values(program(batch.columns(slice(b, b + 1))))[0] for b in range(batch.batch)]
     assert values(program(batch)) == alone
     assert values(program(batch.columns(slice(None, None, -1)))) == alone[::-1]
@@ -170,7 +170,7 @@ def test_carries_of_rows_with_many_terms(terms, places, sign):
     full = 2 ** (24 * places) - 1
     wide = integers([full] * terms, (1, terms))
     batch = from_integers(np.concatenate([wide, -wide, wide // full]))
-    result = Program((affine(sign * wide, [sign * full], relu=False),))(batch)
+    result = LimbProgram((affine(sign * wide, [sign * full], relu=False),))(batch)
     assert well_formed(result)
     square = terms * full * full
     assert result.numerators()[:, 0].tolist() == [sign * v for v in (square + full, full - square, (terms + 1) * full)]
@@ -179,7 +179,7 @@ def test_carries_of_rows_with_many_terms(terms, places, sign):
 def trimmed(numbers):
     """A batch of numbers that fill their limbs to the last bit, without the spare limb that they come with."""
     batch = from_integers(numbers)
-    result = Program((affine(identity(batch.width), [0] * batch.width),))(batch)
+    result = LimbProgram((affine(identity(batch.width), [0] * batch.width),))(batch)
     assert (result.limbs[result.start + result.length - 1] == ONES).all()
     return result
 
@@ -188,7 +188,7 @@ def trimmed(numbers):
 def test_the_highest_limb_has_room_for_rows_with_many_terms(sign):
     """300 terms (2⁴⁸ - 1)(2⁴⁷ - 1) need 104 bits: the fourth limb, with 2³², would be too large for an int32."""
     row = [sign * (2**47 - 1)] * 300
-    result = Program((affine([row], [0], relu=False),))(trimmed(integers([2**48 - 1] * 300, (1, 300))))
+    result = LimbProgram((affine([row], [0], relu=False),))(trimmed(integers([2**48 - 1] * 300, (1, 300))))
     assert result.numerators().tolist() == [[sign * 300 * (2**48 - 1) * (2**47 - 1)]]
 
 
@@ -197,7 +197,7 @@ def test_carries_when_large_terms_cancel():
     full = 2**240 - 1
     row = integers([full] * 5000 + [-full] * 5000 + [1], (1, 10_001))
     batch = from_integers(integers([full] * 10_000 + [1], (1, 10_001)))
-    result = Program((affine(row, [0]),))(batch)
+    result = LimbProgram((affine(row, [0]),))(batch)
     assert result.numerators().tolist() == [[1]]
     assert result.length.tolist() == [1]
 
@@ -205,14 +205,14 @@ def test_carries_when_large_terms_cancel():
 def test_numbers_that_shrink_get_shorter():
     """(2³⁰⁰ + 5) - 2³⁰⁰ = 5 takes one limb; zeros and stopped negatives take one as well."""
     batch = from_integers(integers([[2**300 + 5, 2**300]]))
-    result = Program((affine([[1, -1], [0, 0], [-1, 0]], [0, 0, 0]),))(batch)
+    result = LimbProgram((affine([[1, -1], [0, 0], [-1, 0]], [0, 0, 0]),))(batch)
     assert result.numerators().tolist() == [[5, 0, 0]]
     assert result.length.tolist() == [1, 1, 1]
 
 
 def test_division_is_carried_out_as_far_as_every_entry_allows():
     """Over 2⁵⁰: 2⁴⁸ · 3 and 2⁴⁹ become 3 and 2 over 2²; alone, 2⁵⁰ · 7 becomes 7 over 1."""
-    divide = Program((affine([[1]], [0], shift=50),))
+    divide = LimbProgram((affine([[1]], [0], shift=50),))
     together = divide(from_integers(integers([[3 << 48], [1 << 49]])))
     assert (together.numerators().tolist(), together.exponent) == ([[3], [2]], 2)
     alone = divide(from_integers(integers([[7 << 50]])))

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from byheart.errors import BadInput
 from byheart.networks import load, save
-from byheart.networks.exact import Embedding, ExactNetwork, Flatten, Residual, format, integers, store
+from byheart.networks.exact import Embedding, ExactNetwork, Flatten, Residual, exact_network, format, integers
 
 from .drawn import entries, matrices, networks, tries
 from .oracle import affine, block, feed_forward, hardmax, on_tokens, on_vectors, uniform
@@ -380,7 +380,7 @@ def small():
 
 def test_a_failed_save_leaves_the_old_network_and_nothing_else(folder, monkeypatch):
     before = state(folder.parent)
-    monkeypatch.setattr(store, "save_file", fail)
+    monkeypatch.setattr(exact_network, "save_file", fail)
     for place in (folder, folder.parent / "new"):
         with pytest.raises(BadInput, match="cannot be written: the disk is full"):
             save(small(), place)

@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from byheart.errors import BadInput
 from byheart.networks import load, save
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax import store as module
+from byheart.networks.softmax import softmax_network as module
 
 from .small import KINDS, drawn
 

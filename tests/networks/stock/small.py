@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from byheart.networks.stock.network import StockNetwork
+from byheart.networks.stock.stock_network import StockNetwork
 
 VOCAB, WIDTH, UNITS, LAYERS, HEADS, HEAD = 11, 8, 12, 2, 2, 4
 CONFIG = {

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from byheart import networks
 from byheart.certificates import certificate, certify, recheck
 from byheart.errors import BadInput
-from byheart.networks.stock.network import StockNetwork
+from byheart.networks.stock.stock_network import StockNetwork
 from byheart.tasks import load as load_task
 
 from .small import changed, tiny

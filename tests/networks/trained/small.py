@@ -6,13 +6,13 @@ import numpy as np
 
 from byheart.networks.trained import (
     Activation,
-    Affine,
-    Attention,
-    Block,
-    Embedding,
+    AffineMap,
     Inputs,
     Norm,
-    Positions,
+    PositionTable,
+    StepSequence,
+    TokenTable,
+    TrainedAttention,
     TrainedNetwork,
 )
 
@@ -21,11 +21,11 @@ KINDS = ["gpt", "between", "padded", "shared", "own"]
 VOCAB, d = 5, 4
 
 
-def attention(name: str, heads: int, over: int, biases: str = "") -> Attention:
+def attention(name: str, heads: int, over: int, biases: str = "") -> TrainedAttention:
     tensors = {f"W_{part}": f"{name}.W_{part}" for part in "QKVO"} | {
         f"b_{part}": f"{name}.b_{part}" for part in biases
     }
-    return Attention(heads, over, **tensors)
+    return TrainedAttention(heads, over, **tensors)
 
 
 class Drawn(dict[str, Any]):
@@ -64,10 +64,10 @@ def drawn(
     return network, (tokens, None)
 
 
-def _gpt(W: Drawn) -> tuple[Block, ...]:
+def _gpt(W: Drawn) -> tuple[StepSequence, ...]:
     W.draw("embedding.W_E", VOCAB, d)
     W.draw("positions.W_pos", 6, d)
-    blocks = [Block((Embedding("embedding.W_E"), Positions("positions.W_pos")))]
+    blocks = [StepSequence((TokenTable("embedding.W_E"), PositionTable("positions.W_pos")))]
     for i, function in enumerate(("gelu", "gelu_tanh")):
         W.heads(f"attention.{i}", d, 6, 2, d, biases="QKVO" if i else "")
         for norm in (f"norm.{i}.1", f"norm.{i}.2"):
@@ -77,46 +77,48 @@ def _gpt(W: Drawn) -> tuple[Block, ...]:
         W.draw(f"mlp.{i}.b_in", 3)
         W.draw(f"mlp.{i}.W_out", d, 3)
         norms = [Norm(1e-5, f"norm.{i}.{k}.gain", f"norm.{i}.{k}.bias") for k in (1, 2)]
-        blocks.append(Block((norms[0], attention(f"attention.{i}", 2, 3, "QKVO" if i else "")), skip=True))
-        units = Affine(f"mlp.{i}.W_in", f"mlp.{i}.b_in"), Activation(function), Affine(f"mlp.{i}.W_out")
-        blocks.append(Block((norms[1], *units), skip=True))
-    return (*blocks, Block((Norm(0.5), Affine("embedding.W_E", rows=3))))
+        blocks.append(StepSequence((norms[0], attention(f"attention.{i}", 2, 3, "QKVO" if i else "")), skip=True))
+        units = AffineMap(f"mlp.{i}.W_in", f"mlp.{i}.b_in"), Activation(function), AffineMap(f"mlp.{i}.W_out")
+        blocks.append(StepSequence((norms[1], *units), skip=True))
+    return (*blocks, StepSequence((Norm(0.5), AffineMap("embedding.W_E", rows=3))))
 
 
-def _between(W: Drawn) -> tuple[Block, ...]:
+def _between(W: Drawn) -> tuple[StepSequence, ...]:
     W.draw("embedding.W_E", VOCAB, d)
     W.draw("compression.W", 3, d)
     W.draw("decompression.W", d, 3)
     W.draw("positions.W_pos", 3, 3)
-    blocks = [Block((Embedding("embedding.W_E"),))]
+    blocks = [StepSequence((TokenTable("embedding.W_E"),))]
     for i in range(2):
         W.heads(f"attention.{i}", 3, 2, 6, 3)
-        steps = Affine("compression.W"), Positions("positions.W_pos"), attention(f"attention.{i}", 2, 1)
-        blocks.append(Block((*steps, Affine("decompression.W")), skip=True))
+        steps = AffineMap("compression.W"), PositionTable("positions.W_pos"), attention(f"attention.{i}", 2, 1)
+        blocks.append(StepSequence((*steps, AffineMap("decompression.W")), skip=True))
     W.draw("unembedding.W_U", 6, d)
-    return (*blocks, Block((Activation("relu"), Affine("unembedding.W_U"))))
+    return (*blocks, StepSequence((Activation("relu"), AffineMap("unembedding.W_U"))))
 
 
-def _padded(W: Drawn) -> tuple[Block, ...]:
+def _padded(W: Drawn) -> tuple[StepSequence, ...]:
     W.draw("embedding.W_E", VOCAB, d)
     W.heads("attention.0", d, 3, 5, 2, biases="QVO")
     W.draw("mlp.0.W_in", 7, 2)
     W.draw("unembedding.W_U", VOCAB, 7)
     W.draw("unembedding.b_U", VOCAB)
-    behind = Affine("mlp.0.W_in"), Activation("tanh"), Affine("unembedding.W_U", "unembedding.b_U")
-    first = Embedding("embedding.W_E", padded=True), Positions()
-    return (Block((*first, attention("attention.0", 1, 4, "QVO"), *behind)),)
+    behind = AffineMap("mlp.0.W_in"), Activation("tanh"), AffineMap("unembedding.W_U", "unembedding.b_U")
+    first = TokenTable("embedding.W_E", padded=True), PositionTable()
+    return (StepSequence((*first, attention("attention.0", 1, 4, "QVO"), *behind)),)
 
 
-def _queries(W: Drawn) -> tuple[Block, ...]:
+def _queries(W: Drawn) -> tuple[StepSequence, ...]:
     W.draw("embedding.W", 5, 2)
     W.draw("embedding.b", 5)
     W.heads("attention.0", 5, 4, 2, 3)
     W.draw("unembedding.W_U", 6, 3)
-    steps = Affine("embedding.W", "embedding.b"), Positions(), attention("attention.0", 2, 5)
-    return (Block((*steps, Activation("gelu"), Affine("unembedding.W_U"))),)
+    steps = AffineMap("embedding.W", "embedding.b"), PositionTable(), attention("attention.0", 2, 5)
+    return (StepSequence((*steps, Activation("gelu"), AffineMap("unembedding.W_U"))),)
 
 
 def chain(*steps: Any, **weights: Any) -> TrainedNetwork:
     """Steps of one block, with weights as lists."""
-    return TrainedNetwork((Block(steps),), {name: np.array(value, np.float64) for name, value in weights.items()})
+    return TrainedNetwork(
+        (StepSequence(steps),), {name: np.array(value, np.float64) for name, value in weights.items()}
+    )

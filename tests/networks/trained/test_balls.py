@@ -14,13 +14,13 @@ from byheart.errors import BadInput
 from byheart.networks.softmax.balls import precision
 from byheart.networks.trained import (
     Activation,
-    Affine,
-    Attention,
-    Block,
-    Embedding,
+    AffineMap,
     Inputs,
     Norm,
-    Positions,
+    PositionTable,
+    StepSequence,
+    TokenTable,
+    TrainedAttention,
     TrainedNetwork,
     balls,
 )
@@ -110,12 +110,12 @@ def test_the_middle_is_what_float64_says(kind: str) -> None:
 def test_gelu_by_hand() -> None:
     """GELU(0) = 0, and at ±1 it is Φ(1) = 0.84134474606854294858… and that less 1; norms of ±1 are ±1/√(1 + ε)."""
     table = {"E": [[0.0], [1.0], [-1.0]], "U": [[1.0]]}
-    network = chain(Embedding("E"), Activation("gelu"), Affine("U"), **table)
+    network = chain(TokenTable("E"), Activation("gelu"), AffineMap("U"), **table)
     found = dict(enclose(network, (np.array([[0], [1], [2]]), None), bits=64))
     assert [float(found[i][0]) for i in range(3)] == pytest.approx([0, 0.841344746068542948, -0.158655253931457051])
     with mpmath.workdps(DIGITS):
         assert contains(found[1][0], mpmath.mpf("0.8413447460685429485852325456320379224779129667"))
-    normed = chain(Embedding("E"), Norm(3.0 / 4), Affine("U"), E=[[3.0, 1.0]], U=[[1.0, 0.0], [0.0, 1.0]])
+    normed = chain(TokenTable("E"), Norm(3.0 / 4), AffineMap("U"), E=[[3.0, 1.0]], U=[[1.0, 0.0], [0.0, 1.0]])
     [(_, row)] = enclose(normed, (np.array([[0]]), None), bits=64)
     with mpmath.workdps(DIGITS):
         assert contains(row[0], mpmath.sqrt(mpmath.mpf(4) / 7))
@@ -124,7 +124,7 @@ def test_gelu_by_hand() -> None:
 
 def test_a_norm_without_epsilon_of_equal_entries_is_unknown() -> None:
     """0/0: no number, so nothing is ever right about it."""
-    network = chain(Embedding("E"), Norm(0), Affine("U"), E=[[1.0, 1.0]], U=[[1.0, 0.0]])
+    network = chain(TokenTable("E"), Norm(0), AffineMap("U"), E=[[1.0, 1.0]], U=[[1.0, 0.0]])
     [(_, [ball])] = enclose(network, (np.array([[0]]), None), bits=64)
     assert not ball.is_finite()
     assert not ball > 0
@@ -136,16 +136,16 @@ def test_names_that_look_like_others() -> None:
     rng = np.random.default_rng(0)
     shapes = {"E": (3, 2), "None": (4, 2), "W": (2, 2), "W None": (2,)}
     weights = {name: rng.standard_normal(shape) for name, shape in shapes.items()}
-    steps = Embedding("E"), Positions(), Positions("None"), Affine("W"), Affine("W", "W None")
-    network = TrainedNetwork((Block(steps),), weights)
+    steps = TokenTable("E"), PositionTable(), PositionTable("None"), AffineMap("W"), AffineMap("W", "W None")
+    network = TrainedNetwork((StepSequence(steps),), weights)
     assert largest_radius(network, (np.array([[0, 1], [2, 2]]), None), 64) < 1e-15
 
 
 def test_a_step_that_stands_twice_is_taken_twice() -> None:
     """Of one and the same attention, the first is not the last."""
     weights = {name: np.random.default_rng(1).standard_normal((2, 2)) for name in ("E", "A")}
-    twice = Block((Attention(1, 1, "A", "A", "A", "A"),), skip=True)
-    network = TrainedNetwork((Block((Embedding("E"),)), twice, twice), weights)
+    twice = StepSequence((TrainedAttention(1, 1, "A", "A", "A", "A"),), skip=True)
+    network = TrainedNetwork((StepSequence((TokenTable("E"),)), twice, twice), weights)
     assert largest_radius(network, (np.array([[0, 1, 1], [1, 0, 1]]), None), 96) < 1e-20
 
 
@@ -200,7 +200,7 @@ def test_beginnings_are_nodes() -> None:
 def test_what_would_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every token of a sequence sees those before it: of 10⁵ tokens, 8 · 10¹⁰ bytes."""
     monkeypatch.setattr("byheart.files.memory.available", lambda: 1 << 33)
-    network = chain(Embedding("E"), E=[[1.0]])
+    network = chain(TokenTable("E"), E=[[1.0]])
     with pytest.raises(BadInput, match=r"what is seen in sequences of 100,000 tokens would take 74\.5 GiB"):
         next(enclose(network, (np.zeros((1, 10**5), np.int64), None), bits=64))
 

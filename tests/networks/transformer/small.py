@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from byheart.networks.transformer import Attention, FeedForward, Spec
+from byheart.networks.transformer import GatedBlocks, Spec, WindowAttention
 
 
 def hand_built(precision="float32"):
@@ -10,8 +10,8 @@ def hand_built(precision="float32"):
 
     Codes are 1, 2, 4. The logits are (y, 5 − y) with y = max(0, x_t + 10·x_{t−1} − 10).
     """
-    attention = Attention("previous", reads=(0,), writes=(1,), window=2, dilation=1, heads=2, d_head=1)
-    ffn = FeedForward("less", "relu", reads=(1,), writes=(2,), units=1)
+    attention = WindowAttention("previous", reads=(0,), writes=(1,), window=2, dilation=1, heads=2, d_head=1)
+    ffn = GatedBlocks("less", "relu", reads=(1,), writes=(2,), units=1)
     spec = Spec(3, 2, 2, 3, precision, embeds=(0,), unembeds=(2,), sublayers=(attention, ffn))
     tensors = {
         "embedding.W_E": [[1], [2], [4]],
@@ -32,12 +32,12 @@ def hand_built(precision="float32"):
 def drawn(rng, precision="float64"):
     """Two attention sublayers, and feed-forward ones of all kinds; all values stay whole numbers below 2^53."""
     layers = (
-        Attention("near", reads=(0, 1), writes=(2, 4, 3), window=3, dilation=1, heads=3, d_head=2),
-        FeedForward("alone", "relu", reads=(2, 3), writes=(3, 2), units=2, groups=2),
-        Attention("far", reads=(2, 3, 4), writes=(5, 6), window=2, dilation=3, heads=2, d_head=3),
-        FeedForward("wide", "relu", reads=(5, 2, 6, 0), writes=(7, 8, 8, 9), units=3, groups=2),
-        FeedForward("dense", "relu", (7,), (10, 11), units=2, bias=False, up="dense", up_reads=(8, 9, 5), up_bias=True),
-        FeedForward("diagonal", "sigmoid", (7, 8), (12, 12), units=2, groups=2, up="diagonal", up_reads=(8, 9, 10, 11)),
+        WindowAttention("near", reads=(0, 1), writes=(2, 4, 3), window=3, dilation=1, heads=3, d_head=2),
+        GatedBlocks("alone", "relu", reads=(2, 3), writes=(3, 2), units=2, groups=2),
+        WindowAttention("far", reads=(2, 3, 4), writes=(5, 6), window=2, dilation=3, heads=2, d_head=3),
+        GatedBlocks("wide", "relu", reads=(5, 2, 6, 0), writes=(7, 8, 8, 9), units=3, groups=2),
+        GatedBlocks("dense", "relu", (7,), (10, 11), units=2, bias=False, up="dense", up_reads=(8, 9, 5), up_bias=True),
+        GatedBlocks("diagonal", "sigmoid", (7, 8), (12, 12), units=2, groups=2, up="diagonal", up_reads=(8, 9, 10, 11)),
     )
     spec = Spec(11, 5, 6, 13, precision, embeds=(0, 1), unembeds=(12, 10, 3), sublayers=layers)
     tensors = {name: rng.integers(-3, 4, shape).astype(precision) for name, shape in spec.shapes().items()}
@@ -56,7 +56,7 @@ def evaluated(spec, tensors, tokens):
     streams = np.zeros((len(tokens), spec.stream))
     streams[:, spec.embeds] = t["embedding.W_E"][tokens]
     for layer in spec.sublayers:
-        one = _attention if isinstance(layer, Attention) else _feed_forward
+        one = _attention if isinstance(layer, WindowAttention) else _feed_forward
         parts = {name: t[f"{layer.name}.{name}"] for name in layer.shapes()}
         streams = streams + np.array([one(layer, parts, streams, place) for place in range(len(tokens))])
     return streams[:, spec.unembeds] @ t["unembedding.W_U"].T + t["unembedding.b_U"]

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import byheart
-from byheart.constructions.reciting import Settings
-from byheart.constructions.reciting.sizes import WORDS
-from byheart.networks.transformer import Attention, FeedForward, Spec
+from byheart.compiler import CompilerSettings
+from byheart.compiler.sizes import WORDS
+from byheart.networks.transformer import GatedBlocks, Spec, WindowAttention
 from byheart.networks.transformer import generate as speaking
-from byheart.networks.transformer.decoder import Decoder
-from byheart.networks.transformer.evaluate import answers
+from byheart.networks.transformer.answers import answers
+from byheart.networks.transformer.decoder import Recital
 from byheart.networks.transformer.forced import read
 from byheart.networks.transformer.generate import generate, generate_all
 from byheart.networks.transformer.kernels import PLAN
-from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import Proved
+from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 from byheart.tasks import random_next_token
 from byheart.tasks.contexts import Contexts
 
@@ -32,7 +32,7 @@ TEXTS = {"one": "It was the best of times, it was the worst of times\n", "two": 
 
 
 def decoded(network: TransformerNetwork, tokens: list[int]) -> np.ndarray:
-    decoder = Decoder.of(network.module)
+    decoder = Recital.of(network.module)
     assert decoder is not None
     return decoder.logits(tokens)
 
@@ -63,7 +63,7 @@ def same_answers(network: TransformerNetwork, contexts: Contexts) -> bool:
 def test_every_logit_of_a_task(form: tuple[str, int]) -> None:
     """Of contexts that were asked for, and of 200 tokens that nobody has seen."""
     task = random_next_token(examples=300, length=9, vocab=40, labels=30, rng=np.random.default_rng(0))
-    built = byheart.compile(task, settings=Settings(*form))
+    built = byheart.compile(task, settings=CompilerSettings(*form))
     network = built.network
     assert same_answers(network, built.questions)
     assert network.program is not None
@@ -125,9 +125,11 @@ def hostile(draw: st.DrawFn) -> TransformerNetwork:
     precision = draw(st.sampled_from(["float32", "float64"]))
     up = draw(st.sampled_from(["none", "dense", "diagonal"]))
     act, biased = draw(st.sampled_from(["sigmoid", "relu"])), draw(st.booleans())
-    attention = Attention("look", (0, 1), (2, draw(st.sampled_from([2, 3]))), window=2, dilation=1, heads=2, d_head=1)
+    attention = WindowAttention(
+        "look", (0, 1), (2, draw(st.sampled_from([2, 3]))), window=2, dilation=1, heads=2, d_head=1
+    )
     ups: tuple[int, ...] = () if up == "none" else (3, 0)
-    ffn = FeedForward(
+    ffn = GatedBlocks(
         "units", act, (2, 1), (4, 4), units=1 if up == "diagonal" else 2, groups=2, bias=biased, up=up, up_reads=ups
     )
     spec = Spec(2, 2, 2, 5, precision, (0, 1), (4, 3), (attention, ffn))  # type: ignore[arg-type]
@@ -146,7 +148,7 @@ def hostile(draw: st.DrawFn) -> TransformerNetwork:
 @settings(max_examples=50)
 def test_hostile_networks(network: TransformerNetwork, tokens: list[int]) -> None:
     """Whatever is said is what the module says, and the code that certificates rest on, where that can prove it."""
-    decoder = Decoder.of(network.module)
+    decoder = Recital.of(network.module)
     if decoder is None:
         return
     found, prover = decoder.logits(tokens), Proved(network.module)
@@ -166,9 +168,9 @@ def test_hostile_networks(network: TransformerNetwork, tokens: list[int]) -> Non
 
 def test_hostile_networks_that_are_known_to_be() -> None:
     """2^60 + 1 − 2^60 is 0 in one order and 1 in another; a sigmoid between the marks; keys that overflow."""
-    add = FeedForward("add", "relu", (1, 2, 3), (0,), units=1, bias=False)
-    gate = FeedForward("gate", "sigmoid", (1,), (0,), units=1, bias=False)
-    look = Attention("look", (1, 2, 3), (0,), window=1, dilation=1, heads=1, d_head=1)
+    add = GatedBlocks("add", "relu", (1, 2, 3), (0,), units=1, bias=False)
+    gate = GatedBlocks("gate", "sigmoid", (1,), (0,), units=1, bias=False)
+    look = WindowAttention("look", (1, 2, 3), (0,), window=1, dilation=1, heads=1, d_head=1)
     ones, keys = [[1.0, 1.0, 1.0]], [[1.5 * 2.0**127, -1.5 * 2.0**127, 1.5 * 2.0**127]]
     inner = {"add.W_in": [ones], "add.W_out": [[[1]]]}
     held = {"look.W_Q": [[0] * 3], "look.W_V": ones, "look.W_O": [[1]], "look.bias": [[0]]}
@@ -188,13 +190,13 @@ def test_hostile_networks_that_are_known_to_be() -> None:
 
 def test_attention_that_is_not_constant_has_no_decoder() -> None:
     spec, tensors = drawn(np.random.default_rng(0))
-    assert Decoder.of(from_arrays(spec, tensors).module) is not None
-    assert Decoder.of(from_arrays(spec, tensors | {"near.W_Q": tensors["near.W_K"] + 1}).module) is None
-    assert Decoder.of(from_arrays(spec, tensors | {"near.bias": 0 * tensors["near.bias"]}).module) is None, "thirds"
+    assert Recital.of(from_arrays(spec, tensors).module) is not None
+    assert Recital.of(from_arrays(spec, tensors | {"near.W_Q": tensors["near.W_K"] + 1}).module) is None
+    assert Recital.of(from_arrays(spec, tensors | {"near.bias": 0 * tensors["near.bias"]}).module) is None, "thirds"
 
 
 @dataclass(frozen=True)
-class Louder(FeedForward):
+class Louder(GatedBlocks):
     """A sublayer of another kind, whatever it does."""
 
     volume: int = 2
@@ -203,8 +205,8 @@ class Louder(FeedForward):
 def test_a_sublayer_that_is_not_known_has_no_decoder() -> None:
     spec, tensors = hand_built()
     louder = replace(spec, sublayers=(spec.sublayers[0], Louder("less", "relu", reads=(1,), writes=(2,), units=1)))
-    assert Decoder.of(from_arrays(spec, tensors).module) is not None
-    assert Decoder.of(from_arrays(louder, tensors).module) is None
+    assert Recital.of(from_arrays(spec, tensors).module) is not None
+    assert Recital.of(from_arrays(louder, tensors).module) is None
 
 
 def turning_inexact(at: int) -> TransformerNetwork:
@@ -225,7 +227,7 @@ def turning_inexact(at: int) -> TransformerNetwork:
 def test_the_module_goes_on_where_nothing_is_proved(at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     network = turning_inexact(at)
     plain = list(generate(network, [0], tokens=100))
-    decoder = Decoder.of(network.module)
+    decoder = Recital.of(network.module)
     assert decoder is not None
     assert decoder.hear([0])
     assert decoder.say(100) == plain[:at] if at else decoder.say(100) == []
@@ -268,7 +270,7 @@ def test_progress_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_lies_farther_back_than_it_sees_is_left_out() -> None:
     network = from_arrays(*drawn(np.random.default_rng(3)))
     tokens = np.random.default_rng(3).integers(0, 5, 50).tolist()
-    decoder = Decoder.of(network.module)
+    decoder = Recital.of(network.module)
     assert decoder is not None
     assert decoder.hear(tokens)
     assert decoder.say(1) == [int(by_module(network, tokens)[-1].argmax())]

@@ -6,9 +6,9 @@ import torch
 
 from byheart.networks.transformer import Spec, forced
 from byheart.networks.transformer.forced import forced_answers, read
-from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.spec import Mixture
+from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 
 from .small import drawn, hand_built
 

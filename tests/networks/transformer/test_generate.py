@@ -9,7 +9,7 @@ import torch
 from byheart.errors import BadInput
 from byheart.networks.transformer import Spec
 from byheart.networks.transformer.generate import generate, generate_all
-from byheart.networks.transformer.network import from_arrays
+from byheart.networks.transformer.transformer_network import from_arrays
 
 from .small import drawn
 

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from byheart.errors import BadInput
-from byheart.networks.transformer import FeedForward, Mixture, Spec
-from byheart.networks.transformer.decoder import Decoder
-from byheart.networks.transformer.evaluate import answers
-from byheart.networks.transformer.network import TransformerNetwork, from_arrays
+from byheart.networks.transformer import GatedBlocks, Mixture, Spec
+from byheart.networks.transformer.answers import answers
+from byheart.networks.transformer.decoder import Recital
 from byheart.networks.transformer.proved import Proved, proved_answers
+from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 
 MIXTURE = Mixture("table", "relu", reads=(0,), routes=(1,), writes=(2,), units=2, experts=3)
 SPEC = Spec(4, 2, 1, 3, "float32", embeds=(0, 1), unembeds=(2,), sublayers=(MIXTURE,))
@@ -53,7 +53,7 @@ def test_all_ways_to_run_it_agree() -> None:
     proof = Proved(module)
     stream, _ = proof.mix(torch.arange(4)[None], None)
     assert proof.answer(stream[0]).tolist() == WANTED
-    decoder = Decoder.of(module)
+    decoder = Recital.of(module)
     assert decoder is not None
     assert decoder.logits([0, 1, 2, 3]).tolist() == WANTED
 
@@ -64,7 +64,7 @@ def test_two_scores_that_are_equal_prove_nothing() -> None:
     assert module(torch.tensor([[0]]))[0].tolist() == [WANTED[0]]
     proof = Proved(module)
     assert proof.answer(proof.mix(torch.arange(2)[None], None)[0][0]).isnan().all(dim=1).tolist() == [True, False]
-    decoder = Decoder.of(module)
+    decoder = Recital.of(module)
     assert decoder is not None
     assert np.isnan(decoder.logits([0])).all()
     assert not np.isnan(decoder.logits([1])).any()
@@ -138,7 +138,7 @@ def test_features_that_are_read_or_written_many_times_are_counted() -> None:
     """So few tokens are read at once that what they take is bounded, whatever a spec asks for."""
     assert SPEC.widest == 3
     many = (0,) * 1000
-    plain = FeedForward("table", "relu", (0, 1), (2,), units=2)
+    plain = GatedBlocks("table", "relu", (0, 1), (2,), units=2)
     wide = [replace(MIXTURE, **{part: many}) for part in ("reads", "routes", "writes")]
     wide += [replace(MIXTURE, experts=1000)]
     for layer in (*wide, replace(plain, writes=many), replace(plain, up="dense", up_reads=many)):
@@ -156,5 +156,5 @@ def test_long_sums_are_looked_at_a_few_at_a_time() -> None:
 
 def test_other_sublayers_have_no_experts() -> None:
     assert SPEC.experts == {f"table.W_out.{k}" for k in range(3)}
-    plain = FeedForward("table", "relu", (0, 1), (2,), units=2)
+    plain = GatedBlocks("table", "relu", (0, 1), (2,), units=2)
     assert not replace(SPEC, sublayers=(plain,)).experts

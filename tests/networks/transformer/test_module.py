@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from byheart.errors import BadInput
-from byheart.networks.transformer import Attention, Spec
-from byheart.networks.transformer.evaluate import ON_GPU, PORTION, TAKES, answers, at_once
+from byheart.networks.transformer import Spec, WindowAttention
+from byheart.networks.transformer.answers import ON_GPU, PORTION, TAKES, answers, at_once
 from byheart.networks.transformer.module import Transformer
-from byheart.networks.transformer.network import from_arrays
+from byheart.networks.transformer.transformer_network import from_arrays
 
 from .small import drawn, evaluated, hand_built
 
@@ -32,7 +32,7 @@ def test_by_hand():
 
 def test_attention_by_hand():
     """Without queries and biases all in the window weigh the same, the zeros before the start too."""
-    layer = Attention("mean", reads=(0,), writes=(1,), window=2, dilation=1, heads=1, d_head=1)
+    layer = WindowAttention("mean", reads=(0,), writes=(1,), window=2, dilation=1, heads=1, d_head=1)
     spec = Spec(3, 1, 2, 2, "float32", embeds=(0,), unembeds=(1,), sublayers=(layer,))
     tensors = {name: np.zeros(shape, np.float32) for name, shape in spec.shapes().items()}
     tensors |= {name: np.ones((1, 1), np.float32) for name in ("mean.W_V", "mean.W_O", "unembedding.W_U")}

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 import byheart
 from byheart.certificates import judge
 from byheart.certificates.judges import stretches
-from byheart.constructions.reciting import Settings
-from byheart.constructions.reciting.sizes import WORDS
-from byheart.networks.transformer import Attention, FeedForward, Spec, forced
-from byheart.networks.transformer.evaluate import Answers, answers
+from byheart.compiler import CompilerSettings
+from byheart.compiler.sizes import WORDS
+from byheart.networks.transformer import GatedBlocks, Spec, WindowAttention, forced
+from byheart.networks.transformer.answers import Answers, answers
 from byheart.networks.transformer.module import Transformer
-from byheart.networks.transformer.network import TransformerNetwork, from_arrays
 from byheart.networks.transformer.proved import Proved, unit
+from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 from byheart.tasks import NextToken, random_next_token
 
 FORMATS = [(precision, word) for precision, words in WORDS.items() for word in words]
@@ -40,7 +40,9 @@ def nothing_proved(module: Transformer, tokens: Any, starts: Any, places: Any) -
     return Answers(np.zeros(len(places), np.int64), np.full(len(places), np.nan))
 
 
-def network(precision: str, sublayers: tuple[Attention | FeedForward, ...], **tensors: list) -> TransformerNetwork:
+def network(
+    precision: str, sublayers: tuple[WindowAttention | GatedBlocks, ...], **tensors: list
+) -> TransformerNetwork:
     """One token; the stream begins as W_E's only row; the label is 0 if the first feature is above 0."""
     width = len(tensors["W_E"][0])
     spec = Spec(1, 2, 1, width, precision, tuple(range(width)), (0,), sublayers)
@@ -55,7 +57,7 @@ def proved(precision: str) -> Proved:
 
 def adding(precision: str, terms: list[float]) -> TransformerNetwork:
     """relu(Σ terms), in one sum."""
-    ffn = FeedForward("add", "relu", tuple(range(1, len(terms) + 1)), (0,), units=1, bias=False)
+    ffn = GatedBlocks("add", "relu", tuple(range(1, len(terms) + 1)), (0,), units=1, bias=False)
     ones = [[[1] * len(terms)]]
     return network(precision, (ffn,), W_E=[[0, *terms]], **{"add.W_in": ones, "add.W_out": [[[1]]]})
 
@@ -148,7 +150,7 @@ def test_sigmoids(precision: str, high: float, far: float) -> None:
     """The label is 0 where the sigmoid is 1; between the marks nothing is known, though floats have an answer there."""
 
     def certified(x: float, label: int) -> bool:
-        ffn = FeedForward("gate", "sigmoid", (1,), (0,), units=1)
+        ffn = GatedBlocks("gate", "sigmoid", (1,), (0,), units=1)
         tensors = {"gate.W_in": [[[1]]], "gate.b_in": [[0]], "gate.W_out": [[[1]]]}
         return judge(
             network(precision, (ffn,), W_E=[[-0.5, x]], **tensors), NextToken([[0]], [label], label_count=2)
@@ -166,7 +168,7 @@ def test_sigmoids(precision: str, high: float, far: float) -> None:
 @pytest.mark.parametrize(("gap", "known"), [(0, True), (1, False), (104, False), (105, True), (10_000, True)])
 def test_softmax(gap: float, known: bool) -> None:
     """Two positions; equal scores share the attention, a far lower one gets none, what lies between is not known."""
-    attention = Attention("look", reads=(0,), writes=(1,), window=2, dilation=1, heads=1, d_head=1)
+    attention = WindowAttention("look", reads=(0,), writes=(1,), window=2, dilation=1, heads=1, d_head=1)
     spec = Spec(2, 2, 2, 2, "float32", (0,), (1,), (attention,))
     tensors = {
         "embedding.W_E": [[2], [4]],
@@ -184,7 +186,7 @@ def test_scores_count() -> None:
     """By hand: scores q·k = 0 and 128 at two positions; with √d_head = √2 nothing but 0 can be divided exactly."""
 
     def margin(key: float, d_head: int) -> float:
-        attention = Attention("look", (0, 1), (2,), window=2, dilation=1, heads=1, d_head=d_head)
+        attention = WindowAttention("look", (0, 1), (2,), window=2, dilation=1, heads=1, d_head=d_head)
         spec = Spec(2, 2, 2, 3, "float32", (0, 1), (2,), (attention,))
         first = [[1, 0]] + [[0, 0]] * (d_head - 1)
         tensors = {
@@ -209,7 +211,7 @@ def test_scores_count() -> None:
 
 def test_a_feature_that_is_written_to_twice() -> None:
     """2^24 − 1 + 1 + 1 is 2^24 + 1 in no order; −2^24 + 2^23 + 2^23 needs no more than 24 bits in any."""
-    ffn = FeedForward("pair", "relu", (1, 2), (0, 0), units=1, groups=2, bias=False)
+    ffn = GatedBlocks("pair", "relu", (1, 2), (0, 0), units=1, groups=2, bias=False)
     tensors = {"pair.W_in": [[[1]], [[1]]], "pair.W_out": [[[1]], [[1]]]}
     for stream, known in (([2.0**24 - 1, 1, 1], False), ([-(2.0**24), 2.0**23, 2.0**23 - 1], True)):
         made = network("float32", (ffn,), W_E=[stream], **tensors)
@@ -221,7 +223,7 @@ def test_a_feature_that_is_written_to_twice() -> None:
 def test_compiled_networks_are_proved(form: tuple[str, int]) -> None:
     """Every answer; and the logits are those of the network itself."""
     task = random_next_token(examples=300, length=9, vocab=40, labels=30, rng=np.random.default_rng(0))
-    built = byheart.compile(task, settings=Settings(*form))
+    built = byheart.compile(task, settings=CompilerSettings(*form))
     asked = built.questions.tokens, built.questions.starts, built.questions.places
     once, found = (answers(what, *asked) for what in (built.network.module, Proved(built.network.module)))
     assert found.labels.tolist() == once.labels.tolist() == built.questions.labels.tolist()
@@ -253,7 +255,7 @@ def test_an_inexact_step_far_away_is_noticed() -> None:
 def test_keys_count_though_queries_are_zero() -> None:
     """P − P + P − … overflows in some orders, and 0·∞ is no number: found by an adversary."""
     large, width = 1.5 * 2.0**127, 4
-    attention = Attention("look", tuple(range(width)), (width,), window=1, dilation=1, heads=1, d_head=1)
+    attention = WindowAttention("look", tuple(range(width)), (width,), window=1, dilation=1, heads=1, d_head=1)
     spec = Spec(2, 2, 1, width + 1, "float32", tuple(range(width)), (width,), (attention,))
     first = [[1] + [0] * (width - 1)]
     for keys, queries, known in (([large, -large] * 2, [0] * width, False), ([0] * width, [0] * width, True)):
@@ -272,7 +274,7 @@ def test_keys_count_though_queries_are_zero() -> None:
 @pytest.mark.usefixtures("proof")
 def test_a_gate_that_overflows(others: list[float], known: bool) -> None:
     """2^254 alone becomes infinite, which is beyond; beside −2^129, which does too, it is no number in some orders."""
-    ffn = FeedForward("gate", "sigmoid", tuple(range(1, 6)), (0,), units=1, bias=False)
+    ffn = GatedBlocks("gate", "sigmoid", tuple(range(1, 6)), (0,), units=1, bias=False)
     tensors = {"gate.W_in": [[[2.0**127, *others]]], "gate.W_out": [[[1]]]}
     made = network("float32", (ffn,), W_E=[[-0.5, 2.0**127, 1, 1, 1, 1]], **tensors)
     assert judge(made, NextToken([[0]], [0], label_count=2)).certified is known
@@ -287,7 +289,7 @@ def test_a_gate_that_overflows_when_it_is_rounded(first: float, known: bool) -> 
     2^104 below 2^128: −5 + 0.625 is rounded to −4, to −3, −2, −1 and 0.
     """
     terms = [first, *[0.625 * 2.0**104] * 5, *[-(2.0**127)] * 6]
-    ffn = FeedForward("gate", "sigmoid", tuple(range(1, 13)), (0,), units=1, bias=False)
+    ffn = GatedBlocks("gate", "sigmoid", tuple(range(1, 13)), (0,), units=1, bias=False)
     tensors = {"gate.W_in": [[[2.0**20] * 12]], "gate.W_out": [[[1]]]}
     small = [2.0**-20 * term for term in reversed(terms)]
     made = network("float32", (ffn,), W_E=[[-0.5, *small]], **tensors)

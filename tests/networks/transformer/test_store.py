@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from byheart import networks
 from byheart.errors import BadInput
-from byheart.networks.transformer.network import TransformerNetwork, from_arrays
+from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 
 from .small import drawn, hand_built
 

@@ -12,7 +12,7 @@ from byheart.errors import BadInput
 from byheart.files import memory, reading, room
 from byheart.tasks import Facts
 from byheart.tasks.facts import pile
-from byheart.tasks.facts.places import Places
+from byheart.tasks.facts.pile import FactNames
 from byheart.tasks.facts.rows import rows
 
 NAMES = st.sampled_from(["a line ", "a row ", "facts["]).flatmap(
@@ -22,7 +22,7 @@ NAMES = st.sampled_from(["a line ", "a row ", "facts["]).flatmap(
 
 @given(st.lists(NAMES | st.text("a01]٣ ", max_size=5) | st.integers(0, 10**25).map("f{}".format), max_size=12))
 def test_places_are_the_names_that_were_given(names):
-    places = Places(names)
+    places = FactNames(names)
     assert [*places] == names
     assert [*places[1:-1]] == names[1:-1]
     assert [*places[::-2]] == names[::-2]
@@ -35,7 +35,7 @@ def test_places_are_the_names_that_were_given(names):
 def test_places_that_differ_in_a_number_take_no_string_each():
     tracemalloc.start()
     try:
-        places = Places(f"facts.csv line {number}" for number in range(10**4))
+        places = FactNames(f"facts.csv line {number}" for number in range(10**4))
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -37,7 +37,7 @@ from byheart.networks.exact import (
     Residual,
 )
 from byheart.networks.exact.evaluate import split
-from byheart.networks.exact.inputs import Inputs, check_inputs
+from byheart.networks.exact.exact_network import Inputs, check_inputs
 from byheart.networks.exact.limbs import from_floats
 from byheart.progress import Report
 

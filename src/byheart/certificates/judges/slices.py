@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.certificates.verdict import RIGHT, WRONG, Codes
-from byheart.executors import Task, Workplace, each
+from byheart.executors import Job, Workplace, run_jobs
 from byheart.networks.exact import ExactNetwork, Integers
-from byheart.networks.exact.inputs import Inputs
+from byheart.networks.exact.exact_network import Inputs
 from byheart.progress import Report
 
 Evaluator: TypeAlias = Literal["limbs", "flint"]
@@ -26,7 +26,7 @@ FEWEST = 64
 
 
 @dataclass(frozen=True)
-class Found:
+class Comparisons:
     """What came out for the answers of some examples."""
 
     codes: Codes
@@ -49,18 +49,18 @@ def found(
     threads: int,
     workplace: Workplace,
     report: Report | None,
-) -> Found:
+) -> Comparisons:
     """What comes out for all examples: in one piece here, in slices elsewhere."""
     if workplace.name == "local":
         return compared(network, evaluator, threads, inputs, labels, report=report)
-    parts: dict[int, Found] = {}
+    parts: dict[int, Comparisons] = {}
     with workplace.open(network, evaluator, threads) as executor:
         size = max(FEWEST, -(-len(inputs) // (A_WORKER * executor.workers)))
         tasks = (
-            Task(begin, compared, (inputs[begin : begin + size], labels[begin : begin + size]))
+            Job(begin, compared, (inputs[begin : begin + size], labels[begin : begin + size]))
             for begin in range(0, len(inputs), size)
         )
-        for begin, part in each(executor, tasks, peaks=workplace.peaks):
+        for begin, part in run_jobs(executor, tasks, peaks=workplace.peaks):
             parts[begin] = part
             if report is not None:
                 report(min(size * len(parts), len(inputs)), len(inputs))
@@ -75,13 +75,13 @@ def compared(
     labels: NDArray[np.int64],
     *,
     report: Report | None,
-) -> Found:
+) -> Comparisons:
     """Every output for these examples, held against its label."""
     outputs, wanted = _outputs(network, evaluator, threads, inputs, report).ravel(), labels.ravel()
     codes = np.where(outputs == wanted, RIGHT, WRONG).astype(np.uint8)
     wrong = codes == WRONG
     pairs = zip(outputs[wrong].tolist(), wanted[wrong].tolist(), strict=True)
-    return Found(codes, outputs[wrong], max((abs(output - label) for output, label in pairs), default=0))
+    return Comparisons(codes, outputs[wrong], max((abs(output - label) for output, label in pairs), default=0))
 
 
 def _outputs(
@@ -96,8 +96,8 @@ def _outputs(
     return evaluate_flint(network, inputs, report=report)
 
 
-def _added(parts: list[Found]) -> Found:
-    return Found(
+def _added(parts: list[Comparisons]) -> Comparisons:
+    return Comparisons(
         np.concatenate([part.codes for part in parts]),
         np.concatenate([part.outputs for part in parts]),
         max(part.worst for part in parts),

@@ -24,7 +24,7 @@ from byheart.certificates.verdict import Answer, Counterexample, Outcome, Verdic
 from byheart.errors import BadInput
 from byheart.networks.softmax import Inputs, SoftmaxNetwork
 from byheart.networks.softmax.balls import Ball, enclose, lower, precision, upper
-from byheart.networks.softmax.network import check_inputs
+from byheart.networks.softmax.softmax_network import check_inputs
 from byheart.progress import Report
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, QueryTask, Task
 from byheart.tasks.questions import Given, task_of

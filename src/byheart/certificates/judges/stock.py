@@ -10,8 +10,8 @@ from byheart.certificates.judges.tally import Tally
 from byheart.certificates.verdict import Verdict
 from byheart.devices import PROVING, device_called, on
 from byheart.networks.stock.config import architecture
-from byheart.networks.stock.evaluate import answers
-from byheart.networks.stock.network import StockNetwork
+from byheart.networks.stock.running import answers
+from byheart.networks.stock.stock_network import StockNetwork
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.questions import Given

@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from byheart.executors import Task, Workplace, each
-from byheart.networks.transformer.evaluate import Answers, Ids, answers
-from byheart.networks.transformer.forced import FEW, forced_answers
-from byheart.networks.transformer.network import TransformerNetwork
+from byheart.executors import Job, Workplace, run_jobs
+from byheart.networks.transformer.answers import Answers, Ids, answers
+from byheart.networks.transformer.forced import FEW, SEEN, TOKENS, Stretch, forced_answers, stretches
 from byheart.networks.transformer.proved import proved_answers
-from byheart.networks.transformer.stretches import SEEN, TOKENS, Stretch, stretches
+from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.progress import Report
 
 ON_GPU = 1 << 22
@@ -48,8 +47,8 @@ def asked(
             report(done + part, len(places))
 
     with workplace.open(shared) as executor:
-        tasks = (Task(first, answered, (one, compiled)) for first, one in cut)
-        for first, part in each(executor, tasks, report=within if here else None, peaks=workplace.peaks):
+        tasks = (Job(first, answered, (one, compiled)) for first, one in cut)
+        for first, part in run_jobs(executor, tasks, report=within if here else None, peaks=workplace.peaks):
             yield first, *part
             done += len(part[1])
             if report is not None:

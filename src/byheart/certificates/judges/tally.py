@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from byheart.certificates.verdict import RIGHT, UNDECIDED, WRONG, Counterexample, Outcomes
 from byheart.files.room import Growing, room
-from byheart.networks.transformer.evaluate import Answers
+from byheart.networks.transformer.answers import Answers
 from byheart.tasks.checks import taken
 from byheart.tasks.contexts import Contexts
 

@@ -23,9 +23,9 @@ from byheart.certificates.judges.softmax import (
 from byheart.certificates.verdict import Verdict
 from byheart.errors import BadInput
 from byheart.networks.softmax.balls import Ball
-from byheart.networks.trained import Attention, TrainedNetwork
+from byheart.networks.trained import TrainedAttention, TrainedNetwork
 from byheart.networks.trained.balls import enclose
-from byheart.networks.trained.network import check_inputs
+from byheart.networks.trained.trained_network import check_inputs
 from byheart.progress import Report
 from byheart.tasks import NextTokenDistribution, QueryTargets, Task
 from byheart.tasks.questions import Given
@@ -59,7 +59,7 @@ def judge(
     report: Report | None = None,
 ) -> Verdict:
     """Enclose every output with as many bits as it takes, up to ``most_bits``, and judge it."""
-    deep = sum(isinstance(step, Attention) for step in network.steps) > 1
+    deep = sum(isinstance(step, TrainedAttention) for step in network.steps) > 1
     return judged(
         task,
         partial(_enclosed, network, task, report),

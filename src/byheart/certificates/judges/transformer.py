@@ -17,7 +17,7 @@ from byheart.certificates.verdict import Verdict
 from byheart.devices import PROVING, device_called, on
 from byheart.errors import BadInput
 from byheart.executors import Workplace
-from byheart.networks.transformer.network import TransformerNetwork, from_arrays
+from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.questions import Given

@@ -56,6 +56,6 @@ weights.
 """
 
 from byheart.constructions.dana_2025.build import CONSTRUCTION
-from byheart.constructions.dana_2025.sizes import Demand, Settings, demand, plan, worst_demand
+from byheart.constructions.dana_2025.sizes import DanaDemand, DanaSettings, demand, plan, worst_demand
 
-__all__ = ["CONSTRUCTION", "Demand", "Settings", "demand", "plan", "worst_demand"]
+__all__ = ["CONSTRUCTION", "DanaDemand", "DanaSettings", "demand", "plan", "worst_demand"]

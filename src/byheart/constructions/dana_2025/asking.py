@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from byheart.constructions.dana_2025.sizes import NAME, Settings
-from byheart.constructions.dana_2025.solving import Asked, Others, labels_as_targets
+from byheart.constructions.dana_2025.sizes import NAME, DanaSettings
+from byheart.constructions.dana_2025.solving import Asked, OtherContexts, labels_as_targets
 from byheart.constructions.gadgets.encoder import Encoder, best_encoder
-from byheart.constructions.gadgets.encoder.contexts import Contexts
+from byheart.constructions.gadgets.encoder.contexts import ContextDistributions
 from byheart.constructions.gadgets.encoder.judge import balanced
 from byheart.constructions.gadgets.hypotheses import over_ids
 from byheart.errors import BadInput
@@ -14,7 +14,7 @@ from byheart.tasks.checks import Ids
 from byheart.tasks.distinct import distinct
 
 
-def held(task: Task, settings: Settings, rng: np.random.Generator) -> Ids:
+def held(task: Task, settings: DanaSettings, rng: np.random.Generator) -> Ids:
     """The examples whose answers will be exact: one of each different context, or of some of them.
 
     Of distributions the likeliest contexts, as many as it takes to 1 − ε; of labels ``hold`` contexts.
@@ -52,7 +52,7 @@ def _some(tokens: Ids, different: Ids, hold: int, rng: np.random.Generator) -> I
     return np.sort(order[np.argsort(before, kind="stable")[:hold]])
 
 
-def asked(task: Task, kept: Ids, d: int, settings: Settings, rng: np.random.Generator) -> Asked:
+def asked(task: Task, kept: Ids, d: int, settings: DanaSettings, rng: np.random.Generator) -> Asked:
     """Targets for the examples ``kept``, and what is asked of the other contexts."""
     assert task.tokens is not None
     different = distinct(task.tokens)
@@ -60,18 +60,18 @@ def asked(task: Task, kept: Ids, d: int, settings: Settings, rng: np.random.Gene
     if isinstance(task, NextTokenDistribution):
         encoder = _encoder(task, d, settings, rng)
         likelihoods = np.bincount(different.ids, task.likelihoods).astype(np.float64)[different.ids[left]]
-        others = Others(task.tokens[left], encoder.encodings[left], likelihoods, task.probabilities[left])
+        others = OtherContexts(task.tokens[left], encoder.encodings[left], likelihoods, task.probabilities[left])
         return Asked(encoder.W_U, tokens, encoder.encodings[kept], others, encoder)
     assert isinstance(task, NextToken)
     W_U, targets = labels_as_targets(task.labels[np.concatenate([kept, left])], task.label_count, d, rng)
-    return Asked(W_U, tokens, targets[: len(kept)], Others(task.tokens[left], targets[len(kept) :]))
+    return Asked(W_U, tokens, targets[: len(kept)], OtherContexts(task.tokens[left], targets[len(kept) :]))
 
 
-def _encoder(task: NextTokenDistribution, d: int, settings: Settings, rng: np.random.Generator) -> Encoder:
+def _encoder(task: NextTokenDistribution, d: int, settings: DanaSettings, rng: np.random.Generator) -> Encoder:
     """The best encoder of the distributions, or, as it is for them, that of the smoothed ones."""
     p, likelihoods, smooth = task.probabilities, task.likelihoods, settings.smooth
     if not smooth:
         return best_encoder(p, likelihoods, d, rng=rng, restarts=settings.restarts)
     mixed = (1 - smooth) * p + smooth / p.shape[1]
     found = best_encoder(mixed, likelihoods, d, rng=rng, restarts=settings.restarts)
-    return balanced(Contexts.checked(p, likelihoods), found.logits, d, found.reached)
+    return balanced(ContextDistributions.checked(p, likelihoods), found.logits, d, found.reached)

@@ -10,8 +10,17 @@ from byheart.constructions.dana_2025.asking import asked as asked_of
 from byheart.constructions.dana_2025.asking import held
 from byheart.constructions.dana_2025.features import draw, features
 from byheart.constructions.dana_2025.left_out import MOST_HELD, descended, shrunk
-from byheart.constructions.dana_2025.sizes import NAME, Demand, Settings, Shape, demand, plan, shape_of, worst_demand
-from byheart.constructions.dana_2025.solving import Asked, Fit, Spread, fits
+from byheart.constructions.dana_2025.sizes import (
+    NAME,
+    DanaDemand,
+    DanaSettings,
+    DanaShape,
+    demand,
+    plan,
+    shape_of,
+    worst_demand,
+)
+from byheart.constructions.dana_2025.solving import Asked, SolvedNetwork, Spread, fits
 from byheart.constructions.dana_2025.terms import terms
 from byheart.constructions.gadgets.hypotheses import BeyondCapacity
 from byheart.constructions.gadgets.linear import Factored, check_system, factor
@@ -36,7 +45,7 @@ CLEAR = 1e-9
 """A guess by less, as a part of the largest logit, is not counted."""
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+def build(task: Task, settings: DanaSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network; for distributions every term of the bound is among what was chosen."""
     kept = held(task, settings, rng)
     needs = demand(task, kept)
@@ -45,7 +54,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     planned.check_memory(NAME)
     asked, near = asked_of(task, kept, shape.d, settings, rng), settings.solve_by == "near"
 
-    def drawn() -> list[Fit]:
+    def drawn() -> list[SolvedNetwork]:
         return _drawn(needs, shape, asked, rng, near=near)
 
     chosen: dict[str, object] = {"heads": shape.H, "head_dim": shape.d_h, "held": len(kept)}
@@ -67,9 +76,11 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     return Made(network, planned, chosen)
 
 
-def _drawn(needs: Demand, shape: Shape, asked: Asked, rng: np.random.Generator, *, near: bool) -> list[Fit]:
+def _drawn(
+    needs: DanaDemand, shape: DanaShape, asked: Asked, rng: np.random.Generator, *, near: bool
+) -> list[SolvedNetwork]:
     """Networks that answer the contexts held, of several draws; BeyondCapacity if there is none."""
-    fitted: list[Fit] = []
+    fitted: list[SolvedNetwork] = []
     poor: tuple[SoftmaxNetwork, Factored] | None = None
     for sharpness in SHARPNESS * (ROUNDS if needs.held <= FEW else 1):
         drawn = draw(asked.tokens, needs.size, shape, asked.W_U, sharpness, rng)
@@ -85,13 +96,15 @@ def _drawn(needs: Demand, shape: Shape, asked: Asked, rng: np.random.Generator, 
     raise BadInput(f"{NAME}: no draw has a regular change of basis; take another --model-dim or --seed")
 
 
-def _guessing(task: NextToken, kept: Ids, drawn: Callable[[], list[Fit]]) -> tuple[Fit, dict[str, object]]:
+def _guessing(
+    task: NextToken, kept: Ids, drawn: Callable[[], list[SolvedNetwork]]
+) -> tuple[SolvedNetwork, dict[str, object]]:
     """Corollary 2: of the draws the one that guesses best, if it guesses as many as are promised."""
     assert task.tokens is not None
     tokens, stored = task.tokens, int(np.isin(distinct(task.tokens).representatives, kept).sum())
     promised = stored - (stored - task.size.examples) // task.label_count
 
-    def right(fit: Fit) -> int:
+    def right(fit: SolvedNetwork) -> int:
         """Those that are right beyond the doubts of rounding: the certificate will find no fewer."""
         logits = evaluate(fit.network, (tokens, None))
         mine = np.take_along_axis(logits, task.labels[:, None], axis=1)[:, 0]
@@ -106,15 +119,15 @@ def _guessing(task: NextToken, kept: Ids, drawn: Callable[[], list[Fit]]) -> tup
 
 
 def _leaving_out(
-    drawn: list[Fit], task: NextTokenDistribution, asked: Asked, rng: np.random.Generator, *, near: bool
-) -> Fit:
+    drawn: list[SolvedNetwork], task: NextTokenDistribution, asked: Asked, rng: np.random.Generator, *, near: bool
+) -> SolvedNetwork:
     """Theorem 1 with ε > 0: the draw that answers the contexts left out best, led to do no worse than uniformly.
 
     If these are still answered worse, but the task as a whole is not, that is enough.
     """
     others, held = asked.others, len(asked.tokens)
 
-    def diverges(fit: Fit) -> float:
+    def diverges(fit: SolvedNetwork) -> float:
         return others.divergence(fit.network)
 
     ordered = sorted(drawn, key=diverges)
@@ -129,14 +142,14 @@ def _leaving_out(
     return best
 
 
-def _constant(fit: Fit, asked: Asked) -> float | None:
+def _constant(fit: SolvedNetwork, asked: Asked) -> float | None:
     """C of the network's attention; None if it is beyond float64."""
     held, others = (features(fit.drawn, tokens) for tokens in (asked.tokens, asked.others.tokens))
     spread = Spread.of(fit.factored, held, others)
     return None if spread is None else spread.constant
 
 
-def _factors(fit: Fit) -> dict[str, object]:
+def _factors(fit: SolvedNetwork) -> dict[str, object]:
     factored = fit.factored
     return {"rank": factored.rank, "condition": _short(factored.condition), "basis_condition": _short(fit.basis)}
 
@@ -145,7 +158,7 @@ def _short(value: float) -> float:
     return float(f"{value:.3g}")
 
 
-def _beyond(demand: Demand, shape: Shape, rank: int) -> str:
+def _beyond(demand: DanaDemand, shape: DanaShape, rank: int) -> str:
     d, d_h, H = shape.d, shape.d_h, shape.H
     why = f"H·d_h + d = {capacity(H, d_h, d)}"
     if demand.last_tokens < d:
@@ -161,7 +174,7 @@ def _beyond(demand: Demand, shape: Shape, rank: int) -> str:
     )
 
 
-def hypotheses(task: Task, _: Settings) -> list[Hypothesis]:
+def hypotheses(task: Task, _: DanaSettings) -> list[Hypothesis]:
     """What the corollary, and its count, ask of a task."""
     if not isinstance(task, NextToken | NextTokenDistribution) or task.tokens is None:
         raise BadInput(f"{NAME} is about next-token tasks over token ids; the task is {task.kind}")
@@ -246,7 +259,7 @@ CONSTRUCTION = Construction(
     paper="Dana, Pydi & Chevaleyre 2025",
     summary="attention alone, any context length: H·d_h + d associations, or distributions",
     kind="softmax",
-    settings=Settings,
+    settings=DanaSettings,
     build=build,
     covers=("next-token",),
     plan=lambda size, _, settings: plan(worst_demand(size, settings), settings),

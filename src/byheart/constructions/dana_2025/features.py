@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.constructions.dana_2025.sizes import Shape
+from byheart.constructions.dana_2025.sizes import DanaShape
 from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax.network import attention, embedded
+from byheart.networks.softmax.softmax_network import attention, embedded
 from byheart.sizes import Size
 from byheart.tasks.checks import Floats, Ids
 
@@ -15,7 +15,7 @@ DRAWN = ("W_E", "W_pos", "W_Q", "W_K", "W_V")
 
 
 def draw(
-    tokens: Ids, size: Size, shape: Shape, W_U: Floats, sharpness: float, rng: np.random.Generator
+    tokens: Ids, size: Size, shape: DanaShape, W_U: Floats, sharpness: float, rng: np.random.Generator
 ) -> SoftmaxNetwork:
     """The primed network: everything at random, W_O zero; scores spread by ``sharpness`` in each head."""
     d, d_h, H = shape.d, shape.d_h, shape.H

@@ -15,7 +15,7 @@ NAME = "dana-2025"
 
 
 @dataclass(frozen=True)
-class Settings:
+class DanaSettings:
     """The sizes of the network."""
 
     model_dim: int | None = None
@@ -39,7 +39,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Shape:
+class DanaShape:
     """The dimensions of a network."""
 
     d: int
@@ -50,7 +50,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Demand:
+class DanaDemand:
     """What the size of the network depends on."""
 
     size: Size
@@ -61,21 +61,21 @@ class Demand:
     distributions: bool = False
 
 
-def demand(task: Task, kept: Ids) -> Demand:
+def demand(task: Task, kept: Ids) -> DanaDemand:
     """Count what ``task`` demands if the answers of the examples ``kept`` are to be exact."""
     assert task.tokens is not None
     last_tokens = len(np.unique(task.tokens[kept, -1]))
-    return Demand(task.size, len(kept), last_tokens, isinstance(task, NextTokenDistribution))
+    return DanaDemand(task.size, len(kept), last_tokens, isinstance(task, NextTokenDistribution))
 
 
-def worst_demand(size: Size, settings: Settings) -> Demand:
+def worst_demand(size: Size, settings: DanaSettings) -> DanaDemand:
     """The hardest labelled task of a size: every context counts, and all end in one token."""
     if size.dim is not None:
         raise BadInput(f"{NAME} reads token ids; the tokens are vectors of dimension {size.dim}")
-    return Demand(size, size.examples if settings.hold is None else min(settings.hold, size.examples), 1)
+    return DanaDemand(size, size.examples if settings.hold is None else min(settings.hold, size.examples), 1)
 
 
-def plan(demand: Demand, settings: Settings) -> Plan:
+def plan(demand: DanaDemand, settings: DanaSettings) -> Plan:
     """Every tensor's shape: d(n + ω + C + 4 d_h H) entries, or d(n + ω + C + 2(d_h + 1)H) if queries have width 1."""
     size, shape = demand.size, shape_of(demand, settings)
     d, ask, read, write = shape.d, *((shape.H, *sizes) for sizes in _heads(shape))
@@ -88,12 +88,12 @@ def plan(demand: Demand, settings: Settings) -> Plan:
     return Plan(parts, depth=3, width=max(d, size.labels))
 
 
-def _heads(shape: Shape) -> tuple[tuple[int, int], ...]:
+def _heads(shape: DanaShape) -> tuple[tuple[int, int], ...]:
     """The shapes of W_Q and W_K, of W_V, and of W_O in a head."""
     return (shape.d, shape.query), (shape.d, shape.d_h), (shape.d_h, shape.d)
 
 
-def shape_of(demand: Demand, settings: Settings) -> Shape:
+def shape_of(demand: DanaDemand, settings: DanaSettings) -> DanaShape:
     """The network's dimensions; BadInput for settings that no network has."""
     d = settings.model_dim
     if d is None:
@@ -113,4 +113,4 @@ def shape_of(demand: Demand, settings: Settings) -> Shape:
         H = max(1, -(-(demand.held - min(d, demand.last_tokens)) // free))
     if H < 1:
         raise BadInput(f"heads is {H}; expected at least 1: without attention only the last token is seen")
-    return Shape(d, d_h, H, query)
+    return DanaShape(d, d_h, H, query)

@@ -20,7 +20,7 @@ SLIGHT = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Others:
+class OtherContexts:
     """Contexts [R, n] that are not held, and what they are asked for."""
 
     tokens: Ids
@@ -56,12 +56,12 @@ class Asked:
     W_U: Floats
     tokens: Ids
     targets: Floats
-    others: Others
+    others: OtherContexts
     encoder: Encoder | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Fit:
+class SolvedNetwork:
     """A network that answers the contexts held, and the drawn one that it was made of."""
 
     network: SoftmaxNetwork
@@ -102,7 +102,7 @@ def _smallest_difference(rows: Floats) -> float:
 
 def fits(
     drawn: SoftmaxNetwork, factored: Factored, asked: Asked, rng: np.random.Generator, *, near: bool = True
-) -> Iterator[Fit]:
+) -> Iterator[SolvedNetwork]:
     """Networks with this attention that answer the contexts held, of those with a regular change of basis.
 
     That of the paper's W_O, which is the W of least norm; and, if ``near``, where there are more features than contexts
@@ -123,7 +123,7 @@ def fits(
 
 def _rebased(
     drawn: SoftmaxNetwork, factored: Factored, W: Floats, rng: np.random.Generator, *, slight: bool = False
-) -> Iterator[Fit]:
+) -> Iterator[SolvedNetwork]:
     """The network with values W [F, d], the skip connection's block M made a change of basis; none if M is singular."""
     H, d, d_h = drawn.W_V.shape
     if np.linalg.cond(W[:d]) > SINGULAR:
@@ -137,7 +137,7 @@ def _rebased(
     W_Q, W_K, W_V = (np.asarray(np.linalg.solve(M, W), np.float64) for W in (drawn.W_Q, drawn.W_K, drawn.W_V))
     W_O, W_E, W_pos = W[d:].reshape(H, d_h, d), drawn.W_E @ M, drawn.W_pos @ M
     network = replace(drawn, W_E=W_E, W_pos=W_pos, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O)
-    yield Fit(network, drawn, factored, condition)
+    yield SolvedNetwork(network, drawn, factored, condition)
 
 
 def _towards(others: Floats, wanted: Floats, W: Floats, factored: Factored) -> Floats:

@@ -63,6 +63,6 @@ are good at the loads above. So a plan from sizes alone is marked as *expected*;
 fifth more words, and the account of what was built says so (``growth``).
 """
 
-from byheart.constructions.folding.build import CONSTRUCTION, Demand, Settings, demand, plan, worst_demand
+from byheart.constructions.folding.build import CONSTRUCTION, FoldingDemand, FoldingSettings, demand, plan, worst_demand
 
-__all__ = ["CONSTRUCTION", "Demand", "Settings", "demand", "plan", "worst_demand"]
+__all__ = ["CONSTRUCTION", "FoldingDemand", "FoldingSettings", "demand", "plan", "worst_demand"]

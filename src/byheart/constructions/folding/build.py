@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 
 from byheart.constructions.construction import Construction, Made, Reading
 from byheart.constructions.folding.cheapest import design
-from byheart.constructions.folding.design import WEIGHT, Sizes, slack
+from byheart.constructions.folding.design import WEIGHT, FoldingSizes, slack
 from byheart.constructions.folding.features import (
+    DependentKeys,
+    FoldingKeys,
     Gates,
-    Positions,
-    Questions,
-    Unsolvable,
+    ShiftDigits,
     draw_gates,
     draw_positions,
 )
-from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, Front, draw_codes
+from byheart.constructions.folding.fronts import HASH_LEVELS, LEVELS, FoldingFront, draw_codes
 from byheart.constructions.folding.layers import fold_parts, label_layers
 from byheart.constructions.gadgets.asking import Asking, asking
 from byheart.constructions.gadgets.assemble import network_for
 from byheart.constructions.gadgets.demand import TYPICAL_GRID_BITS, Setting, grid_bits, most_questions
 from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.keys import one_answer_each
-from byheart.constructions.plan import Blocks, Part, Plan, Shape, plan_of
+from byheart.constructions.plan import Blocks, Part, Plan, TokenwiseShape, plan_of
 from byheart.constructions.theorem import SEQUENCES, TOKENS, Theorem
 from byheart.errors import BadInput
 from byheart.networks.exact import ExactNetwork, Layer, UniformAttention, integers
@@ -48,7 +48,7 @@ SHORTEST = 4
 
 
 @dataclass(frozen=True)
-class Settings(Reading):
+class FoldingSettings(Reading):
     """How the network reads a sequence, and what is made as small as possible."""
 
     fewest: Literal["without-embedding", "in-all"] = "without-embedding"
@@ -57,15 +57,15 @@ class Settings(Reading):
 
 
 @dataclass(frozen=True)
-class Demand:
+class FoldingDemand:
     """The front with its level, the number of questions, and the largest squared norm of their coefficients."""
 
-    front: Front
+    front: FoldingFront
     questions: int
     spread: int
     fewest: str = "without-embedding"
 
-    def sizes(self, growth: int = 0) -> Sizes:
+    def sizes(self, growth: int = 0) -> FoldingSizes:
         """Every size behind the codes.
 
         Codes that are functions of one integer are less random than tables, so they start with more words.
@@ -84,13 +84,13 @@ class Demand:
 
 
 @lru_cache(maxsize=64)
-def _sizes(demand: Demand, growth: int) -> Sizes:
+def _sizes(demand: FoldingDemand, growth: int) -> FoldingSizes:
     front, reach = demand.front, demand.front.reach(demand.spread)
     growth += 1 if front.vectors or front.narrow else 0
     return design(demand.questions, front.size.labels, reach, front.dims, growth=growth, front=demand.front_cost)
 
 
-def demand(asked: Asking, settings: Settings) -> Demand:
+def demand(asked: Asking, settings: FoldingSettings) -> FoldingDemand:
     """Count what a task's questions demand; the level is determined by trial, with a generator of its own."""
     task = asked.task
     fronts = _fronts(task.size, "seq-to-seq" if isinstance(task, SeqToSeq) else "next-token", settings, grid_bits(task))
@@ -101,29 +101,29 @@ def demand(asked: Asking, settings: Settings) -> Demand:
         leveled = (replace(front, level=level) for level in levels)
         chosen = next((front for front in leveled if _tells_apart(front, asked, rng)), None)
         if chosen is not None:
-            found.append(Demand(chosen, len(asked.places), spread, settings.fewest))
+            found.append(FoldingDemand(chosen, len(asked.places), spread, settings.fewest))
     if not found:
         raise BadInput(f"{NAME}: no codes tell the questions of this task apart; is it consistent?")
     return min(found, key=lambda demand: demand.cost)
 
 
-def _fronts(size: Size, setting: Setting, settings: Settings, bits: int) -> list[Front]:
+def _fronts(size: Size, setting: Setting, settings: FoldingSettings, bits: int) -> list[FoldingFront]:
     """The fronts to choose from, of the lowest level.
 
     One integer a token is for sums of several codes; tokens that ask for themselves would show that it is one.
     """
-    wide = Front(size, settings.positions, setting == "seq-to-seq", 1, bits)
+    wide = FoldingFront(size, settings.positions, setting == "seq-to-seq", 1, bits)
     sums = setting == "next-token" and size.dim is None and size.length >= SHORTEST and not settings.positions
     return [wide, replace(wide, narrow=True)] if sums and settings.fewest == "in-all" else [wide]
 
 
-def _tells_apart(front: Front, asked: Asking, rng: np.random.Generator) -> bool:
+def _tells_apart(front: FoldingFront, asked: Asking, rng: np.random.Generator) -> bool:
     """Whether one of four draws of codes leaves no two questions with different labels alike."""
     codes = (draw_codes(front, asked.task, asked.first, front.dims[0], rng)[0] for _ in range(4))
     return any(_apart(asked, drawn, front.own) is not None for drawn in codes)
 
 
-def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
+def worst_demand(size: Size, setting: Setting, settings: FoldingSettings) -> FoldingDemand:
     """A demand that no task of this size (vectors within the typical grid) is expected to exceed.
 
     Not a bound: see the room's docstring, "Random and certain".
@@ -135,10 +135,12 @@ def worst_demand(size: Size, setting: Setting, settings: Settings) -> Demand:
         level = next((q for q in LEVELS if (2 * q + 1) ** 4 >= questions**2), LEVELS[-1])
     bits, spread = TYPICAL_GRID_BITS if size.dim is not None else 0, (WEIGHT * size.length + 1) ** 2
     fronts = (replace(front, level=level) for front in _fronts(size, setting, settings, bits))
-    return min((Demand(front, questions, spread, settings.fewest) for front in fronts), key=lambda demand: demand.cost)
+    return min(
+        (FoldingDemand(front, questions, spread, settings.fewest) for front in fronts), key=lambda demand: demand.cost
+    )
 
 
-def plan(demand: Demand, growth: int = 0) -> Plan:
+def plan(demand: FoldingDemand, growth: int = 0) -> Plan:
     """The network's tensors, before it is built."""
     sizes = demand.sizes(growth)
     D = sizes.dim
@@ -149,22 +151,22 @@ def plan(demand: Demand, growth: int = 0) -> Plan:
         *fold_parts("level", sizes.first_folds),
     ]
     if sizes.stages:
-        parts.append(("first_shift", Shape((("copy", 2, 1), ("shift", 2, 2)))))
+        parts.append(("first_shift", TokenwiseShape((("copy", 2, 1), ("shift", 2, 2)))))
         if sizes.stages > 1:
             parts.append(("shift", Blocks((("shift", 2, 2),) * (sizes.stages - 1))))
-        parts.append(("drop", Shape((("drop", 1, 2),))))
+        parts.append(("drop", TokenwiseShape((("drop", 1, 2),))))
     parts += fold_parts("fold", sizes.last_folds)
     if sizes.label_bits:
-        parts.append(("start", Shape((("start", 2, 1),))))
+        parts.append(("start", TokenwiseShape((("start", 2, 1),))))
         parts.append(("digits", Blocks((("digit", 2, 2),) * sizes.label_bits)))
-        parts.append(("label", Shape((("answer", 1, 2),))))
+        parts.append(("label", TokenwiseShape((("answer", 1, 2),))))
     else:
         parts.append(("label", sizes.stairs))
     embedded = demand.front.size.dim is None
     return plan_of(parts, input_width=max(D, demand.front.size.dim or 1), extra_depth=2 if embedded else 1)
 
 
-def build(task: Task, settings: Settings, rng: np.random.Generator, report: Report | None = None) -> Made:
+def build(task: Task, settings: FoldingSettings, rng: np.random.Generator, report: Report | None = None) -> Made:
     """The network that has memorized ``task``."""
     from byheart.constructions.folding.words import solve
 
@@ -181,7 +183,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
                 break
             try:
                 words = solve(drawn.questions, sizes, rng, report)
-            except Unsolvable:
+            except DependentKeys:
                 continue
             label = label_layers(sizes, (drawn.centre, drawn.halvings), drawn.gates, drawn.positions, words)
             network = _assemble(checked, drawn, label)
@@ -192,7 +194,7 @@ def build(task: Task, settings: Settings, rng: np.random.Generator, report: Repo
     )
 
 
-def _account(sizes: Sizes, questions: int) -> dict[str, object]:
+def _account(sizes: FoldingSizes, questions: int) -> dict[str, object]:
     """Where the parameters behind the codes are, and how far they are from 2√(2N log₂R): load, and everything else."""
     folds = 2 * sizes.folds
     return {
@@ -211,12 +213,12 @@ class _Drawn:
     centre: Ids
     halvings: Ids
     gates: Gates
-    positions: Positions
-    questions: Questions
+    positions: ShiftDigits
+    questions: FoldingKeys
     own: int
 
 
-def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -> _Drawn | None:
+def _draw(front: FoldingFront, asked: Asking, sizes: FoldingSizes, rng: np.random.Generator) -> _Drawn | None:
     """Codes that tell the questions apart, gates and position hash within the planned limits; None if none is found."""
     for _ in range(_DRAWS):
         codes, layers = draw_codes(front, asked.task, asked.first, sizes.dim, rng)
@@ -236,7 +238,7 @@ def _draw(front: Front, asked: Asking, sizes: Sizes, rng: np.random.Generator) -
         if placed is not None:
             positions, shifts = placed
             opened = partial(_open, gates, u)
-            questions = Questions(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
+            questions = FoldingKeys(u, opened, sizes.digits - 1 - shifts, asked.labels[chosen])
             return _Drawn(layers, centre, halvings, gates, positions, questions, front.own)
     return None
 
@@ -329,7 +331,7 @@ THEOREMS = (
 CONSTRUCTION = Construction(
     name=NAME,
     summary="no keys, only labels: 2√2·√(N log₂C) parameters and lower-order terms (ours)",
-    settings=Settings,
+    settings=FoldingSettings,
     build=build,
     covers=("next-token", "seq-to-seq"),
     plan=lambda size, setting, settings: replace(plan(worst_demand(size, setting, settings)), expected=True),

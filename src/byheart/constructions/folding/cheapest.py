@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from byheart.constructions.folding.design import FEWEST_FOLDS, Sizes, load_limit, slack
+from byheart.constructions.folding.design import FEWEST_FOLDS, FoldingSizes, load_limit, slack
 from byheart.constructions.folding.radix import bits_of, radix_for
 from byheart.tasks.checks import Ids
 
 
 def design(
     questions: int, labels: int, reach: int, dims: range, *, growth: int = 0, front: Callable[[int], int] = lambda _: 0
-) -> Sizes:
+) -> FoldingSizes:
     """The cheapest sizes for ``questions`` keys, with what D columns cost in ``front`` of the attention.
 
     Each ``growth`` makes the words a fifth more. It is needed where questions look alike (on a line, say): then
@@ -42,19 +42,19 @@ class Choice:
     growth: int
     digits: range
 
-    def cheapest(self, dims: Iterable[int], front: Callable[[int], int]) -> Sizes:
+    def cheapest(self, dims: Iterable[int], front: Callable[[int], int]) -> FoldingSizes:
         """The sizes with the fewest parameters; of those, with the fewest columns, then digits."""
         costs = {dim: self.costs(dim) + front(dim) for dim in dims}
         dim = min(costs, key=lambda dim: int(costs[dim].min()))
         return self.sizes(dim, int(costs[dim].argmin()))
 
-    def sizes(self, dim: int, index: int) -> Sizes:
+    def sizes(self, dim: int, index: int) -> FoldingSizes:
         """Those with D columns and the number of digits at ``index``."""
         rows, edge = int(self._rows(dim)[index]), 0.3 if self.growth <= 1 else 0.01
-        return Sizes(self.questions, self.labels, self._radix, dim, rows, self.digits[index], self.reach, edge)
+        return FoldingSizes(self.questions, self.labels, self._radix, dim, rows, self.digits[index], self.reach, edge)
 
     def costs(self, dim: int) -> Ids:
-        """:attr:`Sizes.dense` with D columns, for every number of digits."""
+        """:attr:`FoldingSizes.dense` with D columns, for every number of digits."""
         first, rows, digits = self.sizes(dim, 0), self._rows(dim), np.array(self.digits)
         bits = bit_lengths(digits)
         folded = np.maximum(bits + 5, 3 * bits // 2 + 2)

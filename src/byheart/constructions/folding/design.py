@@ -6,7 +6,7 @@ from functools import cache, cached_property
 from statistics import NormalDist
 
 from byheart.constructions.folding.radix import bits_of, radix_for
-from byheart.constructions.plan import Shape
+from byheart.constructions.plan import TokenwiseShape
 
 GUARD = 8
 """Random bits below the first digit of every word."""
@@ -19,7 +19,7 @@ STAIRS = 6
 
 
 @dataclass(frozen=True)
-class Sizes:
+class FoldingSizes:
     """The sizes of one folding network.
 
     ========  =======  ====================================================================================
@@ -113,15 +113,15 @@ class Sizes:
         return (self.labels - 1).bit_length() if self.labels > STAIRS else 0
 
     @property
-    def gates(self) -> Shape:
+    def gates(self) -> TokenwiseShape:
         """Words and gates, then the sum."""
-        return Shape((("words", self.rows, self.dim), ("sum", 1, self.rows)))
+        return TokenwiseShape((("words", self.rows, self.dim), ("sum", 1, self.rows)))
 
     @property
-    def stairs(self) -> Shape:
+    def stairs(self) -> TokenwiseShape:
         """The staircase that reads one of a few labels: two units a step."""
         steps = 2 * max(1, self.labels - 1)
-        return Shape((("step", steps, 1), ("answer", 1, steps)))
+        return TokenwiseShape((("step", steps, 1), ("answer", 1, steps)))
 
     @property
     def fixed(self) -> int:
@@ -147,12 +147,12 @@ def closed_form(questions: int, labels: int, dim: int, reach: int, load: float) 
     return X * (2 + 1 / (dim + 1)) + lower
 
 
-def balanced(questions: int, labels: int, dim: int, reach: int, load: float) -> Sizes:
+def balanced(questions: int, labels: int, dim: int, reach: int, load: float) -> FoldingSizes:
     """As many parameters for words as for folds: m = ⌈√(K / (2λ log₂R))⌉, s = ⌈K / (λm(D + 1))⌉."""
     radix = radix_for(labels)
     digits = math.ceil(math.sqrt(questions / (2 * load * bits_of(radix))))
     rows = math.ceil(questions / (load * digits * (dim + 1)))
-    return Sizes(questions, labels, radix, dim, rows, digits, reach)
+    return FoldingSizes(questions, labels, radix, dim, rows, digits, reach)
 
 
 def load_limit(questions: int, digits: int) -> int:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.folding.design import Sizes
+from byheart.constructions.folding.design import FoldingSizes
 from byheart.tasks.checks import Floats, Ids
 
 _CHUNK = 1 << 16
@@ -43,7 +43,7 @@ class Gates:
 
 
 @dataclass(frozen=True, eq=False)
-class Positions:
+class ShiftDigits:
     """A level below 2^bits, folded ``folds`` times, says by how many digits to shift."""
 
     offset: int
@@ -108,7 +108,7 @@ class Coefficients:
 
 
 @dataclass(frozen=True, eq=False)
-class Questions:
+class FoldingKeys:
     """All keys: hash integers u [K, D], the gates that are open for some of them, digit that is read [K], label [K]."""
 
     u: Ids
@@ -123,11 +123,11 @@ class Questions:
         return Coefficients(self.open(chosen), factors)
 
 
-class Unsolvable(Exception):  # noqa: N818 (it is not an error: the caller draws again)
+class DependentKeys(Exception):  # noqa: N818 (it is not an error: the caller draws again)
     """The draw has too many dependent questions at one digit."""
 
 
-def draw_gates(u: Ids, sizes: Sizes, rng: np.random.Generator) -> Gates | None:
+def draw_gates(u: Ids, sizes: FoldingSizes, rng: np.random.Generator) -> Gates | None:
     """Random directions, each open for a random share, from ``edge`` to 1 − ``edge``, of (a sample of) the questions.
 
     Thresholds all at the median would make equal and opposite directions, of which there are only (5^D − 1)/2, useless.
@@ -150,12 +150,12 @@ def draw_gates(u: Ids, sizes: Sizes, rng: np.random.Generator) -> Gates | None:
 
 
 def draw_positions(
-    sums: Ids, sizes: Sizes, rng: np.random.Generator, *, limit: int, tries: int = 500
-) -> tuple[Positions, Ids] | None:
+    sums: Ids, sizes: FoldingSizes, rng: np.random.Generator, *, limit: int, tries: int = 500
+) -> tuple[ShiftDigits, Ids] | None:
     """An offset under which no digit is read by more than ``limit`` questions, and the shift of every question [K]."""
     room = (1 << sizes.level_bits) - int(sums.max())
     for _ in range(tries):
-        positions = Positions(int(rng.integers(room)), sizes.digits, sizes.level_bits, sizes.first_folds)
+        positions = ShiftDigits(int(rng.integers(room)), sizes.digits, sizes.level_bits, sizes.first_folds)
         shifts = positions.shifts(sums, limit)
         if shifts is not None:
             return positions, shifts

@@ -24,7 +24,7 @@ from byheart.constructions.folding.design import WEIGHT
 from byheart.constructions.folding.layers import fold_parts, folds
 from byheart.constructions.gadgets import grid, hashing
 from byheart.constructions.gadgets.tokens import check_table
-from byheart.constructions.plan import Blocks, Part, Shape, plan_of
+from byheart.constructions.plan import Blocks, Part, TokenwiseShape, plan_of
 from byheart.networks.exact import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
 from byheart.sizes import Size
 from byheart.tasks import Task
@@ -37,7 +37,7 @@ KINKS = 8
 
 
 @dataclass(frozen=True)
-class Front:
+class FoldingFront:
     """The front's sizes: what the task's tokens are, and the level of its codes."""
 
     size: Size
@@ -113,22 +113,22 @@ class Front:
         """The tensors in front of the attention."""
         size = self.size
         if self.narrow:
-            code = Shape((("kinks", KINKS, 1), ("code", dim, KINKS)))
+            code = TokenwiseShape((("kinks", KINKS, 1), ("code", dim, KINKS)))
             return [("embedding", (("W_E", (size.vocab, 1)),)), ("token_code", code)]
         if not self.vectors:
             table: Part = ("embedding", (("W_E", (size.vocab, dim)),))
             places: Part = ("positions", (("W_pos", (size.length, dim)),))
-            return [table, places, ("token_code", Shape((("code", dim, dim),)))] if self.positions else [table]
+            return [table, places, ("token_code", TokenwiseShape((("code", dim, dim),)))] if self.positions else [table]
         assert size.dim is not None
-        start: list[Part] = [("projection", Shape((("hash", 1, size.dim),)))]
+        start: list[Part] = [("projection", TokenwiseShape((("hash", 1, size.dim),)))]
         if self.positions:
             start.append(("positions", (("W_pos", (size.length, 1)),)))
         return [
             *start,
             *fold_parts("hash", self.folds),
-            ("copy", Shape((("copy", 2, 1),))),
+            ("copy", TokenwiseShape((("copy", 2, 1),))),
             ("tail", Blocks((("fold", 1, 2),) * self.tail_folds)),
-            ("token_code", Shape((("kinks", 2 * KINKS, 2), ("code", dim, 2 * KINKS)))),
+            ("token_code", TokenwiseShape((("kinks", 2 * KINKS, 2), ("code", dim, 2 * KINKS)))),
         ]
 
 
@@ -137,7 +137,9 @@ def _fold_second(at: int) -> Block:
     return Block(integers([[0, 1]]), integers([-at]), integers([[0], [-2]]), role="fold")
 
 
-def draw_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
+def draw_codes(
+    front: FoldingFront, task: Task, first: Ids, dim: int, rng: np.random.Generator
+) -> tuple[Ids, list[Layer]]:
     """Codes of all different tokens [K, D], and the layers that compute them; ``first`` says where each occurs."""
     if task.vectors is not None:
         return _vector_codes(front, task.vectors, first, dim, rng)
@@ -158,7 +160,9 @@ def draw_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random.Ge
     return z + np.maximum(-3 * z, 0), [Embedding(integers(table)), Positions(integers(W_pos)), code]
 
 
-def _narrow_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random.Generator) -> tuple[Ids, list[Layer]]:
+def _narrow_codes(
+    front: FoldingFront, task: Task, first: Ids, dim: int, rng: np.random.Generator
+) -> tuple[Ids, list[Layer]]:
     """One integer a token, and random piecewise linear functions of it with slopes from −2 to 2."""
     assert task.tokens is not None
     range_ = KINKS * (2 * front.level + 1)
@@ -173,7 +177,7 @@ def _narrow_codes(front: Front, task: Task, first: Ids, dim: int, rng: np.random
 
 
 def _vector_codes(
-    front: Front, vectors: Floats, first: Ids, dim: int, rng: np.random.Generator
+    front: FoldingFront, vectors: Floats, first: Ids, dim: int, rng: np.random.Generator
 ) -> tuple[Ids, list[Layer]]:
     """fold_Q(v·X + a) and its tail, twice their values by residual folds, and random functions of both."""
     n, d = vectors.shape[1:]
@@ -205,7 +209,7 @@ def _vector_codes(
 
 
 def _functions(
-    front: Front, hashes: Ids, tails: Ids, moduli: tuple[int, int], dim: int, rng: np.random.Generator
+    front: FoldingFront, hashes: Ids, tails: Ids, moduli: tuple[int, int], dim: int, rng: np.random.Generator
 ) -> tuple[tuple[Affine, Affine], Ids]:
     """Random piecewise linear functions of the hash and its tail: two layers on twice their values, and the codes.
 

@@ -14,10 +14,10 @@ from byheart.tasks.checks import Ids
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced:
+class EchelonForm:
     """A [rows, columns] modulo 2 in echelon form."""
 
-    system: band.Reduced
+    system: band.BandEchelon
 
     @property
     def pivots(self) -> Ids:
@@ -47,12 +47,12 @@ def pack(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return padded.view(np.uint64)
 
 
-def reduce(A: NDArray[np.integer]) -> Reduced:
+def reduce(A: NDArray[np.integer]) -> EchelonForm:
     """Eliminate A modulo 2."""
-    return Reduced(dense.reduce_packed(pack(A.astype(np.uint8) & np.uint8(1)), A.shape[1]))
+    return EchelonForm(dense.reduce_packed(pack(A.astype(np.uint8) & np.uint8(1)), A.shape[1]))
 
 
-def solve(system: Reduced, e: Ids, free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+def solve(system: EchelonForm, e: Ids, free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     """t with A·t ≡ e modulo 2 and the given bits ``free`` [columns] in the free columns, or None if there is none.
 
     >>> A = np.array([[1, 1, 0], [0, 1, 1]])

@@ -10,7 +10,7 @@ from byheart.tasks.checks import Floats, Ids
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced:
+class ReducedForm:
     """A [rows, columns] modulo p in reduced form: R and M with R = M·A side by side, the pivots' columns, the rank."""
 
     prime: int
@@ -25,16 +25,16 @@ class Reduced:
         return len(self.pair) - self.rank
 
 
-def reduce(A: NDArray[np.integer], prime: int) -> Reduced:
+def reduce(A: NDArray[np.integer], prime: int) -> ReducedForm:
     """Eliminate A modulo ``prime``."""
     rows, columns = A.shape
     pair = np.concatenate([A % prime, np.eye(rows)], axis=1).astype(np.uint16)
     inverses = np.array([0] + [pow(a, -1, prime) for a in range(1, prime)], dtype=np.uint16)
     pivots, rank = _eliminate(pair, columns, np.uint16(prime), inverses)
-    return Reduced(prime, pair.astype(np.float64), pivots[:rank], columns, int(rank))
+    return ReducedForm(prime, pair.astype(np.float64), pivots[:rank], columns, int(rank))
 
 
-def solve(system: Reduced, e: Ids, free: Ids) -> Ids | None:
+def solve(system: ReducedForm, e: Ids, free: Ids) -> Ids | None:
     """t with A·t ≡ e modulo p and the given residues ``free`` [columns] in the free columns, or None if there is none.
 
     >>> A = np.array([[1, 1, 0], [0, 1, 2]])

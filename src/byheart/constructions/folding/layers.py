@@ -2,9 +2,9 @@
 
 from typing import TypeAlias
 
-from byheart.constructions.folding.design import Sizes
-from byheart.constructions.folding.features import Gates, Positions
-from byheart.constructions.plan import Part, Shape
+from byheart.constructions.folding.design import FoldingSizes
+from byheart.constructions.folding.features import Gates, ShiftDigits
+from byheart.constructions.plan import Part, TokenwiseShape
 from byheart.networks.exact import Affine, Block, FeedForward, Integers, Layer, Residual, integers
 from byheart.tasks.checks import Ids
 
@@ -12,7 +12,9 @@ Frame: TypeAlias = tuple[Ids, Ids]
 """Centre and halvings [D] of every column: the stream is u·2^halvings + centre."""
 
 
-def label_layers(sizes: Sizes, frame: Frame, gates: Gates, positions: Positions, words: Integers) -> list[Layer]:
+def label_layers(
+    sizes: FoldingSizes, frame: Frame, gates: Gates, positions: ShiftDigits, words: Integers
+) -> list[Layer]:
     """From the stream u·2^halvings + centre behind the attention, (centre, halvings) = frame, to the label.
 
     Folds leave the upper half of a range: where there are folds, the stream is T − Z with Z in [0, T].
@@ -45,13 +47,13 @@ def _words(V: int, frame: Frame, gates: Gates, words: Integers) -> Affine:
     return Affine(integers(rows), integers(biases), shift=shift, role="words")
 
 
-def _sum(V: int, T: int, gates: Gates, positions: Positions) -> Affine:
+def _sum(V: int, T: int, gates: Gates, positions: ShiftDigits) -> Affine:
     """T − Z, Z = 2·Σ n_k + 2V·offset + V + 1, which is odd: no ties later on."""
     bias = T - (2 * V * positions.offset + V + 1)
     return Affine(integers([[-2] * len(gates.tau)]), integers([bias]), role="sum", relu=False)
 
 
-def _shift(sizes: Sizes, T: int, positions: Positions) -> list[Layer]:
+def _shift(sizes: FoldingSizes, T: int, positions: ShiftDigits) -> list[Layer]:
     """v ← R^S·v and H ← 2θ − H wherever H ≥ θ, from v = H = Z.
 
     The first time relu(Z − θ) does for both: it adds (R^S − 1)·Z up to a multiple of 2V.
@@ -89,11 +91,11 @@ def folds(name: str, T: int, start: int, count: int) -> list[Layer]:
 
 def fold_parts(name: str, count: int) -> list[Part]:
     """The shapes of :func:`folds`."""
-    shape = Shape((("fold", 1, 1),))
+    shape = TokenwiseShape((("fold", 1, 1),))
     return [(f"{name}.{k}", shape) for k in range(1, count + 1)]
 
 
-def _decode(sizes: Sizes, T: int) -> list[Layer]:
+def _decode(sizes: FoldingSizes, T: int) -> list[Layer]:
     """⌊Z / unit⌋ of T − Z: a staircase for a few labels; for more, z ← z − θ·[z ≥ θ] bit after bit."""
     unit = sizes.unit
     if not sizes.label_bits:

@@ -23,8 +23,8 @@ class System:
 
     A: Coefficients
     radix: int
-    binary: gf2.Reduced | None
-    odd: tuple[gfp.Reduced, ...]
+    binary: gf2.EchelonForm | None
+    odd: tuple[gfp.ReducedForm, ...]
 
     @property
     def deficit(self) -> int:

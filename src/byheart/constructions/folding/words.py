@@ -9,8 +9,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from byheart.constructions.folding.design import GUARD, Sizes
-from byheart.constructions.folding.features import Coefficients, Questions, Unsolvable
+from byheart.constructions.folding.design import GUARD, FoldingSizes
+from byheart.constructions.folding.features import Coefficients, DependentKeys, FoldingKeys
 from byheart.constructions.folding.residues import System, eliminate
 from byheart.networks.exact import Integers, integers
 from byheart.progress import Report
@@ -23,9 +23,11 @@ _SURE = 20
 """Bits that a limb must have beyond what is carried into it from below, so that it seldom matters."""
 
 
-def solve(questions: Questions, sizes: Sizes, rng: np.random.Generator, report: Report | None = None) -> Integers:
+def solve(
+    questions: FoldingKeys, sizes: FoldingSizes, rng: np.random.Generator, report: Report | None = None
+) -> Integers:
     """Words [s, D + 1] under which every question reads its label; raises Unsolvable if the draw does not allow it."""
-    solver = _Solver(questions, sizes, rng)
+    solver = _DigitSolver(questions, sizes, rng)
     with ThreadPoolExecutor(2) as pool:
         for digit, system in enumerate(_ahead(pool, solver.system, sizes.digits)):
             solver.next_digit(digit, system)
@@ -43,13 +45,13 @@ def _ahead(pool: ThreadPoolExecutor, work: Callable[[int], System], count: int) 
             waiting.append(pool.submit(work, index + 4))
 
 
-class Layout:
+class DigitLayout:
     """Where the digits of a word stand: the guard bits first, then as many digits a limb as fit, or limbs a digit.
 
     A limb below 2^24, and below what keeps sums over all words exact in float64, is a digit of mixed radix itself.
     """
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: FoldingSizes) -> None:
         bits = min(LIMB, 52 - sizes.carry_bits)
         self.radix, self.per_limb = sizes.radix, 0
         while self.radix ** (self.per_limb + 1) <= 1 << bits:
@@ -87,12 +89,12 @@ class Layout:
             limbs[:, limb + index], values = values % base, values // base
 
 
-class _Solver:
+class _DigitSolver:
     """The words as limbs, filled from the bottom, and the last digits' systems for retries."""
 
-    def __init__(self, questions: Questions, sizes: Sizes, rng: np.random.Generator) -> None:
+    def __init__(self, questions: FoldingKeys, sizes: FoldingSizes, rng: np.random.Generator) -> None:
         self.questions, self.sizes, self.rng = questions, sizes, rng
-        self.layout = Layout(sizes)
+        self.layout = DigitLayout(sizes)
         self.limbs = np.zeros((sizes.words, len(self.layout.bases)))
         self.limbs[:, 0] = rng.integers(0, 1 << GUARD, size=sizes.words)
         order = np.argsort(questions.digit, kind="stable")
@@ -105,7 +107,7 @@ class _Solver:
         system = eliminate(self.questions.coefficients(self.members[digit]), self.sizes.radix)
         if system.unlikely > _UNLIKELY:
             many = len(self.members[digit])
-            raise Unsolvable(f"digit {digit}: {system.deficit} of {many} questions depend on others")
+            raise DependentKeys(f"digit {digit}: {system.deficit} of {many} questions depend on others")
         return system
 
     def next_digit(self, digit: int, system: System) -> None:
@@ -117,7 +119,7 @@ class _Solver:
                 return
             # One digit below always has another solution; more of them must be lucky as well.
             self._shake(digit, 1 if count % 2 == 0 else 2 + count // 2 % (_BACK - 1))
-        raise Unsolvable(f"digit {digit}: no consistent carries in {tries} tries")
+        raise DependentKeys(f"digit {digit}: no consistent carries in {tries} tries")
 
     def _fill(self, digit: int, system: System) -> bool:
         """Solve for one digit, free cells random, and write it; False if there is no solution."""

@@ -25,15 +25,15 @@ import numpy as np
 
 from byheart.constructions.construction import Construction, Made, VectorReading
 from byheart.constructions.gadgets.assemble import network_for
-from byheart.constructions.gadgets.demand import Demand, Setting, demand_of, worst_demand
+from byheart.constructions.gadgets.demand import LookupDemand, Setting, demand_of, worst_demand
 from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, fold_shapes
 from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.keys import filled_up, one_answer_each
 from byheart.constructions.gadgets.nearby import check_radius, find_reader, points_of, typical_front
-from byheart.constructions.gadgets.sizes import Engine, Sizes
+from byheart.constructions.gadgets.sizes import Engine, LookupSizes
 from byheart.constructions.gadgets.tokens import TRIES, EmbeddedTokens, coded_tokens
 from byheart.constructions.gadgets.vectors import Reader
-from byheart.constructions.plan import Part, Plan, Shape, plan_of
+from byheart.constructions.plan import Part, Plan, TokenwiseShape, plan_of
 from byheart.networks.exact import FeedForward, TokenSum, UniformAttention, integers
 from byheart.progress import Report
 from byheart.sizes import Size
@@ -49,15 +49,15 @@ def construction(engine: Callable[[Any], Engine], *, name: str, **entry: Any) ->
         check_radius(vectors.radius, vectors.read)
         demand = demand_of(task, positions=settings.positions)
         if vectors.read == "grid":
-            return build(checked, Sizes(demand, engine(settings)), rng)
+            return build(checked, LookupSizes(demand, engine(settings)), rng)
         points = points_of(name, checked, positions=settings.positions)
         reader = find_reader(points, vectors.radius, rng)
-        return build(checked, Sizes(replace(demand, front=reader.front), engine(settings)), rng, reader)
+        return build(checked, LookupSizes(replace(demand, front=reader.front), engine(settings)), rng, reader)
 
     return Construction(
         name=name,
         build=made,
-        plan=lambda size, setting, s: plan(Sizes(_worst(size, setting, s), engine(s))),
+        plan=lambda size, setting, s: plan(LookupSizes(_worst(size, setting, s), engine(s))),
         covers=("next-token", "seq-to-seq"),
         **entry,
     )
@@ -68,7 +68,7 @@ def _vector_reading(settings: Any) -> VectorReading:
     return settings if isinstance(settings, VectorReading) else VectorReading()
 
 
-def _worst(size: Size, setting: Setting, settings: Any) -> Demand:
+def _worst(size: Size, setting: Setting, settings: Any) -> LookupDemand:
     """The largest demand that a task of this size can have, its vectors as they typically are."""
     worst = worst_demand(size, setting, positions=settings.positions)
     if _vector_reading(settings).read == "grid" or size.dim is None:
@@ -76,7 +76,7 @@ def _worst(size: Size, setting: Setting, settings: Any) -> Demand:
     return replace(worst, front=typical_front(worst))
 
 
-def plan(sizes: Sizes) -> Plan:
+def plan(sizes: LookupSizes) -> Plan:
     """The network's tensors, from the sizes alone."""
     size, demand = sizes.demand.size, sizes.demand
     parts: list[Part] = []
@@ -87,15 +87,19 @@ def plan(sizes: Sizes) -> Plan:
     if demand.positions:
         parts.append(("positions", (("W_pos", (size.length, 1)),)))
     if demand.coded:
-        parts.append(("token_code", Shape((*fold_shapes(1, sizes.token_folds), *sizes.token_stage.shape.layers))))
+        parts.append(
+            ("token_code", TokenwiseShape((*fold_shapes(1, sizes.token_folds), *sizes.token_stage.shape.layers)))
+        )
     attends = sizes.engine.mixing == "attention"
     if attends:
         parts.append(("attention", (("W_V", (1, 1)), ("W_O", (1, 1)))))
-    parts.append(("label", Shape((*fold_shapes(1, sizes.label_folds), *sizes.label_stage.shape.layers))))
+    parts.append(("label", TokenwiseShape((*fold_shapes(1, sizes.label_folds), *sizes.label_stage.shape.layers))))
     return plan_of(parts, input_width=size.dim or 1, extra_depth=(size.dim is None) + attends)
 
 
-def build(task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator, reader: Reader | None = None) -> Made:
+def build(
+    task: NextToken | SeqToSeq, sizes: LookupSizes, rng: np.random.Generator, reader: Reader | None = None
+) -> Made:
     """The network that has memorized ``task``."""
     front = coded_tokens(task, sizes, rng, reader) if sizes.demand.coded else EmbeddedTokens(task)
     labels = task.labels.ravel()

@@ -7,7 +7,7 @@ import numpy as np
 
 from byheart.constructions.gadgets import grid
 from byheart.constructions.gadgets.distinguish import distinguishing_tokens
-from byheart.constructions.gadgets.vectors import Front
+from byheart.constructions.gadgets.vectors import VectorFront
 from byheart.sizes import Size
 from byheart.tasks import SeqToSeq, Task, token_ids
 from byheart.tasks.checks import Ids
@@ -20,7 +20,7 @@ TYPICAL_GRID_BITS = 75
 
 
 @dataclass(frozen=True)
-class Demand:
+class LookupDemand:
     """The numbers that the size of the network depends on, and nothing else.
 
     ``questions`` are the different inputs of the label stage: N, or the different tokens summed over the sequences for
@@ -36,7 +36,7 @@ class Demand:
     tokens: int
     marked: int
     grid_bits: int
-    front: Front | None = None
+    front: VectorFront | None = None
 
     @property
     def coded(self) -> bool:
@@ -74,19 +74,19 @@ def most_questions(size: Size, setting: Setting, *, positions: bool) -> int:
     return size.examples * (different if setting == "seq-to-seq" else 1)
 
 
-def demand_of(task: Task, *, positions: bool) -> Demand:
+def demand_of(task: Task, *, positions: bool) -> LookupDemand:
     """Count what ``task`` demands."""
     size, ids = task.size, positioned_ids(task, positions)
     questions = len(counted(ids)) if isinstance(task, SeqToSeq) else size.examples
     marked = len(distinguishing_tokens(ids)) if positions or size.dim is not None else 0
-    return Demand(setting_of(task), size, positions, questions, int(ids.max()) + 1, marked, grid_bits(task))
+    return LookupDemand(setting_of(task), size, positions, questions, int(ids.max()) + 1, marked, grid_bits(task))
 
 
 def worst_demand(
     size: Size, setting: Setting, *, positions: bool = False, grid_bits: int = TYPICAL_GRID_BITS
-) -> Demand:
+) -> LookupDemand:
     """The largest demand that a task of this size can have (its vectors within ``grid_bits``)."""
     tokens = min(size.examples * size.length, size.vocab * (size.length if positions else 1))
     questions, vectors = most_questions(size, setting, positions=positions), size.dim is not None
     marked = max(1, min(size.examples - 1, tokens)) if positions or vectors else 0
-    return Demand(setting, size, positions, questions, tokens, marked, grid_bits if vectors else 0)
+    return LookupDemand(setting, size, positions, questions, tokens, marked, grid_bits if vectors else 0)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.constructions.plan import Shape
+from byheart.constructions.plan import TokenwiseShape
 from byheart.networks.exact import Affine, Integers, integers
 from byheart.tasks.checks import Ids
 
@@ -27,9 +27,9 @@ class Zigzag:
     labels: int
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TokenwiseShape:
         """Layers behind the unit that holds the key."""
-        return Shape((("turns", self.keys, 1), ("answer", 1, self.keys)))
+        return TokenwiseShape((("turns", self.keys, 1), ("answer", 1, self.keys)))
 
     def layers(self, keys: NDArray[np.generic], labels: Integers) -> list[Affine]:
         """The layers through (keys [N], labels [N]); keys are different non-negative integers."""
@@ -57,10 +57,10 @@ class Spikes:
     own_bits: int
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TokenwiseShape:
         """Layers behind the unit that holds the key."""
         units = 3 * self.keys + (1 if self.own_bits else 0)
-        return Shape((("spikes", units, 1), ("answer", 1, units)))
+        return TokenwiseShape((("spikes", units, 1), ("answer", 1, units)))
 
     def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
         """The layers that answer labels [N] on keys [N] and 0 on every other integer."""

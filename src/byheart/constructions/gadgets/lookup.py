@@ -51,7 +51,7 @@ import numpy as np
 from byheart.constructions.gadgets.selecting import NARROW, WIDE, Chain, Groups, Selection, Squares, Wide
 from byheart.constructions.gadgets.selecting.groups import Count
 from byheart.constructions.gadgets.waves import wave, wave_shapes
-from byheart.constructions.plan import Shape
+from byheart.constructions.plan import TokenwiseShape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers
 from byheart.tasks.checks import Floats, Ids
@@ -120,11 +120,11 @@ class Lookup:
         return selecting + 1 + self.slots * _slot_depth(self.field, self.fold_bits) + 1
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TokenwiseShape:
         """Layers behind the single unit that holds the key."""
         folds = wave_shapes(4, self.field + 1, carry=True, at_once=self.fold_bits)
         slot = [*folds, ("read", 4, folds[-1][1])]
-        return Shape((*self.selection.shapes(self, self.groups), *slot * self.slots, ("answer", 1, 4)))
+        return TokenwiseShape((*self.selection.shapes(self, self.groups), *slot * self.slots, ("answer", 1, 4)))
 
     def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
         """The layers for these different ``keys`` [N] and ``labels`` [N]; the input is one unit, the key.

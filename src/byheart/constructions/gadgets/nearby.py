@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from byheart.constructions.gadgets import balls, cells
-from byheart.constructions.gadgets.demand import Demand
+from byheart.constructions.gadgets.demand import LookupDemand
 from byheart.constructions.gadgets.keys import one_answer_each
 from byheart.constructions.gadgets.tokens import different_tokens
-from byheart.constructions.gadgets.vectors import Front, Points, Reader
+from byheart.constructions.gadgets.vectors import Points, Reader, VectorFront
 from byheart.errors import BadInput, check_distance
 from byheart.tasks import NextToken, SeqToSeq, separation, token_ids
 from byheart.tasks.checks import Floats, Ids
@@ -94,7 +94,7 @@ def _pairs(vectors: int, marked: int, together: int) -> int:
     return min(vectors * (vectors - 1) // 2, (marked + together) * vectors)
 
 
-def typical_front(worst: Demand) -> Front:
+def typical_front(worst: LookupDemand) -> VectorFront:
     """The front of the hardest task of a size, whose vectors are as separated as standard-normal ones."""
     size = worst.size
     assert size.dim is not None
@@ -103,7 +103,7 @@ def typical_front(worst: Demand) -> Front:
     return typical_cells(size.dim, pairs)
 
 
-def typical_cells(dim: int, pairs: int) -> Front:
+def typical_cells(dim: int, pairs: int) -> VectorFront:
     """The default front for points as separated as standard-normal ones."""
     return cells.sizes(dim, pairs, TYPICAL_SPREAD, cells.DIRECTIONS)
 
@@ -147,6 +147,6 @@ def find_reader(points: Points, radius: float | None, rng: np.random.Generator) 
     return min(found, key=lambda one: parameters(one.front))
 
 
-def parameters(front: Front) -> int:
+def parameters(front: VectorFront) -> int:
     """What a front costs."""
     return sum(outputs * (inputs + 1) for _, outputs, inputs in front.shapes)

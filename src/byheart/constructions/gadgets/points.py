@@ -19,7 +19,7 @@ from byheart.constructions.gadgets.hypotheses import consistent
 from byheart.constructions.gadgets.keys import filled_up, one_answer_each
 from byheart.constructions.gadgets.lookup import Lookup
 from byheart.constructions.gadgets.tokens import TRIES
-from byheart.constructions.plan import Part, Plan, Shape, plan_of
+from byheart.constructions.plan import Part, Plan, TokenwiseShape, plan_of
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, FeedForward, Flatten, Layer, integers
 from byheart.sizes import Size
@@ -28,7 +28,7 @@ from byheart.tasks.checks import Ids
 
 
 @dataclass(frozen=True)
-class Front:
+class PointFront:
     """From N points of n·d coordinates with at most ``grid_bits`` bits each to keys; ids are never negative (unsigned).
 
     ``direct``: the point is a single id, and the key as it is. ``fold_bits`` are folded away by every layer behind the
@@ -39,7 +39,7 @@ class Front:
     grid_bits: int
     direct: bool = False
     fold_bits: int = 1
-    reading: vectors.Front | None = None
+    reading: vectors.VectorFront | None = None
 
     @property
     def signed(self) -> bool:
@@ -92,19 +92,19 @@ class Front:
         return [*hashed, *hashing.fold_shapes(1, self.folds, self.fold_bits)]
 
 
-def front(task: Task) -> Front:
+def front(task: Task) -> PointFront:
     """What it takes to read the task's points."""
-    return Front(task.size, points_of(task).bits)
+    return PointFront(task.size, points_of(task).bits)
 
 
-def worst_front(size: Size) -> Front:
+def worst_front(size: Size) -> PointFront:
     """What it takes to read the points of any task of this size, with coordinates of typical bits."""
-    return Front(size, TYPICAL_GRID_BITS if size.dim is not None else max(1, (size.vocab - 1).bit_length()))
+    return PointFront(size, TYPICAL_GRID_BITS if size.dim is not None else max(1, (size.vocab - 1).bit_length()))
 
 
-def plan(front: Front, stage: Lookup) -> Plan:
+def plan(front: PointFront, stage: Lookup) -> Plan:
     """The network's tensors, before it is built."""
-    parts: list[Part] = [("label", Shape((*front.shapes, *stage.shape.layers)))]
+    parts: list[Part] = [("label", TokenwiseShape((*front.shapes, *stage.shape.layers)))]
     return plan_of(parts, input_width=front.coordinates, extra_depth=0)
 
 
@@ -127,7 +127,9 @@ def read_nearby(name: str, task: NextToken, radius: float | None, rng: np.random
     return Near(nearby.find_reader(points, radius, rng), which)
 
 
-def build(task: NextToken, front: Front, stage: Lookup, rng: np.random.Generator, near: Near | None = None) -> Made:
+def build(
+    task: NextToken, front: PointFront, stage: Lookup, rng: np.random.Generator, near: Near | None = None
+) -> Made:
     """The network that has memorized ``task``, one that :func:`points_only` let pass; read by ``near`` if given."""
     points = points_of(task)
     draw = _grid_hash(front, points) if near is None else near.draw
@@ -163,7 +165,7 @@ _Draw = Callable[[int, np.random.Generator], tuple[Ids, list[Affine]]]
 """Q and randomness → hashes [N] of the points before folding, and the layers that compute them."""
 
 
-def _grid_hash(front: Front, points: Grid) -> _Draw:
+def _grid_hash(front: PointFront, points: Grid) -> _Draw:
     """v·X + offset + a, v and a uniform below Q."""
 
     def draw(Q: int, rng: np.random.Generator) -> tuple[Ids, list[Affine]]:
@@ -177,7 +179,7 @@ def _grid_hash(front: Front, points: Grid) -> _Draw:
 
 
 def _hash(
-    front: Front, draw: _Draw, labels: Ids, rng: np.random.Generator
+    front: PointFront, draw: _Draw, labels: Ids, rng: np.random.Generator
 ) -> tuple[list[Affine], Ids, dict[str, object]]:
     """Layers from the points to keys that have one label each, and the keys [N]."""
     for draws in range(1, TRIES):

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Literal, Protocol
 
 from byheart.constructions.gadgets import grid, hashing
-from byheart.constructions.gadgets.demand import Demand
-from byheart.constructions.plan import Shape
+from byheart.constructions.gadgets.demand import LookupDemand
+from byheart.constructions.plan import TokenwiseShape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers
 from byheart.tasks.checks import Ids
@@ -15,11 +15,11 @@ from byheart.tasks.checks import Ids
 Mixing = Literal["attention", "sum"]
 
 
-class Stage(Protocol):
+class LookupStage(Protocol):
     """A token-wise network from one key to one label: its shape before it is built, its layers afterwards."""
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TokenwiseShape:
         """Roles and widths."""
 
     def layers(self, keys: Ids, labels: Integers) -> list[Affine]:
@@ -30,8 +30,8 @@ class Stage(Protocol):
 class Engine:
     """How keys become labels. Both stages are functions of (keys, labels, largest key[, own bits], most layers)."""
 
-    label_stage: Callable[[int, int, int, int | None], Stage]
-    token_stage: Callable[[int, int, int, int, int | None], Stage]
+    label_stage: Callable[[int, int, int, int | None], LookupStage]
+    token_stage: Callable[[int, int, int, int, int | None], LookupStage]
     fold_labels: bool
     """Whether the label stage wants its keys folded into a small range first."""
     depth: int | None = None
@@ -43,10 +43,10 @@ class Engine:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class LookupSizes:
     """Every size of the network, from the demand alone."""
 
-    demand: Demand
+    demand: LookupDemand
     engine: Engine
 
     @property
@@ -87,10 +87,10 @@ class Sizes:
         return hashing.folds_needed(ratio + self.demand.positions)
 
     @property
-    def projection(self) -> Shape:
+    def projection(self) -> TokenwiseShape:
         """From a vector to its hash."""
         front = self.demand.front
-        return Shape((("hash", 1, self.demand.size.dim or 1),) if front is None else front.shapes)
+        return TokenwiseShape((("hash", 1, self.demand.size.dim or 1),) if front is None else front.shapes)
 
     @property
     def fold_layers(self) -> int:
@@ -99,17 +99,17 @@ class Sizes:
         return sum(len(hashing.fold_shapes(1, folds)) for folds in (token_folds, self.label_folds))
 
     @property
-    def label_stage(self) -> Stage:
+    def label_stage(self) -> LookupStage:
         """Keys to labels."""
         return self._stages[-1]
 
     @property
-    def token_stage(self) -> Stage:
+    def token_stage(self) -> LookupStage:
         """Marked tokens to codes below Q."""
         return self._stages[0]
 
     @cached_property
-    def _stages(self) -> list[Stage]:
+    def _stages(self) -> list[LookupStage]:
         """Token stage, where there is one, and label stage, within the depth that the engine allows."""
         coded, depth = self.demand.coded, self.engine.depth
         free = [*([self._token_stage(None)] if coded else []), self._label_stage(None)]
@@ -123,7 +123,7 @@ class Sizes:
             raise BadInput(f"this task needs at least {depth - layers + least} layers; got depth={depth}")
         return self._divided(layers) if coded else [self._label_stage(layers)]
 
-    def _divided(self, layers: int) -> list[Stage]:
+    def _divided(self, layers: int) -> list[LookupStage]:
         """Both stages with this many layers together: the fewest parameters among about a hundred divisions."""
         least = self.engine.shallowest
         divided = []
@@ -132,12 +132,12 @@ class Sizes:
             divided.append([token, self._label_stage(layers - _depth(token))])
         return min(divided, key=lambda stages: sum(stage.shape.dense for stage in stages))
 
-    def _label_stage(self, layers: int | None) -> Stage:
+    def _label_stage(self, layers: int | None) -> LookupStage:
         Q = hashing.largest_modulus(self.label_modulus)
         largest = Q // 2 if self.label_folds else self.label_ratio * Q
         return self.engine.label_stage(self.demand.questions, self.demand.size.labels, largest, layers)
 
-    def _token_stage(self, layers: int | None) -> Stage:
+    def _token_stage(self, layers: int | None) -> LookupStage:
         codes, largest = hashing.largest_modulus(self.label_modulus), hashing.largest_key(self.token_modulus)
         return self.engine.token_stage(self.demand.marked, codes, largest, self.own_bits, layers)
 
@@ -145,5 +145,5 @@ class Sizes:
 _DIVISIONS = 100
 
 
-def _depth(stage: Stage) -> int:
+def _depth(stage: LookupStage) -> int:
     return len(stage.shape.layers)

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from byheart.constructions.gadgets.boltzmann import Interval
-from byheart.constructions.plan import Shape
+from byheart.constructions.plan import TokenwiseShape
 from byheart.networks.exact import Affine, integers
 
 
-def shape(ids: int, dim: int) -> Shape:
+def shape(ids: int, dim: int) -> TokenwiseShape:
     """The stairs for this many ids, read off a stream of width ``dim``."""
     units = max(1, 2 * (ids - 1))
-    return Shape((("steps", units, dim), ("answer", 1, units)))
+    return TokenwiseShape((("steps", units, dim), ("answer", 1, units)))
 
 
 def layers(ids: Sequence[Interval], labels: Sequence[int], direction: Sequence[int]) -> list[Affine]:

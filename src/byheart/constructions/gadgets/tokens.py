@@ -13,7 +13,7 @@ from byheart.constructions.gadgets import grid
 from byheart.constructions.gadgets.demand import positioned_ids
 from byheart.constructions.gadgets.distinguish import distinguishing_tokens
 from byheart.constructions.gadgets.hashing import draw_modulus, fold, fold_layers, multiply
-from byheart.constructions.gadgets.sizes import Sizes
+from byheart.constructions.gadgets.sizes import LookupSizes
 from byheart.constructions.gadgets.vectors import Reader
 from byheart.constructions.plan import TAKES
 from byheart.errors import BadInput
@@ -62,7 +62,7 @@ class CodedTokens:
     marked: Ids
     front: list[Layer]
     folding: list[Affine]
-    sizes: Sizes
+    sizes: LookupSizes
     chosen: dict[str, object] = field(default_factory=dict)
 
     @property
@@ -116,7 +116,7 @@ def different_tokens(task: NextToken | SeqToSeq, *, positions: bool) -> Differen
 
 
 def coded_tokens(
-    task: NextToken | SeqToSeq, sizes: Sizes, rng: np.random.Generator, reader: Reader | None = None
+    task: NextToken | SeqToSeq, sizes: LookupSizes, rng: np.random.Generator, reader: Reader | None = None
 ) -> CodedTokens:
     """Draw hashes until no marked token meets another, and, in seq-to-seq, no two tokens of a sequence meet."""
     tokens = different_tokens(task, positions=sizes.demand.positions)
@@ -150,7 +150,7 @@ def _pair_hash(task: NextToken | SeqToSeq, first: Ids) -> _Draw:
     return draw
 
 
-def _vector_hash(task: NextToken | SeqToSeq, sizes: Sizes, first: Ids, reader: Reader | None) -> _Draw:
+def _vector_hash(task: NextToken | SeqToSeq, sizes: LookupSizes, first: Ids, reader: Reader | None) -> _Draw:
     """x ↦ v·X + offset + a, or what ``reader`` makes of x (+ W_pos[k]), v, a and W_pos uniform below Q."""
     assert task.vectors is not None
     n, d = task.vectors.shape[1:]

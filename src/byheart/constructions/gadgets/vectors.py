@@ -53,7 +53,7 @@ class Points:
         return sum(isqrt(square) + 1 for square in squares)
 
 
-class Front(Protocol):
+class VectorFront(Protocol):
     """The sizes of a front, known before its weights: from D coordinates to one integer."""
 
     @property
@@ -69,7 +69,7 @@ class Reader(Protocol):
     """A front whose weights are found but for the hash."""
 
     @property
-    def front(self) -> Front:
+    def front(self) -> VectorFront:
         """Its sizes."""
 
     @property

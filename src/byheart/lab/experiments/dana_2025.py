@@ -31,12 +31,13 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import ClassVar
 
 import torch
 
 from byheart.bounds.dana_2025 import capacity
 from byheart.errors import BadInput
-from byheart.lab.ensemble import Member, Outcome, Training, train
+from byheart.lab.ensemble import Member, Training, TrainingOutcome, train
 from byheart.lab.experiments.experiment import Experiment, Prepared, Row, Scale, checked_scale, key
 from byheart.lab.member import ANSWERS, Tensors
 from byheart.lab.models.dana import TOKENS, AttentionOnly
@@ -54,13 +55,14 @@ CODE_LAYERS, TEXT_LAYERS = 3, 5
 
 
 @dataclass(frozen=True)
-class Config:
+class DanaConfig:
     """One model: sizes (``hidden`` None has no MLP), sample, training; ``seed`` counts the repetitions.
 
-    >>> Config("1", vocab=50, model_dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64).steps
+    >>> DanaConfig("1", vocab=50, model_dim=10, head_dim=10, heads=20, batch=256, batches=64, epochs=64).steps
     4096
     """
 
+    KIND: ClassVar = "Config"
     experiment: str
     vocab: int
     model_dim: int
@@ -102,7 +104,7 @@ def lower_bound(vocab: int, stored: int) -> float:
     return 1 / vocab + (1 - 1 / vocab) * min(1.0, stored / vocab**2)
 
 
-def member_of(config: Config) -> Member:
+def member_of(config: DanaConfig) -> Member:
     """The model with its data; all that is random in it follows from the config."""
     examples, everything = _data(config)
     training = Training(
@@ -116,7 +118,7 @@ def member_of(config: Config) -> Member:
     return Member(config.architecture, training, _seed(config, "model"), examples, measured_on=everything)
 
 
-def _data(config: Config) -> tuple[Tensors, Tensors]:
+def _data(config: DanaConfig) -> tuple[Tensors, Tensors]:
     """The sample, and all ω² contexts: tokens [·, 2] and answers [·]."""
     vocab = config.vocab
     generator = torch.Generator().manual_seed(_seed(config, "data"))
@@ -126,12 +128,12 @@ def _data(config: Config) -> tuple[Tensors, Tensors]:
     return {TOKENS: contexts[drawn], ANSWERS: answers[drawn]}, {TOKENS: contexts, ANSWERS: answers}
 
 
-def _seed(config: Config, of: str) -> int:
+def _seed(config: DanaConfig, of: str) -> int:
     """A seed for one purpose: no two configs share their randomness, whatever they have in common."""
     return int.from_bytes(hashlib.sha256(f"{key(config)} {of}".encode()).digest()[:7], "big")
 
 
-def metrics(config: Config, outcome: Outcome) -> Row:
+def metrics(config: DanaConfig, outcome: TrainingOutcome) -> Row:
     """What is known after training."""
     proved, head_dim = config.layers == 1 and config.hidden is None, min(config.head_dim, config.model_dim)
     stored = capacity(config.heads, head_dim, config.model_dim)
@@ -147,7 +149,7 @@ def metrics(config: Config, outcome: Outcome) -> Row:
     }
 
 
-def prepare(config: Config) -> Prepared:
+def prepare(config: DanaConfig) -> Prepared:
     """The model, and all ω² contexts with their answers."""
     member = member_of(config)
     tokens, answers = (member.measured[name].numpy() for name in (TOKENS, ANSWERS))
@@ -155,21 +157,21 @@ def prepare(config: Config) -> Prepared:
     return Prepared(member, partial(metrics, config), task)
 
 
-def work(configs: Sequence[Config], device: str = "cpu", report: Report | None = None) -> list[Row]:
+def work(configs: Sequence[DanaConfig], device: str = "cpu", report: Report | None = None) -> list[Row]:
     """Train the configs' models together; their metrics."""
     outcomes = train([member_of(config) for config in configs], device=device, report=report)
     return [metrics(config, outcome) for config, outcome in zip(configs, outcomes, strict=True)]
 
 
-def groups(configs: Sequence[Config]) -> list[list[Config]]:
+def groups(configs: Sequence[DanaConfig]) -> list[list[DanaConfig]]:
     """Models that differ in heads, MLP width and seed only: a GPU trains them as one."""
-    jobs: dict[object, list[Config]] = {}
+    jobs: dict[object, list[DanaConfig]] = {}
     for config in configs:
         jobs.setdefault((config.architecture.family, config.batch, config.steps), []).append(config)
     return list(jobs.values())
 
 
-def _paper(name: str, text: bool) -> Iterator[Config]:
+def _paper(name: str, text: bool) -> Iterator[DanaConfig]:
     """Every grid point of an experiment, first repetition."""
     kind, _, variant = name.partition("-")
     if variant == "larger":
@@ -182,8 +184,8 @@ def _paper(name: str, text: bool) -> Iterator[Config]:
         yield from _basic(name, text)
 
 
-def _basic(name: str, text: bool) -> Iterator[Config]:
-    make = partial(Config, name, vocab=50, batch=2**8, batches=2**6, epochs=64)
+def _basic(name: str, text: bool) -> Iterator[DanaConfig]:
+    make = partial(DanaConfig, name, vocab=50, batch=2**8, batches=2**6, epochs=64)
     if name == "1":
         yield from (make(model_dim=d, head_dim=d, heads=H) for d in range(3, 14) for H in range(1, 32, 5))
     elif name == "2":
@@ -195,16 +197,16 @@ def _basic(name: str, text: bool) -> Iterator[Config]:
         yield from (replace(make(model_dim=2, head_dim=head_dim, heads=H), vocab=10) for H in range(1, 22, 4))
 
 
-def _against_mlp(name: str, *, mlp: bool) -> Iterator[Config]:
-    make = partial(Config, name, vocab=70, batch=2**10, batches=2**8, epochs=64)
+def _against_mlp(name: str, *, mlp: bool) -> Iterator[DanaConfig]:
+    make = partial(DanaConfig, name, vocab=70, batch=2**10, batches=2**8, epochs=64)
     for d in (7, 10, 13):
         for k in range(1, 32, 5):
             one = make(model_dim=d, head_dim=d, heads=1)
             yield replace(one, hidden=2 * d * (k - 1)) if mlp else replace(one, heads=k)
 
 
-def _wide(kind: str, name: str) -> Iterator[Config]:
-    make = partial(Config, name, vocab=200, batch=2**10, batches=2**6, epochs=64)
+def _wide(kind: str, name: str) -> Iterator[DanaConfig]:
+    make = partial(DanaConfig, name, vocab=200, batch=2**10, batches=2**6, epochs=64)
     if kind == "2":
         yield from (make(model_dim=50, head_dim=d_h, heads=11) for d_h in (1, *range(5, 51, 5)))
         return
@@ -214,8 +216,8 @@ def _wide(kind: str, name: str) -> Iterator[Config]:
             yield replace(one, hidden=4 * d * k) if kind == "5" else replace(one, heads=2 * k + 1)
 
 
-def _deep(kind: str, name: str, layers: int) -> Iterator[Config]:
-    make = partial(Config, name, vocab=70, batch=2**9, batches=2**7, epochs=64, layers=layers)
+def _deep(kind: str, name: str, layers: int) -> Iterator[DanaConfig]:
+    make = partial(DanaConfig, name, vocab=70, batch=2**9, batches=2**7, epochs=64, layers=layers)
     if kind == "2":
         yield from (make(model_dim=10, head_dim=d_h, heads=21) for d_h in range(1, 11))
         return
@@ -225,7 +227,7 @@ def _deep(kind: str, name: str, layers: int) -> Iterator[Config]:
             yield replace(one, hidden=8 * d * k) if kind == "5" else replace(one, heads=4 * k + 1)
 
 
-def configs_of(name: str, scale: Scale = "paper", *, text: bool = False) -> tuple[Config, ...]:
+def configs_of(name: str, scale: Scale = "paper", *, text: bool = False) -> tuple[DanaConfig, ...]:
     """All configs of an experiment.
 
     "short" takes every other grid point, once, for a quarter of the epochs; "smoke" the first and the last for a few
@@ -244,7 +246,7 @@ def configs_of(name: str, scale: Scale = "paper", *, text: bool = False) -> tupl
     return tuple(replace(p, seed=seed) for p in points for seed in range(repetitions))
 
 
-def _with_rates(config: Config, text: bool) -> Config:
+def _with_rates(config: DanaConfig, text: bool) -> DanaConfig:
     rates = ATTENTION_RATES if config.hidden is None else MLP_RATES
     rates = TEXT_RATES if text else rates if config.layers == 1 else DEPTH_RATES
     return replace(config, learning_rate=rates[0], last_learning_rate=rates[1], text=text)

@@ -13,8 +13,8 @@ from reprlib import repr as shortened
 from typing import Any, ClassVar, Literal, Protocol, get_args
 
 from byheart.errors import BadInput
-from byheart.lab.former import formerly
-from byheart.lab.member import Member, Outcome
+from byheart.lab.former import formerly, kind_of
+from byheart.lab.member import Member, TrainingOutcome
 from byheart.progress import Report
 from byheart.tasks import Task
 
@@ -35,7 +35,7 @@ class Prepared:
     """One config, ready to be trained and kept: the member, the metrics of what comes out, and what it is asked."""
 
     member: Member
-    metrics: Callable[[Outcome], Row]
+    metrics: Callable[[TrainingOutcome], Row]
     task: Task
     """All that accuracy and loss are measured on, as a network is asked it."""
 
@@ -103,7 +103,7 @@ def to_json(config: Config) -> dict[str, Any]:
 
 def key(config: Config) -> str:
     """Sixteen hexadecimal digits that depend on the kind of the config and its values alone."""
-    text = json.dumps([type(config).__name__, formerly(to_json(config))], sort_keys=True, ensure_ascii=False)
+    text = json.dumps([kind_of(config), formerly(to_json(config))], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -3,7 +3,7 @@
 n stories, the first 10 word-punctuation tokens of each. Every beginning of a story, of 1 to 9 tokens, is a context, and
 the token behind it what is to be predicted. Contexts that several stories share have a distribution of next tokens, so
 no model gets below the conditional entropy Σ_t π_t H(p_t) of the data, and one that has memorized them reaches it.
-:class:`~byheart.lab.models.madden.Decoder` with m hidden units, Adam at 10⁻⁴, the cross-entropy summed over all
+:class:`~byheart.lab.models.madden.MaddenDecoder` with m hidden units, Adam at 10⁻⁴, the cross-entropy summed over all
 places, one batch of everything, 50,000 steps; with everything trained, or embedding and attention frozen. Distinct
 contexts are computed once, with the counts of their next tokens, which is the same loss; and what frozen attention
 gives at each of them once for all steps.
@@ -12,7 +12,7 @@ Measured, in nats a token: ``loss``, ``entropy``, ``excess`` = loss − entropy,
 the least m for which it is at most 1 % is what the paper draws. The vocabulary is that of the n stories.
 
 The authors' corpus is not here. Any texts do, a story each; without any, stories are documentation strings of Python
-3.11 that come with Byheart (:mod:`byheart.lab.texts`): the same on every machine.
+3.11 that come with Byheart (:mod:`byheart.tasks.shipped`): the same on every machine.
 
 Scales: "paper" is the paper's grid; "short" three n, four m and 10,000 steps; "smoke" takes seconds.
 """
@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -28,14 +29,14 @@ import torch
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
 from byheart.lab.experiments.experiment import Experiment, Prepared, Row, checked_scale
-from byheart.lab.member import ANSWERS, Member, Outcome, Tensors, Training
-from byheart.lab.models.madden import ATTENDED, FROZEN, Decoder
-from byheart.lab.texts import docstrings
+from byheart.lab.member import ANSWERS, Member, Tensors, Training, TrainingOutcome
+from byheart.lab.models.madden import ATTENDED, FROZEN, MaddenDecoder
 from byheart.progress import Report
 from byheart.tasks import NextTokenDistribution
 from byheart.tasks.checks import Ids, count
 from byheart.tasks.corpus import entropy_bound, words
 from byheart.tasks.distinct import distinct
+from byheart.tasks.shipped import docstrings
 
 STORY = 10
 """Tokens of a story."""
@@ -43,9 +44,10 @@ Texts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Config:
+class MaddenConfig:
     """One model to train."""
 
+    KIND: ClassVar = "Config"
     stories: int
     """n"""
     hidden: int
@@ -62,7 +64,7 @@ class Config:
 
 
 @dataclass(frozen=True, eq=False)
-class Contexts:
+class StoryContexts:
     """The distinct beginnings of n stories, N of them."""
 
     tokens: Ids
@@ -85,7 +87,7 @@ class Contexts:
         return entropy_bound(self.counts / often[:, None], often / often.sum())
 
 
-def contexts(stories: Sequence[Sequence[str]]) -> Contexts:
+def contexts(stories: Sequence[Sequence[str]]) -> StoryContexts:
     """Those of ``stories`` of :data:`STORY` tokens; ids by first occurrence.
 
     >>> found = contexts([list("abcdefghij"), list("abcdefghjj")])
@@ -100,7 +102,7 @@ def contexts(stories: Sequence[Sequence[str]]) -> Contexts:
     counts = np.zeros((len(found.first), len(ids)), np.int64)
     np.add.at(counts, (found.ids, encoded[:, 1:].reshape(-1)), 1)
     tokens = beginnings[found.first]
-    return Contexts(np.maximum(tokens, 0), (tokens >= 0).sum(axis=1), counts)
+    return StoryContexts(np.maximum(tokens, 0), (tokens >= 0).sum(axis=1), counts)
 
 
 def stories(texts: Iterable[str], number: int) -> list[list[str]]:
@@ -120,26 +122,26 @@ def stories(texts: Iterable[str], number: int) -> list[list[str]]:
 
 
 @cache
-def data_of(number: int, texts: Texts | None = None) -> Contexts:
+def data_of(number: int, texts: Texts | None = None) -> StoryContexts:
     """Those of this many stories of ``texts``, or of the documentation that comes with Byheart; made once."""
     return contexts(stories(docstrings() if texts is None else texts, number))
 
 
 @cache
-def _attended(data: Contexts, seed: int) -> Tensors:
+def _attended(data: StoryContexts, seed: int) -> Tensors:
     """The examples of members whose embedding and attention stay as this seed draws them, whatever m is."""
-    model = model_of(Config(stories=1, hidden=1, frozen=True), data)
+    model = model_of(MaddenConfig(stories=1, hidden=1, frozen=True), data)
     weights = {name: tensor[None] for name, tensor in model.init(torch.Generator().manual_seed(seed)).items()}
     batch = {name: tensor[None] for name, tensor in data.examples.items()}
     return {ATTENDED: model.attended(weights, batch)[0], ANSWERS: data.examples[ANSWERS]}
 
 
-def model_of(config: Config, data: Contexts) -> Decoder:
+def model_of(config: MaddenConfig, data: StoryContexts) -> MaddenDecoder:
     """The model alone."""
-    return Decoder(vocab=data.counts.shape[1], hidden=config.hidden, length=STORY - 1)
+    return MaddenDecoder(vocab=data.counts.shape[1], hidden=config.hidden, length=STORY - 1)
 
 
-def member_of(config: Config, data: Contexts) -> Member:
+def member_of(config: MaddenConfig, data: StoryContexts) -> Member:
     """The model with its data."""
     training = Training(
         batch=len(data.tokens), steps=config.steps, learning_rate=config.learning_rate, loss="summed-cross-entropy"
@@ -149,7 +151,7 @@ def member_of(config: Config, data: Contexts) -> Member:
     return Member(model_of(config, data), training, config.seed, examples, frozen=frozen)
 
 
-def metrics(model: Decoder, data: Contexts, outcome: Outcome) -> Row:
+def metrics(model: MaddenDecoder, data: StoryContexts, outcome: TrainingOutcome) -> Row:
     """What is known after training; the ensemble's loss is a mean over contexts, ours over tokens."""
     loss, entropy = outcome.loss * len(data.counts) / int(data.counts.sum()), data.entropy
     return {
@@ -165,7 +167,7 @@ def metrics(model: Decoder, data: Contexts, outcome: Outcome) -> Row:
     }
 
 
-def task_of(data: Contexts) -> NextTokenDistribution:
+def task_of(data: StoryContexts) -> NextTokenDistribution:
     """What is to be predicted, context by context. Shorter ones are filled up with a token ω that never comes next."""
     inside = np.arange(data.tokens.shape[1]) < data.lengths[:, None]
     often, vocab = data.counts.sum(axis=1), data.counts.shape[1]
@@ -173,14 +175,14 @@ def task_of(data: Contexts) -> NextTokenDistribution:
     return NextTokenDistribution(np.where(inside, data.tokens, vocab), probabilities, weights=often / often.sum())
 
 
-def prepare(config: Config, texts: Texts | None = None) -> Prepared:
+def prepare(config: MaddenConfig, texts: Texts | None = None) -> Prepared:
     """The model, and its contexts with what comes next."""
     data = data_of(config.stories, texts)
     return Prepared(member_of(config, data), partial(metrics, model_of(config, data), data), task_of(data))
 
 
 def work(
-    configs: Sequence[Config], device: str = "cpu", report: Report | None = None, texts: Texts | None = None
+    configs: Sequence[MaddenConfig], device: str = "cpu", report: Report | None = None, texts: Texts | None = None
 ) -> list[Row]:
     """Train them; a row of metrics each."""
     data = [data_of(config.stories, texts) for config in configs]
@@ -190,9 +192,9 @@ def work(
     return [metrics(model_of(config, its), its, outcome) for config, its, outcome in made]
 
 
-def groups(configs: Sequence[Config]) -> list[list[Config]]:
+def groups(configs: Sequence[MaddenConfig]) -> list[list[MaddenConfig]]:
     """One number of stories in one setting is a job."""
-    found: dict[object, list[Config]] = {}
+    found: dict[object, list[MaddenConfig]] = {}
     for config in configs:
         found.setdefault((config.stories, config.frozen), []).append(config)
     return list(found.values())
@@ -207,9 +209,9 @@ GRIDS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
 
 
 def experiment(scale: str, *, frozen: bool, texts: Texts | None = None) -> Experiment:
-    """One setting, on ``texts`` or on :func:`~byheart.lab.texts.docstrings`."""
+    """One setting, on ``texts`` or on :func:`~byheart.tasks.shipped.docstrings`."""
     numbers, hidden, steps = GRIDS[checked_scale(scale)]
-    configs = tuple(Config(n, m, frozen, steps=steps) for n, m in product(numbers, hidden))
+    configs = tuple(MaddenConfig(n, m, frozen, steps=steps) for n, m in product(numbers, hidden))
     name = f"madden-2024-{'frozen' if frozen else 'trained'}"
     return Experiment(name, scale, configs, groups, partial(work, texts=texts), partial(prepare, texts=texts))
 

@@ -20,14 +20,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 
 from byheart.errors import BadInput
 from byheart.lab.ensemble import train
 from byheart.lab.experiments.experiment import Experiment, Prepared, Row, checked_scale
-from byheart.lab.member import ANSWERS, Member, Outcome, Tensors, Training
+from byheart.lab.member import ANSWERS, Member, Tensors, Training, TrainingOutcome
 from byheart.lab.models.mahdavi import QueryAttention
 from byheart.progress import Report
 from byheart.tasks import QueryLabels, QueryTargets
@@ -47,9 +47,10 @@ ROWS_AT_ONCE = 1 << 12
 
 
 @dataclass(frozen=True)
-class Config:
+class MahdaviConfig:
     """One model to train."""
 
+    KIND: ClassVar = "Config"
     answers: Answers
     context: Context
     examples: int
@@ -101,7 +102,7 @@ def steps(examples: int) -> int:
     return max(EPOCHS * examples // 256, LEAST_STEPS)
 
 
-def data(config: Config) -> tuple[Tensors, Tensors]:
+def data(config: MahdaviConfig) -> tuple[Tensors, Tensors]:
     """Examples (queries [N, D], their contexts [N, n, D] if they have them, answers [N]) and constants, float32."""
     generator = torch.Generator().manual_seed(config.seed)
     N, n, D = config.examples, config.length, config.architecture.dim
@@ -117,7 +118,7 @@ def data(config: Config) -> tuple[Tensors, Tensors]:
     return examples | {"contexts": contexts}, {}
 
 
-def members(configs: Sequence[Config]) -> list[Member]:
+def members(configs: Sequence[MahdaviConfig]) -> list[Member]:
     """One for each config; those with equal data share it."""
     known: dict[tuple[object, ...], tuple[Tensors, Tensors]] = {}
     made = []
@@ -130,15 +131,15 @@ def members(configs: Sequence[Config]) -> list[Member]:
     return made
 
 
-def groups(configs: Sequence[Config]) -> list[list[Config]]:
+def groups(configs: Sequence[MahdaviConfig]) -> list[list[MahdaviConfig]]:
     """Those with as many examples, so as many steps, are a job: on a GPU they are trained side by side."""
-    found: dict[object, list[Config]] = {}
+    found: dict[object, list[MahdaviConfig]] = {}
     for config in configs:
         found.setdefault(config.examples, []).append(config)
     return list(found.values())
 
 
-def work(configs: Sequence[Config], device: str = "cpu", report: Report | None = None) -> list[Row]:
+def work(configs: Sequence[MahdaviConfig], device: str = "cpu", report: Report | None = None) -> list[Row]:
     """Train them; a row of metrics each."""
     made = members(configs)
     counted = [not config.stop for config in configs]
@@ -149,7 +150,7 @@ def work(configs: Sequence[Config], device: str = "cpu", report: Report | None =
     ]
 
 
-def prepare(config: Config) -> Prepared:
+def prepare(config: MahdaviConfig) -> Prepared:
     """The model with its queries, its context or contexts, and their answers."""
     [member] = members([config])
     given = {name: tensor.numpy() for name, tensor in (member.examples | member.constants).items()}
@@ -160,7 +161,7 @@ def prepare(config: Config) -> Prepared:
     return Prepared(member, partial(_metrics, member), QueryTargets(**asked, targets=given[ANSWERS]))
 
 
-def _metrics(member: Member, outcome: Outcome) -> Row:
+def _metrics(member: Member, outcome: TrainingOutcome) -> Row:
     _, best_loss, best_accuracy = min(outcome.history, key=lambda point: point[1])
     return {
         "accuracy": outcome.accuracy,
@@ -188,7 +189,7 @@ def saturated_heads(member: Member, weights: Tensors) -> torch.Tensor:
     return torch.cat(parts)
 
 
-def _saturation(member: Member, outcome: Outcome) -> Row:
+def _saturation(member: Member, outcome: TrainingOutcome) -> Row:
     """The mean number of saturated heads, their share, and for k = 0, …, H how many examples have k of them."""
     assert outcome.weights is not None
     counts = saturated_heads(member, outcome.weights)
@@ -203,7 +204,7 @@ def _saturation(member: Member, outcome: Outcome) -> Row:
 
 
 @dataclass(frozen=True)
-class Block:
+class FigureGrid:
     """A figure's grid: for each context, the numbers of examples."""
 
     answers: Answers
@@ -213,7 +214,7 @@ class Block:
     head_dims: tuple[int, ...] = (64,)
     long: bool = False
 
-    def configs(self, context: Context, scale: str) -> list[Config]:
+    def configs(self, context: Context, scale: str) -> list[MahdaviConfig]:
         """All of them, seeds last."""
         seeds, most = SEEDS[scale], MOST_STEPS[scale]
         found = []
@@ -221,7 +222,7 @@ class Block:
             self.examples[context], self.lengths, self.heads, self.head_dims, range(seeds)
         ):
             taken = min(LONG if self.long else steps(N), most)
-            found.append(Config(self.answers, context, N, n, H, d_h, seed, taken))
+            found.append(MahdaviConfig(self.answers, context, N, n, H, d_h, seed, taken))
         return found
 
 
@@ -230,13 +231,17 @@ def _every(first: int, last: int, by: int) -> tuple[int, ...]:
 
 
 BLOCKS = {
-    "regression-context": Block("targets", {"random": _every(10, 90, 20), "fixed": _every(10, 25, 5)}, lengths=LENGTHS),
-    "regression-heads": Block("targets", {"random": _every(10, 90, 20), "fixed": _every(10, 30, 5)}, heads=HEADS),
-    "classification-heads": Block("labels", {"random": _every(30, 130, 20), "fixed": _every(10, 40, 10)}, heads=HEADS),
-    "classification-context": Block(
+    "regression-context": FigureGrid(
+        "targets", {"random": _every(10, 90, 20), "fixed": _every(10, 25, 5)}, lengths=LENGTHS
+    ),
+    "regression-heads": FigureGrid("targets", {"random": _every(10, 90, 20), "fixed": _every(10, 30, 5)}, heads=HEADS),
+    "classification-heads": FigureGrid(
+        "labels", {"random": _every(30, 130, 20), "fixed": _every(10, 40, 10)}, heads=HEADS
+    ),
+    "classification-context": FigureGrid(
         "labels", {"random": _every(20, 60, 10), "fixed": _every(6, 18, 4)}, lengths=LENGTHS
     ),
-    "classification-head-dim": Block(
+    "classification-head-dim": FigureGrid(
         "labels", {"fixed": _every(10, 20, 5)}, heads=(30,), head_dims=HEAD_DIMS, long=True
     ),
 }
@@ -254,9 +259,9 @@ def _block(name: str, context: Context, scale: str) -> Experiment:
     )
 
 
-def _tiny(block: Block) -> Block:
+def _tiny(block: FigureGrid) -> FigureGrid:
     """Two models of what is swept."""
-    return Block(
+    return FigureGrid(
         block.answers,
         dict.fromkeys(block.examples, (96,)),
         heads=(1, 3) if len(block.heads) > 1 else (2,),
@@ -271,7 +276,7 @@ def saturation(scale: str) -> Experiment:
     sizes = ((2, 40),) if checked_scale(scale) == "smoke" else SATURATION
     n = 4 if scale == "smoke" else 32
     configs = tuple(
-        Config("labels", "fixed", N, n, H, 64, seed, min(LONG, MOST_STEPS[scale]), stop=False)
+        MahdaviConfig("labels", "fixed", N, n, H, 64, seed, min(LONG, MOST_STEPS[scale]), stop=False)
         for (H, N), seed in product(sizes, range(SEEDS[scale]))
     )
     return Experiment("mahdavi-2024-saturation", scale, configs, groups, work, prepare)

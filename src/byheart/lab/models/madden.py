@@ -16,6 +16,7 @@ those of linear maps are as PyTorch draws them (what the paper does not say).
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import torch
 from torch.nn import functional
@@ -34,16 +35,17 @@ FEW_UNITS = 32
 
 
 @dataclass(frozen=True)
-class Decoder:
+class MaddenDecoder:
     """The sizes of the model.
 
     A batch has ``tokens`` [M, B, n], left-aligned with anything behind, and ``lengths`` [M, B]; or :data:`ATTENDED`,
     [M, B, d].
 
-    >>> Decoder(vocab=100, hidden=8).parameters
+    >>> MaddenDecoder(vocab=100, hidden=8).parameters
     3724
     """
 
+    KIND: ClassVar = "Decoder"
     vocab: int
     """ω"""
     hidden: int
@@ -80,7 +82,7 @@ class Decoder:
         """Few hidden units are computed as more: those of zeros stay zeros."""
         return type(self), replace(self, hidden=max(FEW_UNITS, self.hidden))
 
-    def join(self, other: "Decoder") -> "Decoder":
+    def join(self, other: "MaddenDecoder") -> "MaddenDecoder":
         """The model that holds both."""
         return replace(self, hidden=max(self.hidden, other.hidden))
 

@@ -4,22 +4,23 @@ Importing this needs numpy only; evaluation (numba), the reference evaluation (p
 modules of their own: ``evaluate``, ``reference``, ``floats``; ``enclose`` is for networks with softmax attention.
 """
 
-from byheart.networks.exact.integers import Integers, integers
-from byheart.networks.exact.layers import (
+from byheart.networks.exact.exact_layers import (
     Affine,
     Block,
     Embedding,
     FeedForward,
     Flatten,
     HardmaxAttention,
+    Integers,
     Layer,
     Positions,
     Residual,
     SoftmaxAttention,
     TokenSum,
     UniformAttention,
+    integers,
 )
-from byheart.networks.exact.network import ExactNetwork
+from byheart.networks.exact.exact_network import ExactNetwork
 
 __all__ = [
     "Affine",

@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiled import jit
-from byheart.networks.exact.integers import Integers, integers
+from byheart.networks.exact.exact_layers import HardmaxAttention, Integers, UniformAttention, integers
 from byheart.networks.exact.kernels import UNRESOLVED, resolve
-from byheart.networks.exact.layers import HardmaxAttention, UniformAttention
-from byheart.networks.exact.limbs import Limbs, Program, concatenate, identity, linear, stack, total
+from byheart.networks.exact.limbs import LimbProgram, Limbs, concatenate, identity, linear, stack, total
 
 
 def uniform(layer: UniformAttention, batch: Limbs, length: int, last: bool) -> Limbs:
@@ -42,7 +41,7 @@ def _with_sums(batch: Limbs, length: int, last: bool) -> tuple[Limbs, Limbs]:
 def hardmax(layer: HardmaxAttention, batch: Limbs, length: int, last: bool) -> Limbs:
     """Z_k + W_O W_V · mean of the Z_j with the largest score (W_K Z_j)·(W_Q Z_k)."""
     queries = batch.columns(slice(length - 1, None, length)) if last else batch
-    asked, keys = Program((linear(layer.W_Q),))(queries), Program((linear(layer.W_K),))(batch)
+    asked, keys = LimbProgram((linear(layer.W_Q),))(queries), LimbProgram((linear(layer.W_K),))(batch)
     ties = _ties(asked, keys, length, layer.causal)
     counts = ties.sum(axis=1)
     groups = [np.flatnonzero(counts == count) for count in np.unique(counts)]
@@ -60,7 +59,7 @@ def _add(queries: Limbs, sums: Limbs, matrix: Integers, divisor: int) -> Limbs:
     """queries + matrix · sums / divisor."""
     both = stack(queries, sums)
     weights = np.concatenate([np.array(identity(queries.width, divisor), dtype=object), matrix], axis=1)
-    result = Program((linear(integers(weights)),))(both)
+    result = LimbProgram((linear(integers(weights)),))(both)
     return Limbs(result.limbs, result.start, result.length, result.exponent, result.divisor * divisor)
 
 

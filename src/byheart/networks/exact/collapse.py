@@ -29,20 +29,21 @@ import numpy as np
 
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
-from byheart.networks.exact.integers import Integers, integers
-from byheart.networks.exact.layers import (
+from byheart.networks.exact.exact_layers import (
     Affine,
     Embedding,
     FeedForward,
     Flatten,
     HardmaxAttention,
+    Integers,
     Layer,
     Positions,
     SoftmaxAttention,
     TokenSum,
     UniformAttention,
+    integers,
 )
-from byheart.networks.exact.network import ExactNetwork
+from byheart.networks.exact.exact_network import ExactNetwork
 
 _TAKES = 64
 """Bytes for every entry: an integer of any size in a few arrays."""

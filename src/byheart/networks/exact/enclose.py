@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 
 from byheart.errors import BadInput
 from byheart.networks.exact.evaluate import split, token_streams
-from byheart.networks.exact.inputs import Inputs
-from byheart.networks.exact.integers import Integers, integers
-from byheart.networks.exact.kernels import LIMB
-from byheart.networks.exact.layers import (
+from byheart.networks.exact.exact_layers import (
     Affine,
     FeedForward,
+    Integers,
     Layer,
     Residual,
     SoftmaxAttention,
     UniformAttention,
+    integers,
 )
-from byheart.networks.exact.limbs import Program, from_integers, residual_steps
-from byheart.networks.exact.network import ExactNetwork
+from byheart.networks.exact.exact_network import ExactNetwork, Inputs
+from byheart.networks.exact.kernels import LIMB
+from byheart.networks.exact.limbs import LimbProgram, from_integers, residual_steps
 from byheart.networks.softmax.balls import Ball, precision, rounded_outward
 from byheart.progress import Report
 
@@ -185,7 +185,7 @@ def _token_wise(layer: Layer, batch: list[_Sequence], bits: int, report: Report 
     return [replace(sequence, streams=[next(rest) for _ in sequence.streams]) for sequence in batch]
 
 
-def _through(layer: Layer, program: Program, streams: list[list[Ball]], bits: int) -> list[list[Ball]]:
+def _through(layer: Layer, program: LimbProgram, streams: list[list[Ball]], bits: int) -> list[list[Ball]]:
     """The streams behind a layer; of what nothing is known in front (nan), nothing is known behind."""
     result: list[list[Ball]] = [[arb("nan")] * (len(program.layers[-1].W) // 2) for _ in streams]
     known = [i for i, stream in enumerate(streams) if all(ball.is_finite() for ball in stream)]
@@ -200,13 +200,13 @@ def _through(layer: Layer, program: Program, streams: list[list[Ball]], bits: in
     return result
 
 
-def _on_intervals(layer: Layer) -> Program:
+def _on_intervals(layer: Layer) -> LimbProgram:
     """The layer on (low, high) pairs: units 2i and 2i + 1 are the ends of unit i."""
     if isinstance(layer, FeedForward):
-        return Program(tuple(_doubled(affine) for affine in layer.layers))
+        return LimbProgram(tuple(_doubled(affine) for affine in layer.layers))
     assert isinstance(layer, Residual)
     steps = tuple(_doubled(step) for block in layer.blocks for step in residual_steps(block))
-    return Program(steps, rectified=tuple(d for block in layer.blocks for d in (2 * len(block.W_in), 0)))
+    return LimbProgram(steps, rectified=tuple(d for block in layer.blocks for d in (2 * len(block.W_in), 0)))
 
 
 def _doubled(layer: Affine) -> Affine:

@@ -12,9 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.networks.exact import attention
-from byheart.networks.exact.inputs import Inputs, check_inputs, require_rational
-from byheart.networks.exact.integers import Integers, integers
-from byheart.networks.exact.layers import (
+from byheart.networks.exact.exact_layers import (
     TOKEN_WISE,
     Affine,
     Block,
@@ -22,15 +20,18 @@ from byheart.networks.exact.layers import (
     FeedForward,
     Flatten,
     HardmaxAttention,
+    Integers,
     Layer,
     Positions,
     Residual,
     TokenSum,
     UniformAttention,
+    integers,
 )
+from byheart.networks.exact.exact_network import ExactNetwork, Inputs, check_inputs, require_rational
 from byheart.networks.exact.limbs import (
+    LimbProgram,
     Limbs,
-    Program,
     concatenate,
     from_floats,
     from_int64,
@@ -40,9 +41,8 @@ from byheart.networks.exact.limbs import (
     residual_steps,
     stack,
 )
-from byheart.networks.exact.network import ExactNetwork
 from byheart.networks.exact.waves import Wave, parts
-from byheart.networks.exact.words import Words, pays
+from byheart.networks.exact.wide_sums import Words, pays
 from byheart.progress import Report
 
 _CHUNK = 1 << 14
@@ -122,7 +122,7 @@ class _Runner:
 
     def __init__(self, network: ExactNetwork, pool: ThreadPoolExecutor) -> None:
         self.network, self.pool = network, pool
-        self.programs: dict[tuple[int, int], Program | Words] = {}
+        self.programs: dict[tuple[int, int], LimbProgram | Words] = {}
 
     def front(self, layers: tuple[Layer | Wave, ...], inputs: Inputs) -> tuple[Limbs, NDArray[np.int64]]:
         """The token-wise layers on all different tokens, and which of them stands where: [N, n]."""
@@ -175,13 +175,13 @@ class _Runner:
         if isinstance(layer, Positions):
             codes = from_integers(layer.W_pos).columns(positions)
             both = np.concatenate([identity(batch.width), identity(batch.width)], axis=1).astype(object)
-            return Program((linear(both),))(stack(batch, codes))
+            return LimbProgram((linear(both),))(stack(batch, codes))
         assert isinstance(layer, FeedForward | Residual)
         result = self.run(layer, batch)
         if isinstance(layer, Residual) or not layer.residual:
             return result
         both = np.concatenate([identity(batch.width), identity(batch.width)], axis=1).astype(object)
-        return Program((linear(both),))(stack(batch, result))
+        return LimbProgram((linear(both),))(stack(batch, result))
 
     def run(self, layer: FeedForward | Residual, batch: Limbs) -> Limbs:
         """The layer's program, in blocks of the batch that fit into the processor's caches."""
@@ -193,12 +193,12 @@ class _Runner:
         return concatenate(list(self.pool.map(program, blocks)))
 
 
-def _program(layer: FeedForward | Residual, divisor: int) -> Program | Words:
+def _program(layer: FeedForward | Residual, divisor: int) -> LimbProgram | Words:
     if isinstance(layer, FeedForward):
-        program = Program(layer.layers, divisor)
+        program = LimbProgram(layer.layers, divisor)
         return Words(layer.layers, divisor, program) if pays(layer) else program
     steps = tuple(step for block in layer.blocks for step in residual_steps(block))
-    return Program(steps, divisor, tuple(d for block in layer.blocks for d in (len(block.W_in), 0)))
+    return LimbProgram(steps, divisor, tuple(d for block in layer.blocks for d in (len(block.W_in), 0)))
 
 
 def _different(inputs: Inputs, places: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -13,28 +13,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.networks.exact.integers import Integers, integers
-from byheart.networks.exact.layers import (
+from byheart.networks.exact.exact_layers import (
     Affine,
     Embedding,
     FeedForward,
     Flatten,
     HardmaxAttention,
+    Integers,
     Layer,
     Positions,
     Residual,
     SoftmaxAttention,
     TokenSum,
     UniformAttention,
+    integers,
 )
-from byheart.networks.exact.network import ExactNetwork
+from byheart.networks.exact.exact_network import ExactNetwork
 
 _EXPONENTS = {24: 126, 53: 1022}
 """Powers of two from −this to this are normal floats, by the bits of the mantissa."""
 
 
 @dataclass(frozen=True, eq=False)
-class Stream:
+class IntegerStream:
     """Values [N, n, width] as ``numerators`` / 2^``exponent``."""
 
     numerators: NDArray[np.int64]
@@ -48,15 +49,15 @@ def require_fit(network: ExactNetwork, inputs: NDArray[np.generic], mantissa: in
         stream = _through(layer, stream, mantissa)
 
 
-def _start(network: ExactNetwork, inputs: NDArray[np.generic], mantissa: int) -> Stream:
+def _start(network: ExactNetwork, inputs: NDArray[np.generic], mantissa: int) -> IntegerStream:
     if network.inputs == "tokens":
         ids = inputs.astype(np.int64)[:, :, None]
         _bounded(_largest(ids), mantissa, "the token ids")
-        return Stream(ids)
+        return IntegerStream(ids)
     values, finest = inputs.astype(np.float64), 0
     while np.abs(values).max(initial=0) <= 2.0**mantissa and finest <= mantissa:
         if np.array_equal(values, np.rint(values)):
-            return Stream(values.astype(np.int64), finest)
+            return IntegerStream(values.astype(np.int64), finest)
         values, finest = values * 2, finest + 1
     raise BadInput(f"the input vectors need more than {mantissa} bits on a common grid; keep the exact network")
 
@@ -66,16 +67,16 @@ def _largest(numerators: NDArray[np.int64]) -> int:
     return max(-int(numerators.min(initial=0)), int(numerators.max(initial=0)))
 
 
-def _through(layer: Layer, stream: Stream, mantissa: int) -> Stream:
+def _through(layer: Layer, stream: IntegerStream, mantissa: int) -> IntegerStream:
     match layer:
         case Embedding(W_E=W_E, name=name):
             _bounded(max(abs(int(w)) for w in W_E.ravel()), mantissa, f"{name}.W_E")
-            return Stream(W_E[stream.numerators[:, :, 0]].astype(np.int64))
+            return IntegerStream(W_E[stream.numerators[:, :, 0]].astype(np.int64))
         case Positions(W_pos=W_pos, name=name):
             codes = np.array([[int(w) << stream.exponent for w in row] for row in W_pos], dtype=object)
             largest = _largest(stream.numerators) + max(abs(int(w)) for w in codes.ravel())
             _bounded(largest, mantissa, name)
-            return Stream(stream.numerators + codes.astype(np.int64), stream.exponent)
+            return IntegerStream(stream.numerators + codes.astype(np.int64), stream.exponent)
         case FeedForward(layers=layers, residual=residual, name=name):
             result = stream
             for index, affine in enumerate(layers):
@@ -92,14 +93,14 @@ def _through(layer: Layer, stream: Stream, mantissa: int) -> Stream:
             if _largest(stream.numerators) * stream.numerators.shape[1] > 1 << mantissa:
                 sums = np.abs(stream.numerators.astype(object)).sum(axis=1)
                 _bounded(int(sums.max()), mantissa, f"{name} (sum)")
-            total = Stream(stream.numerators.sum(axis=1, keepdims=True), stream.exponent)
+            total = IntegerStream(stream.numerators.sum(axis=1, keepdims=True), stream.exponent)
             return _sum(stream, _affine(plain(matrix), total, mantissa, name), mantissa, name)
         case HardmaxAttention(name=name) | SoftmaxAttention(name=name):
             kind = "hardmax" if isinstance(layer, HardmaxAttention) else "softmax"
             raise BadInput(f"{name}: {kind} attention has no float twin yet; keep the exact network")
         case Flatten():
             N = len(stream.numerators)
-            return Stream(stream.numerators.reshape(N, 1, -1), stream.exponent)
+            return IntegerStream(stream.numerators.reshape(N, 1, -1), stream.exponent)
 
 
 def plain(matrix: Integers) -> Affine:
@@ -117,7 +118,7 @@ def mixing_matrix(layer: UniformAttention | TokenSum, length: int, width: int) -
     return integers(matrix // length)
 
 
-def _affine(layer: Affine, stream: Stream, mantissa: int, place: str) -> Stream:
+def _affine(layer: Affine, stream: IntegerStream, mantissa: int, place: str) -> IntegerStream:
     largest = [_largest(stream.numerators[:, :, unit]) for unit in range(stream.numerators.shape[2])]
     weights = np.zeros(layer.W.shape, dtype=np.int64)
     biases = np.zeros(len(layer.b), dtype=np.int64)
@@ -147,14 +148,14 @@ def _writable(value: int, shift: int, mantissa: int, place: str) -> None:
         raise BadInput(f"{place}: a weight of about 2^{highest} is outside the float type's range")
 
 
-def _reduced(numerators: NDArray[np.int64], exponent: int) -> Stream:
+def _reduced(numerators: NDArray[np.int64], exponent: int) -> IntegerStream:
     common = int(np.bitwise_or.reduce(numerators, axis=None))
     zeros = (common & -common).bit_length() - 1 if common else exponent
     shift = min(zeros, exponent)
-    return Stream(numerators >> shift, exponent - shift)
+    return IntegerStream(numerators >> shift, exponent - shift)
 
 
-def _sum(first: Stream, second: Stream, mantissa: int, place: str) -> Stream:
+def _sum(first: IntegerStream, second: IntegerStream, mantissa: int, place: str) -> IntegerStream:
     exponent = max(first.exponent, second.exponent)
     largest = sum(_largest(s.numerators) << (exponent - s.exponent) for s in (first, second))
     _bounded(largest, mantissa, place)

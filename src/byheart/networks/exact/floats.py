@@ -11,22 +11,21 @@ import torch
 from torch import nn
 
 from byheart.errors import BadInput
-from byheart.networks.exact.fits import mixing_matrix, plain, require_fit
-from byheart.networks.exact.inputs import Inputs, check_inputs
-from byheart.networks.exact.integers import Integers
-from byheart.networks.exact.layers import (
+from byheart.networks.exact.exact_layers import (
     Affine,
     Block,
     Embedding,
     FeedForward,
     Flatten,
+    Integers,
     Layer,
     Positions,
     Residual,
     TokenSum,
     UniformAttention,
 )
-from byheart.networks.exact.network import ExactNetwork
+from byheart.networks.exact.exact_network import ExactNetwork, Inputs, check_inputs
+from byheart.networks.exact.fits import mixing_matrix, plain, require_fit
 
 Precision = Literal["float32", "float64"]
 _TYPES: dict[Precision, tuple[torch.dtype, int]] = {"float32": (torch.float32, 24), "float64": (torch.float64, 53)}

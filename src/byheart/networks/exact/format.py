@@ -14,20 +14,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.networks.exact.integers import Integers, integers
-from byheart.networks.exact.layers import (
+from byheart.networks.exact.exact_layers import (
     Affine,
     Block,
     Embedding,
     FeedForward,
     Flatten,
     HardmaxAttention,
+    Integers,
     Layer,
     Positions,
     Residual,
     SoftmaxAttention,
     TokenSum,
     UniformAttention,
+    integers,
 )
 
 _KINDS: dict[str, type[Layer]] = {

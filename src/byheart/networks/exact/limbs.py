@@ -22,9 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.networks.exact.integers import Integers, integers
+from byheart.networks.exact.exact_layers import Affine, Block, Integers, integers
 from byheart.networks.exact.kernels import LIMB, MASK, resolve, run, shift_right, trailing_zeros, used_limbs
-from byheart.networks.exact.layers import Affine, Block
 
 _PLACES = np.array([1, 1 << 8, 1 << 16], dtype=np.int32)
 """What the three octets of a limb are worth."""
@@ -191,7 +190,7 @@ def over(batch: Limbs, exponent: int, divisor: int) -> Limbs:
     if factor == 1:
         return batch
     numerators = Limbs(batch.limbs, batch.start, batch.length)
-    scaled = Program((linear(integers(identity(batch.width, factor))),))(numerators)
+    scaled = LimbProgram((linear(integers(identity(batch.width, factor))),))(numerators)
     return Limbs(scaled.limbs, scaled.start, scaled.length, exponent, divisor)
 
 
@@ -250,7 +249,7 @@ def residual_steps(block: Block) -> list[Affine]:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class LimbProgram:
     """A chain of affine maps with the weights' digits laid out for the kernel (non-zero entries only).
 
     ``rectified`` overrides, layer by layer, how many of the first units go through the ReLU.

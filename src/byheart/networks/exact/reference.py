@@ -11,14 +11,13 @@ from fractions import Fraction
 import numpy as np
 from flint import fmpq, fmpq_mat, fmpz
 
-from byheart.networks.exact.inputs import Inputs, check_inputs, require_rational
-from byheart.networks.exact.integers import Integers
-from byheart.networks.exact.layers import (
+from byheart.networks.exact.exact_layers import (
     Affine,
     Embedding,
     FeedForward,
     Flatten,
     HardmaxAttention,
+    Integers,
     Layer,
     Positions,
     Residual,
@@ -26,7 +25,7 @@ from byheart.networks.exact.layers import (
     TokenSum,
     UniformAttention,
 )
-from byheart.networks.exact.network import ExactNetwork
+from byheart.networks.exact.exact_network import ExactNetwork, Inputs, check_inputs, require_rational
 from byheart.progress import Report
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from byheart.networks.exact.layers import Block, Residual
+from byheart.networks.exact.exact_layers import Block, Residual
 from byheart.networks.exact.limbs import Limbs, from_numbers
 
 FEWEST = 4

@@ -1,8 +1,8 @@
 """What a softmax network outputs, enclosed: ball arithmetic (python-flint's ``arb``) on the weights as they are.
 
 Every weight and every coordinate of a vector is a float64 and so an exact dyadic number. The evaluation follows the
-definition in :mod:`byheart.networks.softmax.network`, each operation on balls [m ± r] that contain the true value; so
-do the outputs. With more bits the radii shrink; nothing is ever sampled or assumed.
+definition in :mod:`.softmax.softmax_network`, each operation on balls [m ± r] that contain the true value; so do the
+outputs. With more bits the radii shrink; nothing is ever sampled or assumed.
 
 Two shortcuts, both exact identities: W_Kʰ W_Qʰᵀ and W_Vʰ W_Oʰ are multiplied out once, and a softmax is taken of scores
 less a number near their maximum. A context that all examples share is multiplied once.
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.networks.reading import Inputs
-from byheart.networks.softmax.network import Floats, SoftmaxNetwork, check_inputs
+from byheart.networks.softmax.softmax_network import Floats, SoftmaxNetwork, check_inputs
 from byheart.progress import Report
 
 Ball = Any

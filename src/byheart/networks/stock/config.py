@@ -62,7 +62,7 @@ _NEEDED = ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers"
 
 
 @dataclass(frozen=True)
-class Architecture:
+class StockArchitecture:
     """One of transformers' own."""
 
     name: str
@@ -82,7 +82,7 @@ class Architecture:
         return f"{self.prefix}ForCausalLM"
 
 
-def architecture(config: Mapping[str, Any]) -> Architecture:
+def architecture(config: Mapping[str, Any]) -> StockArchitecture:
     """That of a configuration; Llama's if it says nothing."""
     return _QWEN2_MOE if config.get("model_type") == _QWEN2_MOE.model_type else _LLAMA
 
@@ -135,7 +135,7 @@ def shapes(config: Mapping[str, Any], most: int) -> Sizes:
     return {f"{name}.weight": shape for name, shape in (outer | deep).items()}
 
 
-def architecture_of(matters: Mapping[str, Any]) -> Architecture:
+def architecture_of(matters: Mapping[str, Any]) -> StockArchitecture:
     """That of what :func:`checked` has found to matter, where no name stands any more."""
     return _QWEN2_MOE if "num_experts" in matters else _LLAMA
 
@@ -168,7 +168,7 @@ def _pairs(config: Mapping[str, Any]) -> int:
     return int(config.get("num_key_value_heads", config["num_attention_heads"]))
 
 
-_LLAMA = Architecture(
+_LLAMA = StockArchitecture(
     "a Llama",
     "llama",
     "Llama",
@@ -177,7 +177,7 @@ _LLAMA = Architecture(
     (),
     _dense,
 )
-_QWEN2_MOE = Architecture(
+_QWEN2_MOE = StockArchitecture(
     "a Qwen2-MoE",
     "qwen2_moe",
     "Qwen2Moe",

@@ -1,17 +1,25 @@
 """Networks that were trained: blocks of a few kinds of steps, evaluated in float64 and enclosed in ball arithmetic."""
 
 from byheart.networks.reading import Inputs
-from byheart.networks.trained.network import TrainedNetwork
-from byheart.networks.trained.steps import Activation, Affine, Attention, Block, Embedding, Norm, Positions
+from byheart.networks.trained.steps import (
+    Activation,
+    AffineMap,
+    Norm,
+    PositionTable,
+    StepSequence,
+    TokenTable,
+    TrainedAttention,
+)
+from byheart.networks.trained.trained_network import TrainedNetwork
 
 __all__ = [
     "Activation",
-    "Affine",
-    "Attention",
-    "Block",
-    "Embedding",
+    "AffineMap",
     "Inputs",
     "Norm",
-    "Positions",
+    "PositionTable",
+    "StepSequence",
+    "TokenTable",
+    "TrainedAttention",
     "TrainedNetwork",
 ]

@@ -27,8 +27,17 @@ import numpy.typing as npt
 from byheart.files.memory import check_memory
 from byheart.networks.reading import Inputs
 from byheart.networks.softmax.balls import Ball, Matrix, matrix, precision, softmax, stacked
-from byheart.networks.trained.network import Ids, TrainedNetwork, check_inputs, lengths
-from byheart.networks.trained.steps import Activation, Affine, Attention, Block, Embedding, Norm, Positions, Step
+from byheart.networks.trained.steps import (
+    Activation,
+    AffineMap,
+    Norm,
+    PositionTable,
+    Step,
+    StepSequence,
+    TokenTable,
+    TrainedAttention,
+)
+from byheart.networks.trained.trained_network import Ids, TrainedNetwork, check_inputs, lengths
 from byheart.progress import Report
 
 BALLS = 1 << 20
@@ -155,7 +164,7 @@ class _Layers:
         self.network = network
         self.known: dict[tuple[object, ...], Any] = {}
         """What was made of tensors, by what it is and the tensor's name, which may be any text."""
-        self.attentions = sum(isinstance(step, Attention) for step in network.steps)
+        self.attentions = sum(isinstance(step, TrainedAttention) for step in network.steps)
         self.done = 0
         """Attentions that the stream has been through."""
 
@@ -176,10 +185,12 @@ class _Layers:
         vectors = self.network.weights[self.network.embedding.W_E][pairs[:, 0]]
         return _Stream(matrix(vectors), pairs[:, 1].tolist(), of.reshape(-1))
 
-    def _block(self, block: Block, stream: _Stream, nodes: _Nodes) -> _Stream:
+    def _block(self, block: StepSequence, stream: _Stream, nodes: _Nodes) -> _Stream:
         after = stream
         for step in block.steps:
-            after = self._attention(step, after, nodes) if isinstance(step, Attention) else self._each(step, after)
+            after = (
+                self._attention(step, after, nodes) if isinstance(step, TrainedAttention) else self._each(step, after)
+            )
         if not block.skip:
             return after
         if after.of is stream.of:
@@ -193,17 +204,17 @@ class _Layers:
         """A step that takes every row by itself."""
         rows = stream.rows
         match step:
-            case Positions():
+            case PositionTable():
                 rows = rows + stacked([self._position(step, place, rows.ncols()) for place in stream.places])
             case Norm():
                 rows = stacked([self._norm(step, row) for row in rows.table()])
-            case Affine():
+            case AffineMap():
                 rows = self._affine(rows, step.W, step.b, step.rows)
             case Activation():
                 function = FUNCTIONS[step.function]()
                 rows = stacked([[function(x) for x in row] for row in rows.table()])
             case _:
-                assert isinstance(step, Embedding), step  # which has been looked up
+                assert isinstance(step, TokenTable), step  # which has been looked up
         return replace(stream, rows=rows)
 
     def _affine(self, rows: Matrix, W: str, b: str | None, count: int | None = None) -> Matrix:
@@ -221,7 +232,7 @@ class _Layers:
             result = [x + b for x, b in zip(result, self._vector(step.bias), strict=True)]
         return result
 
-    def _attention(self, step: Attention, stream: _Stream, nodes: _Nodes) -> _Stream:
+    def _attention(self, step: TrainedAttention, stream: _Stream, nodes: _Nodes) -> _Stream:
         """Only nodes that are read later go on: all of them, or behind the last attention those with an answer."""
         self.done += 1
         groups = nodes.asked if self.done == self.attentions else nodes.groups
@@ -236,7 +247,7 @@ class _Layers:
         of[asking] = np.arange(len(asking))
         return _Stream(self._affine(mixed, step.W_O, step.b_O), nodes.places[asking].tolist(), of)
 
-    def _by_keys(self, step: Attention, q: Matrix, read: Matrix, groups: list[Group]) -> Matrix:
+    def _by_keys(self, step: TrainedAttention, q: Matrix, read: Matrix, groups: list[Group]) -> Matrix:
         """The heads' averages as they are defined, from keys and values of all that is seen."""
         k, v = self._affine(read, step.W_K, step.b_K), self._affine(read, step.W_V, step.b_V)
         Q, K, V = (_heads(table, step.heads) for table in (q, k, v))
@@ -249,7 +260,7 @@ class _Layers:
             rows += [[x for table in averages for x in table[i]] for i in range(len(asking))]
         return stacked(rows)
 
-    def _by_directions(self, step: Attention, q: Matrix, read: Matrix, groups: list[Group]) -> Matrix:
+    def _by_directions(self, step: TrainedAttention, q: Matrix, read: Matrix, groups: list[Group]) -> Matrix:
         """The same where few ask and much is seen: q·(W_K x + b_K) = (W_Kᵀ q)·x + a number that cancels in the softmax,
         and as weights sum to 1, an average of W_V x + b_V is W_V · (that of x) + b_V.
         """
@@ -289,7 +300,7 @@ class _Layers:
         vector: Row = self.known[key]
         return vector
 
-    def _position(self, step: Positions, place: int, dim: int) -> Row:
+    def _position(self, step: PositionTable, place: int, dim: int) -> Row:
         key = "position", step.W_pos, place, dim
         if key not in self.known:
             found = _sinusoid(place, dim) if step.W_pos is None else self.network.weights[step.W_pos][place].tolist()

@@ -9,9 +9,18 @@ from numpy.typing import NDArray
 from scipy.special import erf
 
 from byheart.networks.reading import Inputs
-from byheart.networks.softmax.network import softmax
-from byheart.networks.trained.network import Floats, Ids, TrainedNetwork, check_inputs, lengths
-from byheart.networks.trained.steps import Activation, Affine, Attention, Block, Embedding, Norm, Positions, Step
+from byheart.networks.softmax.softmax_network import softmax
+from byheart.networks.trained.steps import (
+    Activation,
+    AffineMap,
+    Norm,
+    PositionTable,
+    Step,
+    StepSequence,
+    TokenTable,
+    TrainedAttention,
+)
+from byheart.networks.trained.trained_network import Floats, Ids, TrainedNetwork, check_inputs, lengths
 
 CHUNK = 1 << 22
 """Entries of the largest array that an evaluation makes at a time, nearly."""
@@ -27,7 +36,10 @@ def evaluate(network: TrainedNetwork, inputs: Inputs) -> Floats:
     """
     check_inputs(network, inputs)
     sequences, queries = inputs
-    heads, n = max((step.heads for step in network.steps if isinstance(step, Attention)), default=1), sequences.shape[1]
+    heads, n = (
+        max((step.heads for step in network.steps if isinstance(step, TrainedAttention)), default=1),
+        sequences.shape[1],
+    )
     each = max(1, CHUNK // (n * max(network.width, n * heads)))
     parts = []
     for start in range(0, len(sequences), each):
@@ -62,7 +74,7 @@ class _Evaluation:
             stream = self._block(block, stream)
         return np.asarray(stream, np.float64)
 
-    def _block(self, block: Block, stream: NDArray[Any]) -> NDArray[Any]:
+    def _block(self, block: StepSequence, stream: NDArray[Any]) -> NDArray[Any]:
         after = stream
         for step in block.steps:
             after = self._step(step, after)
@@ -72,16 +84,16 @@ class _Evaluation:
         weights = self.weights
         result: Floats
         match step:
-            case Embedding():
+            case TokenTable():
                 result = weights[step.W_E][x]
-            case Positions():
+            case PositionTable():
                 places = np.arange(x.shape[1])
                 result = x + (sinusoids(places, x.shape[2]) if step.W_pos is None else weights[step.W_pos][places])
             case Norm():
                 result = self._norm(step, x)
-            case Attention():
+            case TrainedAttention():
                 result = self._attention(step, x)
-            case Affine():
+            case AffineMap():
                 result = self._affine(x, step.W, step.b, step.rows)
             case Activation():
                 result = FUNCTIONS[step.function](x)
@@ -97,7 +109,7 @@ class _Evaluation:
         result = result if step.gain is None else result * self.weights[step.gain]
         return result if step.bias is None else result + self.weights[step.bias]
 
-    def _attention(self, step: Attention, x: Floats) -> Floats:
+    def _attention(self, step: TrainedAttention, x: Floats) -> Floats:
         """Of a query and its context only the query is left behind it, which does not see itself."""
         N, n, _ = x.shape
         q = self._affine(x, step.W_Q, step.b_Q).reshape(N, n, step.heads, -1) / math.sqrt(step.over)

@@ -1,19 +1,28 @@
 """The blocks of a GPT, by the names that its tensors have: those of the lab and those of other people alike."""
 
-from byheart.networks.trained.steps import Activation, Affine, Attention, Block, Embedding, Function, Norm, Positions
+from byheart.networks.trained.steps import (
+    Activation,
+    AffineMap,
+    Function,
+    Norm,
+    PositionTable,
+    StepSequence,
+    TokenTable,
+    TrainedAttention,
+)
 
 EMBEDDING, POSITIONS, UNEMBEDDING = "embedding.W_E", "positions.W_pos", "unembedding.W_U"
 
 
-def attention(name: str, heads: int, over: int, *, biases: bool = False) -> Attention:
+def attention(name: str, heads: int, over: int, *, biases: bool = False) -> TrainedAttention:
     """Attention whose tensors are called ``name``.W_Q, … and, if it has them, ``name``.b_Q, …"""
     tensors = {f"{kind}_{part}": f"{name}.{kind}_{part}" for kind in ("Wb" if biases else "W") for part in "QKVO"}
-    return Attention(heads, over, **tensors)
+    return TrainedAttention(heads, over, **tensors)
 
 
 def gpt_blocks(
-    *, layers: int, heads: int, over: int, epsilon: float, function: Function, unembedding: Affine, biases: bool
-) -> tuple[Block, ...]:
+    *, layers: int, heads: int, over: int, epsilon: float, function: Function, unembedding: AffineMap, biases: bool
+) -> tuple[StepSequence, ...]:
     """Embedding and positions; in each layer norm and attention, norm and hidden units; a norm and the unembedding.
 
     The tensors of layer i are attention.i.W_Q, …, mlp.i.W_in, b_in, W_out, b_out, and norm.i.1 and norm.i.2 with gain
@@ -23,10 +32,10 @@ def gpt_blocks(
     def norm(name: str) -> Norm:
         return Norm(epsilon, f"norm.{name}.gain", f"norm.{name}.bias")
 
-    blocks = [Block((Embedding(EMBEDDING), Positions(POSITIONS)))]
+    blocks = [StepSequence((TokenTable(EMBEDDING), PositionTable(POSITIONS)))]
     for i in range(layers):
         mixing = attention(f"attention.{i}", heads, over, biases=biases)
-        units = Affine(f"mlp.{i}.W_in", f"mlp.{i}.b_in"), Activation(function)
-        blocks.append(Block((norm(f"{i}.1"), mixing), skip=True))
-        blocks.append(Block((norm(f"{i}.2"), *units, Affine(f"mlp.{i}.W_out", f"mlp.{i}.b_out")), skip=True))
-    return (*blocks, Block((norm("last"), unembedding)))
+        units = AffineMap(f"mlp.{i}.W_in", f"mlp.{i}.b_in"), Activation(function)
+        blocks.append(StepSequence((norm(f"{i}.1"), mixing), skip=True))
+        blocks.append(StepSequence((norm(f"{i}.2"), *units, AffineMap(f"mlp.{i}.W_out", f"mlp.{i}.b_out")), skip=True))
+    return (*blocks, StepSequence((norm("last"), unembedding)))

@@ -7,16 +7,18 @@ layer, cross-attention, other activations; so is every other model type, with ro
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
+from byheart.networks.folders import read_weights
 from byheart.networks.rules import ANYTHING, SIZE, TEXT, TOKEN, TOKENS, Rule, check, number, one_of
 from byheart.networks.trained.gpt import EMBEDDING, POSITIONS, UNEMBEDDING, gpt_blocks
-from byheart.networks.trained.network import TrainedNetwork
-from byheart.networks.trained.steps import Affine, Block, Function
+from byheart.networks.trained.steps import AffineMap, Function, StepSequence
+from byheart.networks.trained.trained_network import BYTES_PER_BYTE, TrainedNetwork
 
 ACTIVATIONS: dict[str, Function] = {
     "gelu_new": "gelu_tanh",
@@ -75,6 +77,12 @@ def checked(config: Mapping[str, Any]) -> dict[str, Any]:
     if sizes["n_embd"] % sizes["n_head"]:
         raise BadInput(f"config.json: n_embd is {sizes['n_embd']}; expected a multiple of n_head = {sizes['n_head']}")
     return sizes
+
+
+def read_gpt2(config: dict[str, Any], folder: Path, **beside: Any) -> TrainedNetwork:
+    """Return the GPT-2 that ``config`` describes, with the weights in ``folder``, as a trained network."""
+    sizes = checked(config)
+    return from_gpt2(sizes, read_weights(folder, ("F32", "F64", "F16", "U8"), takes=BYTES_PER_BYTE), **beside)
 
 
 def from_gpt2(sizes: Mapping[str, Any], weights: Arrays, **beside: Any) -> TrainedNetwork:
@@ -151,13 +159,13 @@ def _renamed(own: Arrays, layers: int) -> dict[str, NDArray[Any]]:
     return named
 
 
-def _blocks(sizes: Mapping[str, Any]) -> tuple[Block, ...]:
+def _blocks(sizes: Mapping[str, Any]) -> tuple[StepSequence, ...]:
     return gpt_blocks(
         layers=sizes["n_layer"],
         heads=sizes["n_head"],
         over=sizes["n_embd"] // sizes["n_head"] if sizes["scale_attn_weights"] else 1,
         epsilon=sizes["layer_norm_epsilon"],
         function=ACTIVATIONS[sizes["activation_function"]],
-        unembedding=Affine(EMBEDDING if sizes["tie_word_embeddings"] else UNEMBEDDING),
+        unembedding=AffineMap(EMBEDDING if sizes["tie_word_embeddings"] else UNEMBEDDING),
         biases=True,
     )

@@ -38,7 +38,7 @@ Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Embedding:
+class TokenTable:
     """Rows of a table, one for every token.
 
     ``padded``: the token ω, one beyond the table, is none. It fills up sequences that are shorter than others, behind
@@ -57,7 +57,7 @@ class Embedding:
 
 
 @dataclass(frozen=True)
-class Positions:
+class PositionTable:
     """A vector for every place, which is added: rows of a table, or sinusoids, which have no weights."""
 
     kind: ClassVar[str] = "positions"
@@ -88,7 +88,7 @@ class Norm:
 
 
 @dataclass(frozen=True)
-class Attention:
+class TrainedAttention:
     """Softmax attention; W_Q, W_K [H·d_h, d], W_V [H·d_v, d] and W_O [out, H·d_v], heads one below the other."""
 
     kind: ClassVar[str] = "attention"
@@ -120,7 +120,7 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class Affine:
+class AffineMap:
     """W x + b; the unembedding too."""
 
     kind: ClassVar[str] = "affine"
@@ -151,12 +151,12 @@ class Activation:
         return before
 
 
-Step: TypeAlias = Embedding | Positions | Norm | Attention | Affine | Activation
+Step: TypeAlias = TokenTable | PositionTable | Norm | TrainedAttention | AffineMap | Activation
 STEPS: dict[str, type[Step]] = {step.kind: step for step in get_args(Step)}
 
 
 @dataclass(frozen=True)
-class Block:
+class StepSequence:
     """Steps one after the other, and whether what goes in is added to what comes out."""
 
     steps: tuple[Step, ...]
@@ -166,7 +166,7 @@ class Block:
         """How wide the stream is behind the block; BadInput if a tensor does not fit."""
         now = before
         for step in self.steps:
-            if now is None and not isinstance(step, Embedding):
+            if now is None and not isinstance(step, TokenTable):
                 now = _width_read(step, shapes)
             now = step.width(now, shapes)  # type: ignore[arg-type]  # None is for embeddings alone
         assert now is not None
@@ -188,9 +188,9 @@ def tensors_of(step: Step) -> list[str]:
 
 def _width_read(step: Step, shapes: Shapes) -> int:
     """How wide the vectors are that a network without embedding reads, by its first step."""
-    if isinstance(step, Affine | Attention):
-        return _shape(shapes, step.W if isinstance(step, Affine) else step.W_Q, (None, None))[1]
-    if isinstance(step, Positions) and step.W_pos is not None:
+    if isinstance(step, AffineMap | TrainedAttention):
+        return _shape(shapes, step.W if isinstance(step, AffineMap) else step.W_Q, (None, None))[1]
+    if isinstance(step, PositionTable) and step.W_pos is not None:
         return _shape(shapes, step.W_pos, (None, None))[1]
     raise BadInput(f"the first step is {step.kind}; expected an embedding, or one whose tensor says how wide it reads")
 
@@ -212,7 +212,7 @@ def _step_as_json(step: Step) -> dict[str, Any]:
     return {"step": step.kind, **{name: value for name, value in values.items() if value != defaults[name]}}
 
 
-def blocks_from_json(value: object) -> tuple[Block, ...]:
+def blocks_from_json(value: object) -> tuple[StepSequence, ...]:
     """The blocks of a config.json; BadInput if anything in them is strange.
 
     >>> blocks_from_json([{"skip": False, "steps": [{"step": "embedding", "W_E": "table"}]}])
@@ -223,14 +223,14 @@ def blocks_from_json(value: object) -> tuple[Block, ...]:
     return tuple(_block(block) for block in value)
 
 
-def _block(value: object) -> Block:
+def _block(value: object) -> StepSequence:
     if not isinstance(value, dict) or value.keys() != {"skip", "steps"}:
         raise BadInput(f"config.json: a block is {shortened(value)}; expected an object with skip and steps")
     if not isinstance(value["skip"], bool):
         raise BadInput(f"config.json: skip is {shortened(value['skip'])}; expected true or false")
     if not isinstance(value["steps"], list) or not value["steps"]:
         raise BadInput(f"config.json: steps is {shortened(value['steps'])}; expected a list of steps")
-    return Block(tuple(_step(step) for step in value["steps"]), value["skip"])
+    return StepSequence(tuple(_step(step) for step in value["steps"]), value["skip"])
 
 
 def _step(value: object) -> Step:

@@ -4,6 +4,6 @@
 together, ``generate`` says one token after the other. Import the last three where they are needed: they import torch.
 """
 
-from byheart.networks.transformer.spec import Attention, FeedForward, Mixture, Spec
+from byheart.networks.transformer.spec import GatedBlocks, Mixture, Spec, WindowAttention
 
-__all__ = ["Attention", "FeedForward", "Mixture", "Spec"]
+__all__ = ["GatedBlocks", "Mixture", "Spec", "WindowAttention"]

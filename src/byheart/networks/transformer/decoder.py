@@ -20,13 +20,13 @@ import numpy as np
 
 from byheart.networks.transformer import kernels
 from byheart.networks.transformer.module import Transformer
-from byheart.networks.transformer.program import Array, Program
+from byheart.networks.transformer.program import Array, KernelProgram
 
 
-class Decoder:
+class Recital:
     """One recital: what has been read so far, and the network as ``kernels`` wants it."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: KernelProgram) -> None:
         spec = program.spec
         self.vocab, self.sees, self.labels = spec.vocab, spec.sees, spec.labels
         self._program, self._ring, self._stream = program.arrays, np.zeros(program.ring), np.zeros(spec.stream)
@@ -34,14 +34,14 @@ class Decoder:
         self._place, self._last = 0, -1
 
     @classmethod
-    def of(cls, module: Transformer) -> "Decoder | None":
+    def of(cls, module: Transformer) -> "Recital | None":
         """None if compiled code cannot read the network (:mod:`.program`)."""
-        program = Program.of(module)
+        program = KernelProgram.of(module)
         return None if program is None else cls(program)
 
-    def again(self) -> "Decoder":
+    def again(self) -> "Recital":
         """Another recital by the same network."""
-        other = object.__new__(Decoder)
+        other = object.__new__(Recital)
         other.__dict__.update(self.__dict__)
         other._ring, other._place = np.zeros_like(self._ring), 0
         return other

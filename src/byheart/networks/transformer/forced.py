@@ -11,20 +11,54 @@ one place has no effect on places that do not depend on it; so the answers are t
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from numpy.typing import NDArray
 
-from byheart.networks.transformer.evaluate import Answers, Ids
-from byheart.networks.transformer.network import TransformerNetwork
+from byheart.networks.transformer.answers import Answers, Ids
 from byheart.networks.transformer.proved import proved_answers
-from byheart.networks.transformer.stretches import SEEN, TOKENS, Stretch, stretches
+from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.progress import Report
 
+TOKENS, SEEN = 1 << 17, 8
+"""Tokens of a stretch; at least so many times as the network sees, so that little is read twice."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Some tokens, where sequences begin in them, and where to ask."""
+
+    tokens: NDArray[np.integer]
+    starts: Ids
+    places: Ids
+
+
+def stretches(tokens: NDArray[np.integer], starts: Ids, places: Ids, sees: int, size: int) -> Iterator[Stretch]:
+    """All ``places``, which increase, in stretches of ``size`` tokens; each begins as early as the network sees.
+
+    >>> tokens, starts, places = np.arange(10), np.array([0, 4, 10]), np.array([1, 5, 9])
+    >>> for one in stretches(tokens, starts, places, sees=2, size=8):
+    ...     print(one.tokens, one.starts, one.places)
+    [0 1 2 3 4 5 6 7] [0 4 8] [1 5]
+    [7 8 9] [0 3] [2]
+    """
+    for left in range(0, len(tokens), size):
+        right = min(left + size, len(tokens))
+        a, b = np.searchsorted(places, np.array((left, right), places.dtype))  # of its type: all would be copied
+        if a == b:
+            continue
+        begin = int(starts[np.searchsorted(starts, left, side="right") - 1])
+        begin = max(begin, left + 1 - sees)
+        inside = starts[np.searchsorted(starts, begin, side="right") : np.searchsorted(starts, right)]
+        yield Stretch(tokens[begin:right], np.concatenate([[begin], inside, [right]]) - begin, places[a:b] - begin)
+
+
 if TYPE_CHECKING:
-    from byheart.networks.transformer.program import Program
+    from byheart.networks.transformer.program import KernelProgram
 
 Array = npt.NDArray[np.float64]
 FEW = 1 << 17
@@ -60,7 +94,7 @@ def forced_answers(
     return Answers(labels, margins)
 
 
-def read(program: "Program", tokens: npt.ArrayLike, starts: Ids, places: Ids) -> tuple[Ids, Array]:
+def read(program: "KernelProgram", tokens: npt.ArrayLike, starts: Ids, places: Ids) -> tuple[Ids, Array]:
     """Labels and margins at ``places``, which increase, of the sequences that begin at ``starts[:-1]`` of ``tokens``.
 
     The margin is nan where compiled code does not prove the answer.
@@ -95,7 +129,7 @@ def read(program: "Program", tokens: npt.ArrayLike, starts: Ids, places: Ids) ->
     return labels, margins
 
 
-def _read_all(program: "Program", parts: Iterator[Stretch]) -> Iterator[tuple[Ids, Array]]:
+def _read_all(program: "KernelProgram", parts: Iterator[Stretch]) -> Iterator[tuple[Ids, Array]]:
     """The same of every stretch, in order, by several threads."""
     threads = torch.get_num_threads()
     waiting: deque[Future[tuple[Ids, Array]]] = deque()

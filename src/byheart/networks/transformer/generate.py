@@ -13,13 +13,13 @@ import torch
 
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
-from byheart.networks.transformer.evaluate import at_once
+from byheart.networks.transformer.answers import at_once
 from byheart.networks.transformer.module import Cache, Transformer
-from byheart.networks.transformer.network import TransformerNetwork
+from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.progress import Report
 
 if TYPE_CHECKING:
-    from byheart.networks.transformer.decoder import Decoder
+    from byheart.networks.transformer.decoder import Recital
 
 FEW = 1000
 """So few tokens are said by the module: compiled code takes as long to load (and the first time, to be compiled)."""
@@ -46,7 +46,7 @@ def generate(
     are right. What is said is the same, and sooner where a text repeats itself.
 
     >>> from byheart.networks.transformer import Spec
-    >>> from byheart.networks.transformer.network import from_arrays
+    >>> from byheart.networks.transformer.transformer_network import from_arrays
     >>> import numpy as np
     >>> spec = Spec(3, 3, 1, 3, "float32", embeds=(0, 1, 2), unembeds=(0, 1, 2), sublayers=())
     >>> next_one = np.roll(np.eye(3, dtype=np.float32), 1, axis=0)  # 0, 1, 2, 0, …
@@ -84,13 +84,13 @@ def _speech(module: Transformer, prompt: list[int], guess: int, *, compiled: boo
     yield from _by_module(module, said, given, cache, guess)
 
 
-def _decoder(module: Transformer) -> "Decoder | None":
-    from byheart.networks.transformer.decoder import Decoder  # needs numba
+def _decoder(module: Transformer) -> "Recital | None":
+    from byheart.networks.transformer.decoder import Recital  # needs numba
 
-    return Decoder.of(module)
+    return Recital.of(module)
 
 
-def _proved(decoder: "Decoder | None", prompt: list[int]) -> Iterator[int]:
+def _proved(decoder: "Recital | None", prompt: list[int]) -> Iterator[int]:
     """What follows the prompt, as far as it is proved."""
     if decoder is not None and decoder.hear(prompt):
         while found := decoder.say(AT_ONCE):

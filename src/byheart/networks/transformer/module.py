@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from byheart.errors import BadInput
-from byheart.networks.transformer.spec import Attention, Features, FeedForward, Mixture, Spec
+from byheart.networks.transformer.spec import Features, GatedBlocks, Mixture, Spec, WindowAttention
 
 Cache = list[Tensor]
 """What each attention sublayer has read: at the tokens just given, and as far before them as it looks back.
@@ -65,7 +65,7 @@ class AttentionLayer(nn.Module):
     W_O: Tensor
     bias: Tensor
 
-    def __init__(self, spec: Attention, dtype: torch.dtype) -> None:
+    def __init__(self, spec: WindowAttention, dtype: torch.dtype) -> None:
         super().__init__()
         self.spec = spec
         self.reads, self.writes = Slice(spec.reads), Slice(spec.writes)
@@ -104,7 +104,7 @@ class FeedForwardLayer(nn.Module):
     W_up: Tensor
     W_out: Tensor
 
-    def __init__(self, spec: FeedForward, dtype: torch.dtype, bfloat16: frozenset[str]) -> None:
+    def __init__(self, spec: GatedBlocks, dtype: torch.dtype, bfloat16: frozenset[str]) -> None:
         super().__init__()
         self.spec = spec
         self.reads, self.up_reads, self.writes = Slice(spec.reads), Slice(spec.up_reads), Slice(spec.writes)
@@ -188,7 +188,7 @@ def in_groups(W: Tensor, b: Tensor | None, seen: Tensor) -> Tensor:
     return torch.addcmul(b, W, parts) if width == 1 else torch.baddbmm(b, W, parts)
 
 
-class Embedding(nn.Module):
+class TokenEmbedding(nn.Module):
     """A row of W_E [ω, features] for every token."""
 
     def __init__(self, spec: Spec, dtype: torch.dtype) -> None:
@@ -217,7 +217,7 @@ class Transformer(nn.Module):
         self.spec = spec
         dtype = getattr(torch, spec.precision)
         kept = frozenset(spec.bfloat16)
-        self.embedding = Embedding(spec, dtype)
+        self.embedding = TokenEmbedding(spec, dtype)
         layers: list[AttentionLayer | FeedForwardLayer | MixtureLayer] = []
         self.unembedding = Unembedding(spec, dtype)
         self.embeds, self.unembeds = Slice(spec.embeds), Slice(spec.unembeds)
@@ -225,7 +225,7 @@ class Transformer(nn.Module):
         for sublayer in spec.sublayers:
             if hasattr(self, sublayer.name):
                 raise BadInput(f"a sublayer is called {sublayer.name!r}, which a module has already; expected another")
-            if isinstance(sublayer, Attention):
+            if isinstance(sublayer, WindowAttention):
                 layers.append(AttentionLayer(sublayer, dtype))
             elif isinstance(sublayer, Mixture):
                 layers.append(MixtureLayer(sublayer, dtype, kept))

@@ -16,12 +16,12 @@ from byheart.files import memory
 from byheart.networks.transformer import blocks, kernels
 from byheart.networks.transformer.module import Transformer
 from byheart.networks.transformer.proved import BELOW, BITS, FAR, HIGH, LARGEST, SMALLEST, unit
-from byheart.networks.transformer.spec import Attention, Features, FeedForward, Mixture, Spec, expert_name
+from byheart.networks.transformer.spec import Features, GatedBlocks, Mixture, Spec, WindowAttention, expert_name
 
 Array = npt.NDArray[np.float64]
 _KNOWN = {
-    Attention: {"name", "reads", "writes", "window", "dilation", "heads", "d_head"},
-    FeedForward: {"name", "act", "reads", "writes", "units", "groups", "bias", "up", "up_reads", "up_bias"},
+    WindowAttention: {"name", "reads", "writes", "window", "dilation", "heads", "d_head"},
+    GatedBlocks: {"name", "act", "reads", "writes", "units", "groups", "bias", "up", "up_reads", "up_bias"},
     Mixture: {"name", "act", "reads", "routes", "writes", "units", "experts", "groups", "bias"},
 }
 """Sublayers that ``kernels`` knows, with all that they are made of: one that has more is not said without it."""
@@ -34,7 +34,7 @@ class _Refused(Exception):  # noqa: N818 - nobody's error: the module does it
     """The network has something that is neither skipped nor worked out."""
 
 
-class Program:
+class KernelProgram:
     """The arrays that ``kernels`` describes, and how much room their loops need."""
 
     def __init__(self, module: Transformer) -> None:
@@ -54,7 +54,7 @@ class Program:
             raise _Refused("there is a sublayer that is not known here")
         layers = [
             self._attention(layer)
-            if isinstance(layer, Attention)
+            if isinstance(layer, WindowAttention)
             else self._mixture(layer)
             if isinstance(layer, Mixture)
             else self._feed_forward(layer)
@@ -62,7 +62,7 @@ class Program:
         ]
         W_U, b_U = (self._tensors[f"unembedding.{name}"] for name in ("W_U", "b_U"))
         unembedding = [self._matrix(W_U[None], b_U[None]), self._list(spec.unembeds), len(spec.unembeds), spec.labels]
-        last = max((i for i, layer in enumerate(spec.sublayers) if isinstance(layer, Attention)), default=-1)
+        last = max((i for i, layer in enumerate(spec.sublayers) if isinstance(layer, WindowAttention)), default=-1)
         limits = [2.0 ** BITS[precision], *(of[precision] for of in (FAR, HIGH, SMALLEST, LARGEST))]
         table = np.zeros((len(layers), kernels.COLUMNS), np.int64)
         for row, layer in zip(table, layers, strict=True):
@@ -83,9 +83,9 @@ class Program:
         )
 
     @classmethod
-    def of(cls, module: Transformer) -> "Program | None":
+    def of(cls, module: Transformer) -> "KernelProgram | None":
         """None if attention is not constant, the network is on a GPU, or too large for a second copy of it."""
-        layers = [layer for layer in module.spec.sublayers if isinstance(layer, Attention)]
+        layers = [layer for layer in module.spec.sublayers if isinstance(layer, WindowAttention)]
         numbers = 3 * sum(parameter.numel() for parameter in module.parameters())
         numbers += sum((layer.reach + blocks.LANES) * len(layer.reads) for layer in layers)
         numbers += sum(8 * layer.heads * layer.d_head * layer.window for layer in layers)
@@ -130,14 +130,14 @@ class Program:
             targets = self._list([len(places), *listed])
         return first, len(features), targets
 
-    def _feed_forward(self, layer: FeedForward) -> dict[int, int]:
+    def _feed_forward(self, layer: GatedBlocks) -> dict[int, int]:
         tensors = {name: self._tensors[f"{layer.name}.{name}"] for name in layer.shapes()}
         row = self._first(layer, tensors) | {kernels.W_OUT: self._matrix(tensors["W_out"])}
         if layer.up != "none":
             row |= self._up(layer, tensors)
         return self._planned(row, self._plan(layer, row, tensors["W_out"]), layer)
 
-    def _up(self, layer: FeedForward, tensors: dict[str, Array]) -> dict[int, int]:
+    def _up(self, layer: GatedBlocks, tensors: dict[str, Array]) -> dict[int, int]:
         """What goes up."""
         row, groups = {kernels.W_UP: 0}, layer.groups
         row[kernels.UP_READS] = self._list(layer.up_reads)
@@ -164,7 +164,7 @@ class Program:
         plan = blocks.ROWS if layer.act == "sigmoid" and layer.bias and self._fresh(layer.block) else blocks.ALONE
         return self._planned(row, plan, layer, [len(layer.routes), layer.experts])
 
-    def _plan(self, layer: FeedForward, row: dict[int, int], W_out: Array) -> int:
+    def _plan(self, layer: GatedBlocks, row: dict[int, int], W_out: Array) -> int:
         """How ``blocks`` works out a sublayer."""
         if layer.act == "relu":
             return blocks.ALONE if layer.up == "diagonal" else blocks.PRODUCTS
@@ -182,13 +182,13 @@ class Program:
         most = np.minimum(2.0 ** BITS[precision] * _units(W).min(axis=2) * BELOW, LARGEST[precision])
         return bool((total <= most).all())
 
-    def _fresh(self, layer: FeedForward) -> bool:
+    def _fresh(self, layer: GatedBlocks) -> bool:
         """Whether the features that every group writes to are neighbours, and nothing was written to them before."""
         writes = np.reshape(layer.writes, (layer.groups, -1))
         return self._untouched.issuperset(layer.writes) and bool((np.diff(writes, axis=1) == 1).all())
 
     def _planned(
-        self, row: dict[int, int], plan: int, layer: Attention | FeedForward | Mixture, rows: Sequence[int] = ()
+        self, row: dict[int, int], plan: int, layer: WindowAttention | GatedBlocks | Mixture, rows: Sequence[int] = ()
     ) -> dict[int, int]:
         """The row of ``layers`` with its plan, if there is room for this many ``rows`` of lanes."""
         rows = [*rows, row[kernels.WIDTH], row.get(kernels.UP_WIDTH, 0) if plan == blocks.PRODUCTS else 0]
@@ -205,7 +205,7 @@ class Program:
         """Room for what ``kernels`` works out on the way."""
         return (*(np.zeros(self.most, np.int64) for _ in range(2)), *(np.zeros(self.most) for _ in range(5)))
 
-    def _first(self, layer: FeedForward, tensors: dict[str, Array]) -> dict[int, int]:
+    def _first(self, layer: GatedBlocks, tensors: dict[str, Array]) -> dict[int, int]:
         """What a sublayer reads, its first matrix, and where it writes."""
         groups, first = layer.groups, "in" if layer.up == "none" else "gate"
         row = {
@@ -229,7 +229,7 @@ class Program:
         most = np.zeros(len(W)) if b is None else np.abs(b).max(axis=1)
         return self._put(np.stack([most, np.abs(W).sum(axis=2).max(axis=1)], axis=1))
 
-    def _attention(self, layer: Attention) -> dict[int, int]:
+    def _attention(self, layer: WindowAttention) -> dict[int, int]:
         W_Q, W_K, W_V, W_O, bias = (self._tensors[f"{layer.name}.{name}"] for name in layer.shapes())
         if W_Q.any() and W_K.any():
             raise _Refused("what attention looks at depends on what it reads")

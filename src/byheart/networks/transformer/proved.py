@@ -29,9 +29,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from byheart.networks.transformer.evaluate import Answers, Ids, answers
+from byheart.networks.transformer.answers import Answers, Ids, answers
 from byheart.networks.transformer.module import Cache, Slice, Transformer
-from byheart.networks.transformer.spec import Attention, FeedForward, Mixture, expert_name
+from byheart.networks.transformer.spec import GatedBlocks, Mixture, WindowAttention, expert_name
 from byheart.progress import Report
 
 BITS = {"float32": 24, "float64": 53}
@@ -66,7 +66,7 @@ class Proved:
         for name, named in names.items():  # of each there is one copy
             self.weights |= dict(zip(named, self.experts[name], strict=True))
         self.units = {name: unit(weight) for name, weight in self.weights.items()}
-        last = max((i for i, layer in enumerate(self.spec.sublayers) if isinstance(layer, Attention)), default=-1)
+        last = max((i for i, layer in enumerate(self.spec.sublayers) if isinstance(layer, WindowAttention)), default=-1)
         self.mixing, self.local = self.spec.sublayers[: last + 1], self.spec.sublayers[last + 1 :]
         self.mixed = module.mixing_width
 
@@ -78,7 +78,7 @@ class Proved:
         past = iter(cache) if cache is not None else None
         kept: Cache = []
         for layer in self.mixing:
-            if isinstance(layer, Attention):
+            if isinstance(layer, WindowAttention):
                 stream, seen = self.attention(layer, stream, batch, next(past) if past is not None else None)
                 kept.append(seen)
             else:
@@ -89,12 +89,14 @@ class Proved:
         """Logits [M, C] from the stream [M, …] after the last attention sublayer."""
         inner = torch.cat([stream.T, stream.new_zeros(self.spec.stream - stream.shape[1], len(stream))])
         for layer in self.local:
-            assert not isinstance(layer, Attention)
+            assert not isinstance(layer, WindowAttention)
             inner = self.inner(layer, inner)
         read = Slice(self.spec.unembeds).read(inner)
         return self.affine("unembedding.W_U", "unembedding.b_U", read[None])[0].T
 
-    def attention(self, layer: Attention, stream: Tensor, batch: int, past: Tensor | None) -> tuple[Tensor, Tensor]:
+    def attention(
+        self, layer: WindowAttention, stream: Tensor, batch: int, past: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
         """The stream after an attention sublayer, and what the next positions must know of these."""
         seen = Slice(layer.reads).read(stream)
         width, length = seen.shape[0], seen.shape[1] // batch
@@ -140,7 +142,7 @@ class Proved:
         known = (top | (gap >= self.far)).all(0) & ((count & (count - 1)) == 0)
         return torch.where(known, top.double() / count, torch.nan)
 
-    def inner(self, layer: FeedForward | Mixture, stream: Tensor) -> Tensor:
+    def inner(self, layer: GatedBlocks | Mixture, stream: Tensor) -> Tensor:
         """The stream [D, M] after a sublayer that is no attention."""
         return self.mixture(layer, stream) if isinstance(layer, Mixture) else self.feed_forward(layer, stream)
 
@@ -170,7 +172,7 @@ class Proved:
             value[:, :, places] = self.affine(f"{name}.{expert_name(k)}", None, hidden[:, :, places])
         return value
 
-    def feed_forward(self, layer: FeedForward, stream: Tensor) -> Tensor:
+    def feed_forward(self, layer: GatedBlocks, stream: Tensor) -> Tensor:
         """The stream [D, M] after a feed-forward sublayer."""
         name, groups = layer.name, layer.groups
         first = "in" if layer.up == "none" else "gate"
@@ -316,7 +318,7 @@ class Proved:
 def proved_answers(
     module: Transformer, tokens: NDArray[np.integer], starts: Ids, places: Ids, report: Report | None = None
 ) -> Answers:
-    """As :func:`byheart.networks.transformer.evaluate.answers`, proved; where that fails, the margin is nan."""
+    """As :func:`byheart.networks.transformer.answers.answers`, proved; where that fails, the margin is nan."""
     return answers(Proved(module), tokens, starts, places, portion=READ, report=report)
 
 

@@ -3,9 +3,10 @@
 Letters: D features in the stream, ω tokens, C labels. Every sublayer is ordinary and *rectangular*: it reads some
 features of the stream and adds to some.
 
-- ``Attention``: heads of dimension d_head over the last positions (dilated sliding window: offsets 0, δ, 2δ, …) with
+- ``WindowAttention``: heads of dimension d_head over the last positions (dilated sliding window: offsets 0, δ,
+2δ, …) with
   a relative bias; softmax(q·k + bias). What lies before the start of the sequence is a zero vector.
-- ``FeedForward``: W_out · act(W_in x + b_in), or gated, W_out · (act(W_gate x + b_gate) ⊙ (W_up x + b_up)), in
+- ``GatedBlocks``: W_out · act(W_in x + b_in), or gated, W_out · (act(W_gate x + b_gate) ⊙ (W_up x + b_up)), in
   ``groups`` equal blocks that read and write features of their own (as a grouped convolution does). A diagonal W_up has
   one entry a unit.
 - ``Mixture``: the same without a gate, but with several second matrices, *experts*, of which every token takes one:
@@ -36,7 +37,7 @@ Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Attention:
+class WindowAttention:
     """Softmax attention over the last ``window`` positions, ``dilation`` apart."""
 
     name: str
@@ -69,7 +70,7 @@ class Attention:
 
 
 @dataclass(frozen=True)
-class FeedForward:
+class GatedBlocks:
     """``groups`` blocks of ``units`` units each; group g reads and writes the g-th part of ``reads`` and ``writes``."""
 
     name: str
@@ -142,9 +143,9 @@ class Mixture:
         _ = self.block  # refuses what no feed-forward sublayer can be
 
     @property
-    def block(self) -> FeedForward:
+    def block(self) -> GatedBlocks:
         """The same with a single second matrix: what every expert is behind."""
-        return FeedForward(self.name, self.act, self.reads, self.writes, self.units, self.groups, self.bias)
+        return GatedBlocks(self.name, self.act, self.reads, self.writes, self.units, self.groups, self.bias)
 
     def shapes(self) -> Shapes:
         """Every tensor's shape; those of the experts last."""
@@ -164,8 +165,8 @@ def expert_name(expert: int) -> str:
     return f"W_out.{expert}"
 
 
-Sublayer = Attention | FeedForward | Mixture
-_KINDS: dict[str, type[Sublayer]] = {"attention": Attention, "feed-forward": FeedForward, "mixture": Mixture}
+Sublayer = WindowAttention | GatedBlocks | Mixture
+_KINDS: dict[str, type[Sublayer]] = {"attention": WindowAttention, "feed-forward": GatedBlocks, "mixture": Mixture}
 
 
 @dataclass(frozen=True)
@@ -190,9 +191,11 @@ class Spec:
         parts = {"embeds": self.embeds, "unembeds": self.unembeds}
         self._check_experts()
         for layer in self.sublayers:
-            numbers = ("window", "dilation", "heads", "d_head") if isinstance(layer, Attention) else ("units", "groups")
+            numbers = (
+                ("window", "dilation", "heads", "d_head") if isinstance(layer, WindowAttention) else ("units", "groups")
+            )
             sizes |= {f"{layer.name}: {name}": getattr(layer, name) for name in numbers}
-            gated = isinstance(layer, FeedForward) and layer.up != "none"
+            gated = isinstance(layer, GatedBlocks) and layer.up != "none"
             more = ("up_reads",) if gated else ("routes",) if isinstance(layer, Mixture) else ()
             parts |= {f"{layer.name}: {name}": getattr(layer, name) for name in ("reads", "writes", *more)}
             self._check_words(layer)
@@ -200,12 +203,12 @@ class Spec:
             if type(size) is not int or not 1 <= size <= LARGEST:
                 raise BadInput(f"{name} is {size!r}; expected a whole number from 1 to {LARGEST:,}")
         for layer in self.sublayers:
-            if isinstance(layer, Attention) and layer.reach > MOST_REACH:
+            if isinstance(layer, WindowAttention) and layer.reach > MOST_REACH:
                 raise BadInput(f"{layer.name} looks back {layer.reach:,} positions; expected at most {MOST_REACH:,}")
         names = [layer.name for layer in self.sublayers]
         if len({*names, "embedding", "unembedding"}) < len(names) + 2:
             raise BadInput("two parts have one name; expected different ones")
-        inner = [layer for layer in self.sublayers if not isinstance(layer, Attention)]
+        inner = [layer for layer in self.sublayers if not isinstance(layer, WindowAttention)]
         strange = set(self.bfloat16) - {f"{layer.name}.{name}" for layer in inner for name in _second(layer)}
         if strange:
             raise BadInput(f"bfloat16 names {', '.join(sorted(strange))}; expected W_out of feed-forward sublayers")
@@ -233,7 +236,7 @@ class Spec:
             raise BadInput(f"a sublayer is called {layer.name!r}; expected a name of its own, letters and digits")
         if isinstance(layer, Mixture):
             layer = layer.block
-        if not isinstance(layer, FeedForward):
+        if not isinstance(layer, GatedBlocks):
             return
         if layer.act not in _ACTS or layer.up not in _UPS:
             raise BadInput(f"{layer.name}: act is {layer.act!r}, up is {layer.up!r}; expected {_ACTS} and {_UPS}")
@@ -261,12 +264,12 @@ class Spec:
     @property
     def sees(self) -> int:
         """How many tokens, the last one included, can change the logits after the last: what all attention reaches."""
-        return 1 + sum(layer.reach for layer in self.sublayers if isinstance(layer, Attention))
+        return 1 + sum(layer.reach for layer in self.sublayers if isinstance(layer, WindowAttention))
 
     @property
     def reach(self) -> int:
         """How many positions the farthest-looking attention looks back."""
-        return max((layer.reach for layer in self.sublayers if isinstance(layer, Attention)), default=0)
+        return max((layer.reach for layer in self.sublayers if isinstance(layer, WindowAttention)), default=0)
 
     @property
     def widest(self) -> int:
@@ -316,13 +319,13 @@ class Spec:
 def _widest(layer: Sublayer) -> int:
     """The most numbers that any step of a sublayer makes for one token."""
     outer = max(len(layer.reads), len(layer.writes))
-    if isinstance(layer, Attention):
+    if isinstance(layer, WindowAttention):
         return max(outer, layer.heads * layer.d_head * layer.window)
     more = (len(layer.routes), layer.experts) if isinstance(layer, Mixture) else (len(layer.up_reads),)
     return max(outer, layer.groups * layer.units, *more)
 
 
-def _second(layer: FeedForward | Mixture) -> list[str]:
+def _second(layer: GatedBlocks | Mixture) -> list[str]:
     """The tensors that are second matrices."""
     return [name for name in layer.shapes() if name.startswith("W_out")]
 

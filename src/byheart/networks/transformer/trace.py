@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from byheart.networks.transformer.network import TransformerNetwork
+from byheart.networks.transformer.transformer_network import TransformerNetwork
 
 if TYPE_CHECKING:
     import torch

@@ -17,7 +17,7 @@ from byheart.report.lab.dana import draw_against_mlp, draw_dims, draw_head_dims,
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.madden import draw_madden, draw_settings
 from byheart.report.lab.mahdavi import draw_blocks, draw_mahdavi, draw_saturation_counts
-from byheart.report.lab.menu import Drawing, figures_of
+from byheart.report.lab.menu import AvailableFigure, figures_of
 from byheart.report.lab.own import own_figures
 from byheart.report.lab.slopes import draw_slopes
 from byheart.report.lab.tables import tables_of
@@ -25,7 +25,7 @@ from byheart.report.lab.tables import tables_of
 __all__ = [
     "PAPERS",
     "QUESTIONS",
-    "Drawing",
+    "AvailableFigure",
     "draw_against_mlp",
     "draw_blocks",
     "draw_capacity",

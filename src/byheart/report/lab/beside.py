@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from byheart.certificates import judge
+from byheart.compiler import CompilerSettings, compile
 from byheart.constructions import Built, build
-from byheart.constructions.reciting import Settings, compile
 from byheart.errors import BadInput
 from byheart.lab.built import built
 from byheart.lab.capacity import plateaus
@@ -86,7 +86,7 @@ def build_beside(labels: Sequence[Labels], report: Report | None = None) -> list
 
 def _built(name: str, task: NextToken) -> Built:
     if name == COMPILED:
-        return compile(task, window=task.inputs.shape[1], settings=Settings("float32", WORDS))
+        return compile(task, window=task.inputs.shape[1], settings=CompilerSettings("float32", WORDS))
     return build(name, task)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
 from byheart.errors import BadInput
-from byheart.lab.capacity import Held, Tuning, held, plateaus, tunings
+from byheart.lab.capacity import CapacityEstimate, Tuning, held, plateaus, tunings
 from byheart.report.lab.beside import Beside
 from byheart.report.lab.series import (
     MEASURED,
@@ -97,14 +97,14 @@ def _doublings(axes: Any, xs: Sequence[float]) -> None:
     axes.xaxis.set_minor_locator(NullLocator())
 
 
-def _spread(points: Sequence[Held]) -> str:
+def _spread(points: Sequence[CapacityEstimate]) -> str:
     """In words: of how many seeds the points are."""
     seeds = sorted({point.seeds for point in points})
     many = str(seeds[0]) if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]}"
     return "single runs" if seeds == [1] else f"mean and 95 % interval over {many} seeds"
 
 
-def _draw_demands(axes: Any, points: Sequence[Held], best: Sequence[Held]) -> None:
+def _draw_demands(axes: Any, points: Sequence[CapacityEstimate], best: Sequence[CapacityEstimate]) -> None:
     """Held against asked for, trained as the best point; a curve for each size."""
     shades, most = colours(len(best)), max(point.demand for point in points)
     ends = []
@@ -122,7 +122,7 @@ def _draw_demands(axes: Any, points: Sequence[Held], best: Sequence[Held]) -> No
     label(axes, *names, "Trained, by how much was asked for")
 
 
-def _draw_sizes(axes: Any, best: Sequence[Held], beside: Sequence[Beside]) -> list[Entry]:
+def _draw_sizes(axes: Any, best: Sequence[CapacityEstimate], beside: Sequence[Beside]) -> list[Entry]:
     """The most over N against P, and what is built; on a logarithmic scale unless something holds nothing."""
     for top, shade in zip(best, colours(len(best)), strict=True):
         _draw_held(axes, [top.parameters], [top], shade, markersize=6, **(HOLLOW if top.edge else {}))
@@ -178,7 +178,7 @@ def _decades(axes: Any) -> None:
     axes.xaxis.set_major_formatter("{x:,.0f}")
 
 
-def _draw_held(axes: Any, xs: Sequence[float], points: Sequence[Held], shade: Any, **more: Any) -> None:
+def _draw_held(axes: Any, xs: Sequence[float], points: Sequence[CapacityEstimate], shade: Any, **more: Any) -> None:
     means = [point.bits_per_parameter for point in points]
     below = [m - (m if point.low is None else point.low) for m, point in zip(means, points, strict=True)]
     above = [(m if point.high is None else point.high) - m for m, point in zip(means, points, strict=True)]

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from byheart.bounds.morris_2025 import BITS_PER_PARAMETER
-from byheart.lab.blocks import Growth, axis_of, beyond_length, early, growth
-from byheart.lab.capacity import Held, Tuning, plateaus, tunings
+from byheart.lab.blocks import SaturationLine, axis_of, beyond_length, early, growth
+from byheart.lab.capacity import CapacityEstimate, Tuning, plateaus, tunings
 from byheart.lab.fits import Estimate
 from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED
@@ -113,7 +113,7 @@ def _at_first(rows: Rows, along: str) -> list[str]:
     ]
 
 
-def _beside_proved(found: Sequence[Growth], each: str) -> list[str]:
+def _beside_proved(found: Sequence[SaturationLine], each: str) -> list[str]:
     """Right answers a head, or a token, and what the proved number grows by."""
     right = sorted(line.right.value for line in found if line.right is not None)
     proved = found[0].proved
@@ -210,7 +210,7 @@ def _tuned(tuning: Tuning) -> str:
     return f"{where}, by learning rate they hold {held}; those of the ladder were trained at {rate:g}."
 
 
-def _bits_of(point: Held) -> str:
+def _bits_of(point: CapacityEstimate) -> str:
     interval = "" if point.low is None else f" ({point.low:.2f} to {point.high:.2f})"
     return f"{point.bits_per_parameter:.2f}{interval}"
 

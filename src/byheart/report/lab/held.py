@@ -47,7 +47,7 @@ ALL: dict[str, Any] = {"linewidth": 1.0}
 
 
 @dataclass(frozen=True)
-class Held:
+class MemorizedCount:
     """A network that was trained, and how many of so many ``examples`` are right: a row of the table ``held``."""
 
     vocab: int
@@ -98,7 +98,7 @@ class Held:
     def in_words(self) -> str:
         """The finding.
 
-        >>> Held(50, 10, 10, 20, 9020, 2500, 1837, 1837, 267, 70).in_words()
+        >>> MemorizedCount(50, 10, 10, 20, 9020, 2500, 1837, 1837, 267, 70).in_words()
         'Of 2,500 associations 9,020 parameters (H = 20) hold 1,837 after training, proved one by one; the theorem \
 promises 210, the network that its proof builds holds 267, the commonest answer gets 70. Counting allows 51,142.'
         """
@@ -109,14 +109,16 @@ promises 210, the network that its proof builds holds 267, the commonest answer 
         )
 
 
-def held_of(rows: Rows) -> list[Held]:
+def held_of(rows: Rows) -> list[MemorizedCount]:
     """The rows of a table, fewest heads first."""
-    names = [field.name for field in fields(Held)]
+    names = [field.name for field in fields(MemorizedCount)]
     check_columns(rows, *names)
-    return sorted((Held(**{name: int(row[name]) for name in names}) for row in rows), key=lambda held: held.heads)
+    return sorted(
+        (MemorizedCount(**{name: int(row[name]) for name in names}) for row in rows), key=lambda held: held.heads
+    )
 
 
-def spoken_of(table: Sequence[Held]) -> Held:
+def spoken_of(table: Sequence[MemorizedCount]) -> MemorizedCount:
     """The network of which the finding speaks: that of :data:`SHOWN` heads, or else of most."""
     return next((held for held in table if held.heads == SHOWN), table[-1])
 
@@ -145,7 +147,7 @@ def draw_held(rows: Rows, path: Path) -> None:
 _LETTERS = {"ω": "vocab", "d": "model_dim", "d_h": "head_dim"}
 
 
-def _write_numbers(axes: Any, held: Held) -> None:
+def _write_numbers(axes: Any, held: MemorizedCount) -> None:
     """Three numbers of one network, beside their marks."""
     places = (
         (held.right, TRAINED_INK, (-20, 9)),
@@ -157,7 +159,7 @@ def _write_numbers(axes: Any, held: Held) -> None:
         axes.annotate(f"{number:,}", (held.heads, number), shift, color=colour, **text)
 
 
-def _entries(table: Sequence[Held]) -> list[Entry]:
+def _entries(table: Sequence[MemorizedCount]) -> list[Entry]:
     least = min(held.most for held in table)
     allowed = f"; counting allows {least:,} or more" if least >= table[0].examples else ""
     return [

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from byheart.lab.fits import Fit
+from byheart.lab.fits import FamilyFit
 from byheart.lab.widths import WITHIN, Width, growth, widths
 from byheart.report.lab.series import (
     MEASURED,
@@ -61,7 +61,7 @@ def draw_settings(tables: Sequence[Rows], path: Path) -> None:
     save_picture(picture, path)
 
 
-def law_told(law: Fit) -> str:
+def law_told(law: FamilyFit) -> str:
     """A power law over the stories, with its interval.
 
     >>> from byheart.lab.fits import fit

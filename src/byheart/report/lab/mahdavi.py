@@ -48,7 +48,7 @@ def draw_mahdavi(rows: Rows, path: Path, along: str) -> None:
 
 
 @dataclass(frozen=True)
-class Panel:
+class GridPanel:
     """A block of the paper's figures: the configs that are planned, the results that there are, and how many."""
 
     planned: Rows
@@ -66,7 +66,7 @@ class Panel:
         return one(self.planned, "context"), self.along
 
 
-def draw_blocks(kind: str, blocks: Sequence[Panel], path: Path) -> None:
+def draw_blocks(kind: str, blocks: Sequence[GridPanel], path: Path) -> None:
     """All blocks of labels, or of targets, as one figure: a row for each kind of context, a column for what varies.
 
     A block without results has its panel too, which says so; one that is not whole says how much of it is there.
@@ -87,7 +87,7 @@ def draw_blocks(kind: str, blocks: Sequence[Panel], path: Path) -> None:
     save_picture(picture, path)
 
 
-def _draw_panel(axes: Any, panel: Panel) -> list[Entry]:
+def _draw_panel(axes: Any, panel: GridPanel) -> list[Entry]:
     """A block, or an empty panel with the axis that it will have."""
     if panel.rows:
         return _draw_block(axes, panel.rows, panel.along, more=f"\n{panel.presence}", repeated=OVER_SEEDS)

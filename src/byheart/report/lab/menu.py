@@ -18,7 +18,7 @@ AGAINST_MLP = "attention-mlp"
 
 
 @dataclass(frozen=True)
-class Drawing:
+class AvailableFigure:
     """A figure that a table allows: the file's name without its ending, what it shows, and how to draw it."""
 
     name: str
@@ -26,7 +26,7 @@ class Drawing:
     draw: Callable[[Path], None]
 
 
-def figures_of(experiment: str, rows: Rows, beside: Sequence[Beside] = ()) -> list[Drawing]:
+def figures_of(experiment: str, rows: Rows, beside: Sequence[Beside] = ()) -> list[AvailableFigure]:
     """What can be drawn of an experiment's table, by its name and by what varies in it."""
     if not rows:
         return []
@@ -41,51 +41,51 @@ def figures_of(experiment: str, rows: Rows, beside: Sequence[Beside] = ()) -> li
         caption = (
             "Loss and entropy against hidden neurons, the excess, and the fewest neurons within 1 % of the entropy."
         )
-        return [Drawing("loss-gap", caption, lambda path: draw_madden(rows, path))]
+        return [AvailableFigure("loss-gap", caption, lambda path: draw_madden(rows, path))]
     if paper == "capacity":
         return _capacity_figures(rows, beside)
     return []
 
 
-def _capacity_figures(rows: Rows, beside: Sequence[Beside]) -> list[Drawing]:
+def _capacity_figures(rows: Rows, beside: Sequence[Beside]) -> list[AvailableFigure]:
     caption = (
         "Bits of random labels memorized, per parameter, by size and by how many were asked for: lower bounds of what"
     )
     caption += " such networks can hold, as training may stop short of it."
-    found = [Drawing("capacity", caption, lambda path: draw_capacity(rows, path, beside))]
+    found = [AvailableFigure("capacity", caption, lambda path: draw_capacity(rows, path, beside))]
     if tunings(rows):
         caption = "What other learning rates and other numbers of steps bring."
-        found.append(Drawing("tuning", caption, lambda path: draw_tuning(rows, path)))
+        found.append(AvailableFigure("tuning", caption, lambda path: draw_tuning(rows, path)))
     return found
 
 
-def _dana_figures(rows: Rows) -> list[Drawing]:
+def _dana_figures(rows: Rows) -> list[AvailableFigure]:
     plain = [row for row in rows if row.get("hidden") is None]
     vary = {name for name in ("model_dim", "head_dim", "heads") if len(values(plain, name)) > 1}
     found = []
     if len(plain) != len(rows):
         caption = "Accuracy against parameters: more heads, or one head and a wider MLP, with published numbers."
-        found.append(Drawing(AGAINST_MLP, caption, lambda path: draw_against_mlp(rows, path)))
+        found.append(AvailableFigure(AGAINST_MLP, caption, lambda path: draw_against_mlp(rows, path)))
     if "heads" in vary:
         caption = "Accuracy against heads, for each dimension, with published numbers and bounds."
-        found.append(Drawing("heads", caption, lambda path: draw_heads(plain, path)))
+        found.append(AvailableFigure("heads", caption, lambda path: draw_heads(plain, path)))
     if vary == {"model_dim", "head_dim", "heads"} and has_slopes(plain):
         caption = "Accuracy gained a head, against the dimension (the paper's experiment 4)."
-        found.append(Drawing("slopes", caption, lambda path: draw_slopes(plain, path)))
+        found.append(AvailableFigure("slopes", caption, lambda path: draw_slopes(plain, path)))
     if vary == {"head_dim"}:
         caption = "Accuracy against the heads' dimension, with published numbers and bounds."
-        found.append(Drawing("head-dim", caption, lambda path: draw_head_dims(plain, path)))
+        found.append(AvailableFigure("head-dim", caption, lambda path: draw_head_dims(plain, path)))
     if vary == {"model_dim"}:
         caption = "Accuracy against the embedding's dimension, with published numbers and bounds."
-        found.append(Drawing("model-dim", caption, lambda path: draw_dims(plain, path)))
+        found.append(AvailableFigure("model-dim", caption, lambda path: draw_dims(plain, path)))
     return found
 
 
-def _mahdavi_figures(rows: Rows) -> list[Drawing]:
+def _mahdavi_figures(rows: Rows) -> list[AvailableFigure]:
     if any(row.get("examples_by_saturated_heads") for row in rows):
         caption = "How many heads are saturated on an example."
-        return [Drawing("saturation", caption, lambda path: draw_saturation_counts(rows, path))]
+        return [AvailableFigure("saturation", caption, lambda path: draw_saturation_counts(rows, path))]
     along = next((name for name in ("heads", "length", "head_dim") if len(values(rows, name)) > 1), "heads")
     metric = "Error" if rows[0].get("answers") == "targets" else "Accuracy"
     caption = f"{metric} against {along.replace('_', ' ')}, for each number of examples."
-    return [Drawing(along.replace("_", "-"), caption, lambda path: draw_mahdavi(rows, path, along))]
+    return [AvailableFigure(along.replace("_", "-"), caption, lambda path: draw_mahdavi(rows, path, along))]

@@ -8,7 +8,7 @@ from typing import Any
 
 from byheart.lab.rows import is_number
 from byheart.lab.summary import SEED
-from byheart.report.lab.menu import Drawing
+from byheart.report.lab.menu import AvailableFigure
 from byheart.report.lab.series import (
     MEASURED,
     Rows,
@@ -27,7 +27,7 @@ NOT_MEASURED = ("key", "status", "seconds", "error")
 CURVE = "curve"
 
 
-def own_figures(experiment: str, rows: Rows, settings: Sequence[str]) -> list[Drawing]:
+def own_figures(experiment: str, rows: Rows, settings: Sequence[str]) -> list[AvailableFigure]:
     """What can be drawn of a table of which nothing is known but which of its columns are settings; nothing, if no
     number varies among them.
 
@@ -42,7 +42,7 @@ def own_figures(experiment: str, rows: Rows, settings: Sequence[str]) -> list[Dr
     metric = "accuracy" if "accuracy" in metrics else metrics[0]
     others = [name for name in varying if name != along]
     caption = f"{metric} against {along}" + (f", for each {' and '.join(others)}." if others else ".")
-    return [Drawing("results", caption, lambda path: _draw(experiment, rows, path, along, metric, others))]
+    return [AvailableFigure("results", caption, lambda path: _draw(experiment, rows, path, along, metric, others))]
 
 
 def _has_numbers(rows: Rows, name: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from byheart.lab import results
 from byheart.lab.fits import Estimate
 from byheart.lab.gaps import Gap, Gaps, gaps
-from byheart.lab.linear import SATURATED, Line, line, unsaturated
+from byheart.lab.linear import SATURATED, FittedLine, line, unsaturated
 from byheart.lab.published import names, published
 from byheart.lab.rows import is_number
 from byheart.report.lab.series import PROVED_BEFORE, Rows, colours, heading, label, legend_below, one, values
@@ -79,8 +79,8 @@ class Slope:
     experiment: str
     along: str
     of: str
-    here: Line | None
-    published: Line | None
+    here: FittedLine | None
+    published: FittedLine | None
 
     @property
     def letter(self) -> str:
@@ -116,13 +116,13 @@ def slopes(name: str, rows: Rows) -> list[Slope]:
     return found
 
 
-def _line(rows: Rows, along: str, most: float = SATURATED) -> Line | None:
+def _line(rows: Rows, along: str, most: float = SATURATED) -> FittedLine | None:
     known = [row for row in rows if is_number(row.get(along)) and is_number(row.get(METRIC))]
     return line(unsaturated([(row[along], row[METRIC]) for row in known], most))
 
 
 @dataclass(frozen=True)
-class Claim:
+class PublishedNumber:
     """A number that the paper reports, what its own points give, and what ours give."""
 
     what: str
@@ -136,7 +136,7 @@ class Claim:
         return {"what": self.what, "reported": self.reported, **points, **ours}
 
 
-def claims(tables: Mapping[str, Rows]) -> list[Claim]:
+def claims(tables: Mapping[str, Rows]) -> list[PublishedNumber]:
     """Those for which the tables have enough."""
     made = {
         "dana-2025-1": ("experiment 4: exponent of the slopes' growth with d", "between 2 and 3", _exponent),
@@ -146,7 +146,7 @@ def claims(tables: Mapping[str, Rows]) -> list[Claim]:
     for name, (what, reported, estimate) in made.items():
         theirs, ours = estimate(published(name)), estimate(tables.get(name, ()))
         if theirs is not None and ours is not None:
-            found.append(Claim(what, reported, theirs, ours))
+            found.append(PublishedNumber(what, reported, theirs, ours))
     return found
 
 
@@ -167,7 +167,7 @@ def _ratio(rows: Rows) -> Estimate | None:
     return Estimate("ratio", *(end / unit for end in (found.slope.value, found.slope.low, found.slope.high)))
 
 
-def record(tables: Mapping[str, Rows]) -> tuple[list[Gaps], list[Slope], list[Claim]]:
+def record(tables: Mapping[str, Rows]) -> tuple[list[Gaps], list[Slope], list[PublishedNumber]]:
     """Everything of the paper that can be held against the tables."""
     slopes_found = [slope for name, rows in tables.items() for slope in slopes(name, rows)]
     return all_gaps(tables), slopes_found, claims(tables)

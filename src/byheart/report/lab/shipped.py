@@ -21,8 +21,8 @@ from byheart.report.lab.beside import beside_in_words, beside_table, shipped_bes
 from byheart.report.lab.findings import PAPERS, QUESTIONS, findings_of
 from byheart.report.lab.held import draw_held, held_of, spoken_of
 from byheart.report.lab.madden import draw_settings
-from byheart.report.lab.mahdavi import Panel, draw_blocks
-from byheart.report.lab.menu import AGAINST_MLP, Drawing, figures_of
+from byheart.report.lab.mahdavi import GridPanel, draw_blocks
+from byheart.report.lab.menu import AGAINST_MLP, AvailableFigure, figures_of
 from byheart.report.lab.record import draw_record, gap_cells, record, shipped, summary
 from byheart.report.lab.series import Rows, values
 from byheart.report.lab.tables import claimed, tables_of
@@ -44,7 +44,7 @@ class Shown:
 
     name: str
     lead: Lead
-    drawings: Sequence[Drawing]
+    drawings: Sequence[AvailableFigure]
     tables: Sequence[Table]
     about: Mapping[str, Any]
 
@@ -97,11 +97,13 @@ def _not_whole(name: str) -> list[str]:
 def _dana(name: str) -> Shown:
     tables = shipped()
     gaps, slopes, claims = record(tables)
-    drawing = Drawing("published", "All published points: ours against theirs.", partial(draw_record, gaps[:-1]))
+    drawing = AvailableFigure(
+        "published", "All published points: ours against theirs.", partial(draw_record, gaps[:-1])
+    )
     rows = built("held")
     held = held_of(rows)
     caption = "Associations held by networks that were trained, each answer proved, beside what the theorem promises."
-    drawings = [drawing, Drawing("held", caption, partial(draw_held, rows))]
+    drawings = [drawing, AvailableFigure("held", caption, partial(draw_held, rows))]
     findings = [summary(gaps[-1]), spoken_of(held).in_words()]
     findings += [f"{each.name.removeprefix(f'{name}-')}: {summary(each)}" for each in gaps[:-1]]
     listed = [
@@ -121,7 +123,7 @@ def _mahdavi(name: str) -> Shown:
     for kind, answers in (("classification", "labels"), ("regression", "targets")):
         panels = [_panel(each, rows, there[each]) for each, rows in blocks.items() if f"-{kind}-" in each]
         caption = f"Memorizing {answers}: what the heads, the context and the heads' dimension bring."
-        drawings.append(Drawing(kind, caption, partial(draw_blocks, kind.capitalize(), panels)))
+        drawings.append(AvailableFigure(kind, caption, partial(draw_blocks, kind.capitalize(), panels)))
     for each, rows in blocks.items():
         block = each.removeprefix(f"{name}-")
         findings += [f"{block}: {finding}" for finding in findings_of(each, rows)]
@@ -142,8 +144,8 @@ def _rows(name: str) -> Rows:
     return results.table(name) if name in results.names() else []
 
 
-def _panel(name: str, rows: Rows, there: Presence) -> Panel:
-    return Panel([vars(config) for config in MAHDAVI_2024[name]("paper").configs], rows, there)
+def _panel(name: str, rows: Rows, there: Presence) -> GridPanel:
+    return GridPanel([vars(config) for config in MAHDAVI_2024[name]("paper").configs], rows, there)
 
 
 def _presences(there: Mapping[str, Presence]) -> Table:
@@ -172,11 +174,11 @@ def _madden(name: str) -> Shown:
     there = {each: results.presence(each) for each in sorted(MADDEN_2024)}
     found = {each: results.table(each) for each in there if there[each].models}
     caption = "The fewest hidden neurons within 1 % of the entropy in both settings, and their parameters."
-    drawings = [Drawing("settings", caption, partial(draw_settings, list(found.values())))]
+    drawings = [AvailableFigure("settings", caption, partial(draw_settings, list(found.values())))]
     tables, findings = [], [_how_much(name, there)]
     for each, rows in found.items():
         setting = each.removeprefix(f"{name}-")
-        drawings += [Drawing(f"{setting}-{one.name}", one.caption, one.draw) for one in figures_of(each, rows)]
+        drawings += [AvailableFigure(f"{setting}-{one.name}", one.caption, one.draw) for one in figures_of(each, rows)]
         tables += [Table(f"{setting}: {table.title}", table.rows) for table in tables_of(each, rows)]
         findings += [f"{setting}: {finding}" for finding in findings_of(each, rows)]
     tables.append(_presences(there))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from byheart.errors import BadInput
-from byheart.lab.fits import FORMULAS, Comparison, Fit, compare, fit
+from byheart.lab.fits import FORMULAS, Comparison, FamilyFit, compare, fit
 from byheart.lab.linear import SATURATED
 from byheart.lab.published import beside
 from byheart.lab.rows import is_number
@@ -114,7 +114,7 @@ def _draw_fits(axes: Any, found: Comparison, xs: Any, entries: list[tuple[str, d
     return ". ".join([verdict(found), *failed])
 
 
-def describe(law: Fit) -> str:
+def describe(law: FamilyFit) -> str:
     """A fit in a line: formula, last parameter with its interval, both criteria.
 
     >>> describe(fit([1, 2, 3, 4, 5, 6], [2.1, 3.9, 6.1, 7.9, 10.1, 11.9], "linear"))

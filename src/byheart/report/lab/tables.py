@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from byheart.lab.blocks import Beyond, Growth, axis_of, beyond_length, growth, memorized
+from byheart.lab.blocks import Beyond, SaturationLine, axis_of, beyond_length, growth, memorized
 from byheart.lab.capacity import held, plateaus
 from byheart.lab.crossing import crossing, probes_of
 from byheart.lab.fits import Comparison, compare
 from byheart.lab.gaps import gaps
 from byheart.lab.linear import SATURATED, unsaturated
-from byheart.lab.needed import Needed, needed
+from byheart.lab.needed import NeededSize, needed
 from byheart.lab.published import beside, names
 from byheart.lab.quantiles import mean_interval
 from byheart.lab.rows import is_number
@@ -107,13 +107,13 @@ def _saturated_cells(rows: Rows) -> list[dict[str, Any]]:
     return cells
 
 
-def _needed_cells(found: Needed, along: str) -> dict[str, Any]:
+def _needed_cells(found: NeededSize, along: str) -> dict[str, Any]:
     """Where 0.9 is reached, and how many seeds say so."""
     cells = interval_cells(along, found.mean)
     return {"examples": found.examples, **cells, "seeds": len(found.found), "of": found.seeds}
 
 
-def _growth_cells(found: Growth) -> dict[str, Any]:
+def _growth_cells(found: SaturationLine) -> dict[str, Any]:
     """A line's slope and R² with their intervals, the F test of its straightness, and right answers beside proved."""
     line = found.line
     cells = interval_cells("slope", None if line is None else line.slope)

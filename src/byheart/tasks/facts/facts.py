@@ -12,8 +12,7 @@ from byheart.errors import BadInput
 from byheart.files.room import room
 from byheart.tasks.checks import Ids
 from byheart.tasks.facts.fact import Fact, Piece, fact_of
-from byheart.tasks.facts.pile import Pile
-from byheart.tasks.facts.places import Places
+from byheart.tasks.facts.pile import FactNames, Pile
 from byheart.tasks.facts.rows import rows
 
 SOME = 1 << 16
@@ -39,9 +38,9 @@ class Facts:
     """int64 [N + 1]: where each fact begins, and T."""
     given: Ids
     """int64 [N]: how many of its bytes or ids are the prompt; 0: a text alone."""
-    places: Places
+    places: FactNames
     """Where each was found."""
-    repeated: tuple[Places, Places]
+    repeated: tuple[FactNames, FactNames]
     """Where facts stand that are another one once more, and are left out; and where that one does."""
     are_ids: bool
     """Whether they are token ids, and not texts."""

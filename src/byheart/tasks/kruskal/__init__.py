@@ -20,7 +20,7 @@ Modulo the prime their proper subsets are independent, so they are; that the can
 **Sampled**: random subsets of one size, each of them decided exactly. That none is dependent proves nothing.
 """
 
-from byheart.tasks.kruskal.answer import Kruskal, Sampled, Verdict
+from byheart.tasks.kruskal.answer import IndependenceVerdict, Kruskal, Sampled
 from byheart.tasks.kruskal.decide import kruskal
 
-__all__ = ["Kruskal", "Sampled", "Verdict", "kruskal"]
+__all__ = ["IndependenceVerdict", "Kruskal", "Sampled", "kruskal"]

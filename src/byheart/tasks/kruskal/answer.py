@@ -26,7 +26,7 @@ class Sampled:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class IndependenceVerdict:
     """Whether every k of the vectors are independent, and why, or why that is open."""
 
     k: int
@@ -80,7 +80,7 @@ class Kruskal:
         assert lower <= self.upper, "a dependent set was proved independent; please report this"
         return replace(self, lower=lower, lower_by=by)
 
-    def verdict(self, k: int) -> Verdict:
+    def verdict(self, k: int) -> IndependenceVerdict:
         """Whether every ``k`` of the vectors are independent.
 
         >>> print(Kruskal(9, 2, "no two are parallel", 5, (0, 1, 2, 3, 4, 5), Sampled(4, 100)).verdict(4))
@@ -88,12 +88,14 @@ class Kruskal:
         """
         count("k", k)
         if k <= self.lower:
-            return Verdict(k, "holds", self.lower_by)
+            return IndependenceVerdict(k, "holds", self.lower_by)
         if k > self.upper:
-            return Verdict(k, "fails", self.upper_by)
+            return IndependenceVerdict(k, "fails", self.upper_by)
         if self.sampled is None or self.sampled.dependent is not None or self.sampled.size < k:
-            return Verdict(k, "undecided", f"proved for {self.lower}, refuted for {self.upper + 1}, not sampled")
-        return Verdict(k, "undecided", str(self.sampled))
+            return IndependenceVerdict(
+                k, "undecided", f"proved for {self.lower}, refuted for {self.upper + 1}, not sampled"
+            )
+        return IndependenceVerdict(k, "undecided", str(self.sampled))
 
     def __str__(self) -> str:
         if self.exact:

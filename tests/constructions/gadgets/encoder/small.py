@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from byheart.constructions.gadgets.encoder import Encoder, divergence
-from byheart.constructions.gadgets.encoder.contexts import Contexts
+from byheart.constructions.gadgets.encoder.contexts import ContextDistributions
 from byheart.constructions.gadgets.encoder.judge import balanced
 
 Reals = NDArray[np.float64]
@@ -25,7 +25,7 @@ def random_task(contexts: int, vocab: int, seed: int = 0, concentration: float =
 
 def judged(P: Reals, weights: Reals, W_U: Reals, encodings: Reals) -> Encoder:
     """Any encoder, W_U [d, ω] and encodings [N, d], balanced."""
-    return balanced(Contexts.checked(P, weights), encodings @ W_U, len(W_U))
+    return balanced(ContextDistributions.checked(P, weights), encodings @ W_U, len(W_U))
 
 
 def plain_divergence(L: torch.Tensor, P: Reals, weights: Reals) -> torch.Tensor:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from byheart.constructions.gadgets.encoder import best_encoder, divergence
-from byheart.constructions.gadgets.encoder.contexts import Contexts
+from byheart.constructions.gadgets.encoder.contexts import ContextDistributions
 from byheart.constructions.gadgets.encoder.lower import lower_bound
 from byheart.errors import BadInput
 
@@ -61,7 +61,7 @@ def test_three_tokens_against_a_grid(seed: int) -> None:
     grid = best_line(P, weights, angles=3000)
     assert found.divergence <= grid + 1e-12
     assert found.divergence == pytest.approx(grid, abs=1e-5)
-    assert lower_bound(Contexts.checked(P, weights), 1) < grid
+    assert lower_bound(ContextDistributions.checked(P, weights), 1) < grid
 
 
 def test_smallest_case() -> None:

@@ -14,14 +14,14 @@ FLOOR = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
-class Contexts:
+class ContextDistributions:
     """Distributions [N, ω] with weights [N]; ``asked`` are the contexts with positive weight."""
 
     every: Floats
     pi_every: Floats
 
     @classmethod
-    def checked(cls, probabilities: ArrayLike, weights: ArrayLike) -> "Contexts":
+    def checked(cls, probabilities: ArrayLike, weights: ArrayLike) -> "ContextDistributions":
         """Refuse rows that are not distributions; sums that are only nearly 1 become 1."""
         P = distributions("probabilities", probabilities, ("N", "C"))
         pi = distribution("weights", weights, len(P))

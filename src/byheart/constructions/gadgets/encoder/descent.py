@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from byheart.constructions.gadgets.encoder.point import NOISE, Point, plane
+from byheart.constructions.gadgets.encoder.point import NOISE, EncoderPoint, plane
 from byheart.tasks.checks import Floats
 
 MOST_IDLE = 3
 
 
-def descend(point: Point, small: float, most: int) -> Point:
+def descend(point: EncoderPoint, small: float, most: int) -> EncoderPoint:
     """At most ``most`` steps, until the gradient is small or nothing decreases any more."""
     radius, idle = 1.0, 0
     for _ in range(most):
@@ -17,7 +17,7 @@ def descend(point: Point, small: float, most: int) -> Point:
         Y, predicted = _newton_step(point, radius)
         columns = point.W + Y @ point.scale
         W = plane(columns)
-        trial = Point.over(point.contexts, W, point.E @ (columns.T @ W), point.ridge)
+        trial = EncoderPoint.over(point.contexts, W, point.E @ (columns.T @ W), point.ridge)
         idle = idle + 1 if predicted <= NOISE else 0
         ratio = (point.value - trial.value + NOISE) / (predicted + NOISE)
         if ratio < 0.25:
@@ -29,7 +29,7 @@ def descend(point: Point, small: float, most: int) -> Point:
     return point
 
 
-def _newton_step(point: Point, radius: float) -> tuple[Floats, float]:
+def _newton_step(point: EncoderPoint, radius: float) -> tuple[Floats, float]:
     """The step Y [ω, d] with |Y| ≤ radius, and the decrease that the model predicts.
 
     A step of conjugate gradients is size/curvature long, or leads to the boundary if that is nearer. The two are

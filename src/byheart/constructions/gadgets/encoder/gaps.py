@@ -15,7 +15,7 @@ negative; else q = p is taken, which says only "divergence ≥ 0". So gaps are t
 
 import numpy as np
 
-from byheart.constructions.gadgets.encoder.contexts import FLOOR, Contexts, covariance, log_softmax
+from byheart.constructions.gadgets.encoder.contexts import FLOOR, ContextDistributions, covariance, log_softmax
 from byheart.tasks.checks import Floats
 from byheart.tasks.ranks import Flags
 
@@ -30,7 +30,7 @@ def basis(columns: Floats) -> Floats:
     return U[:, sizes > 1e-12 * max(sizes.max(initial=0), 1e-300)]
 
 
-def encodings_gap(contexts: Contexts, W: Floats, L: Floats, S: Floats) -> float:
+def encodings_gap(contexts: ContextDistributions, W: Floats, L: Floats, S: Floats) -> float:
     """Σ π_t (lse − p·L − H(q_t)) with W q_t = W p_t for every context by itself; W is [ω, d]."""
     P, B = contexts.P, basis(W)
     base, Q, rows = _raised(S), P.copy(), np.arange(len(S))
@@ -49,7 +49,7 @@ def encodings_gap(contexts: Contexts, W: Floats, L: Floats, S: Floats) -> float:
     return _gap(contexts, L, np.where((solved & _distributions(Q))[:, None], Q, P))
 
 
-def unembedding_gap(contexts: Contexts, E: Floats, L: Floats, S: Floats) -> float:
+def unembedding_gap(contexts: ContextDistributions, E: Floats, L: Floats, S: Floats) -> float:
     """The same with Σ π_t q_t e_tᵀ = Σ π_t p_t e_tᵀ, one system for all contexts; E is [N, d]."""
     P, pi = contexts.P, contexts.pi[:, None]
     B = basis(np.sqrt(pi) * E) / np.sqrt(pi)
@@ -117,7 +117,7 @@ def _joint_step(S: Floats, B: Floats, weighted: Floats, wanted: Floats) -> Float
     return covariance(S, B @ U.T)
 
 
-def _gap(contexts: Contexts, L: Floats, Q: Floats) -> float:
+def _gap(contexts: ContextDistributions, L: Floats, Q: Floats) -> float:
     """Σ π_t (lse(L_t) − p_t·L_t − H(q_t)), at least 0."""
     log_Q = np.log(np.where(Q > 0, Q, 1))
     return max(0.0, float(contexts.pi @ ((Q * log_Q).sum(axis=1) - (contexts.P * log_softmax(L)).sum(axis=1))))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.constructions.gadgets.encoder.contexts import Contexts, centred, divergence, log_softmax
+from byheart.constructions.gadgets.encoder.contexts import ContextDistributions, centred, divergence, log_softmax
 from byheart.constructions.gadgets.encoder.gaps import basis, encodings_gap, unembedding_gap
 from byheart.constructions.gadgets.encoder.lower import lower_bound
 from byheart.tasks.checks import Floats
@@ -44,7 +44,7 @@ class Encoder:
         return self.encodings @ self.W_U
 
 
-def balanced(contexts: Contexts, logits: Floats, dim: int, reached: tuple[float, ...] = ()) -> Encoder:
+def balanced(contexts: ContextDistributions, logits: Floats, dim: int, reached: tuple[float, ...] = ()) -> Encoder:
     """Logits [N, ω] of rank ≤ dim as an encoder: cut into balanced factors, with their divergence and what is known.
 
     Gaps are those of the returned factors, without the directions that E or W_U leaves unused.
@@ -74,7 +74,7 @@ def balanced(contexts: Contexts, logits: Floats, dim: int, reached: tuple[float,
     )
 
 
-def _gradient_norm(contexts: Contexts, E: Floats, W: Floats, S: Floats) -> float:
+def _gradient_norm(contexts: ContextDistributions, E: Floats, W: Floats, S: Floats) -> float:
     root = np.sqrt(contexts.pi)[:, None]
     G, U, V = root * (S - contexts.P), basis(root * E), basis(W)
     inside = U @ (U.T @ G)

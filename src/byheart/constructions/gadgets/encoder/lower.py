@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from byheart.constructions.gadgets.encoder.contexts import FLOOR, Contexts
+from byheart.constructions.gadgets.encoder.contexts import FLOOR, ContextDistributions
 from byheart.tasks.checks import Floats
 
 
-def lower_bound(contexts: Contexts, dim: int) -> float:
+def lower_bound(contexts: ContextDistributions, dim: int) -> float:
     """No encoder of dimension ``dim`` has a divergence below this, in nats.
 
     Proof. Let Δ = L_t − log p_t and X = Δ − E_p Δ where p_t > 0. Then KL ≥ log E_p e^X (equal if p_t > 0 everywhere),
@@ -32,7 +32,7 @@ def lower_bound(contexts: Contexts, dim: int) -> float:
     return max(_lower_under(contexts, g, dim) for g in candidates)
 
 
-def _lower_under(contexts: Contexts, g: Floats, dim: int) -> float:
+def _lower_under(contexts: ContextDistributions, g: Floats, dim: int) -> float:
     """The bound for one choice of the tokens' weights g [ω] (sum 1)."""
     P, g = contexts.P[:, g > 0], g[g > 0]
     P, pi = P[(P > 0).all(axis=1)], contexts.pi[(P > 0).all(axis=1)]

@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from byheart.constructions.gadgets.encoder.contexts import Contexts, covariance, log_softmax
+from byheart.constructions.gadgets.encoder.contexts import ContextDistributions, covariance, log_softmax
 from byheart.tasks.checks import Floats
 
 NOISE = 1e-14
@@ -15,10 +15,10 @@ MOST_HALVINGS = 30
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class EncoderPoint:
     """Orthonormal W [ω, d] with its best encodings E [N, d], softmax S [N, ω], and the objective."""
 
-    contexts: Contexts
+    contexts: ContextDistributions
     W: Floats
     E: Floats
     S: Floats
@@ -26,7 +26,7 @@ class Point:
     ridge: float
 
     @classmethod
-    def over(cls, contexts: Contexts, W: Floats, E: Floats, ridge: float) -> "Point":
+    def over(cls, contexts: ContextDistributions, W: Floats, E: Floats, ridge: float) -> "EncoderPoint":
         """The point of W, its encodings sought from E on."""
         E, S, loss = encode(contexts.P, W, E, ridge)
         return cls(contexts, W, E, S, float(contexts.pi @ loss), ridge)

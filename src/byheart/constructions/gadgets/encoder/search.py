@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from byheart.constructions.gadgets.encoder.contexts import FLOOR, Contexts, divergence, log_probabilities
+from byheart.constructions.gadgets.encoder.contexts import FLOOR, ContextDistributions, divergence, log_probabilities
 from byheart.constructions.gadgets.encoder.descent import descend
 from byheart.constructions.gadgets.encoder.judge import Encoder, balanced
-from byheart.constructions.gadgets.encoder.point import Point, encode, plane
+from byheart.constructions.gadgets.encoder.point import EncoderPoint, encode, plane
 from byheart.errors import BadInput
 from byheart.progress import Report
 from byheart.tasks.checks import Floats
@@ -44,7 +44,7 @@ def best_encoder(
     >>> round(line.divergence, 6), 0 < line.lower < line.divergence
     (0.185496, True)
     """
-    contexts = Contexts.checked(probabilities, weights)
+    contexts = ContextDistributions.checked(probabilities, weights)
     for name, value in (("dim", dim), ("restarts", restarts)):
         if value < 0:
             raise BadInput(f"{name} is {value}; expected at least 0")
@@ -69,16 +69,16 @@ def best_encoder(
     return balanced(contexts, E @ best.W.T, dim, tuple(sorted(values)))
 
 
-def _follow(contexts: Contexts, W: Floats, ridges: tuple[float, ...]) -> Point:
+def _follow(contexts: ContextDistributions, W: Floats, ridges: tuple[float, ...]) -> EncoderPoint:
     """From the plane W down, through smaller and smaller ridges; large ones smooth some local minima away."""
     E = np.zeros((len(contexts.P), W.shape[1]))
     for ridge in ridges[:-1]:
-        point = descend(Point.over(contexts, W, E, ridge), *ROUGHLY)
+        point = descend(EncoderPoint.over(contexts, W, E, ridge), *ROUGHLY)
         W, E = point.W, point.E
-    return descend(Point.over(contexts, W, E, ridges[-1]), *FULLY)
+    return descend(EncoderPoint.over(contexts, W, E, ridges[-1]), *FULLY)
 
 
-def _closed_form(contexts: Contexts, dim: int) -> Floats | None:
+def _closed_form(contexts: ContextDistributions, dim: int) -> Floats | None:
     """Logits [N, ω] of rank ≤ dim that are exact, if there are; 0 for dim = 0."""
     if dim == 0:
         return np.zeros_like(contexts.every)
@@ -92,6 +92,6 @@ def _closed_form(contexts: Contexts, dim: int) -> Floats | None:
     return result
 
 
-def _svd_plane(contexts: Contexts, dim: int) -> Floats:
+def _svd_plane(contexts: ContextDistributions, dim: int) -> Floats:
     logs = log_probabilities(contexts.P, START_FLOOR) * np.sqrt(contexts.pi)[:, None]
     return plane(np.linalg.svd(logs, full_matrices=False)[2][:dim].T)

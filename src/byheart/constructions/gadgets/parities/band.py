@@ -17,7 +17,7 @@ from byheart.compiled import jit
 
 
 @dataclass(frozen=True, eq=False)
-class Reduced:
+class BandEchelon:
     """A system in echelon form. Arrays by equation (``base``, ``pivot``, ``used``) and by unknown (``rows``)."""
 
     base: NDArray[np.int64]
@@ -38,17 +38,17 @@ class Reduced:
         return int((self.pivot < 0).sum())
 
 
-def reduce(cells: NDArray[np.int64], base: NDArray[np.int64], unknowns: int, words: int) -> Reduced:
+def reduce(cells: NDArray[np.int64], base: NDArray[np.int64], unknowns: int, words: int) -> BandEchelon:
     """Eliminate. ``cells`` [m, k] are unknowns (−1: none), ``base`` [m] the first word of each equation, ascending.
 
     >>> system = reduce(np.array([[0, 1], [1, -1]]), np.array([0, 0]), unknowns=2, words=1)
     >>> solve(system, np.array([1, 1], dtype=np.uint8), np.zeros(2, dtype=np.uint8)).tolist()
     [0, 1]
     """
-    return Reduced(base, *_reduce(cells, base, unknowns, words))
+    return BandEchelon(base, *_reduce(cells, base, unknowns, words))
 
 
-def solve(system: Reduced, right: NDArray[np.uint8], free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+def solve(system: BandEchelon, right: NDArray[np.uint8], free: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     """The unknowns [n] for a right-hand side [m], free ones as given; None if a dependent equation contradicts."""
     ordered = right if system.order is None else right[system.order]
     found, consistent = _solve(system.base, system.pivot, system.used, system.rows, system.extent, ordered, free)

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiled import jit
-from byheart.constructions.gadgets.parities.band import Reduced
+from byheart.constructions.gadgets.parities.band import BandEchelon
 
 
-def reduce(cells: NDArray[np.int64], unknowns: int) -> Reduced:
+def reduce(cells: NDArray[np.int64], unknowns: int) -> BandEchelon:
     """Eliminate. ``cells`` [m, k] are the unknowns of each equation (−1: none).
 
     >>> from byheart.constructions.gadgets.parities.band import solve
@@ -25,12 +25,12 @@ def reduce(cells: NDArray[np.int64], unknowns: int) -> Reduced:
     return reduce_packed(_packed(cells, (unknowns + 63) >> 6), unknowns)
 
 
-def reduce_packed(packed: NDArray[np.uint64], unknowns: int) -> Reduced:
+def reduce_packed(packed: NDArray[np.uint64], unknowns: int) -> BandEchelon:
     """The same for equations [m, words] whose unknowns are bits, lowest first; what is ``packed`` is overwritten."""
     order, pivot, used, rows = _reduce(packed, unknowns)
     extent, found = np.zeros(unknowns, dtype=np.int64), pivot[pivot >= 0]
     extent[found] = packed.shape[1] - (found >> 6)
-    return Reduced(np.zeros(len(packed), dtype=np.int64), pivot, used[order], rows, extent, order)
+    return BandEchelon(np.zeros(len(packed), dtype=np.int64), pivot, used[order], rows, extent, order)
 
 
 @jit

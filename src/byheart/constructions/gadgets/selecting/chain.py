@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from byheart.constructions.gadgets.selecting import words
-from byheart.constructions.gadgets.selecting.groups import Count, Groups, Shapes, Sizes, of_steps, step_biases
+from byheart.constructions.gadgets.selecting.groups import Count, Groups, SelectionSizes, Shapes, of_steps, step_biases
 from byheart.networks.exact import Affine, integers
 
 
@@ -26,7 +26,7 @@ class Chain:
         """When there are many groups."""
         return self.steps
 
-    def spare_bits(self, sizes: Sizes) -> int:
+    def spare_bits(self, sizes: SelectionSizes) -> int:
         """No weight has more bits than ``top`` and these, sign included."""
         return words.spare_bits(sizes)
 
@@ -34,11 +34,11 @@ class Chain:
         """Layers for this many groups, in front of those that unpack."""
         return -(-(groups - 1) // self.steps)
 
-    def unpacking(self, sizes: Sizes) -> int:
+    def unpacking(self, sizes: SelectionSizes) -> int:
         """Layers that unpack words."""
         return words.unpacking(sizes)
 
-    def shapes(self, sizes: Sizes, groups: int) -> Shapes:
+    def shapes(self, sizes: SelectionSizes, groups: int) -> Shapes:
         """The layers."""
         shapes, inputs = [], 1
         for done in range(0, groups - 1, self.steps):
@@ -47,7 +47,7 @@ class Chain:
             inputs = units
         return [*shapes, *words.unpack_shapes(sizes, inputs)]
 
-    def layers(self, sizes: Sizes, groups: Groups) -> list[Affine]:
+    def layers(self, sizes: SelectionSizes, groups: Groups) -> list[Affine]:
         """From z to e, relu(e − 1), relu(e − C) and q."""
         of_groups = words.words(sizes, groups)
         jumps = [after - before for before, after in pairwise(of_groups)]

@@ -13,7 +13,7 @@ READ = 4
 """Units behind any selection: e, relu(e − 1), relu(e − C) and q."""
 
 
-class Sizes(Protocol):
+class SelectionSizes(Protocol):
     """What a selection has to know of the lookup that it is a part of."""
 
     @property

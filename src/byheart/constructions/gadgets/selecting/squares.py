@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from byheart.constructions.gadgets.selecting import words
-from byheart.constructions.gadgets.selecting.groups import Count, Groups, Shapes, Sizes, of_steps, step_biases
+from byheart.constructions.gadgets.selecting.groups import Count, Groups, SelectionSizes, Shapes, of_steps, step_biases
 from byheart.networks.exact import Affine, integers
 
 
@@ -37,7 +37,7 @@ class Squares:
         """When there are many groups."""
         return self.side**2 / 2
 
-    def spare_bits(self, sizes: Sizes) -> int:
+    def spare_bits(self, sizes: SelectionSizes) -> int:
         """No weight has more bits than ``top`` and these, sign included."""
         return words.spare_bits(sizes)
 
@@ -45,18 +45,18 @@ class Squares:
         """Layers for this many groups, in front of those that unpack."""
         return 2 * -(-groups // self.side**2) + 1
 
-    def unpacking(self, sizes: Sizes) -> int:
+    def unpacking(self, sizes: SelectionSizes) -> int:
         """Layers that unpack words."""
         return words.unpacking(sizes)
 
-    def shapes(self, sizes: Sizes, groups: int) -> Shapes:
+    def shapes(self, sizes: SelectionSizes, groups: int) -> Shapes:
         """The layers."""
         k, squares = self.side, -(-groups // self.side**2)
         first = [("rows", 2 * k + 2, 1), ("columns", 3 * k, 2 * k + 2)]
         others = [("rows", 3 * k + 2, 3 * k), ("columns", 3 * k, 3 * k + 2)] * (squares - 1)
         return [*first, *others, ("picks", k + 1, 3 * k), *words.unpack_shapes(sizes, k + 1)]
 
-    def layers(self, sizes: Sizes, groups: Groups) -> list[Affine]:
+    def layers(self, sizes: SelectionSizes, groups: Groups) -> list[Affine]:
         """From z to e, relu(e − 1), relu(e − C) and q."""
         k = self.side
         missing = -len(groups.first) % k**2
@@ -102,7 +102,7 @@ def _picks(w: list[list[int]], v: int) -> _Picks:
     return _Picks(W, [0, *[-v] * (k - 1)], last=w[-1][-1])
 
 
-def _first_rows(sizes: Sizes, t: list[list[int]]) -> Affine:
+def _first_rows(sizes: SelectionSizes, t: list[list[int]]) -> Affine:
     """z, the accumulator, and the steps at which the first square's rows begin, from z."""
     factor, bias = words.of_key(sizes)
     biases = [0, bias, *step_biases(row[0] for row in t)]

@@ -1,0 +1,184 @@
+"""A hash that leaves every question its bits: no bit plane is asked too much, and no two questions contradict each
+other.
+
+Attention looks back at the first four codes of a token only. So if one of the others is shifted, for one token, the
+codes of those questions that end in it are shifted by as much, and nothing else changes. This moves a few questions to
+other blocks, classes and offsets: shifts that leave planes less crowded are kept, until none is asked for more bits
+than it has. Chance alone would leave three standard deviations of every table unused; this leaves about half of that.
+
+Two questions that read the same words (*twins*) ask for the same sum: they contradict each other where both ask for a
+bit and want different ones. The columns of all questions that end like one of them are shifted then.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from byheart.compiler.codes import Code
+from byheart.compiler.sizes import Unsolvable
+from byheart.compiler.stock.address import Addresses, addresses, shelving, stride_of
+from byheart.compiler.stock.hashing import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
+from byheart.compiler.stock.looking import distances
+from byheart.compiler.stock.sizes import BITS, CODES, GROUPS, LANES, SPARE, StockSizes
+from byheart.tasks.alike import MISSING
+from byheart.tasks.contexts import Contexts
+
+Integers = NDArray[np.int64]
+SHIFTS = 5000
+REPAIRS = 30
+_PORTION = 1 << 18
+"""Questions whose words are found at a time."""
+
+
+def settled(
+    contexts: Contexts, code: Code, sizes: StockSizes, vocab: int, first: int, rng: np.random.Generator
+) -> tuple[Hash, Addresses]:
+    """A hash that will do, and where questions read; raises Unsolvable."""
+    looks, stride = distances(contexts.window), stride_of(code)
+    words, lengths = code.words[contexts.labels], code.lengths[contexts.labels]
+    hashing = draw(vocab, len(looks), rng)
+    moving = Moving(hashing, hashed(contexts, hashing, looks, first), contexts.tokens[contexts.places].astype(np.int64))
+    crowds = Crowds(sizes, stride, lengths[moving.order])
+    for _ in range(REPAIRS):
+        _even_out(moving, crowds, rng)
+        found = addresses(moving.codes, sizes, stride)
+        pairs = contradicting(found, words, lengths, sizes)
+        if not len(pairs):
+            return hashing, found
+        for one, other in pairs.tolist():
+            if moving.last[one] != moving.last[other]:
+                moving.shift(moving.last[one], slice(CARRIED, CODES), _even(rng, CODES - CARRIED))
+            else:
+                _redraw(hashing, contexts, [one, other], rng)
+                moving.renew(hashed(contexts, hashing, looks, first))
+    raise Unsolvable("two questions that read the same words contradict each other")
+
+
+@dataclass(eq=False)
+class Moving:
+    """Codes that may be shifted, a token's and with it those of the questions that end in it."""
+
+    hashing: Hash
+    codes: Integers
+    """[N, CODES]: of every question."""
+    last: Integers
+    """[N]: the token that it ends in."""
+
+    def __post_init__(self) -> None:
+        self.order = np.argsort(self.last, kind="stable")
+        self.tokens, starts = np.unique(self.last[self.order], return_index=True)
+        spans = zip(starts, [*starts[1:], len(self.last)], strict=True)
+        self.spans = dict(zip(self.tokens.tolist(), (slice(*span) for span in spans), strict=True))
+        self.renew(self.codes)
+
+    def renew(self, codes: Integers) -> None:
+        """Others instead."""
+        self.codes[:] = codes
+        self.shelved = np.ascontiguousarray(codes[self.order, -3:])
+        """[N, 3]: the last three in the order of last tokens, so that those of one token are found side by side."""
+
+    def members(self, token: int) -> Integers:
+        """The questions that end in a token."""
+        return self.order[self.spans[int(token)]]
+
+    def shift(self, token: int, which: slice | int, by: Integers | int) -> None:
+        """Shift some of the codes that attention does not look back at; ``by`` is even, so that codes stay odd."""
+        members = self.members(token)
+        self.codes[members, which] = _wrapped(self.codes[members, which] + by)
+        self.hashing.codes[token, which] = _wrapped(self.hashing.codes[token, which] + by)
+        self.shelved[self.spans[int(token)]] = self.codes[members, -3:]
+
+
+class Crowds:
+    """How many questions each bit plane of each table is asked, and how many more that is than it has bits.
+
+    Questions are those whose code words' ``lengths`` [N] are given, in their order.
+    """
+
+    def __init__(self, sizes: StockSizes, stride: int, lengths: Integers) -> None:
+        self.sizes, self.shelving, self.lengths = sizes, shelving(sizes, stride), lengths
+
+    def asked(self, codes: Integers) -> Integers:
+        """[blocks, tables, planes]: by all questions, whose last three codes [N, 3] are given."""
+        from byheart.compiler.stock.crowding import ask
+
+        asked = np.zeros((self.sizes.blocks, len(BITS), max(BITS)), dtype=np.int64)
+        ask(asked, codes, self.lengths, self.shelving)
+        return asked
+
+    def moved(self, asked: Integers, which: slice, before: Integers, after: Integers) -> Integers:
+        """The same after the codes of the questions ``which`` have changed."""
+        from byheart.compiler.stock.crowding import move
+
+        then = asked.copy()
+        move(then, before, after, self.lengths[which], self.shelving)
+        return then
+
+    def excess(self, asked: Integers) -> int:
+        """0 if every plane has room; else larger, the farther from it."""
+        return int((np.maximum(0, asked - (self.sizes.cells - SPARE)) ** 2).sum())
+
+
+def _even_out(moving: Moving, crowds: Crowds, rng: np.random.Generator) -> None:
+    """Shift codes until no plane is asked too much; raises Unsolvable."""
+    asked = crowds.asked(moving.shelved)
+    excess = crowds.excess(asked)
+    for _ in range(SHIFTS):
+        if not excess:
+            return
+        token, which = int(rng.choice(moving.tokens)), int(rng.integers(3))
+        by = int(_even(rng, 1)[0]) >> int(rng.integers(0, 8)) & ~1
+        span = moving.spans[token]
+        before = moving.shelved[span]
+        after = before.copy()
+        after[:, which] = _wrapped(after[:, which] + by)
+        then = crowds.moved(asked, span, before, after)
+        if (less := crowds.excess(then)) <= excess:
+            moving.shift(token, CODES - 3 + which, by)
+            asked, excess = then, less
+    if excess:
+        raise Unsolvable("a bit plane is asked for more bits than it has")
+
+
+def _even(rng: np.random.Generator, count: int) -> Integers:
+    """Shifts of codes, in units of 2^−GRAIN."""
+    found: Integers = 2 * rng.integers(-(1 << (GRAIN - 2)), 1 << (GRAIN - 2), size=count)
+    return found
+
+
+def _wrapped(codes: Integers) -> Integers:
+    half = 1 << (GRAIN - 1)
+    found: Integers = ((codes + half) & (2 * half - 1)) - half
+    return found
+
+
+def contradicting(found: Addresses, words: Integers, lengths: Integers, sizes: StockSizes) -> Integers:
+    """[k, 2]: pairs of questions that read the same words, and want different bits of their sum."""
+    keys = np.random.default_rng(0).integers(1, 1 << 62, size=GROUPS * LANES + 1)
+    key = (len(BITS) * found.block + found.kind) * keys[-1]
+    for start in range(0, len(key), _PORTION):
+        part = slice(start, start + _PORTION)
+        key[part] += found.cells(sizes, part) @ keys[:-1]
+    order = np.argsort(key, kind="stable")
+    same = np.flatnonzero(np.diff(key[order]) == 0)
+    pairs = np.stack([order[same], order[same + 1]], axis=1)
+    wanted = [[_wanted(found, words, lengths, question) for question in pair] for pair in pairs.tolist()]
+    clash = [any(there.get(plane, bit) != bit for plane, bit in here.items()) for here, there in wanted]
+    found_pairs: Integers = pairs[np.array(clash, dtype=bool)]
+    return found_pairs
+
+
+def _wanted(found: Addresses, words: Integers, lengths: Integers, question: int) -> dict[int, int]:
+    """The bits that a question asks for, by bit plane."""
+    length, bits = int(lengths[question]), BITS[found.kind[question]]
+    first = int(found.offset[question]) - 1
+    return {(first - place) % bits: int(words[question]) >> (length - 1 - place) & 1 for place in range(length)}
+
+
+def _redraw(hashing: Hash, contexts: Contexts, pair: list[int], rng: np.random.Generator) -> None:
+    """Draw the codes of one token anew that two questions with the same last one do not both see, or elsewhere."""
+    one, other = contexts.windows(np.array(pair))
+    differ = one != other
+    tokens = np.unique([*one[differ], *other[differ]])
+    hashing.codes[rng.choice(tokens[tokens != MISSING])] = draw_codes(1, rng)[0]

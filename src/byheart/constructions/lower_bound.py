@@ -1,0 +1,153 @@
+"""The proved lower bound beside a network: what any network of its depth needs, and what its very shape can hold.
+
+The theorem and its hypotheses are in :mod:`byheart.bounds.vc`. Here is which of its cases a network falls into:
+
+- no attention, or uniform attention: on the task's own questions;
+- hardmax or softmax attention: on constant sequences, if the vocabulary has enough tokens for as many of them as the
+  task has questions, and no positions tell equal tokens apart;
+- everything else, networks that are not exact ones among them: nothing is claimed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from byheart.bounds import vc
+from byheart.bounds.vc import WeightLayer, WeightLayers
+from byheart.constructions.gadgets.demand import Setting, positioned_ids, worst_demand
+from byheart.constructions.planner import PlannedSize
+from byheart.networks import Network
+from byheart.networks.exact import (
+    Embedding,
+    ExactNetwork,
+    FeedForward,
+    Flatten,
+    HardmaxAttention,
+    Layer,
+    Positions,
+    Residual,
+    SoftmaxAttention,
+    TokenSum,
+    UniformAttention,
+)
+from byheart.sizes import Size
+from byheart.tasks import NextToken, SeqToSeq, Task
+from byheart.tasks.counts import counted
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """What is proved about a task's questions: different ones, with labels among C, any of which may be asked for."""
+
+    questions: int
+    labels: int
+    depth: int
+    """Weight layers in a row, W_V and W_O of an attention layer being two."""
+    needed: int
+    """No network of the kind, of at most that depth, has fewer parameters and reaches every labelling."""
+    capacity: int
+    """Nor does this very shape reach every labelling of more questions."""
+    constant: bool
+    """Whether the questions are constant sequences, as many of them, instead of the task's own."""
+
+    def in_words(self, parameters: int, name: str = "this one") -> str:
+        """The statement, and how many times as many parameters there are.
+
+        >>> Lower(1000, 2, depth=40, needed=33, capacity=9000, constant=False).in_words(330)
+        'Proved: no ReLU network of at most 40 weight layers, none shared, with fewer than 33 parameters memorizes \
+every labelling of 1,000 inputs with 2 labels; this one has 330, 10.0 times as many. Its shape, whatever the weights, \
+at most 9,000.'
+        """
+        inputs = f"{self.questions:,} {'constant sequences' if self.constant else 'inputs'}"
+        ratio = f", {parameters / self.needed:.1f} times as many" if self.needed else ""
+        return (
+            f"Proved: no ReLU network of at most {self.depth:,} weight layers, none shared, with fewer than "
+            f"{self.needed:,} parameters memorizes every labelling of {inputs} with {self.labels:,} labels; "
+            f"{name} has {parameters:,}{ratio}. Its shape, whatever the weights, at most {self.capacity:,}."
+        )
+
+
+def lower_bound(network: Network, task: Task) -> LowerBound | None:
+    """The bound for ``network`` on ``task``; None where nothing is proved."""
+    if not isinstance(network, ExactNetwork) or not isinstance(task, NextToken | SeqToSeq) or task.size.labels < 2:
+        return None
+    questions, tokens = _asked(task, positions=any(isinstance(layer, Positions) for layer in network.layers))
+    constant = any(isinstance(layer, HardmaxAttention | SoftmaxAttention) for layer in network.layers)
+    stages = _on_constant_sequences(network) if constant else _on_sequences(network)
+    if (constant and not _stays_constant(network, questions, task.size.vocab)) or len(stages) > 2:
+        return None
+    depth = sum(len(stage.layers) for stage in stages)
+    # Said of all networks, those too that have units in front of an attention layer, and no table of the tokens.
+    needed = vc.fewest(questions, task.size.labels, depth=depth, tokens=0 if constant else tokens)
+    capacity = vc.capacity(stages, task.size.labels)
+    return LowerBound(questions, task.size.labels, depth, needed, capacity, constant)
+
+
+def planned_in_words(size: Size, setting: Setting, plans: Sequence[PlannedSize], *, positions: bool) -> str | None:
+    """What is proved at a size, beside the smallest of the plans; None if there is nothing to say."""
+    demand = worst_demand(size, setting, positions=positions)
+    needed = vc.fewest(demand.questions, size.labels, tokens=demand.tokens)
+    if not plans or not needed:
+        return None
+    smallest = min(plans, key=lambda plan: plan.parameters)
+    return (
+        f"Proved: no network of ReLU layers that share no weights, with one layer of uniform attention or none, has "
+        f"fewer than {needed:,} parameters and memorizes every labelling of {demand.questions:,} inputs with "
+        f"{size.labels:,} labels; "
+        f"the smallest above, {smallest.construction}, has {smallest.parameters:,}, "
+        f"{smallest.parameters / needed:.1f} times as many."
+    )
+
+
+def _asked(task: NextToken | SeqToSeq, *, positions: bool) -> tuple[int, int]:
+    """The different questions of a task, and the different tokens (with positions: pairs) that they are made of."""
+    ids = np.unique(positioned_ids(task, positions), axis=0)
+    return len(counted(ids)) if isinstance(task, SeqToSeq) else len(ids), len(np.unique(ids))
+
+
+def _stays_constant(network: ExactNetwork, questions: int, vocab: int) -> bool:
+    """Whether there are tokens for this many constant sequences, and no positions that tell equal tokens apart."""
+    positions = any(isinstance(layer, Positions) for layer in network.layers)
+    return questions <= vocab and not (positions and network.length > 1)
+
+
+def _on_sequences(network: ExactNetwork) -> list[WeightLayers]:
+    """The stages of a network that only averages or flattens: in front on the different tokens, behind on questions."""
+    parts: list[list[WeightLayer]] = [[]]
+    for layer in network.layers:
+        parts[-1] += _weight_layers(layer)
+        if isinstance(layer, UniformAttention | TokenSum | Flatten):
+            parts.append([])
+    *in_front, behind = map(tuple, parts)
+    return [*(WeightLayers(part, network.length, _tokens_known(network)) for part in in_front), WeightLayers(behind)]
+
+
+def _tokens_known(network: ExactNetwork) -> int | None:
+    """The rows of the embedding table, at every position if there are positions; None: any number of tokens."""
+    tables = [len(layer.W_E) for layer in network.layers if isinstance(layer, Embedding)]
+    positions = any(isinstance(layer, Positions) for layer in network.layers)
+    return tables[0] * (network.length if positions else 1) if tables else None
+
+
+def _on_constant_sequences(network: ExactNetwork) -> list[WeightLayers]:
+    """One stage: every layer sees one vector for every question."""
+    return [WeightLayers(tuple(weights for layer in network.layers for weights in _weight_layers(layer)))]
+
+
+def _weight_layers(layer: Layer) -> list[WeightLayer]:
+    """What multiplies on the way from input to output; W_Q and W_K choose whom to average, and no more."""
+    match layer:
+        case FeedForward(layers=chain):
+            return [WeightLayer(a.W.size + a.b.size, len(a.b) if a.relu else 0) for a in chain]
+        case Residual(blocks=blocks):
+            pairs = ((WeightLayer(b.W_in.size + b.b_in.size, len(b.b_in)), WeightLayer(b.W_out.size)) for b in blocks)
+            return [weights for pair in pairs for weights in pair]
+        case UniformAttention() | HardmaxAttention() | SoftmaxAttention():
+            return [WeightLayer(layer.W_V.size), WeightLayer(layer.W_O.size)]
+        case Flatten() | TokenSum():
+            return []
+        case Positions(W_pos=table):
+            return [WeightLayer(table.size)]
+        case _:
+            return [WeightLayer(layer.W_E.size)]

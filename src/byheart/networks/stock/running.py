@@ -1,0 +1,112 @@
+"""A stock model on many contexts at once: sequences are read from their starts, answers taken where asked for."""
+
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from byheart.networks.stock.stock_network import StockNetwork
+from byheart.networks.transformer.answers import Answers, best
+from byheart.networks.transformer.generate import checked
+from byheart.networks.transformer.module import exact_products
+from byheart.progress import Report
+
+Ids = NDArray[np.int64]
+CPU = torch.device("cpu")
+PORTION = 1 << 14
+"""Tokens that are read at once."""
+SCORES, PIECE = 1 << 19, 16
+"""Scores of a head that are held at once, so many that they stay in the cache; and the fewest tokens of a piece."""
+
+
+@torch.inference_mode()
+def answers(
+    network: StockNetwork,
+    tokens: NDArray[np.integer],
+    starts: Ids,
+    places: Ids,
+    report: Report | None = None,
+    *,
+    device: torch.device = CPU,
+) -> Answers:
+    """What the model answers at ``places``, which increase, of the sequences that begin at ``starts[:-1]``.
+
+    Every sequence is read from its start, as a user's program reads it: sequences of one length side by side, long ones
+    piece by piece, with the model's own cache.
+    """
+    found, margins = np.empty(len(places), dtype=np.int64), np.empty(len(places))
+    model = network.model if device == CPU else deepcopy(network.model).to(device)
+    done, before = 0, int(network.first is not None)
+    for begins, length in _batches(starts):
+        first = np.full((len(begins), before), network.first or 0)
+        rows = np.concatenate([first, tokens[begins[:, None] + np.arange(length)].astype(np.int64)], axis=1)
+        given = torch.from_numpy(rows).to(device)
+        here = np.arange(*np.searchsorted(places, (begins[0], begins[-1] + length)))
+        row, column = np.divmod(places[here] - begins[0], length)
+        column += before
+        cache, piece = None, max(min(PORTION, SCORES // rows.shape[1]) // len(begins), PIECE)
+        for left in range(0, rows.shape[1], piece):
+            right = min(left + piece, rows.shape[1])
+            with exact_products(device, places=PORTION):
+                step = model(given[:, left:right], past_key_values=cache, use_cache=True)
+            cache = step.past_key_values
+            asked = (left <= column) & (column < right)
+            found[here[asked]], margins[here[asked]] = best(step.logits[row[asked], column[asked] - left])
+            done += int(asked.sum())
+            if report is not None:
+                report(done, len(places))
+    return Answers(found, margins)
+
+
+def _batches(starts: Ids) -> Iterator[tuple[Ids, int]]:
+    """Where sequences begin, and their length: neighbours of one length, as many as can be read at once, end to end."""
+    lengths, first = np.diff(starts), 0
+    while first < len(lengths):
+        length = int(lengths[first])
+        most = max(1, PORTION // (length + 1))
+        same = lengths[first : first + most] == length
+        last = first + (len(same) if same.all() else int(same.argmin()))
+        yield starts[first:last], length
+        first = last
+
+
+def generate(
+    network: StockNetwork, prompt: Sequence[int], *, tokens: int | None = None, end: int | None = None, guess: int = 0
+) -> Iterator[int]:
+    """What follows ``prompt``: each time the token with the largest logit. ``guess`` makes no difference here."""
+    given = checked(prompt, network.config["vocab_size"], tokens)
+    return _generate(network, [*([] if network.first is None else [network.first]), *given], tokens, end)
+
+
+@torch.inference_mode()
+def _generate(network: StockNetwork, given: list[int], tokens: int | None, end: int | None) -> Iterator[int]:
+    past, said = None, 0
+    while tokens is None or said < tokens:
+        step = network.model(torch.tensor([given]), past_key_values=past, use_cache=True)
+        past = step.past_key_values
+        token = int(step.logits[0, -1].argmax())
+        yield token
+        said += 1
+        if token == end:
+            return
+        given = [token]
+
+
+def generate_all(
+    network: StockNetwork,
+    prompts: Sequence[Sequence[int]],
+    *,
+    end: int,
+    tokens: Sequence[int],
+    report: Report | None = None,
+) -> list[list[int]]:
+    """What follows each of the prompts, up to the token ``end`` (left out), one after the other; ``report``: tokens."""
+    spoken: list[list[int]] = []
+    for prompt, most in zip(prompts, tokens, strict=True):
+        said = list(generate(network, prompt, tokens=most, end=end))
+        spoken.append(said[:-1] if said and said[-1] == end else said)
+        if report is not None:
+            report(sum(tokens[: len(spoken)]), sum(tokens))
+    return spoken

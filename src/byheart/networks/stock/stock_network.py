@@ -1,0 +1,165 @@
+"""A stock model: the configuration and the tensors of ``transformers.LlamaForCausalLM``, or of
+``Qwen2MoeForCausalLM``, which run them."""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import save_file
+
+from byheart.errors import BadInput, missing
+from byheart.files.reading import MOST_JSON, read_bytes
+from byheart.networks.folders import CONFIG, WEIGHTS, read_weights, write_generation
+from byheart.networks.network import Network
+from byheart.networks.stock.config import architecture, checked, shapes
+from byheart.networks.weight_files import write_weights
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StockNetwork(Network):
+    """A Llama, or a Qwen2-MoE, by its configuration and its tensors; BadInput if an entry is not finite."""
+
+    kind = "stock"
+    config: Mapping[str, Any]
+    """For ``transformers.LlamaConfig`` or ``Qwen2MoeConfig``."""
+    weights: Mapping[str, NDArray[Any]]
+    """By the names that transformers' files have, with one tensor for each matrix of each expert. A tied unembedding is
+    the embedding, and stands there once."""
+    digest: str | None = None
+    """SHA-256 over the two files that the network was read from: how certificates of Byheart 0.1.0 name it."""
+
+    def __post_init__(self) -> None:
+        self._check_shapes(shapes(checked(self.config), len(self.weights)))
+        for name in ("bos_token_id", "pad_token_id"):  # with any other, transformers cannot run or load it
+            token, vocab = self.config.get(name), self.config["vocab_size"]
+            if token is not None and token >= vocab:
+                raise BadInput(f"config.json: {name} is {token}; expected null or a token, from 0 to {vocab - 1}")
+        half = [name for name, tensor in self.weights.items() if tensor.dtype != np.float32]
+        if half and "float32" not in (self.config.get("dtype"), self.config.get("torch_dtype")):
+            expected = 'expected "dtype": "float32" in config.json, or transformers would run it in that format'
+            raise BadInput(f"{half[0]} is {self.weights[half[0]].dtype}; {expected}")
+        for name, tensor in self.weights.items():
+            if not np.isfinite(tensor).all():
+                raise BadInput(f"{name} has entries that are not finite")
+
+    @cached_property
+    def model(self) -> Any:
+        """The model, in float32 with plain attention, whatever the configuration asks for."""
+        try:
+            import transformers
+            from transformers.utils import logging
+        except ImportError:
+            raise BadInput(missing("transformers", self.title, "hf")) from None
+        import torch
+
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        kind = architecture(self.config)
+        try:
+            known: Any = getattr(transformers, f"{kind.prefix}Config")
+            config = known.from_dict({**checked(self.config), "attn_implementation": "eager"})
+            state = {name: torch.from_numpy(np.ascontiguousarray(tensor)) for name, tensor in self.weights.items()}
+            made: Any = getattr(transformers, kind.model_class)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "Initializing zero-element tensors")  # a shared expert has no units
+                model = made.from_pretrained(None, config=config, state_dict=state, dtype=torch.float32)
+        except BadInput:
+            raise
+        except Exception as error:  # a configuration may hold anything, and transformers may stumble anywhere
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            raise BadInput(f"transformers cannot make {kind.name} of it ({reason})") from error
+        return model.eval()
+
+    @property
+    def title(self) -> str:
+        """Which stock model it is."""
+        return f"a stock {architecture(self.config).name.removeprefix('a ')}"
+
+    def _check_shapes(self, wanted: Mapping[str, tuple[int, ...]]) -> None:
+        """BadInput unless the tensors are those of the model: what is missing, transformers would draw at random."""
+        given = {name: tensor.shape for name, tensor in self.weights.items()}
+        if given != wanted:
+            odd = sorted(name for name in {*given, *wanted} if given.get(name) != wanted.get(name))
+            expected = "expected those that config.json describes"
+            raise BadInput(f"tensors {odd[:3]} are missing, unknown or of another shape; {expected}")
+
+    @property
+    def first(self) -> int | None:
+        """The token that stands before every text."""
+        first: int | None = self.config.get("bos_token_id")
+        return first
+
+    @property
+    def window(self) -> int:
+        """How many tokens back it was made to look."""
+        window = self.about.get("window")
+        if type(window) is not int or window < 1:
+            expected = f"expected {architecture(self.config).name} that Byheart compiled"
+            raise BadInput(f"config.json: about.window is {window!r}; {expected}")
+        return window
+
+    def tensors(self) -> Iterator[tuple[str, NDArray[Any]]]:
+        """Every tensor, under transformers' names and in their order, which is what files keep."""
+        yield from sorted(self.weights.items())
+
+    def part(self, name: str) -> str:
+        """What the tensor is called within its layer: q_proj, gate_proj, …; those of experts are one part."""
+        if ".experts." in name:
+            return "experts"
+        return name.removesuffix(".weight").rsplit(".", maxsplit=1)[-1]
+
+    def entry_bits(self, name: str) -> int:
+        """Those of the tensor's format."""
+        return 8 * self.weights[name].dtype.itemsize
+
+    @property
+    def depth(self) -> int:
+        """Embedding, unembedding, and for every layer one for attention and two for the feed-forward block."""
+        return 2 + 3 * int(self.config["num_hidden_layers"])
+
+    @property
+    def width(self) -> int:
+        """The wider of the stream and the hidden units."""
+        names = ("hidden_size", "intermediate_size", "moe_intermediate_size")
+        return max(int(self.config.get(name, 0)) for name in names)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the configuration and all tensors."""
+        shapes = {name: [str(tensor.dtype), *tensor.shape] for name, tensor in self.weights.items()}
+        digest = hashlib.sha256(json.dumps(["stock", dict(self.config), shapes], sort_keys=True).encode())
+        for name in sorted(self.weights):
+            digest.update(np.ascontiguousarray(self.weights[name]).data)
+        return digest.hexdigest()
+
+    def as_config(self) -> dict[str, Any]:
+        """Return the entries of config.json: the arguments of transformers' configuration."""
+        return dict(self.config)
+
+    def write_tensors(self, folder: Path) -> None:
+        """Write the weights, and how transformers is to generate, into ``folder``."""
+        write_generation(folder, first=self.first, end=self.config.get("eos_token_id"))
+        # safetensors writes the memory of an array as it lies there
+        weights = {name: np.ascontiguousarray(tensor) for name, tensor in self.weights.items()}
+        write_weights(folder, weights, partial(save_file, metadata={"format": "pt"}))
+
+    @classmethod
+    def read(cls, config: dict[str, Any], folder: Path, **beside: Any) -> "StockNetwork":
+        """Return the model that ``config`` describes, with the weights in ``folder``."""
+        weights = read_weights(folder, ("F32", "F16"))
+        digest = None
+        if (folder / WEIGHTS).exists():  # Byheart 0.1.0 wrote no other file of weights
+            content = read_bytes(folder / CONFIG, most=MOST_JSON) + read_bytes(folder / WEIGHTS)
+            digest = hashlib.sha256(content).hexdigest()
+        own = {name: value for name, value in config.items() if name != "about"}
+        return cls(own, weights, digest, **beside)
+
+    def is_named(self, fingerprint: str) -> bool:
+        """Whether a certificate with this fingerprint is about this network."""
+        return fingerprint in (self.fingerprint, self.digest)

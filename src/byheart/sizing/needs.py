@@ -1,0 +1,178 @@
+"""What holds it: parameters and bytes, each number of one kind, with where it comes from.
+
+- *Proved*: by counting, no shape of fewer parameters of b bits holds every dataset of this size, whatever its answers,
+  or all orders of these very answers. Of one dataset alone nothing is proved: lzma's output is shorter. And enough are
+  those of the smallest construction whose plan is proved for every task of the size.
+- *Fitted*: compiled networks. Their shape is planned as ``byheart compile`` plans it, at the load that could be solved
+  so far. Solving may need a larger table: ``high`` is the most that it grew to. A stock model's may grow too. The same
+  kind are constructions whose plan is expected, not proved.
+- *Measured*: what trained networks held of random labels or of facts. A text is not random: it is held between as few
+  bits as the best compressor needs, and those of order 0. So is the interval, with the interval of the rate.
+- *Order only*: no sizes. ``byheart bounds`` has them.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from byheart.bounds import Kind, allen_zhu_li_2024, morris_2025
+from byheart.bounds.counting import bits_needed
+from byheart.compiler.compile import check_ids
+from byheart.compiler.rectangular import ASKED, CompilerSettings, memory_for, planned_spec
+from byheart.constructions.planner import PlannedSize, check_size, planned
+from byheart.constructions.registry import find
+from byheart.errors import BadInput
+from byheart.sizes import Size
+from byheart.sizing.data import Data
+from byheart.tasks.entropies import arrangements
+
+STORED = 32
+"""Bits of a parameter of a compiled network, and of a trained one if nobody says anything else."""
+GROWN = 1.14
+"""Of 60 networks that were compiled (10 to 20,000 questions, random labels and text, two seeds) 53 had as many
+parameters as planned, and none more than so many times as many."""
+TRIED = 6 * 10**7
+"""Questions of a compiled network up to which plans were held against what was built."""
+_ARCHITECTURES = {"uniform": "Llama", "experts": "Qwen2-MoE"}
+
+
+@dataclass(frozen=True)
+class Need:
+    """Parameters that are needed, or that are enough; None and a reason where there is no number."""
+
+    what: str
+    kind: Kind
+    says: Literal["needed", "enough", "held"]
+    parameters: int | None
+    source: str
+    bits: int | None = None
+    """b, of one parameter; None: as many as it takes."""
+    low: int | None = None
+    high: int | None = None
+    reason: str = ""
+
+    @property
+    def bytes(self) -> int | None:
+        """Of all parameters."""
+        return None if self.parameters is None or self.bits is None else math.ceil(self.parameters * self.bits / 8)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Bits that a trained parameter held, with an interval where one was measured."""
+
+    name: str
+    bits: float
+    source: str
+    low: float | None = None
+    high: float | None = None
+
+
+RATES = (
+    Rate("Morris et al. 2025", morris_2025.BITS_PER_PARAMETER, "random sequences, GPTs of 5·10⁵ to 1.5·10⁹ parameters"),
+    Rate("Allen-Zhu & Li 2024", allen_zhu_li_2024.BITS_PER_PARAMETER, "facts in sentences, each seen 1,000 times"),
+    Rate("our lab, largest", 3.77, "random labels, a GPT of 37,855 parameters, best of 6 runs: benchmarks/baseline.py"),
+    Rate("our lab, ladder", 3.06, "random labels, GPTs of 79,743 parameters: byheart lab capacity", 2.98, 3.14),
+)
+"""What was published, and what our lab measured."""
+
+
+def needs(data: Data, bits: Sequence[int], stored: int = STORED) -> list[Need]:
+    """Everything that is known: counting at each of ``bits``; trained parameters are ``stored`` in so many."""
+    return [*_counted(data, bits), *_exact(data), _rectangular(data), *_stock(data), *_trained(data, stored)]
+
+
+def _counted(data: Data, bits: Sequence[int]) -> Iterator[Need]:
+    """The pigeonhole, of two sets of datasets."""
+    N, C = data.size.examples, data.size.labels
+    every = f"pigeonhole: C^N labellings, N = {N:,}, C = {C:,}"
+    these = "pigeonhole: N! / ∏ n_c! orders of these answers"
+    for b in bits:
+        labellings = math.ceil(bits_needed(N, C) / b)
+        yield Need(f"every labelling, {b} bits a parameter", "proved", "needed", labellings, every, b)
+    for b in bits:
+        orders = math.ceil(arrangements(data.occurrences) / b)
+        yield Need(f"these answers in any order, {b} bits a parameter", "proved", "needed", orders, these, b)
+
+
+def _exact(data: Data) -> Iterator[Need]:
+    """The smallest construction whose plan is proved, and the smallest of all if it is another."""
+    found = data.size
+    vocab = found.vocab + (data.bytes is not None)  # what is missing before a text is a token of its own
+    try:
+        size = check_size(Size(found.examples, found.length, found.labels, vocab))
+    except BadInput as error:
+        yield Need("exact", "proved", "enough", None, "byheart build", reason=str(error))
+        return
+    rows = planned(size, "next-token", positions=True, fewest="in-all")
+    proved = next((row for row in rows if not row.expected), None)
+    if proved is not None:
+        yield _construction(proved, "proved")
+    if rows and rows[0].expected:
+        yield _construction(rows[0], "fitted")
+
+
+def _construction(row: PlannedSize, kind: Kind) -> Need:
+    flags = " --positions" if find(row.construction).leaves_open("positions") else ""
+    flags += " --fewest in-all" if row.fewest == "in-all" else ""
+    source = f"plan of byheart build {row.construction}{flags}"
+    return Need(f"exact, weights of any length, {row.construction}", kind, "enough", row.parameters, source)
+
+
+def _rectangular(data: Data) -> Need:
+    """The smaller of the two ways to fill words."""
+    what, found, reason = "compiled, rectangular", dict[int, int](), ""
+    for words in (24, 31):
+        try:
+            check_ids(data.contexts)
+            spec = planned_spec(data.contexts, CompilerSettings(words=words), times=data.times)
+        except BadInput as error:
+            reason = str(error)
+            continue
+        found[words] = sum(math.prod(shape) for shape in spec.shapes().values())
+    if not found:
+        return Need(what, "fitted", "enough", None, "byheart compile", reason=reason)
+    words = min(found, key=lambda words: found[words])
+    source = f"plan of byheart compile --words {words}"
+    if data.size.examples > TRIED:
+        memory, asked = (size / 2**30 for size in (memory_for(data.size.examples), ASKED * data.size.examples))
+        takes = f"{memory:,.0f} GiB of memory, and {asked:,.0f} GiB there or on the disk"
+        source += f"; never tried with so many questions, compiling would take about {takes}"
+    most = math.ceil(GROWN * found[words])
+    return Need(what, "fitted", "enough", found[words], source, STORED, found[words], most)
+
+
+def _stock(data: Data) -> Iterator[Need]:
+    """Every layout that is a stock model."""
+    from byheart.compiler.layouts import STOCK
+    from byheart.compiler.stock.compiling import planned_parameters
+
+    for name, layout in STOCK.items():
+        need = partial(Need, f"compiled, stock {_ARCHITECTURES[name]}", "fitted", "enough")
+        source = f"plan of byheart compile --layout {name}"
+        if data.looked_at is not None:
+            yield need(None, source, reason="not planned from a sample")
+            continue
+        try:
+            check_ids(data.contexts)
+            yield need(planned_parameters(layout(), data.contexts), source, STORED)
+        except BadInput as error:
+            yield need(None, source, reason=str(error))
+
+
+def _trained(data: Data, stored: int) -> Iterator[Need]:
+    for rate in RATES:
+        low, high = rate.high or rate.bits, rate.low or rate.bits
+        told = f"{rate.bits:g}" + (f" ({rate.low:g} to {rate.high:g})" if rate.low else "")
+        yield Need(
+            f"trained, {told} bits a parameter",
+            "measured",
+            "held",
+            math.ceil(data.bits / rate.bits),
+            f"{rate.name}: {rate.source}",
+            stored,
+            math.ceil(data.fewest.bits / low),
+            math.ceil(data.bits / high),
+        )
