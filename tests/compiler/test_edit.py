@@ -177,7 +177,7 @@ def test_no_such_label(built: Built, label: int) -> None:
 
 def test_networks_of_before_stay_as_loud_as_they_are() -> None:
     """A folder of Byheart 0.1.0: its recipe says nothing of loudness, and what is solved for again are words only."""
-    old = networks.load(Path(__file__).parents[2] / "fixtures" / "0.1.0" / "short")
+    old = networks.load(Path(__file__).parents[1] / "fixtures" / "0.1.0" / "short")
     assert "loudness" not in old.about["recipe"]
     questions = recited(old)
     edited = edit(old, questions, 10, int(questions.tokens[3]))

@@ -55,7 +55,7 @@ def test_checking_again_writes_nothing(tmp_path: Path) -> None:
 LIMITED = """
 import json, os, resource, sys
 from byheart.cli.main import main
-import byheart.certificates, byheart.compiler, byheart.networks.exact.store
+import byheart.certificates, byheart.compiler, byheart.networks.exact.exact_network
 
 def run(size, command):
     told, tell = os.pipe()

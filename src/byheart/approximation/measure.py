@@ -63,7 +63,7 @@ def distance(differences: Floats, p: float, z: float = Z95) -> DistanceEstimate:
     """d_p from the differences [S, n] at random points, ``z`` standard errors to either side.
 
     >>> distance(np.array([[3.0, 4.0], [3.0, 4.0]]), p=2)
-    Measured(error=5.0, low=5.0, high=5.0, samples=2)
+    DistanceEstimate(error=5.0, low=5.0, high=5.0, samples=2)
     """
     scale = float(np.abs(differences).max())
     if scale == 0:

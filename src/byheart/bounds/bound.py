@@ -83,7 +83,7 @@ NO_LETTERS = Letters()
 class BoundAnswer:
     """What a bound says about a task: a number, or none and the reason.
 
-    >>> Answer(None, reason="needs: separation").reason
+    >>> BoundAnswer(None, reason="needs: separation").reason
     'needs: separation'
     """
 
@@ -128,7 +128,7 @@ class Bound:
     >>> cube.needs
     ('dim', 'separation')
     >>> cube.answer(size)
-    Answer(parameters=None, reason='needs: separation')
+    BoundAnswer(parameters=None, reason='needs: separation')
     >>> cube.parameters(size, Letters(separation=0.5))
     6
     >>> cube.verdicts(size, Letters(separation=0.5))

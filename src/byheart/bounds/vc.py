@@ -172,7 +172,7 @@ def capacity(stages: Sequence[WeightLayers], labels: int) -> int:
 
     Two ReLU units and an output on numbers: 2·(1 + 1) + (2 + 1) parameters.
 
-    >>> capacity([Stage((WeightLayer(4, units=2), WeightLayer(3)))], labels=2)
+    >>> capacity([WeightLayers((WeightLayer(4, units=2), WeightLayer(3)))], labels=2)
     65
     """
     if labels < 2:
@@ -196,7 +196,7 @@ def capacity(stages: Sequence[WeightLayers], labels: int) -> int:
 def pattern_bits(stages: Sequence[WeightLayers], labels: int, questions: int) -> float:
     """log₂ of a bound on the sign patterns of the whole network, the decision among C labels included.
 
-    >>> round(pattern_bits([Stage((WeightLayer(2, units=1), WeightLayer(2)))], labels=2, questions=5))
+    >>> round(pattern_bits([WeightLayers((WeightLayer(2, units=1), WeightLayer(2)))], labels=2, questions=5))
     10
     """
     return min(_pattern_bits(list(_segments(stages, labels, units)), questions) for units in _UNITS)

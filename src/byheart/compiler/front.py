@@ -134,7 +134,7 @@ def alike(sizes: TableSizes, window: int, starts: Integers, places: NDArray[np.i
     Questions near the beginning of a sequence, before the last layer looks at two states, are told apart by the bits of
     one; all others by more. (The last layer alone, if it is the only one, has bits enough.)
 
-    >>> sizes, starts = Sizes(24, 0, 32, 600, 3, 8, 0), np.array([0, 100])
+    >>> sizes, starts = TableSizes(24, 0, 32, 600, 3, 8, 0), np.array([0, 100])
     >>> alike(sizes, 8, starts, np.arange(100)), alike(sizes, 64, starts, np.arange(100)) * 2**31
     (0.0, 64.0)
     """

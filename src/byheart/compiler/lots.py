@@ -60,7 +60,7 @@ def cut_shard(counts: Integers, sizes: TableSizes, turn: int) -> Integers:
 
     By hand: three lots of two questions each. They begin 0.618 lots from the first, 1.236 questions; turned, 0.236.
 
-    >>> sizes = Sizes(24, 0, columns=4, starts=24, margin=3, aligned=8, exponent_share=0, stretches=1)
+    >>> sizes = TableSizes(24, 0, columns=4, starts=24, margin=3, aligned=8, exponent_share=0, stretches=1)
     >>> cut_shard(np.ones(6, int), sizes, 0).tolist(), cut_shard(np.ones(6, int), sizes, 1).tolist()
     ([1, 3, 5], [0, 2, 4])
     """

@@ -149,7 +149,7 @@ def plan(demand: RankDemand) -> Plan:
     """The network's tensors, before it is built: 2(K − 1) hidden units.
 
     >>> size = Size(examples=50, length=6, labels=4, vocab=30)
-    >>> p = plan(worst_demand(size, "seq-to-seq", Settings()))
+    >>> p = plan(worst_demand(size, "seq-to-seq", RankSettings()))
     >>> p.dense - p.embedding, p.width
     (1799, 598)
     """

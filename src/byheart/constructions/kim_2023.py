@@ -199,7 +199,7 @@ def plan(demand: KimDemand) -> Plan:
     """The network's tensors, before it is built.
 
     >>> size = Size(examples=200, length=8, labels=10, vocab=64)
-    >>> [plan(worst_demand(size, "seq-to-seq", Settings(ids=ids))).dense for ids in ("digits", "hashed")]
+    >>> [plan(worst_demand(size, "seq-to-seq", KimSettings(ids=ids))).dense for ids in ("digits", "hashed")]
     [3901, 3739]
     """
     size, width = demand.size, demand.width

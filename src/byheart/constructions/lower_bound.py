@@ -54,7 +54,7 @@ class LowerBound:
     def in_words(self, parameters: int, name: str = "this one") -> str:
         """The statement, and how many times as many parameters there are.
 
-        >>> Lower(1000, 2, depth=40, needed=33, capacity=9000, constant=False).in_words(330)
+        >>> LowerBound(1000, 2, depth=40, needed=33, capacity=9000, constant=False).in_words(330)
         'Proved: no ReLU network of at most 40 weight layers, none shared, with fewer than 33 parameters memorizes \
 every labelling of 1,000 inputs with 2 labels; this one has 330, 10.0 times as many. Its shape, whatever the weights, \
 at most 9,000.'

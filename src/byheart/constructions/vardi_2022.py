@@ -91,7 +91,7 @@ def plan(demand: VardiDemand) -> Plan:
     >>> from byheart.sizes import Size
     >>> size = Size(examples=10_000, length=1, labels=2, vocab=10**8)
     >>> for width in ("free", "constant"):
-    ...     network = plan(worst_demand(size, Settings(width=width)))
+    ...     network = plan(worst_demand(size, VardiSettings(width=width)))
     ...     print(network.dense, network.depth, network.width)
     9233 374 1211
     11678 978 4

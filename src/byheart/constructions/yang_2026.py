@@ -138,7 +138,7 @@ def plan(demand: YangDemand) -> Plan:
     """The network's tensors, before it is built.
 
     >>> size = Size(examples=10_000, length=1, labels=2, vocab=10**8)
-    >>> for settings in (Settings(), Settings(width=20), Settings(depth=40)):
+    >>> for settings in (YangSettings(), YangSettings(width=20), YangSettings(depth=40)):
     ...     network = plan(worst_demand(size, settings))
     ...     print(network.width, network.depth, network.dense)
     50 48 64621

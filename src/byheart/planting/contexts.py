@@ -42,9 +42,9 @@ def different(facts: Iterable[PlantedFact], vocab: int) -> list[PlantedFact]:
 
     Sorted by lengths and ids, so that the same facts in any order are planted alike.
 
-    >>> different([Fact((1,), (2,)), Fact((1,), (2, 3)), Fact((1, 2), (3,))], 4)
-    [Fact(prompt=(1,), completion=(2, 3), where=''), Fact(prompt=(1, 2), completion=(3,), where='')]
-    >>> different([Fact((1,), (2, 3), "a:1"), Fact((1, 2), (0,), "a:2")], 4)
+    >>> different([PlantedFact((1,), (2,)), PlantedFact((1,), (2, 3)), PlantedFact((1, 2), (3,))], 4)
+    [PlantedFact(prompt=(1,), completion=(2, 3), where=''), PlantedFact(prompt=(1, 2), completion=(3,), where='')]
+    >>> different([PlantedFact((1,), (2, 3), "a:1"), PlantedFact((1, 2), (0,), "a:2")], 4)
     Traceback (most recent call last):
     byheart.errors.BadInput: a:1 and a:2 contradict each other: after the same 2 tokens one says 3, one 0; keep one
     """
@@ -87,7 +87,7 @@ def fingerprint(facts: Sequence[PlantedFact]) -> str:
 class Spoken:
     """What facts say in texts, by a dictionary of prompts: slow and plain, for memories to be held against.
 
-    >>> Spoken([Fact((1,), (2, 3))]).after([1, 2, 0, 1])
+    >>> Spoken([PlantedFact((1,), (2, 3))]).after([1, 2, 0, 1])
     [2, 3, -1, 2]
     """
 

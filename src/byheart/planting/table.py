@@ -33,7 +33,7 @@ def size_for(keys: int, draw: int = 0) -> TableShape:
     Cells near either end lie in few bands, so that a share of a band stays free; the rest was found by trying.
 
     >>> size_for(100_000), size_for(1)
-    (Size(cells=101766, band=1024), Size(cells=16, band=16))
+    (TableShape(cells=101766, band=1024), TableShape(cells=16, band=16))
     """
     band = 16 if keys < 50 else min(WIDEST_BAND, max(64, 1 << (keys // 24).bit_length()))
     room = 16 + 0.4 * band + keys * (0.0095 + 4 / band) if keys >= 50 else band / 2 + keys

@@ -116,7 +116,7 @@ def picture_of(draw: Callable[[Path], None], caption: str) -> Picture:
 def html_of(page: HtmlPage) -> str:
     """The page's text.
 
-    >>> text = html_of(Page("A run", tables=[Table("Results", [{"heads": 1, "accuracy": 0.125}])]))
+    >>> text = html_of(HtmlPage("A run", tables=[Table("Results", [{"heads": 1, "accuracy": 0.125}])]))
     >>> '<td class="n">0.125</td>' in text, "<script" in text
     (True, False)
     """

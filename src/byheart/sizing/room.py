@@ -43,7 +43,7 @@ class Room:
     def verdict(self) -> str:
         """In words, at trained rates: what compilers and counting say stands in the table.
 
-        >>> row = Held("trained", "measured", 0.5, "", low=0.1, high=0.5)
+        >>> row = ShareOfModel("trained", "measured", 0.5, "", low=0.1, high=0.5)
         >>> Room("m", 1000, 32, (row,)).verdict
         'It has room: the data take 10 % to 50 % of its capacity at trained rates.'
         """

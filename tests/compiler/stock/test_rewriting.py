@@ -75,7 +75,7 @@ def test_texts_and_new_tokens(layout: str) -> None:
 
 def test_a_llama_of_byheart_0_1_0_is_refused() -> None:
     """Its words are in two matrices, where nobody looks for them now; it is loaded and recited as ever."""
-    old = networks.load(Path(__file__).parents[3] / "fixtures" / "0.1.0" / "llama")
+    old = networks.load(Path(__file__).parents[2] / "fixtures" / "0.1.0" / "llama")
     assert isinstance(old, StockNetwork)
     contexts = compile(TEXT).questions
     with pytest.raises(BadInput, match=r"about\.code_lengths is no code; .* compile the texts anew"):

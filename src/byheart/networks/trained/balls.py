@@ -53,7 +53,7 @@ def enclose(
     """Every example and its outputs, C balls, in an order in which neighbours have much in common.
 
     >>> table = {"embedding.W_E": np.array([[1.0], [2.0]]), "unembedding.W_U": np.array([[1.0], [0.5]])}
-    >>> block = Block((Embedding("embedding.W_E"), Activation("tanh"), Affine("unembedding.W_U")))
+    >>> block = StepSequence((TokenTable("embedding.W_E"), Activation("tanh"), AffineMap("unembedding.W_U")))
     >>> [(example, row)] = enclose(TrainedNetwork((block,), table), (np.array([[0, 1]]), None), bits=64)
     >>> example, [ball.str(10) for ball in row]
     (0, ['[0.9640275801 +/- 2.42e-11]', '[0.4820137900 +/- 3.80e-11]'])

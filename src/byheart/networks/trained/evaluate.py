@@ -30,7 +30,7 @@ def evaluate(network: TrainedNetwork, inputs: Inputs) -> Floats:
     """The outputs float64 [N, C], in float64 arithmetic.
 
     >>> table = {"embedding.W_E": np.array([[1.0], [2.0]]), "unembedding.W_U": np.array([[1.0], [-1.0], [0.0]])}
-    >>> network = TrainedNetwork((Block((Embedding("embedding.W_E"), Affine("unembedding.W_U"))),), table)
+    >>> network = TrainedNetwork((StepSequence((TokenTable("embedding.W_E"), AffineMap("unembedding.W_U"))),), table)
     >>> evaluate(network, (np.array([[0, 1]]), None))
     array([[ 2., -2.,  0.]])
     """

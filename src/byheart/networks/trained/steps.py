@@ -216,7 +216,7 @@ def blocks_from_json(value: object) -> tuple[StepSequence, ...]:
     """The blocks of a config.json; BadInput if anything in them is strange.
 
     >>> blocks_from_json([{"skip": False, "steps": [{"step": "embedding", "W_E": "table"}]}])
-    (Block(steps=(Embedding(W_E='table', padded=False),), skip=False),)
+    (StepSequence(steps=(TokenTable(W_E='table', padded=False),), skip=False),)
     """
     if not isinstance(value, list) or not value:
         raise BadInput(f"config.json: blocks is {shortened(value)}; expected a list of blocks")

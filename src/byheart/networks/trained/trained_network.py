@@ -48,7 +48,7 @@ class TrainedNetwork(Network):
     """Blocks of steps with their tensors; BadInput if one is missing, strange, too many, or not finite.
 
     >>> table = {"embedding.W_E": np.array([[1.0], [2.0]]), "unembedding.W_U": np.array([[1.0], [-1.0], [0.0]])}
-    >>> network = TrainedNetwork((Block((Embedding("embedding.W_E"), Affine("unembedding.W_U"))),), table)
+    >>> network = TrainedNetwork((StepSequence((TokenTable("embedding.W_E"), AffineMap("unembedding.W_U"))),), table)
     >>> network
     <TrainedNetwork: 5 parameters, depth 2, width 3>
     """

@@ -296,7 +296,7 @@ class Spec:
     def from_json(cls, value: Mapping[str, Any], most: int = MOST_FEATURES) -> "Spec":
         """The spec that ``as_json`` wrote; BadInput if it is none, or its parts have more than ``most`` features.
 
-        >>> ffn = FeedForward("square", "relu", reads=(0,), writes=(1,), units=1, bias=False, up="dense", up_reads=(0,))
+        >>> ffn = GatedBlocks("square", "relu", reads=(0,), writes=(1,), units=1, bias=False, up="dense", up_reads=(0,))
         >>> spec = Spec(10, 10, 1, 2, "float32", (0,), (1,), (ffn,))
         >>> Spec.from_json(spec.as_json()) == spec
         True

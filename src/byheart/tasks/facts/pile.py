@@ -25,7 +25,7 @@ _NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]{0,17})(\]?)", re.DOTALL)
 class FactNames(Sequence[str]):
     """Names, made when they are asked for: of names that differ in their last number, that number is kept.
 
-    >>> places = Places(["facts.csv line 2", "facts.csv line 5", "notes.txt", "facts[7]"])
+    >>> places = FactNames(["facts.csv line 2", "facts.csv line 5", "notes.txt", "facts[7]"])
     >>> places[1], [*places[2:]]
     ('facts.csv line 5', ['notes.txt', 'facts[7]'])
     """
@@ -57,7 +57,7 @@ class FactNames(Sequence[str]):
     def taken(self, numbers: Ids) -> "FactNames":
         """The names with these numbers [K], in this order.
 
-        >>> [*Places(["a line 2", "a line 3", "b"]).taken(np.array([2, 0, 2]))]
+        >>> [*FactNames(["a line 2", "a line 3", "b"]).taken(np.array([2, 0, 2]))]
         ['b', 'a line 2', 'b']
         """
         runs = np.searchsorted(self._firsts, numbers, side="right") - 1

@@ -49,7 +49,7 @@ def balanced(contexts: ContextDistributions, logits: Floats, dim: int, reached: 
 
     Gaps are those of the returned factors, without the directions that E or W_U leaves unused.
 
-    >>> one = balanced(Contexts.checked([[0.5, 0.5]], [1]), np.array([[0.1, -0.1]]), 1)
+    >>> one = balanced(ContextDistributions.checked([[0.5, 0.5]], [1]), np.array([[0.1, -0.1]]), 1)
     >>> one.divergence < 0.005, abs(one.divergence - one.encodings_gap) < 1e-4
     (True, True)
     """

@@ -22,7 +22,7 @@ def lower_bound(contexts: ContextDistributions, dim: int) -> float:
     Contexts with zero probabilities (where g > 0) have h_t = 0 and add nothing. The best of three g is taken: uniform,
     the mean of all p_t, and their geometric mean.
 
-    >>> contexts = Contexts.checked(np.eye(3) * 0.7 + 0.1, [1 / 3] * 3)
+    >>> contexts = ContextDistributions.checked(np.eye(3) * 0.7 + 0.1, [1 / 3] * 3)
     >>> [round(lower_bound(contexts, dim), 3) for dim in (0, 1, 2)]
     [0.075, 0.038, 0.0]
     """
