@@ -241,6 +241,16 @@ MENTIONED = (
 )
 """Names that the tutorials use, beyond those of docs/api.md."""
 
+RETURNED = {
+    f"byheart.{name}"
+    for name in (
+        *("certificates.Certificate", "certificates.Control", "certificates.Counterexample", "certificates.Verdict"),
+        *("certificates.Certificate.of", "constructions.Built", "networks.Account"),
+        *("planting.Detected", "planting.Planting"),
+    )
+}
+"""Classes whose instances the package makes, never the user: their attributes are recorded, their parameters not."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -465,13 +475,15 @@ def resolve(name: str) -> Any:
 
 
 def parameters(value: Any) -> list[str] | None:
-    """Return the names of a callable's parameters, or None for other values."""
+    """Return the names of a callable's parameters, without ``*args`` and ``**kwargs``, or None for other values."""
     if not callable(value):
         return None
     try:
-        return [name for name in inspect.signature(value).parameters if name != "self"]
+        found = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):
         return []
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [parameter.name for parameter in found if parameter.name != "self" and parameter.kind not in variadic]
 
 
 def attribute(name: str) -> Any:
@@ -489,7 +501,7 @@ def signatures() -> dict[str, list[str] | None]:
     table = {}
     for name in documented():
         value = resolve(name)
-        table[name] = parameters(value)
+        table[name] = None if name in RETURNED else parameters(value)
         if inspect.isclass(value):
             public = [member for member in dir(value) if not member.startswith("_")]
             fields = getattr(value, "__dataclass_fields__", {})
