@@ -133,7 +133,9 @@ def test_settings_by_name() -> None:
         build("vardi-2022", TWINS, heads=3)
     with pytest.raises(BadInput, match=r"^settings are given twice: as a whole, and bits; expected one of the two$"):
         build("vardi-2022", TWINS, settings=vardi_2022.VardiSettings(), bits=30)
-    with pytest.raises(BadInput, match=r"^vardi-2022: expected settings of type .*vardi_2022.VardiSettings; got Reading$"):
+    with pytest.raises(
+        BadInput, match=r"^vardi-2022: expected settings of type .*vardi_2022.VardiSettings; got Reading$"
+    ):
         build("vardi-2022", TWINS, settings=Reading())
     with pytest.raises(BadInput, match=r"^ids is 'digit'; expected one of digits, hashed$"):
         build("kim-2023", TWINS, ids="digit")
