@@ -28,12 +28,12 @@ from byheart.tasks import (
     random_next_token,
     random_queries,
 )
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 from byheart.tasks.corpus import corpus_distribution, entropy_bound
-from byheart.tasks.docstrings import library_docstrings
 from byheart.tasks.embeddings import Layer, token_vectors
-from byheart.tasks.kruskal import Kruskal, kruskal
+from byheart.tasks.kruskal import KruskalBounds, kruskal
 from byheart.tasks.ranks import context_ranks
+from byheart.tasks.shipped import library_docstrings
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def layers(tiny: bool) -> None:
     OUT.print(rows, "")
 
 
-def _between(known: Kruskal) -> str:
+def _between(known: KruskalBounds) -> str:
     return f"{known.lower}" if known.exact else f"{known.lower} to {known.upper}"
 
 

@@ -23,8 +23,8 @@ from tables import OUT, parser, table
 
 from byheart.compiler import compile as compiled
 from byheart.compiler.shelf import Shelf
-from byheart.files.memory import peak, told
-from byheart.tasks.texts import files_in
+from byheart.files.memory import format_bytes, peak_memory
+from byheart.tasks.texts import list_files
 
 GIVEN: dict[str, Any] = {}
 """Folder, network, and what else was said on the command line."""
@@ -64,7 +64,7 @@ def one() -> dict[str, Any]:
         "parameters": built.account.dense,
         "bits": built.bits / built.account.dense,
         "seconds": time.process_time() - began,
-        "peak": peak(),
+        "peak": peak_memory(),
     }
 
 
@@ -75,12 +75,12 @@ def compile() -> None:
     else:
         command = [sys.executable, __file__, "--one", "--folder", GIVEN["folder"], "--net", GIVEN["net"]]
         found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
-    files = len(files_in([Path(GIVEN["folder"])]))
+    files = len(list_files([Path(GIVEN["folder"])]))
     columns = ("files", "bytes", "window", "shards", "draws", "parameters", "bits/parameter", "load", "CPU", "memory")
     rows = table("Compiled", *columns)
     numbers = [f"{found[name]:,}" for name in ("bytes", "window", "shards", "attempts", "parameters")]
     shares = (f"{found['bits']:.2f}", f"{found['load']:.3f}", f"{found['seconds']:.0f} s")
-    rows.add_row(f"{files:,}", *numbers, *shares, told(found["peak"]))
+    rows.add_row(f"{files:,}", *numbers, *shares, format_bytes(found["peak"]))
     OUT.print(rows)
 
 
@@ -103,15 +103,15 @@ def certify() -> None:
         f"{found['errors']:,}",
         "yes" if found["certified"] else "NO",
         f"{time.perf_counter() - began:.0f}",
-        told(found["peak_memory"]),
-        "" if worker is None else told(worker),
+        format_bytes(found["peak_memory"]),
+        "" if worker is None else format_bytes(worker),
     )
     OUT.print(rows)
 
 
 def recite() -> None:
     """One file, from its first bytes; compared byte for byte."""
-    files = {path.name: path for path in files_in([Path(GIVEN["folder"])])}
+    files = {path.name: path for path in list_files([Path(GIVEN["folder"])])}
     name = GIVEN["text"] or next(iter(files))
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "said")

@@ -28,7 +28,7 @@ from byheart.planting.checking import PlantedComparison, beside, unsaid
 from byheart.planting.contexts import Spoken, different
 from byheart.planting.loading import load_base, load_planted, quiet
 from byheart.planting.memory import made
-from byheart.tasks.docstrings import library_docstrings
+from byheart.tasks.shipped import library_docstrings
 from byheart.tasks.tokenizers import BytePairs
 
 VOCAB, LONGEST = 1024, 128

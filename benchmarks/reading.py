@@ -21,9 +21,9 @@ from string import ascii_lowercase
 
 from tables import OUT, table
 
-from byheart.files.memory import peak
+from byheart.files.memory import peak_memory
 from byheart.tasks import Facts, load
-from byheart.tasks.questions import contexts_of
+from byheart.tasks.questions import as_contexts
 from byheart.tasks.tokenizers import Bytes
 
 KEYS = ("prompt", "completion")
@@ -76,12 +76,12 @@ def write(folder: Path, count: int) -> list[Path]:
 
 def measured(path: Path) -> tuple[int, list[float], str]:
     """Examples; µs and bytes each, read and with the window, and the window; and the fingerprint of the questions."""
-    before, began = peak(), time.process_time()
+    before, began = peak_memory(), time.process_time()
     given = load(path, narrow=True) if path.name == "task.jsonl" else Facts.read(path)
     count = len(given) if isinstance(given, Facts) else given.size.examples
-    read, held = time.process_time(), peak()
-    asked = contexts_of(given, tokenizer=Bytes() if isinstance(given, Facts) else None)
-    numbers = [read - began, held - before, time.process_time() - read, peak() - before]
+    read, held = time.process_time(), peak_memory()
+    asked = as_contexts(given, tokenizer=Bytes() if isinstance(given, Facts) else None)
+    numbers = [read - began, held - before, time.process_time() - read, peak_memory() - before]
     return count, [*(number / count for number in numbers), asked.window], asked.fingerprint
 
 

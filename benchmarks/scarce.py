@@ -24,8 +24,8 @@ from tables import OUT, table
 from byheart.certificates import certify
 from byheart.compiler import compile as compiled
 from byheart.compiler.shelf import Shelf
-from byheart.files.memory import told
-from byheart.tasks.questions import contexts_of
+from byheart.files.memory import format_bytes
+from byheart.tasks.questions import as_contexts
 from byheart.tasks.tokenizers import Bytes
 
 STEPS = ("ask", "compile", "certify")
@@ -35,7 +35,7 @@ def done(step: str, given: Path, net: Path | None) -> str:
     """A step, in this process; what came of it, as a SHA-256."""
     questions = [given] if given.is_dir() else given
     if step == "ask":
-        return contexts_of(questions, tokenizer=Bytes() if given.is_dir() else None).fingerprint
+        return as_contexts(questions, tokenizer=Bytes() if given.is_dir() else None).fingerprint
     if step == "certify":
         assert net is not None, "--steps certify needs --net"
         found = certify(net, questions).as_json() | {"seconds": None}
@@ -99,7 +99,7 @@ def main() -> None:
         (plenty, most), (scarce, less) = (measured(command, memory, given.seconds) for memory in ("", given.memory))
         times = [f"{found['seconds']:.1f} s" if found else "ended" for found in (plenty, scarce)]
         same = "" if not plenty or not scarce else "yes" if plenty["digest"] == scarce["digest"] else "NO"
-        rows.add_row(step, told(most), times[0], told(less), times[1], same)
+        rows.add_row(step, format_bytes(most), times[0], format_bytes(less), times[1], same)
     OUT.print(rows)
 
 

@@ -25,7 +25,7 @@ from byheart.constructions import CONSTRUCTIONS, Built
 from byheart.errors import BadInput
 from byheart.tasks import Task, random_next_token, random_queries, random_seq_to_seq, save
 from byheart.tasks.corpus import corpus_distribution
-from byheart.tasks.docstrings import library_docstrings
+from byheart.tasks.shipped import library_docstrings
 
 Made = tuple[str, Built, Task | list[Path], int | None]
 """A name, what was built, its questions, and how many of them to ask, if not all."""

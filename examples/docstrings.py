@@ -6,7 +6,7 @@ One text for each module that has any, in the order of their paths, with a form 
 import sys
 from pathlib import Path
 
-from byheart.tasks.docstrings import library_docstrings
+from byheart.tasks.shipped import library_docstrings
 
 SEPARATOR = "\f"
 

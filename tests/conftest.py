@@ -28,13 +28,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def scarce(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Memory has room for no array at all: each lies in a file, in the folder that is given back."""
-    from byheart.files import room
+    from byheart.files import memory
 
     folder: Path = tmp_path_factory.mktemp("scarce")
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)  # so that it is looked for again
-    monkeypatch.setattr(room, "LEAST", 1)
-    monkeypatch.setattr(room, "PART", 1 << 62)
+    monkeypatch.setattr(memory, "MIN_MAPPED_BYTES", 1)
+    monkeypatch.setattr(memory, "MAPPED_FRACTION", 1 << 62)
     return folder
 
 

@@ -4,14 +4,14 @@ import torch
 
 from byheart.errors import BadInput
 
-PROVING = ("cpu", "cuda")
+PROOF_DEVICES = ("cpu", "cuda")
 """Kinds of devices that compute with float64 as IEEE 754 says."""
 
 
-def device_called(name: str, kinds: tuple[str, ...] | None = None) -> torch.device:
+def find_device(name: str, kinds: tuple[str, ...] | None = None) -> torch.device:
     """The device of this name, of one of these ``kinds``; BadInput if it cannot be used here.
 
-    >>> device_called("cpu")
+    >>> find_device("cpu")
     device(type='cpu')
     """
     if kinds is not None and name.partition(":")[0] not in kinds:
@@ -24,10 +24,10 @@ def device_called(name: str, kinds: tuple[str, ...] | None = None) -> torch.devi
     return device
 
 
-def on(device: torch.device) -> str:
+def device_suffix(device: torch.device) -> str:
     """Where something ran, at the end of a phrase: nothing of the CPU.
 
-    >>> on(torch.device("cpu"))
+    >>> device_suffix(torch.device("cpu"))
     ''
     """
     return "" if device.type == "cpu" else f" on {torch.cuda.get_device_name(device)}"

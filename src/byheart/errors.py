@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from sys import float_info
 
 
-def missing(package: str, purpose: str, extra: str) -> str:
+def missing_package(package: str, purpose: str, extra: str) -> str:
     """What to say when a library is not there: what for, and how to get it; Byheart's own name is on no index.
 
-    >>> missing("matplotlib", "drawing", "plots")
+    >>> missing_package("matplotlib", "drawing", "plots")
     "drawing needs matplotlib, which is not installed; install it, or in a clone of Byheart:  pip install -e '.[plots]'"
     """
     how = f"install it, or in a clone of Byheart:  pip install -e '.[{extra}]'"
@@ -27,7 +27,7 @@ def check_installed(package: str, purpose: str, extra: str) -> None:
     except ImportError:
         found = False
     if not found:
-        raise BadInput(missing(package, purpose, extra))
+        raise BadInput(missing_package(package, purpose, extra))
 
 
 def did_you_mean(word: str, names: Iterable[str], otherwise: str = "") -> str:
@@ -52,17 +52,17 @@ def check_seed(seed: object) -> None:
         raise BadInput(f"seed is {seed!r}; expected a whole number, 0 or more")
 
 
-MOST_THREADS = 256
+MAX_THREADS = 256
 """More than any machine here has cores for; each takes memory of its own."""
 
 
 def check_threads(threads: object, name: str = "threads") -> None:
     """BadInput unless ``threads`` is a number of threads, or of other things that each take memory of their own."""
-    if not isinstance(threads, int) or not 1 <= threads <= MOST_THREADS:
-        raise BadInput(f"{name} is {threads!r}; expected a whole number from 1 to {MOST_THREADS}")
+    if not isinstance(threads, int) or not 1 <= threads <= MAX_THREADS:
+        raise BadInput(f"{name} is {threads!r}; expected a whole number from 1 to {MAX_THREADS}")
 
 
-def check_distance(name: str, value: object) -> None:
+def check_positive(name: str, value: object) -> None:
     """BadInput unless ``value`` is a finite number above 0."""
     if not isinstance(value, int | float) or not 0 < value <= float_info.max:
         raise BadInput(f"{name} is {value!r}; expected a positive number")

@@ -15,7 +15,7 @@ lets transformers run the code there: ``trust_remote_code=True``.) The classes t
 from pathlib import Path
 from typing import Any
 
-from byheart.errors import missing
+from byheart.errors import missing_package
 from byheart.networks.folders import FLOAT, MODELING
 from byheart.networks.transformer.modeling import modeling
 
@@ -25,7 +25,7 @@ try:
     from byheart.networks.transformer import pretrained
     from byheart.planting.modeling_plant import PlantedConfig
 except ImportError as error:
-    raise ImportError(missing("transformers", "byheart.hf", "hf")) from error
+    raise ImportError(missing_package("transformers", "byheart.hf", "hf")) from error
 
 ByheartConfig = pretrained.ByheartConfig
 

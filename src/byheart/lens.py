@@ -26,7 +26,7 @@ Needs TransformerLens 4, which is imported when a network is converted, not befo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from byheart.errors import BadInput, missing
+from byheart.errors import BadInput, missing_package
 from byheart.networks.softmax.softmax_network import Floats, SoftmaxNetwork
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _bridge() -> Any:
     try:
         from transformer_lens.model_bridge import TransformerBridge
     except ImportError as error:
-        raise BadInput(missing("transformer-lens 4", "byheart.lens", "lens")) from error
+        raise BadInput(missing_package("transformer-lens 4", "byheart.lens", "lens")) from error
     return TransformerBridge
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from byheart.cli import build as building
-from byheart.files.claims import PlaceClaim
+from byheart.files.replacement import Replacement
 from byheart.networks.folders import check_destination, replacing
 
 from .conftest import Run
@@ -46,7 +46,7 @@ def test_two_writers(
     """The second is told before it has worked for long, and nothing is lost or mixed."""
     place = {"edit": "book", "certify": "net/certificate.json"}.get(command[0], command[-1])
     before = everything(work)
-    first = PlaceClaim(work / place, lambda _: None)
+    first = Replacement(work / place, lambda _: None)
     assert f"{place}: Byheart process {os.getpid()} on " in run(*command).complaint.replace(f"{work}/", "")
     first.release()
     assert everything(work) == before
@@ -54,7 +54,7 @@ def test_two_writers(
 
 
 def test_a_certificate_that_is_being_written_keeps_its_network_from_being_replaced(network: Path, run: Run) -> None:
-    first = PlaceClaim(network / "certificate.json", check_destination)
+    first = Replacement(network / "certificate.json", check_destination)
     assert "net: exists and is no network that Byheart wrote (it holds '.certificate.json.byheart')" in (
         run(*BUILD, "-o", "net").complaint
     )

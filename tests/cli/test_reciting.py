@@ -14,7 +14,7 @@ import torch
 
 from byheart import networks
 from byheart.cli.recite import unescaped
-from byheart.files import memory, room
+from byheart.files import memory
 from byheart.networks.transformer.module import Transformer
 from byheart.tasks import NextToken, load, random_next_token, random_seq_to_seq, save, texts
 
@@ -258,8 +258,8 @@ def test_a_file_that_is_too_large(here: Path, run: Run, monkeypatch: pytest.Monk
     (here / "large.txt").touch()
     os.truncate(here / "large.txt", 600 * 10**6)
     monkeypatch.setattr(memory, "available", lambda: 2 << 30)
-    monkeypatch.setattr(room, "_on_disk", lambda: 1 << 40)
-    monkeypatch.setattr(texts, "Files", lambda paths: pytest.fail(f"{paths} were read"))
+    monkeypatch.setattr(memory, "_disk_space", lambda: 1 << 40)
+    monkeypatch.setattr(texts, "TextFiles", lambda paths: pytest.fail(f"{paths} were read"))
     complaint = run("compile", "large.txt", "-o", "net").complaint
     assert "572 MiB of text would take about 2 GiB of memory to compile; there are 1.6 GiB for it" in complaint
     assert "enough for about 461 MiB" in complaint

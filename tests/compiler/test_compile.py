@@ -11,7 +11,7 @@ from byheart.compiler import CompilerSettings, compile
 from byheart.compiler.sizes import WORDS
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
-from byheart.files import memory, room
+from byheart.files import memory
 from byheart.networks import generate, generate_all
 from byheart.networks.stock.stock_network import StockNetwork
 from byheart.tasks import NextToken, random_seq_to_seq, save, texts
@@ -225,11 +225,11 @@ def test_files_that_are_too_large_are_not_read(given: str, tmp_path: Path, monke
     path.touch()
     os.truncate(path, 300 * 10**6)
     monkeypatch.setattr(memory, "available", lambda: 8 << 30)
-    monkeypatch.setattr(texts, "Files", lambda paths: pytest.fail(f"{paths} were read"))
+    monkeypatch.setattr(texts, "TextFiles", lambda paths: pytest.fail(f"{paths} were read"))
     with pytest.raises(BadInput, match=r"286 MiB of text would take about 7 GiB of memory to compile; there are 6\.4"):
         compile(path if given == "a path" else [path])
     monkeypatch.setattr(memory, "available", lambda: 2 << 30)
-    monkeypatch.setattr(room, "_on_disk", lambda: 1 << 30)
+    monkeypatch.setattr(memory, "_disk_space", lambda: 1 << 30)
     expected = (
         r"what is asked of 286 MiB of text would take 3\.9 GiB; expected at most 1\.6 GiB of memory and 1\.0 GiB in"
     )

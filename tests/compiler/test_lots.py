@@ -20,7 +20,8 @@ from byheart.constructions.gadgets.parities import band
 from byheart.errors import BadInput
 from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.tasks import random_next_token
-from byheart.tasks.contexts import Contexts, task_contexts
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.windows import task_contexts
 
 SIZES = TableSizes(24, 0, columns=6, starts=24, margin=3, aligned=8, exponent_share=0, shards=3, stretches=2)
 """Rows 0 … 29 in two stretches of 15 starts, three offsets: six lots in each of three shards."""

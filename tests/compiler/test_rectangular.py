@@ -19,8 +19,9 @@ from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.files import memory
 from byheart.tasks import NextToken, random_next_token
-from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
+from byheart.tasks.contexts import Contexts
 from byheart.tasks.texts import Text
+from byheart.tasks.windows import task_contexts, text_contexts
 
 FORMATS = [(precision, word) for precision, words in WORDS.items() for word in words]
 NAMES = [f"{precision}-{word}" for precision, word in FORMATS]
@@ -331,7 +332,7 @@ def test_memory_that_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """A task is refused when its sizes are planned, before anything is solved; with a little more, it is not."""
     task = task_of(3000, 4, 100, 256)
     needed = plan(make_code(task.labels, 256), precision="float32", word=24).solving_takes(3000)
-    monkeypatch.setattr(memory, "available", lambda: int(needed / memory.SHARE) - 10)
+    monkeypatch.setattr(memory, "available", lambda: int(needed / memory.USABLE_SHARE) - 10)
     with monkeypatch.context() as solving:
         solving.setattr("byheart.compiler.solve.solve", None)
         with pytest.raises(BadInput) as refused:
@@ -340,5 +341,5 @@ def test_memory_that_would_not_do(monkeypatch: pytest.MonkeyPatch) -> None:
         refused.value
     )
     assert str(refused.value).endswith("of what is available: split what there is to learn into several networks")
-    monkeypatch.setattr(memory, "available", lambda: int(needed / memory.SHARE) + 10)
+    monkeypatch.setattr(memory, "available", lambda: int(needed / memory.USABLE_SHARE) + 10)
     assert compile(task).chosen["attempts"] == 1

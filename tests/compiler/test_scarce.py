@@ -16,10 +16,10 @@ from byheart.compiler.shelf import Shelf
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.executors import Workplace
-from byheart.files import room
+from byheart.files import memory
 from byheart.tasks import Facts, NextToken, save
 from byheart.tasks.contexts import Contexts
-from byheart.tasks.questions import contexts_of
+from byheart.tasks.questions import as_contexts
 from byheart.tasks.tokenizers import Bytes
 
 ARRAYS = ("tokens", "places", "labels")
@@ -63,7 +63,7 @@ def test_files_give_what_memory_gives(
 ) -> None:
     before = compiled(given(), shards=shards, keep=Shelf(tmp_path / "parts"))
     with monkeypatch.context() as plenty:
-        plenty.setattr(room, "LEAST", 1 << 24)
+        plenty.setattr(memory, "MIN_MAPPED_BYTES", 1 << 24)
         after = compiled(given(), shards=shards)
     assert before[:2] == after[:2]
     assert before[1]["certified"]
@@ -99,9 +99,9 @@ def refused(tmp_path: Path, name: str) -> Callable[[], Any]:
     (tmp_path / "b.txt").write_bytes(b"abcabc")
     np.savez(tmp_path / "t.npz", tokens=[[1, 2], [1, 2]], labels=[0, 1])
     ways = {
-        "is the beginning of": lambda: contexts_of([tmp_path / "a.txt", tmp_path / "b.txt"], tokenizer=Bytes()),
-        "agree on the last 2 tokens": lambda: contexts_of([tmp_path / "a.txt"], tokenizer=Bytes(), window=2),
-        "are equal, but ask for": lambda: contexts_of(tmp_path / "t.npz"),
+        "is the beginning of": lambda: as_contexts([tmp_path / "a.txt", tmp_path / "b.txt"], tokenizer=Bytes()),
+        "agree on the last 2 tokens": lambda: as_contexts([tmp_path / "a.txt"], tokenizer=Bytes(), window=2),
+        "are equal, but ask for": lambda: as_contexts(tmp_path / "t.npz"),
     }
     return ways[name]
 

@@ -23,7 +23,8 @@ from byheart.networks.transformer.decoder import Recital
 from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.networks.weight_files import INDEX
 from byheart.tasks import NextToken, random_next_token
-from byheart.tasks.contexts import Contexts, task_contexts
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.windows import task_contexts
 
 
 def task_of(examples: int, length: int, vocab: int, labels: int) -> NextToken:

@@ -17,9 +17,9 @@ from byheart.compiler.sizes import WORDS, Unsolvable
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.tasks import NextToken
-from byheart.tasks.contexts import task_contexts
-from byheart.tasks.questions import contexts_of
+from byheart.tasks.questions import as_contexts
 from byheart.tasks.tokenizers import Bytes
+from byheart.tasks.windows import task_contexts
 
 LABELS = 100
 MOST_ATTEMPTS = 4
@@ -141,7 +141,7 @@ def test_many_questions_near_beginnings_are_stirred_at_once(monkeypatch: pytest.
     """In shards, if more pairs than a few would be read from the same places; with more states if shards are many."""
     rng = np.random.default_rng(0)
     texts = {f"{number}": bytes(rng.integers(0, 4, 40, dtype=np.uint8)) for number in range(20)}
-    contexts = contexts_of(texts, tokenizer=Bytes(), window=16)
+    contexts = as_contexts(texts, tokenizer=Bytes(), window=16)
     plain = [first_recipe(contexts, CompilerSettings(shards=count)).sizes for count in (1, 2)]
     assert not plain[0].stirred
     assert not plain[1].stirred

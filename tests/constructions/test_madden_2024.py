@@ -26,7 +26,7 @@ from byheart.tasks import (
     shuffled,
 )
 from byheart.tasks.corpus import corpus_distribution, entropy_bound
-from byheart.tasks.docstrings import library_docstrings
+from byheart.tasks.shipped import library_docstrings
 
 NAME = "madden-2024"
 FLOOR = 1e-12

@@ -53,7 +53,7 @@ TOY = Construction(
     covers=("next-token",),
     plan=lambda size, setting, s: interpolate.CONSTRUCTION.plan(size, setting, Reading(s.positions)),
     orders={"next-token": "3 as well"},
-    hypotheses=lambda task, settings: [Hypothesis.told("order matters", settings.positions, "as was said")],
+    hypotheses=lambda task, settings: [Hypothesis.decided("order matters", settings.positions, "as was said")],
     colour="#123456",
     flags="--colourful",
 )

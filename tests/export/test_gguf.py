@@ -17,7 +17,7 @@ from byheart.errors import BadInput
 from byheart.export import gguf
 from byheart.networks import load
 from byheart.networks.stock.stock_network import StockNetwork
-from byheart.tasks.loaded import CONFIG, TOKENIZER, Loaded
+from byheart.tasks.loaded_tokenizer import CONFIG_FILE, TOKENIZER_FILE, LoadedTokenizer
 from byheart.tasks.tokenizers import BytePairs, Bytes
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "0.1.0"
@@ -173,7 +173,7 @@ def test_the_head_of_a_task_has_no_words() -> None:
 def test_a_tokenizer_that_was_loaded_is_refused() -> None:
     """Its texts would be split as GPT-2's are, and its own tokens be missing: another prompt, without a word."""
     ours = Bytes().files(begins=True)
-    network = replace(llama(), files=Loaded(ours[TOKENIZER], ours[CONFIG]).files())
+    network = replace(llama(), files=LoadedTokenizer(ours[TOKENIZER_FILE], ours[CONFIG_FILE]).files())
     with pytest.raises(BadInput, match=r"the tokenizer was loaded; .*; expected one of Byheart's, bytes or bpe"):
         gguf.head(network)
 

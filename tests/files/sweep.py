@@ -25,7 +25,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # threads do not survive a fork
 
 from byheart.certificates import certificate as certificates
 from byheart.cli.main import main
-from byheart.files import claims
+from byheart.files import replacement
 from byheart.networks import load
 
 TEXT = "to be or not to be, nobler\n"
@@ -96,8 +96,8 @@ class Stop:
     def install(self) -> None:
         for name in ("fsync", "write", "pwrite"):
             setattr(os, name, self.before(getattr(os, name)))
-        if claims._renameat2 is not None:
-            claims._renameat2 = self.before(claims._renameat2)
+        if replacement._renameat2 is not None:
+            replacement._renameat2 = self.before(replacement._renameat2)
         sys.addaudithook(self.hear)
 
 
@@ -141,7 +141,7 @@ def held(folder: Path) -> dict[str, bytes]:
 def check_complete(work: Path, after: Path, either: list[dict[str, bytes]], target: str) -> None:
     """The old or the new stands under the name, its certificate about it; one that was certified has a certificate."""
     net = work / target
-    claims.recover(net)
+    replacement.recover(net)
     found = held(net) if net.exists() else {}
     assert found in either, f"neither old nor new: {sorted(found)}"
     if found == either[1] != either[0] and (after / target / "certificate.json").exists():
@@ -229,5 +229,5 @@ def check_failed(before: Path, work: Path, after: Path, said: tuple[int, str], t
 if __name__ == "__main__":
     how, name, folder = sys.argv[1:4]
     if sys.argv[4:] == ["in-two"]:
-        claims._renameat2 = None
+        replacement._renameat2 = None
     print(json.dumps({"operations": sweep(how, name, Path(folder))}))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.files import archives, memory, room
+from byheart.files import archives, memory
 from byheart.files.archives import read_arrays
 
 
@@ -106,7 +106,7 @@ def test_an_entry_that_lies_about_its_size(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(BadInput, match=r"would take 14\.9 GiB of memory"):
         read_arrays(path)
     with monkeypatch.context() as full:
-        full.setattr(room, "_on_disk", lambda: 0)
+        full.setattr(memory, "_disk_space", lambda: 0)
         with pytest.raises(
             BadInput, match=r"t\.npz: array 'a': an array would take 3\.7 GiB; expected at most 25\.6 MiB"
         ):
@@ -169,8 +169,8 @@ def test_narrow_ones_are_the_same_numbers(tmp_path: Path, monkeypatch: pytest.Mo
 def test_narrow_ones_take_what_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A megabyte of file that is 128 kB of numbers is read with 200 kB, if no disk has room; wide ones are refused."""
     monkeypatch.setattr(archives, "_PORTION", 1 << 14)
-    monkeypatch.setattr(room, "LEAST", 0)
-    monkeypatch.setattr(room, "_on_disk", lambda: 0)
+    monkeypatch.setattr(memory, "MIN_MAPPED_BYTES", 0)
+    monkeypatch.setattr(memory, "_disk_space", lambda: 0)
     narrow, wide = np.full(1 << 17, 7), np.full(1 << 17, 7)
     wide[-1] = 1000
     for name, array in (("narrow", narrow), ("wide", wide)):

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from byheart.errors import BadInput
-from byheart.files import claims, locks
-from byheart.files.claims import PlaceClaim, Rule, is_leftover, recover, room_of
+from byheart.files import locks, replacement
 from byheart.files.locks import Lock, is_locked
+from byheart.files.replacement import Replacement, ReplaceRule, is_leftover, recover, workspace_of
 from byheart.files.writing import check_apart, check_file, new_file, new_folder, write_text
 
 
@@ -24,7 +24,7 @@ def ours(folder: Path) -> None:
         raise BadInput(f"{folder}: is not ours")
 
 
-def save(folder: Path, text: str, meanwhile: Callable[[], object] = lambda: None, rule: Rule = ours) -> None:
+def save(folder: Path, text: str, meanwhile: Callable[[], object] = lambda: None, rule: ReplaceRule = ours) -> None:
     with new_folder(folder, rule) as new:
         (new / "weights").write_text(text)
         meanwhile()
@@ -44,7 +44,7 @@ def names(folder: Path) -> list[str]:
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of it where names can be exchanged, if they can be here, and where they cannot."""
     if request.param == "in two":
-        monkeypatch.setattr(claims, "_renameat2", None)
+        monkeypatch.setattr(replacement, "_renameat2", None)
 
 
 def test_folders_are_new_or_replaced(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ KILLED = """
 def killed_while_writing(folder: Path) -> Path:
     found = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(folder)], check=False)
     assert found.returncode < 0
-    return room_of(folder)
+    return workspace_of(folder)
 
 
 def test_half_of_what_was_replaced_is_cleared_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +213,7 @@ def test_half_of_what_was_replaced_is_cleared_away(tmp_path: Path, monkeypatch: 
         raise KeyboardInterrupt
 
     save(tmp_path / "net", "old", rule=whole)
-    monkeypatch.setattr(claims.shutil, "rmtree", stopped)
+    monkeypatch.setattr(replacement.shutil, "rmtree", stopped)
     with pytest.raises(KeyboardInterrupt):
         save(tmp_path / "net", "new", rule=whole)
     assert (tmp_path / "net" / "weights").read_text() == "new"
@@ -260,20 +260,20 @@ def test_a_lock_that_was_removed_before_it_was_taken_is_no_lock(
 def test_all_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every file and folder, then the step, then the folder that the name is in."""
     steps: list[str] = []
-    sync, move = os.fsync, PlaceClaim._move
+    sync, move = os.fsync, Replacement._move
 
     def synced(file: int) -> None:
         steps.append(os.readlink(f"/proc/self/fd/{file}") if Path("/proc/self/fd").exists() else "")
         sync(file)
 
-    def moved(claim: PlaceClaim, ready: Path) -> None:
+    def moved(claim: Replacement, ready: Path) -> None:
         steps.append("step")
         move(claim, ready)
 
     monkeypatch.setattr(os, "fsync", synced)
-    monkeypatch.setattr(PlaceClaim, "_move", moved)
+    monkeypatch.setattr(Replacement, "_move", moved)
     save(tmp_path / "net", "new")
-    room = room_of(tmp_path / "net")
+    room = workspace_of(tmp_path / "net")
     expected = [room / "draft" / "weights", room / "draft", room, "step", tmp_path]
     if Path("/proc/self/fd").exists():
         assert steps == [str(path) for path in expected]
@@ -283,7 +283,7 @@ def test_all_is_on_the_disk_before_it_takes_its_place(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("inside", [["letter"], ["draft"], ["lock", "letter"], ["lock"]])
 def test_a_room_of_somebody_else_is_left_alone(inside: list[str], tmp_path: Path) -> None:
     """Hidden, and named like ours, but not laid out or signed like it."""
-    room = room_of(tmp_path / "net")
+    room = workspace_of(tmp_path / "net")
     room.mkdir()
     for name in inside:
         (room / name).write_text("Dear")
@@ -296,7 +296,7 @@ def test_a_room_of_somebody_else_is_left_alone(inside: list[str], tmp_path: Path
 
 @pytest.mark.parametrize("make", [Path.touch, lambda room: room.symlink_to("elsewhere")], ids=["file", "link"])
 def test_a_room_that_is_no_folder_is_left_alone(make, tmp_path: Path) -> None:
-    make(room_of(tmp_path / "net"))
+    make(workspace_of(tmp_path / "net"))
     with pytest.raises(BadInput, match="is in the way"):
         save(tmp_path / "net", "new")
     assert names(tmp_path) == [".net.byheart"]
@@ -314,7 +314,7 @@ def test_what_was_moved_away_and_is_not_ours_is_not_cleared_away(tmp_path: Path)
 
 
 def test_a_name_that_was_taken_away_by_the_dead_comes_back(tmp_path: Path) -> None:
-    for again in (recover, lambda place: PlaceClaim(place, ours).release()):
+    for again in (recover, lambda place: Replacement(place, ours).release()):
         room = killed_while_writing(tmp_path / "net")
         (room / "draft").rename(room / "before")
         again(tmp_path / "net")
@@ -326,7 +326,7 @@ def test_a_name_that_was_taken_away_by_the_dead_comes_back(tmp_path: Path) -> No
 
 
 def test_nothing_comes_back_while_its_writer_lives(tmp_path: Path) -> None:
-    claim = PlaceClaim(tmp_path / "net", ours)
+    claim = Replacement(tmp_path / "net", ours)
     (claim.room / "before").mkdir()
     assert is_locked(claim.room / "lock")
     assert not is_leftover(claim.room)
@@ -364,7 +364,7 @@ def test_a_room_that_somebody_laid(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     (victim / "before").mkdir(parents=True)
     (victim / "lock").write_text("mine")
-    room_of(tmp_path / "gone").symlink_to(victim)
+    workspace_of(tmp_path / "gone").symlink_to(victim)
     recover(tmp_path / "gone")
     assert (names(victim), (victim / "lock").read_text()) == (["before", "lock"], "mine")
     assert not (tmp_path / "gone").exists()
@@ -374,7 +374,7 @@ def test_a_room_that_somebody_laid(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("planted", ["lock", "before"])
 def test_links_in_a_room(tmp_path: Path, planted: str) -> None:
-    victim, room = tmp_path / "victim", room_of(tmp_path / "net")
+    victim, room = tmp_path / "victim", workspace_of(tmp_path / "net")
     room.mkdir()
     if planted == "lock":
         victim.touch()

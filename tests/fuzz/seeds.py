@@ -28,7 +28,7 @@ from byheart.networks.softmax.softmax_network import softmax
 from byheart.networks.trained import Inputs
 from byheart.networks.trained.evaluate import evaluate
 from byheart.networks.trained.gpt2 import shapes as gpt2_shapes
-from byheart.tasks.contexts import task_contexts
+from byheart.tasks.windows import task_contexts
 
 TESTS = Path(__file__).parents[1]
 FIXTURES = TESTS / "fixtures" / "0.1.0"

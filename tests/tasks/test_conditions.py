@@ -24,8 +24,7 @@ from byheart.tasks import (
     separation,
     token_ids,
 )
-from byheart.tasks.closest_pair import closest_pair
-from byheart.tasks.separated import root_above, root_below
+from byheart.tasks.separated import closest_pair, root_above, root_below
 
 LARGEST, SMALLEST = float(np.finfo(np.float64).max), 2.0**-1074
 

@@ -7,11 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.files import memory, room
-from byheart.tasks import NextToken, alike, doubling, load, parting, save
-from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
-from byheart.tasks.questions import contexts_of
+from byheart.files import memory
+from byheart.tasks import NextToken, equal_contexts, load, parting, save
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.questions import as_contexts
 from byheart.tasks.texts import Text
+from byheart.tasks.windows import task_contexts, text_contexts
 
 END = 26
 VOCAB = 27
@@ -370,7 +371,7 @@ def test_tasks_that_are_refused():
 @pytest.fixture
 def small_tables(monkeypatch):
     """Contexts are looked up a few at a time, in tables that are too small at first."""
-    monkeypatch.setattr(alike, "PART", 3)
+    monkeypatch.setattr(equal_contexts, "PART", 3)
 
 
 @pytest.mark.slow
@@ -399,11 +400,11 @@ def test_rows_in_parts_by_hand(small_tables):
     """Rows 9 and 12 ask for other labels than rows before them, in whatever part they are; 9 is the first."""
     rows = np.array([[7, number % 9] for number in range(14)], np.uint8)
     labels = np.arange(14, dtype=np.uint8) % 9
-    found = alike.Rows(rows, labels, 1)
+    found = equal_contexts.Rows(rows, labels, 1)
     assert (found.wrong, found.places.tolist()) == (None, [*range(9)])
     assert found.again.tolist() == [[9, 10, 11, 12, 13], [0, 1, 2, 3, 4]]
     labels[12] = labels[9] = 8
-    assert alike.Rows(rows, labels, 2).wrong == (0, 9)
+    assert equal_contexts.Rows(rows, labels, 2).wrong == (0, 9)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -444,7 +445,7 @@ def test_a_narrow_task_asks_the_same(tmp_path, top):
         narrow = load(path, narrow=True)
         assert narrow == task == load(path)
         assert narrow.tokens.dtype == np.min_scalar_type(int(task.tokens.max()))
-        assert contexts_of(path).fingerprint == task_contexts(task).fingerprint
+        assert as_contexts(path).fingerprint == task_contexts(task).fingerprint
     np.savez(tmp_path / "t.npz", tokens=[[0, -1]], labels=[0])
     (tmp_path / "t.jsonl").write_text('{"tokens": [0, 1], "label": 0}\n\n{"tokens": [0, -1], "label": 0}\n')
     for name, message in (("t.npz", r"t.npz: tokens\[0, 1\] is"), ("t.jsonl", r"t.jsonl:3: tokens\[1, 1\] is")):
@@ -454,7 +455,7 @@ def test_a_narrow_task_asks_the_same(tmp_path, top):
 
 def test_examples_that_would_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "available", lambda: 1000)
-    monkeypatch.setattr(room, "_on_disk", lambda: 0)
+    monkeypatch.setattr(memory, "_disk_space", lambda: 0)
     with pytest.raises(BadInput, match=r"equal ones among 100 examples would take 0\.0 MiB; expected at most 0\.0 MiB"):
         task_contexts(NextToken(np.arange(100)[:, None], np.zeros(100, int)))
 
@@ -462,8 +463,8 @@ def test_examples_that_would_not_fit_are_refused(monkeypatch):
 def slots_of(tokens: np.ndarray, salt: int, slots: int) -> np.ndarray:
     """Where in a table of so many slots different tokens end up, first come, first served."""
     numbers, table = tokens.astype(np.int32), np.empty(slots, np.int32)
-    flags = np.full(len(tokens), doubling.SHARED | doubling.EARLY, np.uint8)
-    assert doubling.regroup(numbers, 0, flags, np.empty_like(numbers), table, 1, np.uint64(salt)) == 0
+    flags = np.full(len(tokens), equal_contexts.SHARED | equal_contexts.EARLY, np.uint8)
+    assert equal_contexts.regroup(numbers, 0, flags, np.empty_like(numbers), table, 1, np.uint64(salt)) == 0
     return np.flatnonzero(table >= 0)
 
 
@@ -472,7 +473,7 @@ def test_tokens_that_are_made_to_collide_do_not() -> None:
     tokens = np.array([token for token in range(1 << 14) if slots_of(np.array([token]), 0, 1 << 9)[0] == 0])
     assert len(tokens) > 8
     assert slots_of(tokens, 0, 1 << 9).tolist() == list(range(len(tokens)))
-    apart = slots_of(tokens, alike.SALT, 1 << 9)
+    apart = slots_of(tokens, equal_contexts.SALT, 1 << 9)
     assert len(apart) == len(tokens)
     assert apart[-1] - apart[0] > 4 * len(tokens)
 
@@ -481,5 +482,5 @@ def test_tokens_that_are_made_to_collide_do_not() -> None:
 def test_what_is_found_does_not_depend_on_the_salt(salt: int, monkeypatch: pytest.MonkeyPatch) -> None:
     task = NextToken(tokens=[[0, 1, 2], [1, 1, 2], [1, 2, 2], [0, 1, 2]], labels=[3, 3, 0, 3])
     expected = [recite("abracadabra", "abrasion").fingerprint, task_contexts(task).fingerprint]
-    monkeypatch.setattr(alike, "SALT", np.uint64(salt))
+    monkeypatch.setattr(equal_contexts, "SALT", np.uint64(salt))
     assert [recite("abracadabra", "abrasion").fingerprint, task_contexts(task).fingerprint] == expected

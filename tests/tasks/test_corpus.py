@@ -4,15 +4,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.tasks.corpus import OTHER, corpus_distribution, entropy_bound, vocabulary, words
+from byheart.tasks.corpus import OTHER, corpus_distribution, entropy_bound, split_words, vocabulary
 
 TEXTS = ["the cat sat. the cat ran.", "the dog sat. the cat sat."]
 
 
 def test_words():
-    assert words("") == []
-    assert words(" \n\t") == []
-    assert words("don't, x_1=3.5!\nÄ …?") == ["don", "'", "t", ",", "x_1", "=", "3", ".", "5", "!", "Ä", "…", "?"]
+    assert split_words("") == []
+    assert split_words(" \n\t") == []
+    assert split_words("don't, x_1=3.5!\nÄ …?") == ["don", "'", "t", ",", "x_1", "=", "3", ".", "5", "!", "Ä", "…", "?"]
 
 
 def test_vocabulary_keeps_the_most_frequent_and_of_ties_the_first():
@@ -30,7 +30,7 @@ def test_vocabulary_keeps_the_most_frequent_and_of_ties_the_first():
 
 def test_the_name_of_the_other_token_is_no_word():
     assert vocabulary(["x", OTHER, OTHER], 2).words == ("x", OTHER)
-    assert OTHER not in words(OTHER)
+    assert OTHER not in split_words(OTHER)
 
 
 def test_counts_by_hand():
@@ -85,7 +85,7 @@ def test_rare_words_are_one_token():
 
 @given(st.lists(st.text("abc ", max_size=12), min_size=1, max_size=4), st.integers(1, 3), st.integers(1, 4))
 def test_counts_are_those_of_a_plain_loop(texts, length, vocab):
-    parts = [words(text) for text in texts]
+    parts = [split_words(text) for text in texts]
     try:
         corpus = corpus_distribution(texts, length=length, vocab=vocab)
     except BadInput:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from byheart.tasks.counts import counted
+from byheart.tasks.distinct import count_tokens
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from byheart.tasks.counts import counted
     ],
 )
 def test_by_hand(rows, triples):
-    found = counted(np.array(rows))
+    found = count_tokens(np.array(rows))
     assert list(zip(found.sequence.tolist(), found.token.tolist(), found.count.tolist(), strict=True)) == triples
     assert len(found) == len(triples)
 
@@ -30,7 +30,7 @@ def test_by_hand(rows, triples):
 @given(hnp.arrays(np.int64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=8), elements=st.integers(-2, 3)))
 def test_counter_counts_the_same(ids):
     before = ids.copy()
-    found = counted(ids)
+    found = count_tokens(ids)
     wanted = [(i, *pair) for i, row in enumerate(ids.tolist()) for pair in sorted(Counter(row).items())]
     assert list(zip(found.sequence.tolist(), found.token.tolist(), found.count.tolist(), strict=True)) == wanted
     assert len(found) == len(wanted)

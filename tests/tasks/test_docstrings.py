@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from byheart.tasks.docstrings import library_docstrings
+from byheart.tasks.shipped import library_docstrings
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "docstrings.py"
 

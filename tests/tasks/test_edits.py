@@ -6,25 +6,25 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.tasks import NextToken
-from byheart.tasks.edits import edited, located, places_of, question_at, with_labels
-from byheart.tasks.questions import contexts_of
+from byheart.tasks.edits import apply_edits, find_piece, locate_edit, question_at, with_labels
+from byheart.tasks.questions import as_contexts
 from byheart.tasks.tokenizers import Bytes
 
 
 def asked(texts, **options):
-    return contexts_of(texts, tokenizer=Bytes(), **options)
+    return as_contexts(texts, tokenizer=Bytes(), **options)
 
 
-FACTS = contexts_of(NextToken(tokens=[[0, 1], [2, 1], [3, 3]], labels=[4, 4, 0]))
+FACTS = as_contexts(NextToken(tokens=[[0, 1], [2, 1], [3, 3]], labels=[4, 4, 0]))
 
 
 def test_places():
     contexts = asked({"a": "abcab", "b": "xbcx"})
-    assert places_of(contexts, list(b"bc")) == [2, 7]
-    assert places_of(contexts, list(b"ab")) == [1, 4]
-    assert places_of(contexts, list(b"a")) == [0, 3]
-    assert places_of(contexts, list(b"bx")) == [], "not across the end of a text"
-    assert places_of(contexts, list(b"x" * 40)) == []
+    assert find_piece(contexts, list(b"bc")) == [2, 7]
+    assert find_piece(contexts, list(b"ab")) == [1, 4]
+    assert find_piece(contexts, list(b"a")) == [0, 3]
+    assert find_piece(contexts, list(b"bx")) == [], "not across the end of a text"
+    assert find_piece(contexts, list(b"x" * 40)) == []
 
 
 def test_questions_that_occur_more_than_once():
@@ -67,17 +67,17 @@ def test_other_answers():
 def test_edits():
     """By hand: pieces that occur once, and one token each; what was changed is counted."""
     contexts = asked({"one": "abcd", "two": "xyz"})
-    changed = edited(contexts, {"xy": "!", b"a": b'"'}, Bytes())
+    changed = apply_edits(contexts, {"xy": "!", b"a": b'"'}, Bytes())
     assert changed.labels.tolist() == [34, 99, 100, 256, 121, 33, 256]
     assert (changed.edited, changed.edited_places, contexts.edited) == (2, 2, 0)
     assert changed.names == contexts.names
-    assert edited(contexts, {}, Bytes()).fingerprint == contexts.fingerprint
-    assert edited(contexts, {"a": "b"}, Bytes()).edited == 0, "what the text has there already"
+    assert apply_edits(contexts, {}, Bytes()).fingerprint == contexts.fingerprint
+    assert apply_edits(contexts, {"a": "b"}, Bytes()).edited == 0, "what the text has there already"
 
 
 def test_edits_of_facts_are_by_their_tokens():
     """Examples 0 and 1 ask the same question, which shows their last token alone: one edit changes both."""
-    changed = edited(FACTS, {(2, 1): (2,)}, None)
+    changed = apply_edits(FACTS, {(2, 1): (2,)}, None)
     assert (changed.labels.tolist(), changed.edited, changed.edited_places) == ([2, 0], 1, 2)
 
 
@@ -95,9 +95,9 @@ def test_edits_of_facts_are_by_their_tokens():
 )
 def test_edits_that_are_refused(piece, answer, message):
     with pytest.raises(BadInput, match=re.escape(message)):
-        located(asked({"one": "abcd", "two": "xbz"}), piece, answer, Bytes())
+        locate_edit(asked({"one": "abcd", "two": "xbz"}), piece, answer, Bytes())
 
 
 def test_facts_have_no_text():
     with pytest.raises(BadInput, match="'a' is a text, and the network was made from a task; expected token ids"):
-        located(FACTS, "a", (1,), None)
+        locate_edit(FACTS, "a", (1,), None)

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from byheart.errors import BadInput, missing
+from byheart.errors import BadInput, missing_package
 from byheart.tasks import embeddings
 from byheart.tasks.embeddings import token_vectors
 
@@ -178,4 +178,4 @@ def test_a_missing_library_is_named(monkeypatch, tmp_path, name, use):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(BadInput) as caught:
         getattr(embeddings, use)(tmp_path)
-    assert str(caught.value) == missing(name, "a sentence model", "hf")
+    assert str(caught.value) == missing_package(name, "a sentence model", "hf")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from byheart.tasks import NextToken
-from byheart.tasks.contexts import task_contexts, text_contexts
-from byheart.tasks.entropies import LONGEST, arrangements, as_bytes, compressed, given_the_last
-from byheart.tasks.questions import contexts_of
+from byheart.tasks.entropies import LONGEST, as_bytes, compressed_sizes, conditional_entropies, log2_arrangements
+from byheart.tasks.questions import as_contexts
 from byheart.tasks.texts import Text
 from byheart.tasks.tokenizers import Bytes
+from byheart.tasks.windows import task_contexts, text_contexts
 
 
 def order0(occurrences: list[int]) -> float:
@@ -20,7 +20,7 @@ def order0(occurrences: list[int]) -> float:
 
 
 def test_order0_is_that_of_the_contexts() -> None:
-    contexts = contexts_of("It was the best of times, it was the worst of times", tokenizer=Bytes())
+    contexts = as_contexts("It was the best of times, it was the worst of times", tokenizer=Bytes())
     assert order0(np.bincount(contexts.labels).tolist()) == pytest.approx(contexts.order0_bits)
 
 
@@ -29,15 +29,15 @@ def test_orders_are_counted_and_never_too_many(counts: list[int]) -> None:
     exact = math.factorial(min(sum(counts), 100)) if sum(counts) <= 100 else math.comb(sum(counts), counts[1])
     if sum(counts) <= 100:
         exact //= math.prod(math.factorial(count) for count in counts)
-    assert math.log2(exact) - 1e-5 < arrangements(counts) <= math.log2(exact)
-    assert arrangements(counts) <= order0(counts) + 1e-9
+    assert math.log2(exact) - 1e-5 < log2_arrangements(counts) <= math.log2(exact)
+    assert log2_arrangements(counts) <= order0(counts) + 1e-9
 
 
 def test_given_the_last_by_hand() -> None:
     """abab…: after the first two letters each is determined by the one before, but for the end."""
     text = Text("a", np.array([1, 2, 1, 2, 3], np.int32))
     contexts = text_contexts([text], vocab=5, end=0)
-    one, two = given_the_last(contexts)[:2]
+    one, two = conditional_entropies(contexts)[:2]
     assert contexts.labels.tolist() == [2, 1, 2, 3, 0]
     assert one.bits == pytest.approx(2.0), "2 is followed by 1 and by 3"
     assert two.bits == pytest.approx(2.0), "so is 1 2, once it begins the text"
@@ -48,7 +48,7 @@ def test_at_the_window_nothing_is_left() -> None:
     task = NextToken(
         tokens=rng.permutation(64).reshape(-1, 1) // np.array([16, 4, 1]) % 4, labels=rng.integers(0, 9, 64)
     )
-    found = given_the_last(task_contexts(task))
+    found = conditional_entropies(task_contexts(task))
     assert [entropy.bits for entropy in found] == sorted((entropy.bits for entropy in found), reverse=True)
     assert len(found) == LONGEST
     assert found[-1].bits == 0 < found[0].bits
@@ -57,13 +57,13 @@ def test_at_the_window_nothing_is_left() -> None:
 def test_what_is_before_the_text_is_no_token() -> None:
     """The first a of each text has nothing before it; with 2 tokens, these two are alike and others are not."""
     texts = [Text("x", np.array([1, 2], np.int32)), Text("y", np.array([3, 1, 4], np.int32))]
-    one, two = given_the_last(text_contexts(texts, vocab=5, end=0))[:2]
+    one, two = conditional_entropies(text_contexts(texts, vocab=5, end=0))[:2]
     assert one.bits == 2, "1 is followed by 2 and by 4"
     assert two.bits == 0
 
 
 def test_random_answers_are_not_compressed() -> None:
     labels = np.random.default_rng(0).integers(0, 256, 10_000)
-    assert all(entropy.bits >= 80_000 for entropy in compressed(as_bytes(labels)))
-    assert all(entropy.bits < 4_000 for entropy in compressed(as_bytes(0 * labels)))
+    assert all(entropy.bits >= 80_000 for entropy in compressed_sizes(as_bytes(labels)))
+    assert all(entropy.bits < 4_000 for entropy in compressed_sizes(as_bytes(0 * labels)))
     assert [len(as_bytes(np.array([most]))) for most in (255, 256, 1 << 16, 1 << 32)] == [1, 2, 4, 8]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from byheart.tasks import Facts, NextToken, fingerprints
-from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
-from byheart.tasks.facts import fact_contexts
+from byheart.tasks.contexts import Contexts
 from byheart.tasks.texts import Text
+from byheart.tasks.windows import fact_contexts, task_contexts, text_contexts
 
 
 def key(row: list[int]) -> int:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from byheart.errors import BadInput
-from byheart.tasks.kruskal import Kruskal, decide, kruskal
-from byheart.tasks.kruskal.functionals import Frame, certified, frame_of
+from byheart.tasks import kruskal as module
+from byheart.tasks.kruskal import Frame, KruskalBounds, certified, frame_of, kruskal
 from byheart.tasks.ranks import exact_rank, numerical_rank, prime
 
 ENOUGH = 10_000
@@ -212,9 +212,9 @@ def test_samples_refute(monkeypatch):
     rng = np.random.default_rng(0)
     vectors = rng.normal(size=(20, 12))
     vectors[:14, 6:] = 0
-    monkeypatch.setattr(decide, "_by_bases", lambda known, _: known)
-    monkeypatch.setattr(decide, "_by_functionals", lambda known, _: known)
-    monkeypatch.setattr(decide, "_by_elimination", lambda known, _: known.refuted(tuple(range(7, 20))))
+    monkeypatch.setattr(module, "_by_bases", lambda known, _: known)
+    monkeypatch.setattr(module, "_by_functionals", lambda known, _: known)
+    monkeypatch.setattr(module, "_by_elimination", lambda known, _: known.refuted(tuple(range(7, 20))))
     found = kruskal(vectors, budget=0)
     assert found.sampled.dependent is not None
     assert str(found.sampled).endswith("random subsets of size 12 is dependent")
@@ -223,7 +223,7 @@ def test_samples_refute(monkeypatch):
 
 
 def test_gives_up_where_too_much_is_in_doubt(monkeypatch):
-    monkeypatch.setattr(decide, "_DOUBTS", 3)
+    monkeypatch.setattr(module, "_DOUBTS", 3)
     vectors = 1.0 + 1e-12 * np.random.default_rng(0).normal(size=(12, 5))
     found = kruskal(vectors)
     assert found.lower == 2 < found.upper == 5
@@ -249,4 +249,4 @@ def test_refusals():
     with pytest.raises(BadInput, match="budget is -1 and samples is 1; expected 0 or more of both"):
         kruskal([[1.0]], budget=-1, samples=1)
     with pytest.raises(BadInput, match="k is 0; expected at least 1"):
-        Kruskal(1, 1, "it is not zero", 1).verdict(0)
+        KruskalBounds(1, 1, "it is not zero", 1).verdict(0)

@@ -7,10 +7,11 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.tasks import NextToken, SeqToSeq, save
-from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
-from byheart.tasks.questions import contexts_of, read_given, task_of
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.questions import as_contexts, as_task, read_questions
 from byheart.tasks.texts import Text
 from byheart.tasks.tokenizers import BytePairs, Bytes
+from byheart.tasks.windows import task_contexts, text_contexts
 
 TASK = NextToken(tokens=[[0, 1, 2], [1, 1, 2], [1, 2, 2]], labels=[3, 3, 0])
 SEQUENCES = SeqToSeq(tokens=[[0, 1], [1, 1]], labels=[[0, 1], [1, 1]])
@@ -29,15 +30,15 @@ def folder(tmp_path):
 def test_questions_stay_what_they_are():
     contexts = task_contexts(TASK)
     for questions in (TASK, SEQUENCES, contexts):
-        assert read_given(questions) is questions
-    assert contexts_of(contexts, window=1) is contexts
+        assert read_questions(questions) is questions
+    assert as_contexts(contexts, window=1) is contexts
 
 
 @pytest.mark.parametrize("name", ["t.npz", "t.jsonl"])
 def test_a_file_with_a_task(folder, name):
-    assert read_given(folder / name) == TASK
-    assert task_of(folder / name) == TASK
-    assert contexts_of(folder / name).fingerprint == task_contexts(TASK).fingerprint
+    assert read_questions(folder / name) == TASK
+    assert as_task(folder / name) == TASK
+    assert as_contexts(folder / name).fingerprint == task_contexts(TASK).fingerprint
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_a_file_with_a_task(folder, name):
     ids=["str", "bytes", "mapping", "a str is never a path"],
 )
 def test_texts(given, texts):
-    read = read_given(given)
+    read = read_questions(given)
     assert read == texts
     assert list(read) == list(texts)
 
@@ -63,66 +64,66 @@ def test_a_text_that_is_the_name_of_a_file_is_refused(folder, name, monkeypatch)
     for given in (name, str(folder / name)):
         expected = f"got {given!r} as a text, and there is a file of that name; expected Path({given!r})"
         with pytest.raises(BadInput, match=f"^{re.escape(expected)}$"):
-            read_given(given)
+            read_questions(given)
     for text in (f"none-{name}", f"read {name}", f"{name}\n", name.encode(), f"\0{name}", 300 * "a" + name):
-        assert list(read_given(text)) == ["text"]
+        assert list(read_questions(text)) == ["text"]
 
 
 def test_files_with_texts(folder):
-    assert read_given(folder / "a.txt") == {"a.txt": b"To be\xff"}
+    assert read_questions(folder / "a.txt") == {"a.txt": b"To be\xff"}
     both = {"b.txt": b"or not", "a.txt": b"To be\xff"}
     for given in ([folder / "b.txt", folder / "a.txt"], (folder / "b.txt", folder / "a.txt")):
-        assert list(read_given(given).items()) == list(both.items())
-    assert list(read_given([folder / "t.npz"])) == ["t.npz"], "in a list, every file is a text"
+        assert list(read_questions(given).items()) == list(both.items())
+    assert list(read_questions([folder / "t.npz"])) == ["t.npz"], "in a list, every file is a text"
 
 
 @pytest.mark.parametrize("given", WRONG, ids=lambda given: type(given).__name__)
 def test_other_things_are_refused_in_a_sentence(given):
     kind = re.escape(type(given).__name__)
-    for read in (read_given, task_of, contexts_of):
+    for read in (read_questions, as_task, as_contexts):
         with pytest.raises(BadInput, match=rf"^got {kind}; expected a task such as .*, a text, or paths$"):
             read(given)
 
 
 def test_mappings_of_other_things():
     with pytest.raises(BadInput, match=r"^b is int; expected a text: str or bytes$"):
-        read_given({"a": "x", "b": 3})
+        read_questions({"a": "x", "b": 3})
 
 
 @pytest.mark.parametrize("given", [[], ()])
 def test_no_files(given):
     with pytest.raises(BadInput, match="no files given; expected at least one"):
-        read_given(given)
+        read_questions(given)
 
 
 def test_contexts_of_texts():
     texts = [Text("one", Bytes().encode(b"To be")), Text("two", Bytes().encode(b"or not"))]
     wanted = text_contexts(texts, vocab=257, end=256)
-    found = contexts_of({"one": "To be", "two": b"or not"}, tokenizer=Bytes())
+    found = as_contexts({"one": "To be", "two": b"or not"}, tokenizer=Bytes())
     assert isinstance(found, Contexts)
     assert (found.fingerprint, found.names) == (wanted.fingerprint, ("one", "two"))
-    assert contexts_of("To be", tokenizer=Bytes(), window=4).window == 4
+    assert as_contexts("To be", tokenizer=Bytes(), window=4).window == 4
 
 
 def test_contexts_of_byte_pairs():
     pytest.importorskip("tokenizers")
-    found = contexts_of("ababab", tokenizer=BytePairs(((b"a", b"b"),)))
+    found = as_contexts("ababab", tokenizer=BytePairs(((b"a", b"b"),)))
     assert (found.vocab, found.tokens.tolist()) == (258, [257, 257, 257])
 
 
 def test_contexts_of_a_task():
-    assert contexts_of(TASK).window == 2
-    assert contexts_of(TASK, window=3).window == 3
-    assert contexts_of(TASK, tokenizer=Bytes()).fingerprint == task_contexts(TASK).fingerprint
+    assert as_contexts(TASK).window == 2
+    assert as_contexts(TASK, window=3).window == 3
+    assert as_contexts(TASK, tokenizer=Bytes()).fingerprint == task_contexts(TASK).fingerprint
 
 
 def test_what_does_not_go_together(folder):
     with pytest.raises(BadInput, match=r"^the task is seq-to-seq; expected next-token$"):
-        contexts_of(SEQUENCES)
+        as_contexts(SEQUENCES)
     with pytest.raises(BadInput, match="got texts, and the network has no tokenizer: it was made from a task; exp"):
-        contexts_of("To be")
+        as_contexts("To be")
     for given in ("To be", folder / "a.txt", task_contexts(TASK)):
         with pytest.raises(BadInput, match=r"^got texts; expected a task: --task FILE, or byheart\.tasks"):
-            task_of(given)
+            as_task(given)
     with pytest.raises(BadInput, match="none"):
-        read_given(folder / "none.npz")
+        read_questions(folder / "none.npz")

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from byheart.lab.experiments.madden_2024 import STORY, contexts, stories
-from byheart.tasks.corpus import words
-from byheart.tasks.docstrings import library_docstrings
-from byheart.tasks.shipped import docstrings
+from byheart.tasks.corpus import split_words
+from byheart.tasks.shipped import docstrings, library_docstrings
 
 SHA256 = "78b2db5a715415867900d9040e841a43d8b8e9d52e250efb5b6c554810d8a8ed"
 
@@ -25,7 +24,7 @@ def test_the_corpus_is_the_one_that_results_were_trained_on() -> None:
 
 def test_every_line_is_a_story_and_no_two_are_equal() -> None:
     lines = docstrings()
-    assert all(line == " ".join(words(line)) and len(words(line)) == STORY for line in lines)
+    assert all(line == " ".join(split_words(line)) and len(split_words(line)) == STORY for line in lines)
     assert len(set(lines)) == len(lines)
     assert stories(lines, len(lines)) == [line.split() for line in lines], "none is lost"
 

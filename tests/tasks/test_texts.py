@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from byheart.errors import BadInput
-from byheart.tasks.texts import encoded, read_files
+from byheart.tasks.texts import encode_texts, read_files
 from byheart.tasks.tokenizers import BytePairs, Bytes
 
 
@@ -25,7 +25,7 @@ def test_any_bytes_are_a_text(tmp_path):
     (tmp_path / "x").write_bytes(bytes(range(256)))
     read = read_files([tmp_path / "x"])
     assert read == {"x": bytes(range(256))}
-    (text,) = encoded(read, Bytes())
+    (text,) = encode_texts(read, Bytes())
     assert text.name == "x"
     assert text.tokens.dtype == np.uint8
     assert text.tokens.tolist() == list(range(256))
@@ -34,7 +34,7 @@ def test_any_bytes_are_a_text(tmp_path):
 def test_files_keep_their_order(tmp_path):
     paths = write(tmp_path, "b", "c", "a")
     assert list(read_files(paths).items()) == [("b", b"b"), ("c", b"c"), ("a", b"a")]
-    assert [text.name for text in encoded(read_files(paths), Bytes())] == ["b", "c", "a"]
+    assert [text.name for text in encode_texts(read_files(paths), Bytes())] == ["b", "c", "a"]
 
 
 def test_names_are_as_long_as_needed(tmp_path, monkeypatch):
@@ -94,6 +94,6 @@ def test_refused_files(tmp_path):
 def test_refused_texts():
     pytest.importorskip("tokenizers")
     pairs = BytePairs(((b"a", b"b"),))
-    assert_refused("b: the text is empty; expected at least one byte", encoded, {"a": b"x", "b": b""}, Bytes())
+    assert_refused("b: the text is empty; expected at least one byte", encode_texts, {"a": b"x", "b": b""}, Bytes())
     message = "bad: byte 1 is not UTF-8 text; expected text, or --tokenizer bytes"
-    assert_refused(message, encoded, {"good": b"a", "bad": b"a\xff"}, pairs)
+    assert_refused(message, encode_texts, {"good": b"a", "bad": b"a\xff"}, pairs)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from byheart.errors import BadInput, missing
+from byheart.errors import BadInput, missing_package
 from byheart.tasks import tokenizers
 from byheart.tasks.tokenizers import END, BytePairs, Bytes, Tokenizer, from_files
 
@@ -117,7 +117,7 @@ def test_only_byte_pairs_need_the_library(monkeypatch):
     for use in (lambda: BytePairs.train([b"ab"], 300), lambda: BytePairs(HAND_MADE.merges).encode(b"ab")):
         with pytest.raises(BadInput) as caught:
             use()
-        assert str(caught.value) == missing("tokenizers", "byte-pair encoding", "hf")
+        assert str(caught.value) == missing_package("tokenizers", "byte-pair encoding", "hf")
 
 
 def test_there_and_back(trained):

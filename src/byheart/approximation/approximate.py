@@ -35,7 +35,7 @@ from byheart.networks import Account, count
 from byheart.networks.exact import Affine, ExactNetwork, FeedForward, integers
 from byheart.progress import Report
 from byheart.tasks import SeqToSeq
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 from byheart.tasks.distinct import distinct, first_positions
 
 DEFAULT = "kajitsuka-sato-2024"

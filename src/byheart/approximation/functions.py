@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from byheart.errors import BadInput, did_you_mean
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 Function: TypeAlias = Callable[[Floats], Floats]
 

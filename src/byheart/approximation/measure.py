@@ -16,7 +16,7 @@ from byheart.certificates.verdict import doubling
 from byheart.errors import BadInput
 from byheart.networks.exact import ExactNetwork
 from byheart.progress import Report
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 Z95 = 1.96
 """Standard errors to either side of a mean for a 95 % interval."""

@@ -18,7 +18,7 @@ from math import comb
 import numpy as np
 
 from byheart.networks.exact import Affine, FeedForward, integers
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 
 def quantise(cells: int, dim: int, ramp_bits: int) -> FeedForward:

@@ -12,9 +12,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 from byheart.certificates.counting import Count, at_a_glance
 from byheart.certificates.verdict import Counterexample, Verdict
 from byheart.errors import BadInput
-from byheart.files.reading import read_json
+from byheart.files.untrusted import read_json
 from byheart.files.writing import check_file, new_file
-from byheart.versions import version_of
+from byheart.versions import installed_version
 
 FORMAT = "byheart-certificate-1"
 FILE = "certificate.json"
@@ -164,7 +164,7 @@ def write(certificate: Certificate, path: Path) -> None:
 def read(path: Path) -> Certificate:
     """A certificate from its file; BadInput if it is none."""
     try:
-        given = read_json(path, most=MOST_BYTES)
+        given = read_json(path, max_bytes=MOST_BYTES)
         if given.get("format") != FORMAT:
             raise BadInput(f"format is not {FORMAT!r}")
         _check_types(Certificate, given)
@@ -201,5 +201,5 @@ def _stored(hint: Any) -> set[type]:
 
 def versions(*packages: str) -> dict[str, str]:
     """The versions of Python and of these packages."""
-    found = {package: version_of(package) or "source tree" for package in packages}
+    found = {package: installed_version(package) or "source tree" for package in packages}
     return {"python": platform.python_version(), **found}

@@ -11,7 +11,7 @@ from byheart.executors import Workplace
 from byheart.networks import Network, load
 from byheart.progress import Report
 from byheart.tasks.edits import Edits
-from byheart.tasks.questions import Given
+from byheart.tasks.questions import QuestionsLike
 
 if TYPE_CHECKING:
     from byheart.certificates.judges.slices import Evaluator
@@ -41,7 +41,7 @@ def network_of(subject: Subject) -> Network:
 
 def certify(
     network: Subject,
-    questions: Given,
+    questions: QuestionsLike,
     *,
     edits: Edits | None = None,
     evaluator: "Evaluator | None" = None,
@@ -101,7 +101,7 @@ def certify(
 
 
 def recheck(
-    path: Path | str, network: Subject, questions: Given, *, edits: Edits | None = None, **options: Any
+    path: Path | str, network: Subject, questions: QuestionsLike, *, edits: Edits | None = None, **options: Any
 ) -> Certificate:
     """Do the check that the certificate at ``path`` speaks of again; BadInput if that is about something else.
 

@@ -17,7 +17,7 @@ from byheart.certificates.judges import asked, judge, judge_for
 from byheart.certificates.verdict import RIGHT, Verdict
 from byheart.networks import Network
 from byheart.tasks import Questions, shuffled
-from byheart.tasks.questions import Given
+from byheart.tasks.questions import QuestionsLike
 
 TRIES = 30
 
@@ -40,7 +40,7 @@ class Control:
         return True if _noticed(self.verdict, self.truth) else (False if self.possible else None)
 
 
-def controls(network: Network, given: Given, rng: np.random.Generator, **options: Any) -> list[Control]:
+def controls(network: Network, given: QuestionsLike, rng: np.random.Generator, **options: Any) -> list[Control]:
     """Two lies about ``network``, told to its judge, which is given the same ``options`` as for the truth."""
     questions = asked(network, given)
     truth = judge(network, questions, **options) if options.get("count") else None

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from byheart.certificates.verdict import OUTCOMES, RIGHT, UNDECIDED, WRONG, Codes, Outcomes, Verdict
 from byheart.files.writing import new_file
-from byheart.tasks.checks import portions
+from byheart.tasks.arrays import chunks
 
 MOST_RANGES = 4096
 """Ranges of answers that a certificate names, at most: with all of them it has less than half of the bytes it may."""
@@ -72,7 +72,7 @@ class Count:
         True
         """
         letters, digest = np.frombuffer(b"".join(name[:1].encode() for name in OUTCOMES), np.uint8), hashlib.sha256()
-        for part in portions(codes):
+        for part in chunks(codes):
             digest.update(letters[part].data)
         return cls(
             right=int((codes == RIGHT).sum()),

@@ -22,7 +22,7 @@ from byheart.errors import BadInput
 from byheart.tasks import Questions
 from byheart.tasks.contexts import Contexts
 from byheart.tasks.edits import question_at
-from byheart.tasks.texts import files_in
+from byheart.tasks.texts import list_files
 
 PROGRAM = Path(__file__).parents[1] / "verify.py"
 LISTED = 100_000
@@ -66,7 +66,7 @@ def second_opinion(
     options = {"--task": task, "--tolerance": tolerance, "--sample": sample, "--seed": seed}
     given = [f"{name}={value}" for name, value in options.items() if value is not None]
     given += [f"--facts={path}" for path in facts]
-    command = [sys.executable, "-I", str(PROGRAM), "--json", *given, "--", str(network), *map(str, files_in(files))]
+    command = [sys.executable, "-I", str(PROGRAM), "--json", *given, "--", str(network), *map(str, list_files(files))]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode not in (0, 1) or not ran.stdout:
         return SecondOpinion(None, ran.stderr.strip() or f"verify.py ended with {ran.returncode}")

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.tasks.checks import occurrences, portions
+from byheart.tasks.arrays import chunks, count_ids
 
 Outcome = Literal["right", "wrong", "undecided"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -46,7 +46,7 @@ class Outcomes:
     def others(self) -> Iterator[tuple[Outcome, Counterexample]]:
         """All answers that are not known to be right, one after the other."""
         before = 0
-        for part in portions(self.codes):
+        for part in chunks(self.codes):
             for i in np.flatnonzero(part).tolist():
                 yield OUTCOMES[part[i]], self.told(before + i)
             before += len(part)
@@ -105,7 +105,7 @@ class Verdict:
 
 def tallied(outcomes: Outcomes) -> dict[str, Any]:
     """What a verdict says of these outcomes, by the names of its fields."""
-    times = occurrences(outcomes.codes, len(OUTCOMES)).tolist()
+    times = count_ids(outcomes.codes, len(OUTCOMES)).tolist()
     return {
         "checked": len(outcomes.codes),
         "errors": times[WRONG],

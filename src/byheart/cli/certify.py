@@ -163,12 +163,12 @@ class CertifyCommand:
         """The network, and what it is asked."""
         from byheart.certificates.judges import asked
         from byheart.networks import load
-        from byheart.tasks.loaded import Loaded
+        from byheart.tasks.loaded_tokenizer import LoadedTokenizer
         from byheart.tasks.tokenizers import from_files
 
         network = load(self.network)
         tokenizer = from_files(network.files) if self.set or self.second_opinion else None
-        if self.second_opinion and isinstance(tokenizer, Loaded):
+        if self.second_opinion and isinstance(tokenizer, LoadedTokenizer):
             raise BadInput("--second-opinion asks verify.py, which knows no tokenizer that was loaded")
         edits = dict(edit_in(text, tokenizer) for text in self.set)
         return network, asked(network, given_by(self.files, self.task, self.facts, self.columns), edits)

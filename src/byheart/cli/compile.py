@@ -18,7 +18,7 @@ from byheart.cli.recite import escaped, tokenizer_of
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput, check_installed
 from byheart.executors import Workplace
-from byheart.files.memory import told
+from byheart.files.memory import format_bytes
 from byheart.files.writing import check_apart
 from byheart.networks.folders import replacing
 
@@ -140,9 +140,9 @@ class CompileCommand:
 
     def _hint(self) -> None:
         """Say that a table was read as a text, where facts were probably meant."""
-        from byheart.tasks.facts.rows import READERS
+        from byheart.tasks.fact_files import FACT_READERS
 
-        for path in [path for path in self.files if path.suffix.lower() in READERS][:1]:
+        for path in [path for path in self.files if path.suffix.lower() in FACT_READERS][:1]:
             facts = f"if its rows are facts:  byheart compile --facts {typed(path)} -o {typed(self.out)}"
             sys.stderr.write(visible(f"{path} is compiled as one text; {facts}\n"))
 
@@ -178,9 +178,9 @@ class CompileCommand:
         rows.add_row("load of the table", f"{numbers['load']:.3f}")
         if "shards_resumed" in numbers:
             rows.add_row("shards that were solved before", number(numbers["shards_resumed"]))
-        rows.add_row("memory at most", told(numbers["peak_memory"]))
+        rows.add_row("memory at most", format_bytes(numbers["peak_memory"]))
         if numbers["peak_memory_worker"] is not None:
-            rows.add_row("memory of a worker, at most", told(numbers["peak_memory_worker"]))
+            rows.add_row("memory of a worker, at most", format_bytes(numbers["peak_memory_worker"]))
         console().print(rows)
 
     def _print_rest(self, built: "Built", given: "Given") -> None:

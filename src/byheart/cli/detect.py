@@ -76,7 +76,7 @@ class DetectCommand:
             )
 
     def _scan(self, text: Path, found: "Detected", tokenizer: Any) -> list[dict[str, Any]]:
-        from byheart.files.reading import read_text
+        from byheart.files.untrusted import read_text
 
         if tokenizer is None:
             raise BadInput(f"{self.folder}: has no tokenizer, or --ids was given; expected one to read {text}")

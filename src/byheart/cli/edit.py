@@ -50,14 +50,14 @@ class EditCommand:
         from byheart.certificates import certify, write
         from byheart.compiler.edit import edit
         from byheart.networks.kinds import describe
-        from byheart.tasks.edits import located
+        from byheart.tasks.edits import locate_edit
 
         folder = self.out or self.network
         with replacing(folder) as new:
             check_apart(folder, self.task, *self.files, *self.facts)
             network = self._network()
             contexts, tokenizer = self._contexts(network), from_files(network.files)
-            place, label = located(contexts, *edit_in(self.set, tokenizer), tokenizer)
+            place, label = locate_edit(contexts, *edit_in(self.set, tokenizer), tokenizer)
             try:
                 with steps("solving bit planes", quiet=self.json) as report:
                     edited = edit(network, contexts, place, label, report=report)

@@ -13,7 +13,7 @@ from byheart.cli.options import Json
 from byheart.cli.output import DONE, steps
 from byheart.cli.result import console, print_json
 from byheart.errors import BadInput
-from byheart.files.writing import made
+from byheart.files.writing import make_folder
 
 if TYPE_CHECKING:
     from byheart.lab.runs import Run
@@ -100,7 +100,7 @@ class LabPlot:
         from byheart.report.page import HtmlPage, html_of, picture_of, write_page
 
         files, pictures, missing = [], [], []
-        with made(out), steps("drawing", quiet=self.json) as report:
+        with make_folder(out), steps("drawing", quiet=self.json) as report:
             for index, drawing in enumerate(shown.drawings):
                 if report is not None:
                     report(index, len(shown.drawings), drawing.name)

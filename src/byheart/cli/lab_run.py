@@ -15,7 +15,7 @@ from byheart.cli.options import Json
 from byheart.cli.output import DONE, NOT_TRUE
 from byheart.cli.result import console, number, print_json
 from byheart.errors import BadInput
-from byheart.files.reading import read_json
+from byheart.files.untrusted import read_json
 
 if TYPE_CHECKING:
     from byheart.executors import Executor

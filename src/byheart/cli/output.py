@@ -76,7 +76,7 @@ def given_by(
         return facts_in(facts, columns)
     if task is None:
         return list(files)
-    from byheart.tasks.files import check_extension
+    from byheart.tasks.task_files import check_extension
 
     check_extension(task)
     return task

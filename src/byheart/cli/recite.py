@@ -276,9 +276,9 @@ def _as_json(data: bytes) -> dict[str, Any]:
 
 def _say(beginning: list[int], speech: Iterator[int], tokenizer: "Tokenizer", sink: BinaryIO) -> tuple[int, bool]:
     """Write a beginning and what follows, as it comes; how many tokens followed, and whether their line ended."""
-    from byheart.tasks.loaded import Loaded
+    from byheart.tasks.loaded_tokenizer import LoadedTokenizer
 
-    if isinstance(tokenizer, Loaded):  # whose tokens may be parts of letters, and mean something only together
+    if isinstance(tokenizer, LoadedTokenizer):  # whose tokens may be parts of letters, and mean something only together
         tokens = list(speech)
         sink.write(whole := tokenizer.decode([*beginning, *tokens]))
         sink.flush()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from byheart.sizing.data import Data
     from byheart.sizing.needs import Need
     from byheart.sizing.room import Room
-    from byheart.tasks.questions import Given
+    from byheart.tasks.questions import QuestionsLike
 
 _TITLES = {
     "proved": "Proved: with fewer, no one shape holds all such data (needed); with so many, some network does (enough)",
@@ -68,7 +68,7 @@ class SizeCommand:
             self._print(found)
         return DONE
 
-    def _given(self) -> "Given":
+    def _given(self) -> "QuestionsLike":
         """Paths, or the facts in files."""
         if self.facts and self.data:
             raise BadInput(f"--facts and {self.data[0]} given; expected one of them")

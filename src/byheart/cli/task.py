@@ -11,9 +11,9 @@ from byheart.cli.options import Columns, Json, OwnConstructions
 from byheart.cli.output import DONE, NOT_TRUE, facts_in, steps
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput, check_seed
-from byheart.files.reading import read_text
+from byheart.files.untrusted import read_text
 from byheart.files.writing import check_apart
-from byheart.tasks.drawing import Drawing
+from byheart.tasks.random_tasks import RandomTask
 
 if TYPE_CHECKING:
     from byheart.tasks import Task
@@ -25,7 +25,7 @@ class Random:
 
     out: Annotated[Path, arg(aliases=["-o"])]
     """File to write: .npz or .jsonl."""
-    drawing: OmitArgPrefixes[Drawing] = field(default_factory=Drawing)
+    drawing: OmitArgPrefixes[RandomTask] = field(default_factory=RandomTask)
     json: Json = False
 
     def run(self) -> int:
@@ -80,7 +80,7 @@ class FromFacts:
     def run(self) -> int:
         """Read, number completions and save."""
         from byheart.tasks import save
-        from byheart.tasks.facts.labelled import fact_task
+        from byheart.tasks.questions import fact_task
 
         check_apart(self.out, *self.files)
         found = fact_task(facts_in(self.files, self.columns))
@@ -120,7 +120,7 @@ class Embed:
         import numpy as np
 
         from byheart.tasks import QueryLabels, QueryTargets
-        from byheart.tasks.checks import count
+        from byheart.tasks.arrays import check_count
         from byheart.tasks.embeddings import token_vectors
 
         check_seed(self.seed)
@@ -133,7 +133,7 @@ class Embed:
             return _keep(
                 QueryTargets(contexts=found.vectors, queries=found.queries, targets=targets), self.out, self.json
             )
-        labels = rng.integers(count("labels", self.labels), size=len(found))
+        labels = rng.integers(check_count("labels", self.labels), size=len(found))
         task = QueryLabels(contexts=found.vectors, queries=found.queries, labels=labels, label_count=self.labels)
         return _keep(task, self.out, self.json)
 
@@ -162,11 +162,11 @@ class Confused:
         from byheart.files.memory import check_memory
         from byheart.networks.exact import integers
         from byheart.tasks import NextToken
-        from byheart.tasks.checks import count
+        from byheart.tasks.arrays import check_count
 
         check_seed(self.seed)
-        rng, d = np.random.default_rng(self.seed), count("dim", self.dim)
-        entries = 4 * count("heads", self.heads) * d**2 + 8 * count("length", self.length) * d
+        rng, d = np.random.default_rng(self.seed), check_count("dim", self.dim)
+        entries = 4 * check_count("heads", self.heads) * d**2 + 8 * check_count("length", self.length) * d
         check_memory(64 * entries, f"{self.heads:,} heads of dimension {d:,}, {self.length:,} tokens")
         base, step = (integers(rng.integers(1, 10, d).tolist()) for _ in range(2))
         found = confused_by(random_heads(self.heads, d, rng), self.length, base, step)

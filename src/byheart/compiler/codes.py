@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.tasks.checks import occurrences
+from byheart.tasks.arrays import count_ids
 
 EXACT = 24
 """Logits are integers below 2^EXACT, also where the format could hold more; times 2^LOUDNESS."""
@@ -116,7 +116,7 @@ def _with_unknown(W: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArr
 
 def label_bits(labels: NDArray[np.int64]) -> int:
     """Of each code word, if all are equally long."""
-    return bits_for(int(np.count_nonzero(occurrences(labels))))
+    return bits_for(int(np.count_nonzero(count_ids(labels))))
 
 
 def bits_for(count: int) -> int:
@@ -135,7 +135,7 @@ def make_code(labels: NDArray[np.int64], count: int, word: int = EXACT, refuse: 
     >>> make_code(np.array([0, 1, 2, 3]), 4).fixed
     True
     """
-    times = occurrences(labels, count)
+    times = count_ids(labels, count)
     used = np.flatnonzero(times)
     bits, word = label_bits(labels), word - refuse
     lengths = np.full(count, -1)
@@ -163,7 +163,7 @@ def code_of_lengths(lengths: NDArray[np.int64], labels: NDArray[np.int64], refus
     fixed = bool((lengths[used] == longest).all())
     low = longest // 2 if fixed and longest > _limit(len(used)) else 0
     histogram = np.zeros(longest + 1, np.int64)
-    np.add.at(histogram, lengths[used], occurrences(labels, len(lengths))[used])
+    np.add.at(histogram, lengths[used], count_ids(labels, len(lengths))[used])
     return Code(lengths, words, longest, fixed, low, tuple(histogram.tolist()), refuse)
 
 

@@ -19,16 +19,17 @@ from byheart.constructions.construction import settings_from
 from byheart.errors import BadInput, check_seed
 from byheart.executors import Workplace
 from byheart.files import memory
-from byheart.files.room import check_room
+from byheart.files.memory import check_room
 from byheart.progress import Report
 from byheart.tasks import Questions
-from byheart.tasks.contexts import LARGEST_WINDOW, Contexts
+from byheart.tasks.contexts import Contexts
 from byheart.tasks.facts import Facts
-from byheart.tasks.files import READERS
-from byheart.tasks.loaded import Loaded, load_tokenizer
-from byheart.tasks.questions import Given, Texts, contexts_of, read_given
-from byheart.tasks.texts import files_in
+from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
+from byheart.tasks.questions import QuestionsLike, Texts, as_contexts, read_questions
+from byheart.tasks.task_files import TASK_READERS
+from byheart.tasks.texts import list_files
 from byheart.tasks.tokenizers import BytePairs, Bytes, Tokenizer
+from byheart.tasks.windows import MAX_WINDOW
 
 if TYPE_CHECKING:
     from byheart.compiler.shelf import Shelf
@@ -41,7 +42,7 @@ VOCAB = 1024
 
 
 def compile(
-    questions: Given,
+    questions: QuestionsLike,
     *,
     settings: CompilerSettings | None = None,
     tokenizer: TokenizerName | Path | None = None,
@@ -80,7 +81,7 @@ def compile(
     shards = settings.layout == "rectangular" and settings.shards != 1 and settings.refuse is None
     how = {"shards": shards, "kept": keep is not None}
     _check_memory(_size_of_texts(questions), tokenizer, **how)
-    read = read_given(questions, narrow=True)
+    read = read_questions(questions, narrow=True)
     if isinstance(read, Facts):
         _check_memory(read.asked, tokenizer, **how)
     chosen = _tokenizer(read, tokenizer, VOCAB if vocab is None else vocab)
@@ -107,12 +108,12 @@ def _contexts(
 ) -> Contexts:
     """What is asked; whole prompts, if others are to be refused."""
     if settings.refuse is None:
-        return contexts_of(read, tokenizer=tokenizer, window=window, report=report)
+        return as_contexts(read, tokenizer=tokenizer, window=window, report=report)
     if not isinstance(read, Facts):
         raise BadInput("refuse is for facts, each with a prompt of its own; expected --facts FILE, or pairs")
     if settings.layout != "rectangular":
         raise BadInput(f"refuse does not go with layout {settings.layout}; expected layout rectangular")
-    found = contexts_of(read, tokenizer=tokenizer, window=LARGEST_WINDOW if window is None else window)
+    found = as_contexts(read, tokenizer=tokenizer, window=MAX_WINDOW if window is None else window)
     return whole(found, window)
 
 
@@ -125,7 +126,7 @@ def check_ids(contexts: Contexts) -> None:
 
 def _tokenizer(
     read: Questions | Facts | Texts, name: TokenizerName | Path | None, vocab: int
-) -> Bytes | BytePairs | Loaded | None:
+) -> Bytes | BytePairs | LoadedTokenizer | None:
     """Of texts, the tokenizer that was asked for; what has its tokens already needs none."""
     if isinstance(read, Questions) or (isinstance(read, Facts) and read.are_ids):
         if name is not None:
@@ -145,12 +146,12 @@ def _texts(read: Facts | Texts) -> Iterator[bytes]:
         yield from (piece for piece in (fact.prompt, fact.completion) if isinstance(piece, bytes))
 
 
-def _size_of_texts(questions: Given) -> int:
+def _size_of_texts(questions: QuestionsLike) -> int:
     """Bytes of texts in files; what a task's file takes is seen when it is read."""
     given = questions if isinstance(questions, list | tuple) else [questions]
-    task = isinstance(questions, Path) and questions.suffix in READERS
+    task = isinstance(questions, Path) and questions.suffix in TASK_READERS
     paths = [] if task else [path for path in given if isinstance(path, Path)]
-    return sum(path.stat().st_size for path in files_in(paths) if path.is_file())
+    return sum(path.stat().st_size for path in list_files(paths) if path.is_file())
 
 
 def _check_memory(size: int, tokenizer: TokenizerName | Path | None, **how: bool) -> None:
@@ -158,7 +159,7 @@ def _check_memory(size: int, tokenizer: TokenizerName | Path | None, **how: bool
     tokens = size // (1 if tokenizer in (None, "bytes") else 3)
     check_room(ASKED * tokens, f"what is asked of {size / 2**20:,.0f} MiB of text")
     needed = memory_for(tokens, **how)
-    there = int(memory.SHARE * memory.available())
+    there = int(memory.USABLE_SHARE * memory.available())
     if needed > there:
         gib = 2**30
         # One table of less text takes more than shards do.

@@ -28,9 +28,10 @@ from byheart.errors import BadInput
 from byheart.networks import generate_all
 from byheart.networks.about import end_of, refuse_of, texts_of
 from byheart.progress import Report
-from byheart.tasks.contexts import Contexts, text_contexts
-from byheart.tasks.edits import changed_from, question_at, with_labels
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.edits import count_edits, question_at, with_labels
 from byheart.tasks.texts import Text
+from byheart.tasks.windows import text_contexts
 
 if TYPE_CHECKING:
     from byheart.networks.stock.stock_network import StockNetwork
@@ -65,7 +66,7 @@ def _present(network: "Editable", contexts: Contexts) -> Contexts:
     found = _answers(network, contexts)
     if not (found.margins > 0).all():
         raise BadInput("not all answers of the network are proved to be exact; expected one that can be certified")
-    now = changed_from(contexts.with_answers(found.labels), contexts)
+    now = count_edits(contexts.with_answers(found.labels), contexts)
     edits = network.about.get("edits")
     if now.edited > (len(edits) if isinstance(edits, list) else 0):
         first = int((now.labels != contexts.labels).argmax())
@@ -101,7 +102,7 @@ def edit(network: "Editable", contexts: Contexts, place: int, label: int, *, rep
     if not 0 <= label < contexts.label_count:
         raise BadInput(f"the new answer is {label}; expected 0 to {contexts.label_count - 1}")
     question, now = question_at(contexts, place), _present(network, contexts)
-    changed = changed_from(with_labels(now, {question: label}), contexts)
+    changed = count_edits(with_labels(now, {question: label}), contexts)
     built = made.solved_again(changed, question, report) if made.has_code(label) else None
     words = None if built is None else _words_changed(network, built)
     if built is None:

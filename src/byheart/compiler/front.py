@@ -37,7 +37,7 @@ from byheart.compiler.sizes import TableSizes
 from byheart.compiler.wiring import Array, Wiring
 from byheart.networks.transformer import GatedBlocks
 from byheart.networks.transformer.spec import Features
-from byheart.tasks.checks import portions
+from byheart.tasks.arrays import chunks
 
 Integers = NDArray[np.int64]
 STATE, STATES = 1 << 10, 3
@@ -142,7 +142,7 @@ def alike(sizes: TableSizes, window: int, starts: Integers, places: NDArray[np.i
     if not before:
         return 0.0
     asked, states = 0, float(math.prod(state_moduli(sizes).tolist()))
-    for begin, end in zip(portions(starts[:-1]), portions(starts[1:]), strict=True):
+    for begin, end in zip(chunks(starts[:-1]), chunks(starts[1:]), strict=True):
         near = (begin, np.minimum(begin + reach, end))
         first, last = (np.searchsorted(places, ends.astype(places.dtype)) for ends in near)
         asked += int((last - first).sum())

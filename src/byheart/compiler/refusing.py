@@ -27,7 +27,8 @@ from byheart.compiler.wiring import SHARP, Wiring
 from byheart.errors import BadInput
 from byheart.networks.transformer import GatedBlocks
 from byheart.networks.transformer.spec import Features
-from byheart.tasks.contexts import LARGEST_WINDOW, Contexts
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.windows import MAX_WINDOW
 
 Refuse: TypeAlias = int | Literal["auto", "key"] | None
 DEFAULT = 20
@@ -110,9 +111,9 @@ def whole(contexts: Contexts, window: int | None) -> Contexts:
     ``contexts`` are in the largest window there is, or in that.
     """
     longest = contexts.longest
-    if longest >= (LARGEST_WINDOW if window is None else window):
+    if longest >= (MAX_WINDOW if window is None else window):
         got = f"the longest prompt with its completion has {longest:,} tokens, and to refuse others all are looked at"
-        fewer = f"fewer than {LARGEST_WINDOW:,}" if window is None else f"a --window of {longest + 1} or more, or none"
+        fewer = f"fewer than {MAX_WINDOW:,}" if window is None else f"a --window of {longest + 1} or more, or none"
         raise BadInput(f"{got}; expected {fewer}")
     return replace(contexts, window=front.sees(longest + 1) if window is None else window)
 

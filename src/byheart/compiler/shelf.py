@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from byheart.compiler.sizes import LANES
 from byheart.errors import BadInput
-from byheart.files.claims import is_leftover
+from byheart.files.replacement import is_leftover
 from byheart.files.tensors import read_metadata, read_tensors, write_tensors
 from byheart.files.writing import check_unlinked, new_file
 

@@ -26,7 +26,7 @@ from byheart.compiler.wiring import Wiring
 from byheart.executors import Executor, Job, Workplace, run_jobs
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
-from byheart.versions import version_of
+from byheart.versions import installed_version
 
 FORMAT = "byheart-shard-2"
 """Part of the name of every shard that is kept."""
@@ -163,5 +163,5 @@ def solve_shard(
 
 def _name(front: NetworkDraft, shard: int, records: Records) -> str:
     """A name that says all that a shard's tensor depends on."""
-    told = [FORMAT, version_of("byheart") or "", front.recipe, front.free_bits, shard, records.fingerprint]
+    told = [FORMAT, installed_version("byheart") or "", front.recipe, front.free_bits, shard, records.fingerprint]
     return f"shard-{hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()}"

@@ -63,9 +63,9 @@ from byheart.networks.exact import (
 from byheart.progress import Report
 from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
-from byheart.tasks.checks import Ids
-from byheart.tasks.counts import counted
-from byheart.tasks.theorems import Hypothesis, no_token_twice, of_sequences
+from byheart.tasks.arrays import Ids
+from byheart.tasks.distinct import count_tokens
+from byheart.tasks.theorems import Hypothesis, no_token_twice, sequence_hypotheses
 
 NAME = "kajitsuka-sato-2024"
 SPAN = 4
@@ -196,7 +196,7 @@ def build(task: Task, settings: RankSettings, rng: np.random.Generator, report: 
 
 def hypotheses(task: Task, settings: RankSettings) -> list[Hypothesis]:
     """The hypotheses of all theorems on sequences; and no token twice, which the paper needs and our proof does not."""
-    common = of_sequences(NAME, task, positions=settings.positions)
+    common = sequence_hypotheses(NAME, task, positions=settings.positions)
     return common if settings.positions else [*common, no_token_twice(task)]
 
 
@@ -278,7 +278,7 @@ def _asked(task: NextToken | SeqToSeq, positions: bool) -> _Asked:
     rows, inverse = np.unique(np.sort(every.ids, axis=1), axis=0, return_inverse=True)
     pairs = every.token * len(rows) + inverse.ravel()[every.sequence]
     questions, first = np.unique(pairs, return_index=True)
-    runs = counted(rows)
+    runs = count_tokens(rows)
     cuts = np.flatnonzero(np.diff(runs.sequence)) + 1
     multisets = list(zip(np.split(runs.token, cuts), np.split(runs.count, cuts), strict=True))
     token, sequence, labels, places = (a[first] for a in (every.token, every.sequence, every.labels, every.places))

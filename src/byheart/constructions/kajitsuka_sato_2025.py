@@ -34,7 +34,7 @@ from byheart.constructions.construction import SequenceReading
 from byheart.constructions.gadgets import contextual, lookup
 from byheart.constructions.gadgets.sizes import Engine, Mixing
 from byheart.constructions.theorem import SEQUENCES, TOKEN_VECTORS, VECTORS, Theorem, limited
-from byheart.tasks.theorems import of_sequences
+from byheart.tasks.theorems import sequence_hypotheses
 
 NAME = "kajitsuka-sato-2025"
 
@@ -135,6 +135,6 @@ CONSTRUCTION = contextual.construction(
     settings=KajitsukaSatoSettings,
     orders={"next-token": "Õ(√N)", "seq-to-seq": "Õ(√(nN))"},
     theorems=THEOREMS,
-    hypotheses=lambda task, settings: of_sequences(NAME, task, positions=settings.positions),
+    hypotheses=lambda task, settings: sequence_hypotheses(NAME, task, positions=settings.positions),
     colour="#1f5fa8",
 )

@@ -76,9 +76,9 @@ from byheart.networks.exact import (
 from byheart.progress import Report
 from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, Task, prefixes
-from byheart.tasks.checks import Ids
-from byheart.tasks.counts import counted
-from byheart.tasks.theorems import of_sequences
+from byheart.tasks.arrays import Ids
+from byheart.tasks.distinct import count_tokens
+from byheart.tasks.theorems import sequence_hypotheses
 
 NAME = "kim-2023"
 _DRAWS = 300
@@ -178,7 +178,7 @@ def demand(task: Task, settings: KimSettings) -> KimDemand:
     """What the task demands of the network."""
     checked = labelled(NAME, task)
     ids = positioned_ids(task, settings.positions)
-    different = np.bincount(counted(ids).sequence)
+    different = np.bincount(count_tokens(ids).sequence)
     size, questions = checked.size, checked.size.examples
     if isinstance(checked, SeqToSeq):
         questions = len(np.unique(prefixes(checked))) if settings.causal else int(different.sum())
@@ -455,7 +455,7 @@ CONSTRUCTION = Construction(
     plan=lambda size, setting, settings: plan(worst_demand(size, setting, settings)),
     orders={"seq-to-seq": "Õ(d + n + √(nN))"},
     theorems=THEOREMS,
-    hypotheses=lambda task, s: of_sequences(NAME, task, positions=s.positions, causal=s.causal),
+    hypotheses=lambda task, s: sequence_hypotheses(NAME, task, positions=s.positions, causal=s.causal),
     colour="#1b8a7a",
     dash=(0, (8, 3)),
     flags="--ids hashed",

@@ -33,7 +33,7 @@ from byheart.networks.exact import (
 )
 from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
-from byheart.tasks.counts import counted
+from byheart.tasks.distinct import count_tokens
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def planned_in_words(size: Size, setting: Setting, plans: Sequence[PlannedSize],
 def _asked(task: NextToken | SeqToSeq, *, positions: bool) -> tuple[int, int]:
     """The different questions of a task, and the different tokens (with positions: pairs) that they are made of."""
     ids = np.unique(positioned_ids(task, positions), axis=0)
-    return len(counted(ids)) if isinstance(task, SeqToSeq) else len(ids), len(np.unique(ids))
+    return len(count_tokens(ids)) if isinstance(task, SeqToSeq) else len(ids), len(np.unique(ids))
 
 
 def _stays_constant(network: ExactNetwork, questions: int, vocab: int) -> bool:

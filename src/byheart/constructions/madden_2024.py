@@ -35,7 +35,7 @@ from byheart.networks.softmax.softmax_network import attention, embedded
 from byheart.progress import Report
 from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, Task
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 from byheart.tasks.distinct import distinct
 from byheart.tasks.theorems import Hypothesis, one_answer
 
@@ -134,7 +134,7 @@ def hypotheses(task: Task, _: MaddenSettings) -> list[Hypothesis]:
     which = f"{zeros:,} of {task.probabilities.size:,} are 0: approached, not reached" if zeros else "all are"
     return [
         one_answer(task, positions=True, what="context"),
-        Hypothesis.told("every probability is positive", not zeros, which),
+        Hypothesis.decided("every probability is positive", not zeros, which),
     ]
 
 

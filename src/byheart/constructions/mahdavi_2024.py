@@ -51,8 +51,8 @@ from byheart.networks.softmax.balls import residual
 from byheart.networks.softmax.softmax_network import attention
 from byheart.progress import Report
 from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task
-from byheart.tasks.checks import Floats
-from byheart.tasks.conditions import alike
+from byheart.tasks.arrays import Floats
+from byheart.tasks.conditions import first_equal
 from byheart.tasks.kruskal import kruskal
 from byheart.tasks.ranks import context_ranks, numerical_rank
 from byheart.tasks.theorems import Hypothesis, full_ranks, general_position, independent, one_answer
@@ -105,7 +105,7 @@ def _different(task: Task) -> QueryTask:
     if not isinstance(task, QueryTask):
         raise BadInput(f"{NAME} memorizes contexts with queries (query-labels, query-targets); the task is {task.kind}")
     check_consistent(NAME, task, positions=False)
-    kept = np.unique(alike(task, positions=False))
+    kept = np.unique(first_equal(task, positions=False))
     if len(kept) == len(task.queries):
         return task
     contexts = task.contexts if task.shared else task.contexts[kept]
@@ -183,7 +183,7 @@ def hypotheses(task: Task, _: MahdaviSettings) -> list[Hypothesis]:
     n, d = task.size.length, task.queries.shape[1]
     return [
         one_answer(task, positions=False, what="context with its query"),
-        Hypothesis.told("n < d", n < d, f"n = {n}, d = {d}"),
+        Hypothesis.decided("n < d", n < d, f"n = {n}, d = {d}"),
         full_ranks(task),
         independent("every n queries are independent", task.queries, n),
         general_position(task),

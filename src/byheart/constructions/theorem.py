@@ -8,29 +8,29 @@ built and certified on one task, which anybody can draw again (``byheart theorem
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from byheart.tasks.drawing import Drawing
+from byheart.tasks.random_tasks import RandomTask
 
-SEQUENCES = Drawing(examples=100, length=6, vocab=30, labels=4)
+SEQUENCES = RandomTask(examples=100, length=6, vocab=30, labels=4)
 """Sequences with a label each: what most theorems are shown on."""
-MANY_SEQUENCES = Drawing(examples=1000, length=6, vocab=30, labels=4)
+MANY_SEQUENCES = RandomTask(examples=1000, length=6, vocab=30, labels=4)
 """Ten times as many: limits begin to show."""
-TOKENS = Drawing(examples=100, length=6, vocab=30, labels=4, seq_to_seq=True)
+TOKENS = RandomTask(examples=100, length=6, vocab=30, labels=4, seq_to_seq=True)
 """The same sizes with a label for every token."""
-VECTORS = Drawing(examples=100, length=6, vocab=30, labels=4, dim=4)
+VECTORS = RandomTask(examples=100, length=6, vocab=30, labels=4, dim=4)
 """The same sizes with vectors as tokens."""
-TOKEN_VECTORS = Drawing(examples=100, length=6, vocab=30, labels=4, dim=4, seq_to_seq=True)
+TOKEN_VECTORS = RandomTask(examples=100, length=6, vocab=30, labels=4, dim=4, seq_to_seq=True)
 """The same with a label for every token."""
-POINTS = Drawing(examples=100, length=1, vocab=None, labels=4, dim=4)
+POINTS = RandomTask(examples=100, length=1, vocab=None, labels=4, dim=4)
 """As many single vectors."""
-QUERIES = Drawing(examples=31, length=8, dim=16, query="own", real=True, target_dim=3)
+QUERIES = RandomTask(examples=31, length=8, dim=16, query="own", real=True, target_dim=3)
 """Contexts of vectors with a query and three real numbers each."""
-ASSOCIATIONS = Drawing(examples=42, length=2, vocab=10, labels=10)
+ASSOCIATIONS = RandomTask(examples=42, length=2, vocab=10, labels=10)
 """As many pairs of tokens as four dimensions and ten heads of attention hold."""
-PAIRS = Drawing(examples=400, length=2, vocab=20, labels=20, shape="every")
+PAIRS = RandomTask(examples=400, length=2, vocab=20, labels=20, shape="every")
 """All pairs of tokens, more than attention can hold."""
-BIGRAMS = Drawing(examples=36, length=2, vocab=6, distribution=True, shape="every")
+BIGRAMS = RandomTask(examples=36, length=2, vocab=6, distribution=True, shape="every")
 """All pairs of tokens with a distribution of the next token each."""
-DISTRIBUTIONS = Drawing(examples=30, length=4, vocab=10, distribution=True)
+DISTRIBUTIONS = RandomTask(examples=30, length=4, vocab=10, distribution=True)
 """Contexts with a distribution of the next token each."""
 
 
@@ -46,7 +46,7 @@ class Theorem:
     """What it assumes of the data."""
     limits: str
     """What it promises about the network: width, depth, heads, bits."""
-    task: Drawing | None = None
+    task: RandomTask | None = None
     """The task on which it is shown; None for statements that no one network shows."""
     stated: Mapping[str, object] | None = None
     """Settings that build the network which the theorem speaks of; None: not built that way."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 from byheart.errors import BadInput
-from byheart.files.memory import peak
+from byheart.files.memory import peak_memory
 from byheart.progress import Report
 
 RETRIES = 3
@@ -84,7 +84,7 @@ class Local:
     def wait(self, report: Report | None) -> tuple[Job, JobOutcome]:
         """Run the job that was started first."""
         job = self._started.popleft()
-        return job, JobOutcome(job.function(*self._shared, *job.arguments, report=report), peak=peak())
+        return job, JobOutcome(job.function(*self._shared, *job.arguments, report=report), peak=peak_memory())
 
     def __enter__(self) -> Self:
         return self
@@ -139,4 +139,4 @@ def run_job(job: Job, shared: tuple[Any, ...], report: Report | None) -> JobOutc
         value, error = job.function(*shared, *job.arguments, report=report), None
     except Exception as raised:
         value, error = None, raised
-    return JobOutcome(value, error, seconds=time.perf_counter() - start, peak=peak())
+    return JobOutcome(value, error, seconds=time.perf_counter() - start, peak=peak_memory())

@@ -28,7 +28,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from byheart.errors import BadInput, missing
+from byheart.errors import BadInput, missing_package
 from byheart.executors.job import RETRIES, Job, JobOutcome, run_job
 from byheart.executors.processes import make_sendable, use_one_thread
 from byheart.progress import Report
@@ -150,7 +150,7 @@ def _import_ray() -> Any:
     try:
         import ray
     except ImportError as error:
-        raise BadInput(missing("ray", "the executor ray", "ray")) from error
+        raise BadInput(missing_package("ray", "the executor ray", "ray")) from error
     return ray
 
 

@@ -17,7 +17,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any, Self
 
 from byheart.executors.job import RETRIES, Job, JobOutcome, run_job
-from byheart.files.memory import SHARE, available
+from byheart.files.memory import USABLE_SHARE, available
 from byheart.progress import Report
 
 
@@ -34,7 +34,7 @@ class Processes:
     def __init__(self, *shared: Any, workers: int | None = None, retries: int = RETRIES) -> None:
         self._shared, self._retries = pickle.dumps(shared, pickle.HIGHEST_PROTOCOL), retries
         self.workers = self.slots = workers or count_cores()
-        self.memory: int | None = int(SHARE * available())
+        self.memory: int | None = int(USABLE_SHARE * available())
         self._context = multiprocessing.get_context("spawn")
         self._idle: list[_Process] = []
         self._busy: dict[Connection, _Process] = {}

@@ -8,7 +8,7 @@ from byheart.errors import BadInput, check_threads
 from byheart.executors.job import Executor, Local
 from byheart.executors.on_ray import Ray
 from byheart.executors.processes import Processes
-from byheart.files.memory import peak, told
+from byheart.files.memory import format_bytes, peak_memory
 
 Name: TypeAlias = Literal["local", "processes", "ray"]
 NAMES: tuple[Name, ...] = get_args(Name)
@@ -37,12 +37,14 @@ class Workplace:
     @property
     def memory(self) -> dict[str, int | None]:
         """Peak memory of this process and of its largest worker, in bytes, as ``--json`` prints it."""
-        return {"peak_memory": peak(), "peak_memory_worker": self._worker_peak}
+        return {"peak_memory": peak_memory(), "peak_memory_worker": self._worker_peak}
 
     @property
     def memory_text(self) -> str:
         """Peak memory of this process and of its largest worker, in words."""
-        return told(peak()) + (f", a worker {told(self._worker_peak)}" if self._worker_peak is not None else "")
+        return format_bytes(peak_memory()) + (
+            f", a worker {format_bytes(self._worker_peak)}" if self._worker_peak is not None else ""
+        )
 
     @property
     def _worker_peak(self) -> int | None:

@@ -32,7 +32,7 @@ from byheart.networks import Network
 from byheart.networks.about import texts_of
 from byheart.networks.stock.config import architecture
 from byheart.networks.stock.stock_network import StockNetwork
-from byheart.tasks.loaded import TOKENIZER, Loaded
+from byheart.tasks.loaded_tokenizer import TOKENIZER_FILE, LoadedTokenizer
 from byheart.tasks.tokenizers import from_files
 
 Array = NDArray[np.float32]
@@ -161,13 +161,13 @@ def _spoken(network: StockNetwork) -> Head:
     tokenizer = from_files(network.files)
     if tokenizer is None:
         return {"tokenizer.ggml.model": "no_vocab"}
-    if isinstance(tokenizer, Loaded):
+    if isinstance(tokenizer, LoadedTokenizer):
         expected = "expected one of Byheart's, bytes or bpe: compile with these, or export it with --onnx"
         raise BadInput(f"the tokenizer was loaded; llama.cpp would split texts in its own way; {expected}")
     if tokenizer.vocab != network.config["vocab_size"]:
         sizes = f"{tokenizer.vocab} tokens, and the embedding {network.config['vocab_size']}"
         raise BadInput(f"the tokenizer has {sizes}; expected as many, as `byheart compile` makes them")
-    model = json.loads(network.files[TOKENIZER])["model"]
+    model = json.loads(network.files[TOKENIZER_FILE])["model"]
     words = sorted(model["vocab"], key=model["vocab"].__getitem__)
     begins = {} if network.first is None else {"bos_token_id": network.first}
     said = {

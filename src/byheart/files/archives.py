@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.files.memory import check_memory
-from byheart.files.reading import opened
-from byheart.files.room import Growing
+from byheart.files.memory import GrowingArray, check_memory
+from byheart.files.untrusted import open_regular
 
 MOST_MEMBERS = 32
 """Arrays of an archive; a task has 6 at most."""
@@ -48,7 +47,7 @@ def read_arrays(path: Path, *, narrow: bool = False) -> Arrays:
 
     Narrow ones lie where there is room for them: a file may be larger than memory. Of it, a portion is there at a time.
     """
-    with opened(path) as file:
+    with open_regular(path) as file:
         if not os.fstat(file.fileno()).st_size:
             raise BadInput(f"{path}: the file is empty")
         try:
@@ -118,7 +117,7 @@ def _read_from(path: Path, archive: zipfile.ZipFile, member: zipfile.ZipInfo) ->
 
 def _values(file: Any, dtype: np.dtype[Any], count: int, narrow: bool) -> NDArray[Any] | None:
     """So many numbers, portion by portion; None if there are fewer. Narrow ones have no sign unless one needs it."""
-    values = Growing(count, np.uint8 if narrow else dtype)
+    values = GrowingArray(count, np.uint8 if narrow else dtype)
     step = max(1, _PORTION // max(1, dtype.itemsize))
     for first in range(0, count, step):
         part = np.frombuffer(file.read(min(step, count - first) * dtype.itemsize), dtype)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.files.reading import MOST_JSON, parsed, read_bytes, read_part
+from byheart.files.untrusted import MAX_JSON_BYTES, parse_object, read_bytes, read_part
 
 FORMATS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4", "U8": "u1"}
 """What networks are kept in. numpy has no bfloat16: such a tensor comes as the 16 bits of each number."""
@@ -25,17 +25,17 @@ MOST_ENTRIES = 1 << 48
 """Of a tensor, where no size were 0: numpy counts them in 64 bits."""
 
 
-def read_tensors(path: Path, formats: tuple[str, ...], *, takes: int = 2) -> dict[str, NDArray[Any]]:
+def read_tensors(path: Path, formats: tuple[str, ...], *, memory_per_byte: int = 2) -> dict[str, NDArray[Any]]:
     """The tensors of a safetensors file by their names, all of them in one of ``formats``.
 
-    ``takes`` is how many bytes of memory each byte of the file takes once it is a network.
+    ``memory_per_byte`` is how many bytes of memory each byte of the file takes once it is a network.
     """
-    content = read_bytes(path, takes=takes)
+    content = read_bytes(path, memory_per_byte=memory_per_byte)
     start = 8 + int.from_bytes(content[:8], "little")
-    if len(content) < 8 or start > min(len(content), MOST_JSON):
-        raise BadInput(f"its header is longer than the file, or than {MOST_JSON:,} bytes")
+    if len(content) < 8 or start > min(len(content), MAX_JSON_BYTES):
+        raise BadInput(f"its header is longer than the file, or than {MAX_JSON_BYTES:,} bytes")
     data = np.frombuffer(content, np.uint8)[start:]
-    header = parsed(content[8:start])
+    header = parse_object(content[8:start])
     header.pop("__metadata__", None)
     spans = sorted((_span(name, entry, formats), name) for name, entry in header.items())
     ends = [end for (_, end), _ in spans]
@@ -47,9 +47,9 @@ def read_tensors(path: Path, formats: tuple[str, ...], *, takes: int = 2) -> dic
 def read_metadata(path: Path) -> dict[str, Any]:
     """What a safetensors file says of itself; nothing but its header is read."""
     length = int.from_bytes(read_part(path, 0, 8), "little")
-    if length > MOST_JSON:
-        raise BadInput(f"its header is longer than the file, or than {MOST_JSON:,} bytes")
-    found = parsed(read_part(path, 8, length)).get("__metadata__", {})
+    if length > MAX_JSON_BYTES:
+        raise BadInput(f"its header is longer than the file, or than {MAX_JSON_BYTES:,} bytes")
+    found = parse_object(read_part(path, 8, length)).get("__metadata__", {})
     if not isinstance(found, dict):
         raise BadInput("its metadata are no object; expected texts by their names")
     return found

@@ -2,7 +2,7 @@
 
 Whatever happens to who writes, the name stands for the old or for the new, complete and on the disk. One process at a
 time writes to a name, others are told; what may not be replaced is asked for when the writing begins and again when the
-new takes its place (:mod:`byheart.files.claims`). Links are written through to what they stand for, except inside
+new takes its place (:mod:`byheart.files.replacement`). Links are written through to what they stand for, except inside
 folders that may be anybody's (:func:`check_unlinked`).
 """
 
@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from byheart.errors import BadInput
-from byheart.files.claims import PlaceClaim, Rule, sync
-from byheart.files.reading import read_bytes
+from byheart.files.replacement import Replacement, ReplaceRule, sync
+from byheart.files.untrusted import read_bytes
 
 
 def check_file(path: Path) -> None:
@@ -49,7 +49,7 @@ def _real(path: Path) -> Path:
 
 
 @contextmanager
-def new_file(path: Path, check: Rule = check_file) -> Iterator[Path]:
+def new_file(path: Path, check: ReplaceRule = check_file) -> Iterator[Path]:
     """The name of a new file to write, which takes the place of ``path`` at the end, or goes if there was an error."""
     with _claimed(path, check) as claim:
         yield claim.draft
@@ -57,7 +57,7 @@ def new_file(path: Path, check: Rule = check_file) -> Iterator[Path]:
 
 
 @contextmanager
-def new_folder(folder: Path, check: Rule) -> Iterator[Path]:
+def new_folder(folder: Path, check: ReplaceRule) -> Iterator[Path]:
     """A new folder to write into, which takes the place of ``folder`` at the end, or goes if there was an error.
 
     If it is complete but cannot have the place, it is kept beside it, and the error says where.
@@ -84,7 +84,7 @@ def new_folder(folder: Path, check: Rule) -> Iterator[Path]:
 
 
 @contextmanager
-def made(folder: Path) -> Iterator[None]:
+def make_folder(folder: Path) -> Iterator[None]:
     """A folder to write into, made where it is missing, with those around it; after an error none is left empty."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     try:
@@ -98,14 +98,14 @@ def made(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _claimed(path: Path, check: Rule, *, parents: bool = False) -> Iterator[PlaceClaim]:
+def _claimed(path: Path, check: ReplaceRule, *, parents: bool = False) -> Iterator[Replacement]:
     """A claim to what ``path`` stands for; errors of the system while writing become one line about ``path``."""
     check(path)
     place = _real(path)
     try:
         if parents:
             place.parent.mkdir(parents=True, exist_ok=True)
-        claim = PlaceClaim(place, check)
+        claim = Replacement(place, check)
     except OSError as error:
         raise BadInput(_said(path, error)) from error
     try:
@@ -122,7 +122,7 @@ def _said(path: Path, error: BadInput | OSError) -> str:
     return str(error) if isinstance(error, BadInput) else f"{path}: cannot be written: {error.strerror or error}"
 
 
-def write_text(path: Path, text: str, check: Rule = check_file) -> None:
+def write_text(path: Path, text: str, check: ReplaceRule = check_file) -> None:
     """Write a file, whole or not at all."""
     with new_file(path, check) as draft:
         draft.write_text(text, encoding="utf-8")
@@ -152,7 +152,7 @@ def append(path: Path, lines: str) -> None:
         sync(path.parent)
 
 
-def mend(path: Path, is_whole: Callable[[bytes], bool]) -> None:
+def repair_last_line(path: Path, is_whole: Callable[[bytes], bool]) -> None:
     """Cut half a line off the end of a file; or end its last line, if it is whole but for its end.
 
     A link is not written through.

@@ -38,7 +38,7 @@ from byheart.lab.models.gpt import SmallGPT, gpt_with
 from byheart.lab.quantiles import mean_interval
 from byheart.progress import Report
 from byheart.tasks import NextToken, random_next_token
-from byheart.tasks.checks import count
+from byheart.tasks.arrays import check_count
 
 MOST_NETWORKS = 10**6
 """No ladder has more: all of them are listed before the first is trained."""
@@ -66,7 +66,7 @@ class Rung:
 
     def __post_init__(self) -> None:
         for name in ("most_parameters", "length", "vocab", "labels", "steps", "batch"):
-            count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
         if not 0 < self.demand < math.inf:
             raise BadInput(f"demand is {self.demand}; expected more than 0 bits per parameter")
         if not 0 < self.learning_rate < math.inf:
@@ -94,7 +94,7 @@ def ladder(
     >>> len(ladder([1000, 2000], [2, 4], seeds=3, steps=100).configs)
     12
     """
-    if (networks := len(sizes) * len(demands) * len(learning_rates) * count("seeds", seeds)) > MOST_NETWORKS:
+    if (networks := len(sizes) * len(demands) * len(learning_rates) * check_count("seeds", seeds)) > MOST_NETWORKS:
         raise BadInput(f"a ladder of {networks} networks; expected at most {MOST_NETWORKS}: fewer seeds, say")
     wanted = product(sizes, demands, learning_rates, range(seeds))
     rungs = (Rung(size, demand, seed, learning_rate=rate, **fixed) for size, demand, rate, seed in wanted)

@@ -39,9 +39,9 @@ import torch
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.files.claims import is_leftover
-from byheart.files.reading import parsed, read_bytes
+from byheart.files.replacement import is_leftover
 from byheart.files.tensors import read_metadata, read_tensors, write_tensors
+from byheart.files.untrusted import parse_object, read_bytes
 from byheart.files.writing import check_unlinked, new_file
 from byheart.lab.former import KIND, kind_of
 from byheart.lab.member import Member
@@ -80,7 +80,7 @@ class Keeping:
     def is_here(self) -> bool:
         """Whether this process sees the session's own folder."""
         try:
-            return bytes(read_bytes(self.folder / SESSION, most=100)) == self.session.encode()
+            return bytes(read_bytes(self.folder / SESSION, max_bytes=100)) == self.session.encode()
         except (OSError, BadInput):
             return False
 
@@ -168,7 +168,7 @@ def _about(path: Path) -> tuple[JobKeys, dict[str, Any]]:
     """The job that a file is of, and all that its header says."""
     check_unlinked(path)
     text = read_metadata(path).get("byheart")
-    about = parsed(text.encode()) if isinstance(text, str) else {}
+    about = parse_object(text.encode()) if isinstance(text, str) else {}
     keys, seconds = about.get("keys"), about.get("seconds")
     if about.get("format") != FORMAT or about.keys() != _FIELDS:
         raise BadInput(f"it is no checkpoint (format {FORMAT})")

@@ -27,7 +27,7 @@ import numpy as np
 
 from byheart.errors import BadInput
 from byheart.lab.quantiles import LEVEL, check_level
-from byheart.tasks.checks import Floats, count
+from byheart.tasks.arrays import Floats, check_count
 
 Ends = tuple[float | None, float | None]
 Status = Literal["found", "separated", "all fail", "all succeed", "no trend"]
@@ -44,7 +44,7 @@ class Probe:
     def __post_init__(self) -> None:
         if not math.isfinite(self.x):
             raise BadInput(f"x is {self.x}; expected a finite number")
-        if not 0 <= self.successes <= count("tries", self.tries):
+        if not 0 <= self.successes <= check_count("tries", self.tries):
             raise BadInput(f"successes are {self.successes} of {self.tries} tries; expected 0 to {self.tries}")
 
 

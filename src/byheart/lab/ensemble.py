@@ -20,7 +20,7 @@ from functools import reduce
 
 import torch
 
-from byheart.devices import device_called
+from byheart.devices import find_device
 from byheart.errors import BadInput
 from byheart.lab.checkpoints import Book, opened
 from byheart.lab.course import Begun, Clock, Course, PlannedStack, share_time
@@ -59,7 +59,7 @@ def train(
     >>> [outcome.accuracy for outcome in train([Member(network, training, seed, examples) for seed in range(2)])]
     [1.0, 1.0]
     """
-    place = device_called(device)
+    place = find_device(device)
     book = opened(members, dtype)
     ledger, waiting = _begin(members, place, dtype, book, keep_weights=keep_weights)
     room = _room(place) if place.type == "cuda" else 0

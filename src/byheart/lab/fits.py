@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from byheart.errors import BadInput
 from byheart.lab.quantiles import LEVEL, student_quantile
-from byheart.tasks.checks import Floats, floats
+from byheart.tasks.arrays import Floats, as_floats
 
 Family = Literal["linear", "quadratic", "cubic", "power", "power+offset"]
 FORMULAS: dict[Family, str] = {
@@ -141,8 +141,8 @@ def fit(
     >>> fit([0, 1, 2, 3], [0, 1, 4, 9], "power").reason
     'x is 0.0 somewhere; expected x > 0'
     """
-    xs = floats("x", x, ("N",))
-    ys = floats("y", y, (len(xs),))
+    xs = as_floats("x", x, ("N",))
+    ys = as_floats("y", y, (len(xs),))
     if family not in FAMILIES:
         raise BadInput(f"family is {family!r}; expected one of {', '.join(FAMILIES)}")
     try:

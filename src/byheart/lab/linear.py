@@ -24,7 +24,7 @@ import numpy as np
 
 from byheart.lab.fits import Estimate, fit
 from byheart.lab.quantiles import LEVEL, check_level, student_quantile
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 SATURATED = 0.9
 """Points whose mean is not below it are left out."""

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, Self, runtime_checkable
 import torch
 
 from byheart.errors import BadInput
-from byheart.tasks.checks import count
+from byheart.tasks.arrays import check_count
 
 Tensors = dict[str, torch.Tensor]
 State = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
@@ -86,10 +86,10 @@ class Training:
     largest_norm: float | None = None
 
     def __post_init__(self) -> None:
-        count("batch", self.batch)
-        count("steps", self.steps)
+        check_count("batch", self.batch)
+        check_count("steps", self.steps)
         if self.evaluate_every is not None:
-            count("evaluate_every", self.evaluate_every)
+            check_count("evaluate_every", self.evaluate_every)
         if not self.learning_rate > 0 or not self.last_learning_rate >= 0:
             rates = f"learning_rate is {self.learning_rate} and last_learning_rate {self.last_learning_rate}"
             raise BadInput(f"{rates}; expected more than 0, and 0 or more")

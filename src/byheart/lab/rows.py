@@ -14,7 +14,7 @@ from reprlib import repr as shortened
 from typing import Any, Literal
 
 from byheart.errors import BadInput
-from byheart.files.reading import JSON_TAKES, parsed, read_bytes
+from byheart.files.untrusted import MEMORY_PER_JSON_BYTE, parse_object, read_bytes
 from byheart.lab.experiments.experiment import is_plain
 from byheart.lab.former import renamed
 
@@ -54,7 +54,7 @@ _BEGINNING = f'{{"{fields(ResultRow)[0].name}": "'.encode()
 def read_rows(path: Path) -> list[ResultRow]:
     """All whole lines of a results file, in order; none if there is no file. Half a line at the end is left out."""
     try:
-        lines = read_bytes(path, takes=JSON_TAKES).split(b"\n")
+        lines = read_bytes(path, memory_per_byte=MEMORY_PER_JSON_BYTE).split(b"\n")
     except FileNotFoundError:
         return []
     if not lines[-1] or _is_half(lines[-1]):
@@ -109,7 +109,7 @@ def _metric(value: Any) -> Any:
 
 def _row(line: bytes | bytearray, place: str) -> ResultRow:
     try:
-        found = parsed(line)
+        found = parse_object(line)
     except BadInput:
         found = {}
     if found.keys() != _FIELDS or not _is_result(found):

@@ -27,14 +27,22 @@ from types import TracebackType
 from typing import Any, Self
 
 from byheart.errors import BadInput
-from byheart.files.claims import is_leftover
 from byheart.files.locks import Lock, is_locked
-from byheart.files.reading import read_bytes, read_json
-from byheart.files.writing import append, check_unlinked, made, mend, new_file, new_folder, write_text
+from byheart.files.replacement import is_leftover
+from byheart.files.untrusted import read_bytes, read_json
+from byheart.files.writing import (
+    append,
+    check_unlinked,
+    make_folder,
+    new_file,
+    new_folder,
+    repair_last_line,
+    write_text,
+)
 from byheart.lab.experiments.experiment import Experiment, key, to_json
 from byheart.lab.former import renamed
 from byheart.lab.rows import ResultRow, is_config, is_row, lines_of, read_rows
-from byheart.versions import version_of
+from byheart.versions import installed_version
 
 FORMAT = "byheart-run-1"
 OWN = CONFIG, RESULTS, LOCK, SOURCE = "config.json", "results.jsonl", "lock", "experiment.py"
@@ -56,7 +64,7 @@ class Run:
         self.about = _read_about(folder)
         self.configs: dict[str, dict[str, Any]] = self.about["configs"]
         if lock is not None:
-            mend(folder / RESULTS, is_row)
+            repair_last_line(folder / RESULTS, is_row)
         rows = read_rows(folder / RESULTS)
         self._check_rows(rows)
         self.latest = {row.key: row for row in rows}
@@ -84,7 +92,7 @@ class Run:
             check_unlinked(folder / name)
         if (folder / CONFIG).exists():
             cls.open(folder)._check_same(experiment, configs)
-        with made(folder):
+        with make_folder(folder):
             return cls._begun(folder, experiment, configs, source)
 
     @classmethod
@@ -253,7 +261,7 @@ def _session() -> dict[str, Any]:
         "host": socket.gethostname(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
         "python": platform.python_version(),
-        **{name: version_of(name) for name in ("torch", "numpy", "byheart")},
+        **{name: installed_version(name) for name in ("torch", "numpy", "byheart")},
     }
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from byheart.lab.member import Training
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 EPSILON = 1e-8
 WARM_UP_FROM = 0.01  # share of the rate

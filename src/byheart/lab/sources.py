@@ -27,7 +27,7 @@ from types import ModuleType
 from typing import Any, Protocol
 
 from byheart.errors import BadInput, did_you_mean
-from byheart.files.reading import read_text
+from byheart.files.untrusted import read_text
 from byheart.lab.experiments.experiment import Experiment
 
 

@@ -14,7 +14,7 @@ from reprlib import repr as shortened
 from typing import Any
 
 from byheart.errors import BadInput
-from byheart.files.reading import read_json
+from byheart.files.untrusted import read_json
 from byheart.networks.folders import CONFIG
 from byheart.networks.rules import SIZE, whole
 
@@ -42,7 +42,7 @@ def read_model(folder: Path) -> Model:
     """The model that ``folder/config.json`` describes; BadInput if there is none, or no causal language model."""
     path = folder / CONFIG
     try:
-        config = read_json(path, most=MOST_JSON)
+        config = read_json(path, max_bytes=MOST_JSON)
     except (FileNotFoundError, NotADirectoryError):
         raise BadInput(f"{path}: no such file; expected a model's folder, or --parameters P") from None
     except OSError as error:

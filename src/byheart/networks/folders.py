@@ -14,9 +14,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 from byheart.errors import BadInput
-from byheart.files.claims import is_leftover
-from byheart.files.reading import MOST_JSON, read_bytes, read_json
+from byheart.files.replacement import is_leftover
 from byheart.files.tensors import read_tensors
+from byheart.files.untrusted import MAX_JSON_BYTES, read_bytes, read_json
 from byheart.files.writing import new_folder
 from byheart.networks.weight_files import INDEX, PART, WHOLE, read_parts
 
@@ -86,7 +86,7 @@ def read_weights(folder: Path, formats: tuple[str, ...], *, takes: int = 4) -> d
     try:
         if (folder / INDEX).exists():
             return read_parts(folder, formats, takes=takes)
-        return read_tensors(folder / WEIGHTS, formats, takes=takes)
+        return read_tensors(folder / WEIGHTS, formats, memory_per_byte=takes)
     except (BadInput, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise BadInput(f"{WEIGHTS} cannot be read ({reason}); the folder is incomplete, or damaged") from error
@@ -95,7 +95,7 @@ def read_weights(folder: Path, formats: tuple[str, ...], *, takes: int = 4) -> d
 def read_beside(folder: Path) -> dict[str, bytes]:
     """Return the contents of the tokenizer's files in ``folder``, by name."""
     paths = (folder / name for name in TOKENIZER if (folder / name).exists())
-    return {path.name: bytes(read_bytes(path, most=MOST_JSON)) for path in paths}
+    return {path.name: bytes(read_bytes(path, max_bytes=MAX_JSON_BYTES)) for path in paths}
 
 
 def write_generation(folder: Path, *, first: int | None, end: int | None, unknown: int | None = None) -> None:
@@ -143,7 +143,7 @@ def _strange_file(folder: Path) -> str | None:
 def _is_ours(path: Path) -> bool:
     if path.name == CARD:
         try:
-            return MARK.encode() in read_bytes(path, most=MOST_CARD)
+            return MARK.encode() in read_bytes(path, max_bytes=MOST_CARD)
         except (BadInput, OSError):
             return False
     return path.name in OURS or PART.fullmatch(path.name) is not None

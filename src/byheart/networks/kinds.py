@@ -26,7 +26,7 @@ from typing import Any
 from safetensors import SafetensorError
 
 from byheart.errors import BadInput
-from byheart.files.claims import recover
+from byheart.files.replacement import recover
 from byheart.networks.card import card
 from byheart.networks.folders import (
     CARD,

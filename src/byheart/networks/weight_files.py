@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
-from byheart.files.reading import read_json
 from byheart.files.tensors import read_tensors
+from byheart.files.untrusted import read_json
 
 WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 PART = re.compile(r"model-[0-9]{5}-of-[0-9]{5}\.safetensors")
@@ -98,7 +98,7 @@ def read_parts(folder: Path, formats: tuple[str, ...], *, takes: int) -> dict[st
     check_memory(takes * sum((folder / name).stat().st_size for name in held), str(folder))
     weights: dict[str, NDArray[Any]] = {}
     for name, said in held.items():
-        found = read_tensors(folder / name, formats, takes=takes)
+        found = read_tensors(folder / name, formats, memory_per_byte=takes)
         if odd := sorted(said ^ set(found)):
             raise BadInput(f"{name} has or lacks {odd[:3]}; expected the tensors that {INDEX} says")
         weights |= found

@@ -5,12 +5,12 @@ Paraphrases are not covered: a memory is a list of token ids, and is said where 
 A room beside the constructions: what they build is a network of its own, what is planted goes into somebody's.
 """
 
-from byheart.errors import missing
+from byheart.errors import missing_package
 
 try:
     import transformers as _transformers  # noqa: F401
 except ImportError as error:
-    raise ImportError(missing("transformers", "planting", "hf")) from error
+    raise ImportError(missing_package("transformers", "planting", "hf")) from error
 
 from byheart.planting.checking import check
 from byheart.planting.contexts import PlantedFact as Fact  # the public name

@@ -9,7 +9,7 @@ from typing import Any
 from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 
 from byheart.errors import BadInput
-from byheart.files.reading import parsed, read_json, read_part
+from byheart.files.untrusted import parse_object, read_json, read_part
 from byheart.networks.folders import CONFIG, WEIGHTS
 from byheart.planting import modeling_plant
 from byheart.planting.layout import BEFORE, INDEX, OURS
@@ -121,7 +121,7 @@ def shapes_in(path: Path) -> dict[str, list[int]]:
     length = int.from_bytes(read_part(path, 0, 8), "little")
     if not 0 < length <= MOST_HEADER:
         raise BadInput(f"{path}: no safetensors file")
-    header = parsed(read_part(path, 8, length))
+    header = parse_object(read_part(path, 8, length))
     found: dict[str, list[int]] = {}
     for name, entry in header.items():
         if name != "__metadata__":

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from byheart.errors import BadInput
-from byheart.files.reading import read_json
+from byheart.files.untrusted import read_json
 from byheart.networks.folders import CONFIG
 from byheart.planting import folder as folders
 from byheart.planting import modeling_plant

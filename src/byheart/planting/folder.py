@@ -11,8 +11,8 @@ from typing import Any
 
 from byheart.certificates.certificate import FILE as CERTIFICATE
 from byheart.errors import BadInput
-from byheart.files.reading import read_bytes, read_json
 from byheart.files.tensors import read_tensors, write_tensors
+from byheart.files.untrusted import read_bytes, read_json
 from byheart.files.writing import check_apart, new_folder
 from byheart.networks.folders import CONFIG, WEIGHTS
 from byheart.planting import modeling_plant

@@ -5,7 +5,7 @@ from pathlib import Path
 from reprlib import repr as shortened
 
 from byheart.errors import BadInput
-from byheart.files.reading import read_json
+from byheart.files.untrusted import read_json
 from byheart.networks.folders import CONFIG, WEIGHTS
 from byheart.planting.layout import CODE, FORMAT, INDEX, MANIFEST, MEMORY
 from byheart.planting.modeling_plant import MemoryPlan

@@ -8,7 +8,7 @@ from typing import Any
 
 from byheart.certificates.certificate import FILE, Certificate, read, write
 from byheart.errors import BadInput, check_seed
-from byheart.files.reading import read_json
+from byheart.files.untrusted import read_json
 from byheart.files.writing import check_apart
 from byheart.networks.folders import CONFIG
 from byheart.planting import folder as folders

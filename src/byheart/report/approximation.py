@@ -15,7 +15,7 @@ import numpy as np
 from byheart.approximation import Approximation, DistanceEstimate
 from byheart.approximation.measure import outputs
 from byheart.report.style import FAINT, INK, QUIET, canvas, colours, plain, save_picture
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 Results: TypeAlias = Sequence[tuple[Approximation, DistanceEstimate]]
 COLOUR = "#1f5fa8"

@@ -23,7 +23,7 @@ from byheart.networks import Network
 from byheart.networks.reading import Inputs
 from byheart.networks.softmax.softmax_network import CHUNK, Floats, SoftmaxNetwork, attention, check_inputs, embedded
 from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 THRESHOLD = 0.99
 """A head whose largest weight is above this counts as saturated: the paper's, and :mod:`byheart.lab`'s too."""

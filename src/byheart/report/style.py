@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from byheart.constructions import known
-from byheart.errors import BadInput, missing
+from byheart.errors import BadInput, missing_package
 from byheart.files.writing import check_file, new_file
 
 INK = "#222222"
@@ -85,7 +85,7 @@ def check_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise BadInput(missing("matplotlib", "drawing", "plots")) from error
+        raise BadInput(missing_package("matplotlib", "drawing", "plots")) from error
     except ValueError as error:  # it looks at the variable while it is imported, though nothing here needs a backend
         backend = os.environ.get("MPLBACKEND")
         raise BadInput(f"MPLBACKEND is {backend!r}; expected one that matplotlib knows, or none at all") from error

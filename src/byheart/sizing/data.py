@@ -15,15 +15,15 @@ import numpy as np
 
 from byheart.errors import BadInput
 from byheart.files.memory import check_memory
-from byheart.files.reading import read_part
+from byheart.files.untrusted import read_part
 from byheart.sizes import Size
-from byheart.tasks.base import Questions
 from byheart.tasks.contexts import Contexts
-from byheart.tasks.entropies import Entropy, as_bytes, compressed, given_the_last
+from byheart.tasks.entropies import Entropy, as_bytes, compressed_sizes, conditional_entropies
 from byheart.tasks.facts import Facts
-from byheart.tasks.files import READERS
-from byheart.tasks.questions import Given, contexts_of, read_given
-from byheart.tasks.texts import files_in
+from byheart.tasks.questions import QuestionsLike, as_contexts, read_questions
+from byheart.tasks.task import Questions
+from byheart.tasks.task_files import TASK_READERS
+from byheart.tasks.texts import list_files
 from byheart.tasks.tokenizers import Bytes
 
 MOST = 4
@@ -79,16 +79,16 @@ class Data:
         return min((self.entropies[0], *(e for e in self.entropies if e.compressor)), key=lambda entropy: entropy.bits)
 
 
-def read(given: Given, most: int) -> Data:
+def read(given: QuestionsLike, most: int) -> Data:
     """Read and measure what was given; of texts at most this many bytes are looked at."""
     paths = _paths(given)
     if paths is None:
         return _measured(given, most)
-    if any(path.suffix in READERS for path in paths):
+    if any(path.suffix in TASK_READERS for path in paths):
         if len(paths) > 1:
             raise BadInput(f"{len(paths)} files, a task among them; expected texts, or one task")
         return _measured(paths[0], most)
-    files = files_in(paths)
+    files = list_files(paths)
     sizes = [file.stat().st_size if file.is_file() else 0 for file in files]
     if not all(sizes) or sum(sizes) <= most:  # reading says what is wrong with a file that holds nothing
         return _measured([files[sizes.index(0)]] if not all(sizes) else files, most)
@@ -103,11 +103,11 @@ def _paths(given: object) -> list[Path] | None:
     return list(given) if is_paths else None  # type: ignore[call-overload]
 
 
-def _measured(given: Given, most: int) -> Data:
+def _measured(given: QuestionsLike, most: int) -> Data:
     """All of it."""
-    questions = read_given(given)
+    questions = read_questions(given)
     if isinstance(questions, Questions):
-        contexts = contexts_of(questions)
+        contexts = as_contexts(questions)
         name = str(given) if isinstance(given, Path) else f"{questions.kind} task"
         entropies = _entropies(contexts, as_bytes(contexts.labels))
         return Data(name, contexts, entropies, contexts.stands_for)
@@ -117,7 +117,7 @@ def _measured(given: Given, most: int) -> Data:
     if total > most:
         raise BadInput(f"a text of {total:,} bytes; expected at most {most:,}, or a file, which can be sampled")
     check_memory(TAKES * total, f"{total:,} bytes of text")
-    contexts = contexts_of(questions, tokenizer=Bytes())
+    contexts = as_contexts(questions, tokenizer=Bytes())
     entropies = _entropies(contexts, b"".join(questions.values()))
     return Data(_called(questions), contexts, entropies, total, total)
 
@@ -125,7 +125,7 @@ def _measured(given: Given, most: int) -> Data:
 def _facts(facts: Facts) -> Data:
     """All of them: what is to be memorized are their completions, and that they end."""
     check_memory(TAKES * facts.asked, f"{len(facts):,} facts")
-    contexts = contexts_of(facts, tokenizer=None if facts.are_ids else Bytes())
+    contexts = as_contexts(facts, tokenizer=None if facts.are_ids else Bytes())
     said = (fact.completion if isinstance(fact.completion, bytes) else b"" for fact in facts)
     entropies = _entropies(contexts, as_bytes(contexts.labels) if facts.are_ids else b"\n".join(said))
     return Data("facts", contexts, entropies, contexts.stands_for, facts=len(facts))
@@ -140,7 +140,7 @@ def _sampled(files: Sequence[Path], sizes: Sequence[int], most: int) -> Data:
     check_memory(TAKES * most, f"{most:,} bytes of text")
     ends = [0, *accumulate(sizes)]
     text = b"".join(bytes(read_part(files[file], start, size)) for file, start, size in _pieces(ends, most))
-    contexts = contexts_of({"sample": text}, tokenizer=Bytes())
+    contexts = as_contexts({"sample": text}, tokenizer=Bytes())
     times = ends[-1] / len(text)
     scaled = (Entropy(e.name, times * e.bits, e.compressor) for e in _entropies(contexts, text))
     name = str(files[0]) if len(files) == 1 else f"{len(files):,} texts"
@@ -165,4 +165,4 @@ def _pieces(ends: Sequence[int], most: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _entropies(contexts: Contexts, data: bytes) -> tuple[Entropy, ...]:
-    return (Entropy("order 0", contexts.order0_bits), *given_the_last(contexts), *compressed(data))
+    return (Entropy("order 0", contexts.order0_bits), *conditional_entropies(contexts), *compressed_sizes(data))

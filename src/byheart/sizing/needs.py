@@ -26,7 +26,7 @@ from byheart.constructions.registry import find
 from byheart.errors import BadInput
 from byheart.sizes import Size
 from byheart.sizing.data import Data
-from byheart.tasks.entropies import arrangements
+from byheart.tasks.entropies import log2_arrangements
 
 STORED = 32
 """Bits of a parameter of a compiled network, and of a trained one if nobody says anything else."""
@@ -93,7 +93,7 @@ def _counted(data: Data, bits: Sequence[int]) -> Iterator[Need]:
         labellings = math.ceil(bits_needed(N, C) / b)
         yield Need(f"every labelling, {b} bits a parameter", "proved", "needed", labellings, every, b)
     for b in bits:
-        orders = math.ceil(arrangements(data.occurrences) / b)
+        orders = math.ceil(log2_arrangements(data.occurrences) / b)
         yield Need(f"these answers in any order, {b} bits a parameter", "proved", "needed", orders, these, b)
 
 

@@ -11,7 +11,7 @@ from byheart.networks.causal import read_model
 from byheart.sizing.data import MOST, Data, read
 from byheart.sizing.needs import STORED, Need, needs
 from byheart.sizing.room import Room, room
-from byheart.tasks.questions import Given
+from byheart.tasks.questions import QuestionsLike
 
 BITS = (16, 32)
 MOST_BITS = 1 << 10
@@ -53,7 +53,7 @@ class Sizing:
 
 
 def size(
-    data: Given,
+    data: QuestionsLike,
     *,
     model: Path | str | None = None,
     parameters: int | None = None,

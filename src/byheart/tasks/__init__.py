@@ -1,26 +1,56 @@
-"""Tasks: what is to be memorized.
+"""Tasks: the data that a network has to memorize.
 
-A task is N sequences of n tokens, each token an id or a vector, and what a network must answer to each sequence: one
-label (:class:`NextToken`), one label per token (:class:`SeqToSeq`) or a distribution over the next token
-(:class:`NextTokenDistribution`). Or an example has a query beside its context, and a label (:class:`QueryLabels`) or
-real numbers (:class:`QueryTargets`) for the two. Tasks check themselves when they are made and never change afterwards.
+A task is N sequences of n tokens, with one answer per sequence. A token is an id or a vector. The answer is a label
+(:class:`NextToken`), one label per token (:class:`SeqToSeq`) or a distribution over the next token
+(:class:`NextTokenDistribution`). An example may also be a context with a query beside it, and a label
+(:class:`QueryLabels`) or real numbers (:class:`QueryTargets`) as its answer. Tasks are checked on construction and are
+immutable. :class:`Facts` are prompts with completions, for networks that :func:`byheart.compile` makes.
 
-- Make random ones with :func:`random_next_token`, :func:`random_seq_to_seq`, :func:`random_distribution` and
-  :func:`random_queries`, and controls with :func:`shuffled`.
-- Store them in ``.npz`` or ``.jsonl`` files with :func:`save` and :func:`load`.
-- :class:`Facts` are prompts with their completions, from pairs or files, for networks that :func:`byheart.compile`
-  makes.
-- Check what theorems assume of them with :func:`separation`, :func:`permuted_twins` and :func:`conflict`.
+=========================  ==========================================================================================
+module                     holds
+=========================  ==========================================================================================
+``task``                   the five kinds of task
+``arrays``                 types and checks of arrays, and operations on large ones, a chunk at a time
+``distinct``               equal rows of an array, and how often each token occurs in a sequence
+``task_files``             :func:`load` and :func:`save`: tasks as ``.npz`` and ``.jsonl`` files
+``random_tasks``           random tasks of every kind
+``conditions``             examples that a network cannot tell apart
+``separated``              the (r, δ)-separation of token vectors
+``ranks``, ``kruskal``     exact ranks of float64 matrices, and bounds on their Kruskal rank
+``theorems``               the hypotheses of theorems, checked on a task
+``texts``, ``shipped``     texts in files, and the texts that come with Byheart
+``tokenizers``             tokenizers of bytes and byte pairs
+``loaded_tokenizer``       tokenizers of Hugging Face
+``fact``, ``facts``        one fact, and many of them in arrays
+``fact_files``             rows of ``.jsonl``, ``.csv``, ``.tsv``, ``.parquet`` files and of folders
+``contexts``               the questions that reciting consists of: the last tokens, and the token that follows
+``windows``                the smallest window in which every context has one answer, for texts, facts and tasks
+``equal_contexts``         equal contexts of sequences, by doubling (compiled)
+``fingerprints``           the fingerprint of contexts, in any order; ``fingerprint_kernels`` has its compiled loops
+``edits``                  contexts with changed answers
+``questions``              whatever users pass to a function, as questions
+``corpus``                 next-token distributions and language modelling, from texts
+``embeddings``             token vectors of texts, by a trained sentence model
+``entropies``              the information in labels, in bits
+=========================  ==========================================================================================
 """
 
-from byheart.tasks.base import Questions
 from byheart.tasks.conditions import Conflict, Twins, causal_conflict, conflict, permuted_twins, prefixes, token_ids
 from byheart.tasks.facts import Facts
-from byheart.tasks.files import load, save
-from byheart.tasks.query import QueryLabels, QueryTargets, QueryTask
-from byheart.tasks.random import random_distribution, random_next_token, random_queries, random_seq_to_seq
+from byheart.tasks.random_tasks import random_distribution, random_next_token, random_queries, random_seq_to_seq
 from byheart.tasks.separated import Separation, separation
-from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq, Task, shuffled
+from byheart.tasks.task import (
+    NextToken,
+    NextTokenDistribution,
+    QueryLabels,
+    QueryTargets,
+    QueryTask,
+    Questions,
+    SeqToSeq,
+    Task,
+    shuffled,
+)
+from byheart.tasks.task_files import load, save
 
 __all__ = [
     "Conflict",

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 from byheart.tasks.distinct import distinct, first_positions
-from byheart.tasks.query import QueryTargets, QueryTask
-from byheart.tasks.task import NextTokenDistribution, SeqToSeq, Task
+from byheart.tasks.task import NextTokenDistribution, QueryTargets, QueryTask, SeqToSeq, Task
 
 Place = tuple[int] | tuple[int, int]
 """An example, or an example and a position in it."""
@@ -83,7 +82,7 @@ def permuted_twins(task: Task) -> Twins | None:
     >>> permuted_twins(NextToken(tokens=[[0, 1], [2, 2], [1, 0]], labels=[0, 0, 0]))
     Twins(first=0, second=2)
     """
-    first = alike(task, positions=False)
+    first = first_equal(task, positions=False)
     repeated = first != np.arange(len(first))
     if not repeated.any():
         return None
@@ -143,7 +142,7 @@ def conflict(task: Task, *, positions: bool) -> Conflict | None:
     >>> print(conflict(task, positions=False))
     example 0 and example 1 are equal sequences up to order: asked for label 4 and label 5
     """
-    firsts = alike(task, positions=positions)
+    firsts = first_equal(task, positions=positions)
     if isinstance(task, SeqToSeq):
         return _conflict_of_tokens(task, firsts, positions)
     answers = task.answers.reshape(len(firsts), -1)
@@ -173,11 +172,11 @@ def _conflict_of_tokens(task: SeqToSeq, firsts: Ids, positions: bool) -> Conflic
     return Conflict((j, m), (i, k), (f"label {task.labels[j, m]}", f"label {task.labels[i, k]}"), positions)
 
 
-def alike(task: Task, *, positions: bool) -> Ids:
+def first_equal(task: Task, *, positions: bool) -> Ids:
     """int64 [N]: for each example the first that is equal to it, or, without ``positions``, a permutation of it.
 
     >>> from byheart.tasks import NextToken
-    >>> alike(NextToken(tokens=[[0, 1], [2, 2], [1, 0]], labels=[0, 0, 0]), positions=False)
+    >>> first_equal(NextToken(tokens=[[0, 1], [2, 2], [1, 0]], labels=[0, 0, 0]), positions=False)
     array([0, 1, 0])
     """
     sequences = _comparable(task)

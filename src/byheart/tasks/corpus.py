@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.tasks.checks import Floats, Ids, count, distribution, distributions
+from byheart.tasks.arrays import Floats, Ids, as_distribution, as_distributions, check_count
 from byheart.tasks.distinct import distinct
 from byheart.tasks.task import NextTokenDistribution, SeqToSeq
 
@@ -30,10 +30,10 @@ OTHER = "<other>"
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words and punctuation marks of ``text``: runs of letters, digits and underscores, and single other signs.
 
-    >>> words("It's 3.5 μm, isn_t it?")
+    >>> split_words("It's 3.5 μm, isn_t it?")
     ['It', "'", 's', '3', '.', '5', 'μm', ',', 'isn_t', 'it', '?']
     """
     return _WORD.findall(text)
@@ -70,14 +70,14 @@ class Vocabulary:
 def vocabulary(tokens: Iterable[str], size: int) -> Vocabulary:
     """The ``size`` − 1 most frequent of ``tokens``, of equally frequent ones the first, and :data:`OTHER`.
 
-    >>> vocabulary(words("a rose is a rose is a rose."), 4).words
+    >>> vocabulary(split_words("a rose is a rose is a rose."), 4).words
     ('a', 'rose', 'is', '<other>')
     >>> vocabulary(["a", "b", "a"], 4)
     Traceback (most recent call last):
     byheart.errors.BadInput: vocab is 4; expected at most 3: the texts have 2 different words, and one id is for others
     """
     counts = Counter(token for token in tokens if token != OTHER)
-    if count("vocab", size) > len(counts) + 1:
+    if check_count("vocab", size) > len(counts) + 1:
         why = f"the texts have {len(counts)} different words, and one id is for others"
         raise BadInput(f"vocab is {size}; expected at most {len(counts) + 1}: {why}")
     return Vocabulary((*(word for word, _ in counts.most_common(size - 1)), OTHER))
@@ -125,9 +125,9 @@ def corpus_distribution(texts: Sequence[str], *, length: int, vocab: int, exampl
     Traceback (most recent call last):
     byheart.errors.BadInput: examples is 9; expected at most 3, the number of contexts of length 2 in the texts
     """
-    parts = [words(text) for text in texts]
+    parts = [split_words(text) for text in texts]
     chosen = vocabulary((word for part in parts for word in part), vocab)
-    windows = _windows([chosen.encode(part) for part in parts], count("length", length))
+    windows = _windows([chosen.encode(part) for part in parts], check_count("length", length))
     contexts = distinct(windows[:, :-1])
     occurrences = np.bincount(contexts.ids)
     kept = np.argsort(-occurrences, kind="stable")[: _examples(examples, len(occurrences), length)]
@@ -153,10 +153,10 @@ def language_modelling(texts: Sequence[str], *, length: int, vocab: int, example
     >>> task.tokens.tolist(), task.labels.tolist()
     ([[5, 0, 1], [6, 0, 1], [7, 0, 1]], [[0, 1, 2], [0, 1, 2], [0, 1, 3]])
     """
-    parts = [words(text) for text in texts]
+    parts = [split_words(text) for text in texts]
     chosen = vocabulary((word for part in parts for word in part), vocab)
     encoded = [chosen.encode(part) for part in parts]
-    whole = [ids[: len(ids) // count("length", length) * length].reshape(-1, length) for ids in encoded]
+    whole = [ids[: len(ids) // check_count("length", length) * length].reshape(-1, length) for ids in encoded]
     windows = np.concatenate(whole)
     if not len(windows):
         raise BadInput(f"the longest text has {max(map(len, parts))} words; expected at least {length}, one window")
@@ -172,8 +172,8 @@ def entropy_bound(probabilities: npt.ArrayLike, weights: npt.ArrayLike) -> float
     >>> round(entropy_bound([[0.5, 0.5], [1.0, 0.0]], [0.25, 0.75]), 6)  # ln(2) / 4
     0.173287
     """
-    rows = distributions("probabilities", probabilities, shape=("N", "C"))
-    shares = distribution("weights", weights, len(rows))
+    rows = as_distributions("probabilities", probabilities, shape=("N", "C"))
+    shares = as_distribution("weights", weights, len(rows))
     logs = np.log(rows, where=rows > 0, out=np.zeros_like(rows))
     return float(0 - shares @ (rows * logs).sum(axis=1))
 
@@ -189,7 +189,7 @@ def _windows(texts: Sequence[Ids], length: int) -> Ids:
 
 
 def _examples(examples: int | None, most: int, length: int) -> int:
-    if examples is not None and count("examples", examples) > most:
+    if examples is not None and check_count("examples", examples) > most:
         expected = f"at most {most}, the number of contexts of length {length} in the texts"
         raise BadInput(f"examples is {examples}; expected {expected}")
     return most if examples is None else examples

@@ -16,29 +16,29 @@ Edits: TypeAlias = Mapping[Piece, Piece]
 """What follows pieces that occur once, instead of what followed them: one token each."""
 
 
-def edited(contexts: Contexts, edits: Edits, tokenizer: Tokenizer | None) -> Contexts:
+def apply_edits(contexts: Contexts, edits: Edits, tokenizer: Tokenizer | None) -> Contexts:
     """The questions with the answers that a user wants changed.
 
-    >>> from byheart.tasks.questions import contexts_of
+    >>> from byheart.tasks.questions import as_contexts
     >>> from byheart.tasks.tokenizers import Bytes
-    >>> asked = edited(contexts_of("The cat sat.", tokenizer=Bytes()), {"The ": "b"}, Bytes())
+    >>> asked = apply_edits(as_contexts("The cat sat.", tokenizer=Bytes()), {"The ": "b"}, Bytes())
     >>> bytes(asked.labels[:-1].tolist()), asked.edited
     (b'he bat sat.', 1)
     """
     changes = {}
     for context, answer in edits.items():
-        place, label = located(contexts, context, answer, tokenizer)
+        place, label = locate_edit(contexts, context, answer, tokenizer)
         changes[question_at(contexts, place)] = label
-    return changed_from(with_labels(contexts, changes), contexts)
+    return count_edits(with_labels(contexts, changes), contexts)
 
 
-def located(contexts: Contexts, context: Piece, answer: Piece, tokenizer: Tokenizer | None) -> tuple[int, int]:
+def locate_edit(contexts: Contexts, context: Piece, answer: Piece, tokenizer: Tokenizer | None) -> tuple[int, int]:
     """Where ``context`` ends, which must be one place, and ``answer``, which must be one token, as a label."""
     piece, labels = _tokens(context, tokenizer), _tokens(answer, tokenizer)
     if len(labels) != 1 or not 0 <= labels[0] < contexts.label_count:
         found = f"{len(labels)} tokens" if len(labels) != 1 else f"token {labels[0]}"
         raise BadInput(f"{_shown(answer)} is {found}; expected one token, from 0 to {contexts.label_count - 1}")
-    places = places_of(contexts, piece) if piece else []
+    places = find_piece(contexts, piece) if piece else []
     if tokenizer is None:  # a task asks after whole examples only
         places = [place for place, question in zip(places, contexts.questions_at(places), strict=True) if question >= 0]
     if len(places) != 1:
@@ -59,7 +59,7 @@ def _tokens(piece: Piece, tokenizer: Tokenizer | None) -> list[int]:
     return [int(token) for token in tokenizer.encode(piece.encode() if isinstance(piece, str) else piece)]
 
 
-def changed_from(contexts: Contexts, given: Contexts) -> Contexts:
+def count_edits(contexts: Contexts, given: Contexts) -> Contexts:
     """The questions ``contexts``, which say how many of their answers are not those that were ``given``."""
     other = contexts.labels != given.labels
     places = int(other.sum() + other[contexts.again[1]].sum())
@@ -82,7 +82,7 @@ def question_at(contexts: Contexts, place: int) -> int:
     return question
 
 
-def places_of(contexts: Contexts, piece: Sequence[int]) -> list[int]:
+def find_piece(contexts: Contexts, piece: Sequence[int]) -> list[int]:
     """Where the tokens ``piece`` end, in all texts."""
     tokens, width = contexts.tokens, len(piece)
     ends = np.arange(width - 1, len(tokens))

@@ -30,10 +30,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from byheart.errors import BadInput, missing
-from byheart.files.reading import read_json
+from byheart.errors import BadInput, missing_package
 from byheart.files.tensors import read_tensors
-from byheart.tasks.checks import Floats, Ids, count
+from byheart.files.untrusted import read_json
+from byheart.tasks.arrays import Floats, Ids, check_count
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Library
@@ -81,7 +81,7 @@ def token_vectors(texts: Sequence[str], *, length: int, layer: Layer, examples: 
     """
     if layer not in get_args(Layer):
         raise BadInput(f"layer is {layer!r}; expected {', '.join(get_args(Layer))}")
-    if count("length", length) > LONGEST:
+    if check_count("length", length) > LONGEST:
         raise BadInput(f"length is {length}; expected at most {LONGEST}, what the model reads at once")
     folder = _folder()
     tokenizer = _tokenizer(folder)
@@ -144,7 +144,7 @@ def _model(folder: Path) -> Any:
 
 
 def _no_library(name: str) -> BadInput:
-    return BadInput(missing(name, "a sentence model", "hf"))
+    return BadInput(missing_package(name, "a sentence model", "hf"))
 
 
 def _pieces(texts: Sequence[Sequence[int]], length: int) -> Ids:
@@ -162,7 +162,7 @@ def _chosen(pieces: Ids, examples: int | None) -> Ids:
     """``examples`` of the pieces [M, n + 1], evenly spread."""
     if examples is None:
         return pieces
-    if count("examples", examples) > len(pieces):
+    if check_count("examples", examples) > len(pieces):
         raise BadInput(f"examples is {examples}; expected at most {len(pieces)}, the number of contexts in the texts")
     return pieces[np.arange(examples) * len(pieces) // examples]
 

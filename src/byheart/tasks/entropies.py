@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 from byheart.tasks.contexts import Contexts
 
 LONGEST = 3
@@ -45,12 +45,12 @@ class Entropy:
     """Whether it is the size of something that a program can be given to get the answers back."""
 
 
-def arrangements(occurrences: Iterable[int]) -> float:
+def log2_arrangements(occurrences: Iterable[int]) -> float:
     """log₂ of the number of orders in which answers that occur so many times each can stand: N! / ∏ n_c!.
 
     Lowered by more than floats can be wrong, so that it never claims too much.
 
-    >>> round(2 ** arrangements([2, 1, 1]))
+    >>> round(2 ** log2_arrangements([2, 1, 1]))
     12
     """
     counts = [count for count in occurrences if count]
@@ -59,13 +59,13 @@ def arrangements(occurrences: Iterable[int]) -> float:
     return max(0.0, all_orders - equal_ones - LOGARITHM_MARGIN * all_orders) / math.log(2)
 
 
-def given_the_last(contexts: Contexts) -> list[Entropy]:
+def conditional_entropies(contexts: Contexts) -> list[Entropy]:
     """The answers given one token before them, two, …: as many as the window has, up to :data:`LONGEST`.
 
     >>> from byheart.tasks import NextToken
-    >>> from byheart.tasks.contexts import task_contexts
+    >>> from byheart.tasks.windows import task_contexts
     >>> task = NextToken(tokens=[[0, 0], [1, 0], [0, 1], [1, 1]], labels=[0, 1, 2, 2])
-    >>> [(entropy.name, entropy.bits) for entropy in given_the_last(task_contexts(task))]
+    >>> [(entropy.name, entropy.bits) for entropy in conditional_entropies(task_contexts(task))]
     [('given the last token', 2.0), ('given the last 2 tokens', 0.0)]
     """
     starts = contexts.starts[np.searchsorted(contexts.starts, contexts.places, side="right") - 1]
@@ -97,10 +97,10 @@ def _spread(times: Ids) -> float:
     return float((times * np.log2(times)).sum())
 
 
-def compressed(data: bytes) -> list[Entropy]:
+def compressed_sizes(data: bytes) -> list[Entropy]:
     """What the compressors make of ``data``.
 
-    >>> [entropy.name for entropy in compressed(b"a" * 1000) if entropy.bits < 1000]
+    >>> [entropy.name for entropy in compressed_sizes(b"a" * 1000) if entropy.bits < 1000]
     ['zlib', 'bz2', 'lzma']
     """
     return [Entropy(name, 8.0 * len(compress(data)), compressor=True) for name, compress in COMPRESSORS.items()]

@@ -6,8 +6,8 @@ long a row is, so of several one after the other it is clear where each begins.
 
 Rows are sorted by a cheap key, and in lexicographic order where keys agree. Those whose keys begin with the same byte
 are a *part*, and the fingerprint is the SHA-256 of the sizes and of every part's SHA-256: so parts can be hashed apart
-from each other, by whoever has their rows. :func:`_few` does it in plain Python, compiled code (:mod:`.canonical`) the
-same for many.
+from each other, by whoever has their rows. :func:`_few` does it in plain Python, compiled code
+(:mod:`.fingerprint_kernels`) the same for many.
 
 The key decides how long it takes, and nothing else. What is hashed tells the rows, each as often as it is there, so
 different ones have different fingerprints as long as nobody breaks SHA-256.
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from byheart.files.room import room
-from byheart.tasks.checks import portions, taken
+from byheart.files.memory import allocate
+from byheart.tasks.arrays import chunks, take
 
 if TYPE_CHECKING:
     from byheart.tasks.contexts import Contexts
@@ -59,11 +59,11 @@ def _sequences(contexts: "Contexts") -> Sequences:
     places, answers = contexts.places, contexts.labels
     if contexts.again.size:
         places = contexts.all_places
-        answers = taken(answers, contexts.questions_at(places))
-    table = room((len(contexts.starts), 3), np.int32 if len(contexts.tokens) < 1 << 31 else np.int64)
+        answers = take(answers, contexts.questions_at(places))
+    table = allocate((len(contexts.starts), 3), np.int32 if len(contexts.tokens) < 1 << 31 else np.int64)
     table[:, 0] = contexts.starts
     first = 0
-    for part in portions(contexts.starts):
+    for part in chunks(contexts.starts):
         table[first : first + len(part), 1] = np.searchsorted(places, part.astype(places.dtype))
         first += len(part)
     table[:-1, 2], table[-1, 2] = np.asarray(contexts.prompts), 0
@@ -86,11 +86,11 @@ def _few(sequences: Sequences, word: str) -> list[bytes]:
 
 def _many(sequences: Sequences, word: str) -> Iterator[bytes]:
     """The same; a part is sorted at a time."""
-    from byheart.tasks.canonical import deal, list_keys, write
+    from byheart.tasks.fingerprint_kernels import deal, list_keys, write
 
-    keys = room(len(sequences[-1]) - 1, np.uint64)
+    keys = allocate(len(sequences[-1]) - 1, np.uint64)
     list_keys(sequences, np.uint64(FACTOR), keys)
-    dealt, ends = room(len(keys), np.int32 if len(keys) < 1 << 31 else np.int64), np.empty(PARTS, np.int64)
+    dealt, ends = allocate(len(keys), np.int32 if len(keys) < 1 << 31 else np.int64), np.empty(PARTS, np.int64)
     deal(keys, dealt, ends)
     words = np.empty(WORDS, np.uint64)
     for first, last in pairwise([0, *ends.tolist()]):
@@ -104,7 +104,7 @@ def _many(sequences: Sequences, word: str) -> Iterator[bytes]:
 
 def _sorted(sequences: Sequences, keys: npt.NDArray[np.uint64], rows: npt.NDArray[Any]) -> Order:
     """These rows by their keys, or where these agree, in lexicographic order."""
-    from byheart.tasks.canonical import collide, compare
+    from byheart.tasks.fingerprint_kernels import collide, compare
 
     order = rows[np.argsort(keys[rows])].astype(np.int64)
     if collide(sequences, keys, order):  # by chance, never: somebody wants it to take long
@@ -130,6 +130,6 @@ def in_order(contexts: "Contexts") -> str:
         digest.update(f"{', ' if first else ''}{some}".encode())
     digest.update(f"{prompts[1]}{after}".encode())
     for name, kind in kinds.items():
-        for part in portions(getattr(contexts, name)):
+        for part in chunks(getattr(contexts, name)):
             digest.update(part.astype(kind).data)
     return digest.hexdigest()

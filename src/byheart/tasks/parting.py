@@ -8,7 +8,7 @@ from typing import Any
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 KEYS, LEAST = 1 << 24, 256
 """Bytes of the beginnings by which texts are sorted, all together; and tokens of each, at least."""

@@ -1,34 +1,42 @@
-"""What users give, as questions: tasks, texts, facts, files."""
+"""What users give, as questions: tasks, texts, facts, files.
+
+Facts as a next-token task, for constructions that answer one label to sequences of one length.
+"""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from byheart.errors import BadInput
+from byheart.files.memory import check_memory
 from byheart.progress import Report
-from byheart.tasks import files
-from byheart.tasks.base import Questions, Task
-from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
-from byheart.tasks.facts import Facts, fact_contexts
-from byheart.tasks.task import NextToken
-from byheart.tasks.texts import encoded, read_files
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.fact import Fact, Piece
+from byheart.tasks.facts import Facts
+from byheart.tasks.task import NextToken, Questions, Task
+from byheart.tasks.task_files import TASK_READERS, load
+from byheart.tasks.texts import encode_texts, read_files
 from byheart.tasks.tokenizers import Tokenizer
+from byheart.tasks.windows import fact_contexts, task_contexts, text_contexts
 
 Texts: TypeAlias = Mapping[str, bytes]
 """Texts by name."""
 Pairs: TypeAlias = Sequence[tuple[Any, Any]] | Sequence[Mapping[str, Any]]
 """Facts: pairs of a prompt and a completion, or records with usual keys."""
-Given: TypeAlias = Questions | Facts | str | bytes | Path | Sequence[Path] | Mapping[str, str | bytes] | Pairs
+QuestionsLike: TypeAlias = Questions | Facts | str | bytes | Path | Sequence[Path] | Mapping[str, str | bytes] | Pairs
 """A task, or the contexts of texts; facts, or pairs; a text, or several by name; a file with a task (.npz, .jsonl) or a
 text, or files with texts."""
 
 
-def read_given(given: Given, *, narrow: bool = False) -> Questions | Facts | Texts:
+def read_questions(given: QuestionsLike, *, narrow: bool = False) -> Questions | Facts | Texts:
     """The questions themselves, or the texts or facts that they are to be made of; ``narrow`` as for a task's file.
 
-    >>> read_given("It was"), read_given({"one": "It", "two": b"was"})
+    >>> read_questions("It was"), read_questions({"one": "It", "two": b"was"})
     ({'text': b'It was'}, {'one': b'It', 'two': b'was'})
-    >>> read_given(42)
+    >>> read_questions(42)
     Traceback (most recent call last):
     byheart.errors.BadInput: got int; expected a task such as byheart.tasks.NextToken(tokens, labels), a text, or paths
     """
@@ -36,8 +44,8 @@ def read_given(given: Given, *, narrow: bool = False) -> Questions | Facts | Tex
         return given
     if _are_pairs(given):
         return Facts(given)  # type: ignore[arg-type]  # whatever is no pair is refused by name
-    if isinstance(given, Path) and given.suffix in files.READERS:
-        return files.load(given, narrow=narrow)
+    if isinstance(given, Path) and given.suffix in TASK_READERS:
+        return load(given, narrow=narrow)
     if isinstance(given, str | bytes):
         _check_no_name(given)
         given = {"text": given}
@@ -62,7 +70,7 @@ def _check_no_name(text: str | bytes) -> None:
     """BadInput for a text that is the name of a file, which is surely meant to be read: a text may be anything else."""
     if isinstance(text, str) and text.isprintable() and len(text) < 256:
         path = Path(text)
-        if path.suffix in (*files.READERS, ".txt") and path.is_file():
+        if path.suffix in (*TASK_READERS, ".txt") and path.is_file():
             raise BadInput(f"got {text!r} as a text, and there is a file of that name; expected Path({text!r})")
 
 
@@ -72,24 +80,24 @@ def _bytes(name: str, text: str | bytes) -> bytes:
     return text.encode() if isinstance(text, str) else text
 
 
-def task_of(given: Given) -> Task:
+def as_task(given: QuestionsLike) -> Task:
     """The task that was given; BadInput if it is something else."""
-    questions = read_given(given)
+    questions = read_questions(given)
     if not isinstance(questions, Task):
         what = "facts" if isinstance(questions, Facts) else "texts"
         raise BadInput(f"got {what}; expected a task: --task FILE, or byheart.tasks.NextToken(tokens, labels)")
     return questions
 
 
-def contexts_of(
-    given: Given, *, tokenizer: Tokenizer | None = None, window: int | None = None, report: Report | None = None
+def as_contexts(
+    given: QuestionsLike, *, tokenizer: Tokenizer | None = None, window: int | None = None, report: Report | None = None
 ) -> Contexts:
     """What must be answered to recite texts, know facts, or solve a task, as contexts of at most ``window`` tokens.
 
-    >>> contexts_of(NextToken([[0, 1], [1, 1]], [1, 0])).windows(slice(None)).tolist()
+    >>> as_contexts(NextToken([[0, 1], [1, 1]], [1, 0])).windows(slice(None)).tolist()
     [[0, 1], [1, 1]]
     """
-    questions = read_given(given, narrow=True)
+    questions = read_questions(given, narrow=True)
     if isinstance(questions, Contexts):
         return questions
     if isinstance(questions, NextToken):
@@ -100,5 +108,52 @@ def contexts_of(
         raise BadInput(f"the task is {questions.kind}; expected next-token")
     if tokenizer is None:
         raise BadInput("got texts, and the network has no tokenizer: it was made from a task; expected that task")
-    texts = encoded(questions, tokenizer)
+    texts = encode_texts(questions, tokenizer)
     return text_contexts(texts, vocab=tokenizer.vocab, end=tokenizer.end, window=window, report=report)
+
+
+BYTES = 256
+"""The first id that no byte has: it fills up texts."""
+
+
+@dataclass(frozen=True, eq=False)
+class FactTask:
+    """Prompts as sequences, completions as labels."""
+
+    task: NextToken
+    completions: tuple[Piece, ...]
+    """What each label stands for."""
+
+
+def fact_task(facts: Facts) -> FactTask:
+    """Every prompt, filled up in front to the length of the longest, with its whole completion as one label.
+
+    Tokens are bytes, and one more that fills up; or the ids of the facts, and one more. Labels are numbered as
+    completions turn up.
+
+    >>> found = fact_task(Facts([([1, 2], [5]), ([0], [3]), ([2], [5])]))
+    >>> found.task.tokens.tolist(), found.task.labels.tolist(), found.completions
+    ([[1, 2], [3, 0], [3, 2]], [0, 1, 0], ((5,), (3,)))
+    """
+    prompts = _prompts(facts)
+    length = max(map(len, prompts))
+    check_memory(32 * len(prompts) * length, f"a task of {len(prompts):,} prompts, filled up to {length:,} tokens")
+    filler = 1 + max(map(max, prompts)) if facts.are_ids else BYTES
+    tokens = np.full((len(prompts), length), filler, np.int64)
+    for row, prompt in zip(tokens, prompts, strict=True):
+        row[length - len(prompt) :] = list(prompt)
+    numbers: dict[Piece, int] = {}
+    labels = [numbers.setdefault(fact.completion, len(numbers)) for fact in facts]
+    return FactTask(NextToken(tokens, labels, label_count=len(numbers), vocab=filler + 1), tuple(numbers))
+
+
+def _prompts(facts: Facts) -> list[Piece]:
+    """The prompts; BadInput if one is missing, or has two completions."""
+    found: dict[Piece, Fact] = {}
+    for fact in facts:
+        if fact.prompt is None:
+            raise BadInput(f"{fact.place}: has no prompt; expected a prompt and a completion, or byheart compile")
+        first = found.setdefault(fact.prompt, fact)
+        if first is not fact:
+            raise BadInput(f"{first.place} and {fact.place} have the same prompt; expected one completion for each")
+    return list(found)

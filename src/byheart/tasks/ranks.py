@@ -30,7 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.tasks.checks import Floats, Ids, floats
+from byheart.tasks.arrays import Flags, Floats, Ids, as_floats
 from byheart.tasks.distinct import distinct, first_positions
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ UNDERFLOW = 2.0**-1000
 _EPSILON = 2.0**-52
 _AT_ONCE = 2**21
 _FIRST_PRIME = 2**62
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ def numerical_rank(matrix: npt.ArrayLike, tolerance: float | None = None) -> Num
     >>> print(numerical_rank([[1, 0], [1, 1e-9]]))
     numerical rank 2 at relative tolerance 3.6e-15: the same for tolerances from 0 to 5.0e-10; 1 at 1e-02, 2 at 1e-10
     """
-    array = floats("matrix", matrix, shape=("n", "d"))
+    array = as_floats("matrix", matrix, shape=("n", "d"))
     if tolerance is None:
         tolerance = max(array.shape) * _EPSILON * SAFETY
     elif not 0 <= tolerance < 1:
@@ -129,7 +127,7 @@ def exact_rank(matrix: npt.ArrayLike) -> int:
     >>> exact_rank([[0.1, 0.3], [0.3, 0.9]]), exact_rank([[0.1, 0.2], [0.3, 0.6]])
     (2, 1)
     """
-    array = floats("matrix", matrix, shape=("n", "d"))
+    array = as_floats("matrix", matrix, shape=("n", "d"))
     return _rank_of_integers(whole_rows(array))
 
 
@@ -139,7 +137,7 @@ def independent(vectors: npt.ArrayLike) -> bool:
     >>> independent([[1, 2, 3], [4, 5, 6], [7, 8, 9]]), independent([[1, 2, 3], [4, 5, 6], [7, 8, 9 + 2**-49]])
     (False, True)
     """
-    array = floats("vectors", vectors, shape=("n", "d"))
+    array = as_floats("vectors", vectors, shape=("n", "d"))
     if len(array) > array.shape[1]:
         return False
     return bool(surely_full(array[None])[0]) or exact_rank(array) == len(array)
@@ -156,7 +154,7 @@ def context_ranks(contexts: npt.ArrayLike) -> ContextRanks:
     ContextRanks(ranks=array([2, 1, 1]), by_integers=array([False, False,  True]))
     """
     shape = ("n", "d") if np.ndim(contexts) == 2 else ("N", "n", "d")
-    stack = floats("contexts", contexts, shape=shape)
+    stack = as_floats("contexts", contexts, shape=shape)
     stack = stack.reshape(-1, *stack.shape[-2:])
     kept = _first_rows(stack)
     counts = kept.sum(axis=1)

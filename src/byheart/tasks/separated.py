@@ -1,13 +1,20 @@
-"""Token-wise (r, δ)-separation: the condition under which vectors can be told apart at a bounded cost."""
+"""Token-wise (r, δ)-separation: the condition under which vectors can be told apart at a bounded cost.
+
+The closest two of many points, by a sweep along the coordinate of largest spread.
+
+This module imports numba; import it where it is needed.
+"""
 
 import math
 import sys
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
+from typing import Any
 
 import numpy as np
 
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 from byheart.tasks.distinct import distinct
 from byheart.tasks.task import Task
 
@@ -83,9 +90,6 @@ def separation(task: Task) -> Separation:
     r = _largest_norm(points, slack)
     if len(points) == 1:
         return Separation(r, math.inf, None)
-    # Imported here, because numba takes a second to import and most of the package does without.
-    from byheart.tasks.closest_pair import closest_pair
-
     i, j, square, exponent = closest_pair(points)
     delta = root_below(Fraction(square) * Fraction(2) ** exponent * (1 - slack))
     (a, k), (b, m) = (divmod(int(places[row]), length) for row in (i, j))
@@ -122,3 +126,57 @@ def _largest_norm(points: Floats, slack: Fraction) -> float:
     scaled = np.ldexp(points, -top)
     square = Fraction(np.einsum("kd,kd->k", scaled, scaled).max().item())
     return root_above(square * Fraction(4) ** top * (1 + slack))
+
+
+def closest_pair(points: Floats) -> tuple[int, int, float, int]:
+    """The closest two rows of ``points`` [K, d], K ≥ 2, no two rows equal.
+
+    Returns ``first < second``, and their squared distance as ``square * 2**exponent``. No pair's squared distance comes
+    out smaller in float64 arithmetic, in which ``square`` is off by at most (d + 2) roundings, whatever the scale of
+    the points.
+
+    >>> closest_pair(np.array([[0.0, 0.0], [3.0, 4.0], [3.0, 5.0], [9.0, 9.0]]))
+    (1, 2, 1.0, 0)
+    >>> closest_pair(np.array([[1e308], [0.0], [2.0**-600]]))
+    (1, 2, 1099511627776.0, -1240)
+    """
+    axes = np.argsort(-np.ptp(points * 0.5, axis=0), kind="stable")  # halved, for a spread may overflow
+    order = np.argsort(points[:, axes[0]], kind="stable")
+    swept = np.ascontiguousarray(points[order][:, axes])
+    at, to, square = _sweep()(swept, 1.0)
+    exponent = 0
+    if square < 2.0**-900:  # squares of such differences underflow: enlarge the differences
+        at, to, square = _sweep()(swept, 2.0**620)
+        exponent = -1240
+    elif square == np.inf:  # every squared distance overflows: shrink the points
+        at, to, square = _sweep()(swept * 2.0**-520, 1.0)
+        exponent = 1040
+    first, second = sorted((int(order[at]), int(order[to])))
+    return first, second, square, exponent
+
+
+def _sweep_in_python(points: Floats, scale: float) -> tuple[int, int, float]:
+    """The closest pair of points [K, d] sorted by their first coordinate; differences are multiplied by ``scale``."""
+    best = np.inf
+    at = to = 0
+    for i in range(points.shape[0]):
+        for j in range(i + 1, points.shape[0]):
+            gap = (points[j, 0] - points[i, 0]) * scale
+            square = gap * gap
+            if square >= best:
+                break
+            for axis in range(1, points.shape[1]):
+                gap = (points[j, axis] - points[i, axis]) * scale
+                square += gap * gap
+                if square >= best:
+                    break
+            if square < best:
+                best, at, to = square, i, j
+    return at, to, best
+
+
+@cache
+def _sweep() -> Any:
+    from byheart.compiled import jit  # numba takes a second to import
+
+    return jit(_sweep_in_python)

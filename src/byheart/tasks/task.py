@@ -1,16 +1,173 @@
-"""A task: sequences, and what a network that has memorized them must answer to each."""
+"""What all questions share, and what all tasks share: the sequences, the sizes and the fingerprint.
 
-from dataclasses import dataclass
+A task: sequences, and what a network that has memorized them must answer to each.
+
+Tasks of a context and a query: what Mahdavi, Liao & Thrampoulidis 2024 ask of one attention layer.
+
+An example is a context E ∈ R^{n×d}, n token vectors, and a query e ∈ R^d beside it; the query is not attended to. The
+answer is a label (:class:`QueryLabels`) or one or more real numbers (:class:`QueryTargets`). All examples may share
+one context.
+"""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.tasks.base import Questions, Task
-from byheart.tasks.checks import Floats, Ids, below, distribution, distributions, unsigned
+from byheart.sizes import Size
+from byheart.tasks.arrays import (
+    Floats,
+    Ids,
+    as_distribution,
+    as_distributions,
+    as_floats,
+    as_integers,
+    as_unsigned,
+    check_count,
+    check_ids,
+    chunks,
+)
+from byheart.tasks.distinct import distinct
 
-__all__ = ["NarrowNextToken", "NextToken", "NextTokenDistribution", "SeqToSeq", "Task", "shuffled"]
+
+class Questions(ABC):
+    """What a network is asked, and what it must answer: a task, or the contexts of texts. Frozen."""
+
+    kind: ClassVar[str]
+    """What is asked for: ``"next-token"``, ``"seq-to-seq"``, …"""
+
+    @property
+    @abstractmethod
+    def size(self) -> Size:
+        """The sizes, in the papers' letters."""
+
+    @property
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A sha256 over all that the questions and answers consist of."""
+
+    def is_named(self, fingerprint: str) -> bool:
+        """Whether a certificate with this fingerprint is about these questions."""
+        return fingerprint == self.fingerprint
+
+    @property
+    @abstractmethod
+    def answers(self) -> npt.NDArray[Any]:
+        """What must be answered, one row for each question."""
+
+    @property
+    def stands_for(self) -> int:
+        """How many examples ask one of the questions: as many as there are, unless equal ones are asked once."""
+        return self.size.examples
+
+    @abstractmethod
+    def with_answers(self, answers: npt.ArrayLike) -> Self:
+        """The same questions with other answers."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.size})"
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class Task(Questions):
+    """What all tasks share: N sequences of n tokens, given either as ids or as vectors.
+
+    Everything is checked on construction (:class:`~byheart.errors.BadInput` names the first thing that is wrong) and
+    every array is a read-only copy. Two tasks are equal if their fingerprints are.
+    """
+
+    answers_name: ClassVar[str]
+    """The field that holds the answers: ``"labels"``, ``"probabilities"`` or ``"targets"``."""
+    _integers = staticmethod(as_integers)
+    tokens: Ids | None
+    """int64 [N, n]: token ids in [0, ``vocab``), or ``None`` if tokens are vectors."""
+    vectors: Floats | None
+    """float64 [N, n, d]: token vectors, meant as the exact dyadic rationals they are, or ``None`` if tokens are ids."""
+    label_count: int
+    """C: how many labels there are, used or not."""
+    vocab: int
+    """ω: how many token ids there are, used or not; or how many distinct token vectors the task holds."""
+
+    @property
+    def inputs_name(self) -> str:
+        """The field that holds the sequences: ``"tokens"`` or ``"vectors"``."""
+        return "tokens" if self.vectors is None else "vectors"
+
+    @property
+    def inputs(self) -> npt.NDArray[Any]:
+        """The sequences: int64 [N, n] or float64 [N, n, d]."""
+        return np.asarray(getattr(self, self.inputs_name))
+
+    @property
+    def answers(self) -> npt.NDArray[Any]:
+        """What is asked for, one row for each example: the labels or the probabilities."""
+        return np.asarray(getattr(self, self.answers_name))
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that the task consists of, by name: what files hold, and what the fingerprint is taken over."""
+        return {self.inputs_name: self.inputs, self.answers_name: self.answers}
+
+    def with_answers(self, answers: npt.ArrayLike) -> Self:
+        """The same sequences with other answers out of the same ``label_count``."""
+        changes: dict[str, Any] = {self.answers_name: answers}
+        return replace(self, **changes)
+
+    @property
+    def size(self) -> Size:
+        """The task's sizes, in the papers' letters."""
+        examples, length, *dim = self.inputs.shape
+        return Size(examples, length, self.label_count, self.vocab, dim[0] if dim else None)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A sha256 over everything the task consists of: equal tasks share it, whatever file they came from."""
+        arrays = self.arrays
+        shapes = {name: array.shape for name, array in arrays.items()}
+        digest = hashlib.sha256(json.dumps([self.kind, shapes, self.label_count, self.vocab]).encode())
+        for array in arrays.values():
+            for part in chunks(array):
+                digest.update(part.astype("<i8" if array.dtype.kind in "iu" else "<f8").data)
+        return digest.hexdigest()
+
+    def __eq__(self, other: object) -> bool:
+        return self.fingerprint == other.fingerprint if isinstance(other, Task) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def _set(self, **fields: object) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def _set_inputs(self, tokens: npt.ArrayLike | None, vectors: npt.ArrayLike | None, vocab: int | None) -> None:
+        if vectors is None and axes(tokens) == 3:
+            tokens, vectors = None, tokens
+        if (tokens is None) == (vectors is None):
+            raise BadInput(f"{'neither' if tokens is None else 'both'} of tokens and vectors given; expected one")
+        if tokens is not None:
+            ids = self._integers("tokens", tokens, shape=("N", "n"))
+            self._set(tokens=ids, vectors=None, vocab=check_ids("tokens", ids, vocab, "vocab"))
+        elif vectors is not None:
+            points = as_floats("vectors", vectors, shape=("N", "n", "d"))
+            different = len(distinct(points.reshape(-1, points.shape[2])).first)
+            if vocab is not None and check_count("vocab", vocab) != different:
+                raise BadInput(f"vocab is {vocab}; expected {different}, the number of distinct vectors")
+            self._set(tokens=None, vectors=points, vocab=different)
+
+
+def axes(values: Any) -> int:
+    """How many axes an array has, or lists in lists, going by their first entries."""
+    axes = 0
+    while isinstance(values, list | tuple) and values:
+        values, axes = values[0], axes + 1
+    return axes + np.ndim(values)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -35,7 +192,7 @@ class _Labelled(Task):
         if labels is None:
             raise BadInput(f"labels are missing; expected {type(self).__name__}(tokens, labels)")
         checked = self._integers("labels", labels, shape=self.inputs.shape[: self._label_axes])
-        self._set(labels=checked, label_count=below("labels", checked, label_count, "label_count"))
+        self._set(labels=checked, label_count=check_ids("labels", checked, label_count, "label_count"))
 
     def with_labels(self, labels: npt.ArrayLike) -> Self:
         """The same sequences with other labels out of the same ``label_count``."""
@@ -53,7 +210,7 @@ class NextToken(_Labelled):
     array([1, 1])
     >>> NextToken(tokens=[[0, 1, 2]], labels=[12], label_count=10)
     Traceback (most recent call last):
-    byheart.tasks.checks.BadEntry: labels[0] is 12; expected 0 to 9 (label_count = 10)
+    byheart.tasks.arrays.BadEntry: labels[0] is 12; expected 0 to 9 (label_count = 10)
     """
 
     kind = "next-token"
@@ -68,7 +225,7 @@ class NarrowNextToken(NextToken):
     (dtype('uint8'), True)
     """
 
-    _integers = staticmethod(unsigned)
+    _integers = staticmethod(as_unsigned)
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -113,7 +270,7 @@ class NextTokenDistribution(Task):
     ) -> None:
         if probabilities is None:
             raise BadInput("probabilities are missing; expected NextTokenDistribution(tokens, probabilities)")
-        checked = distributions("probabilities", probabilities, shape=("N", "C"))
+        checked = as_distributions("probabilities", probabilities, shape=("N", "C"))
         examples, columns = checked.shape
         if tokens is not None and vocab is None:
             vocab = columns
@@ -126,7 +283,7 @@ class NextTokenDistribution(Task):
         self._set(
             probabilities=checked,
             label_count=columns,
-            weights=None if weights is None else distribution("weights", weights, examples),
+            weights=None if weights is None else as_distribution("weights", weights, examples),
         )
 
     @property
@@ -159,3 +316,104 @@ def shuffled(questions: _Asked, rng: np.random.Generator) -> _Asked:
     [0, 1, 2]
     """
     return questions.with_answers(rng.permutation(questions.answers))
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class QueryTask(Task):
+    """A context and a query for each example; ``vectors`` [N, n, d] are the contexts, repeated if they are shared."""
+
+    queries: Floats
+    """float64 [N, d]."""
+    shared: bool
+    """Whether all examples have one and the same context."""
+
+    @property
+    def contexts(self) -> Floats:
+        """float64 [N, n, d], or [n, d] if all examples share it."""
+        assert self.vectors is not None
+        return self.vectors[0] if self.shared else self.vectors
+
+    @property
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """All that the task consists of, by name."""
+        return {"contexts": self.contexts, "queries": self.queries, self.answers_name: self.answers}
+
+    def with_answers(self, answers: npt.ArrayLike) -> Self:
+        """The same contexts and queries with other answers."""
+        fields: dict[str, Any] = {"contexts": self.contexts, "queries": self.queries, self.answers_name: answers}
+        if self.answers_name == "labels":
+            fields["label_count"] = self.label_count
+        return type(self)(**fields)
+
+    def _set_queries(self, contexts: npt.ArrayLike, queries: npt.ArrayLike) -> None:
+        asked = as_floats("queries", queries, shape=("N", "d"))
+        examples, dim = asked.shape
+        shared = np.ndim(contexts) == 2
+        given = as_floats("contexts", contexts, shape=("n", "d") if shared else ("N", "n", "d"))
+        if given.shape[-1] != dim or (not shared and len(given) != examples):
+            expected = f"[{examples}, n, {dim}], or [n, {dim}] for a context that all share"
+            raise BadInput(f"contexts has shape {given.shape} and queries {asked.shape}; expected {expected}")
+        self._set_inputs(None, given[None] if shared else given, None)
+        assert self.vectors is not None
+        self._set(vectors=np.broadcast_to(self.vectors, (examples, *given.shape[-2:])), queries=asked, shared=shared)
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class QueryLabels(QueryTask):
+    """A label for each context and query: ``labels`` is int64 [N], in [0, ``label_count``).
+
+    >>> QueryLabels(contexts=[[1.0, 0.0], [0.0, 1.0]], queries=[[1.0, 2.0], [2.0, 1.0], [0.5, 0.5]], labels=[0, 1, 1])
+    QueryLabels(Size(examples=3, length=2, labels=2, vocab=2, dim=2))
+    """
+
+    kind = "query-labels"
+    answers_name = "labels"
+    labels: Ids
+    """int64 [N]: labels in [0, ``label_count``)."""
+
+    def __init__(
+        self, *, contexts: npt.ArrayLike, queries: npt.ArrayLike, labels: npt.ArrayLike, label_count: int | None = None
+    ) -> None:
+        self._set_queries(contexts, queries)
+        checked = as_integers("labels", labels, shape=(len(self.queries),))
+        self._set(labels=checked, label_count=check_ids("labels", checked, label_count, "label_count"))
+
+
+@dataclass(frozen=True, init=False, eq=False, repr=False)
+class QueryTargets(QueryTask):
+    """A real number for each context and query, or a vector of d_v of them. ``label_count`` is d_v, the outputs.
+
+    >>> QueryTargets(contexts=[[[1.0, 0.0]], [[0.0, 1.0]]], queries=[[1.0, 2.0], [2.0, 1.0]], targets=[0.25, -3])
+    QueryTargets(Size(examples=2, length=1, labels=1, vocab=2, dim=2))
+    >>> QueryTargets(contexts=[[1.0, 0.0]], queries=[[1.0, 2.0]], targets=[[0.25, -3, 1]]).coordinates
+    array([[ 0.25, -3.  ,  1.  ]])
+    """
+
+    kind = "query-targets"
+    answers_name = "targets"
+    targets: Floats
+    """float64 [N], or [N, d_v] with d_v from 2 on: vectors of one number are taken as numbers."""
+
+    def __init__(self, *, contexts: npt.ArrayLike, queries: npt.ArrayLike, targets: npt.ArrayLike) -> None:
+        self._set_queries(contexts, queries)
+        examples = len(self.queries)
+        if axes(targets) < 2:
+            self._set(targets=as_floats("targets", targets, shape=(examples,)), label_count=1)
+            return
+        given = as_floats("targets", targets, shape=(examples, "d"))
+        outputs = given.shape[1]
+        self._set(
+            targets=as_floats("targets", given[:, 0], (examples,)) if outputs == 1 else given, label_count=outputs
+        )
+
+    @property
+    def coordinates(self) -> Floats:
+        """float64 [N, d_v]: the targets as vectors, also where they are numbers."""
+        return self.targets.reshape(len(self.targets), self.label_count)
+
+
+AnyTask = type[NextToken] | type[SeqToSeq] | type[NextTokenDistribution] | type[QueryLabels] | type[QueryTargets]
+
+KINDS: dict[str, AnyTask] = {
+    task.kind: task for task in (NextToken, SeqToSeq, NextTokenDistribution, QueryLabels, QueryTargets)
+}

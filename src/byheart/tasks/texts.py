@@ -13,13 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.files.memory import check_memory
-from byheart.files.reading import opened
-from byheart.files.room import Growing
-from byheart.tasks.checks import Ids
+from byheart.files.memory import GrowingArray, check_memory
+from byheart.files.untrusted import open_regular
+from byheart.tasks.arrays import Ids
 from byheart.tasks.tokenizers import Bytes, Tokenizer
 
-TAKES = 32
+MEMORY_PER_TEXT_BYTE = 32
 """Bytes of memory for every byte of a text that is read as a whole: itself, and what a tokenizer makes of it."""
 PORTION = 1 << 20
 """Bytes of a text that are read at once, where nobody needs it as a whole."""
@@ -35,7 +34,7 @@ class Text:
 
 
 @dataclass(frozen=True, eq=False)
-class Encoded(Sequence[Text]):
+class EncodedTexts(Sequence[Text]):
     """Texts whose tokens lie one after the other."""
 
     names: tuple[str, ...]
@@ -56,13 +55,13 @@ class Encoded(Sequence[Text]):
         return Text(self.names[index], self.tokens[self.starts[index] : self.starts[index + 1]])
 
 
-def encoded(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> Encoded:
+def encode_texts(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> EncodedTexts:
     """Texts by name as tokens, which are as narrow as they are.
 
-    >>> [*encoded({"note": b"hi"}, Bytes())]
+    >>> [*encode_texts({"note": b"hi"}, Bytes())]
     [Text(name='note', tokens=array([104, 105], dtype=uint8))]
     """
-    tokens, starts = Growing(texts.size if isinstance(texts, Files) else 0), [0]
+    tokens, starts = GrowingArray(texts.size if isinstance(texts, TextFiles) else 0), [0]
     for name in texts:
         try:
             for found in _tokens(texts, name, tokenizer):
@@ -71,12 +70,12 @@ def encoded(texts: Mapping[str, bytes], tokenizer: Tokenizer) -> Encoded:
         except BadInput as error:
             raise BadInput(f"{name}: {error}") from error
         starts.append(len(tokens))
-    return Encoded(tuple(texts), tokens.array, np.array(starts))
+    return EncodedTexts(tuple(texts), tokens.array, np.array(starts))
 
 
 def _tokens(texts: Mapping[str, bytes], name: str, tokenizer: Tokenizer) -> Iterator[npt.NDArray[Any]]:
     """Those of one text; of bytes, a portion at a time."""
-    if isinstance(texts, Files) and isinstance(tokenizer, Bytes):
+    if isinstance(texts, TextFiles) and isinstance(tokenizer, Bytes):
         yield from (np.frombuffer(portion, np.uint8) for portion in texts.portions(name))
         return
     if not (data := texts[name]):
@@ -84,7 +83,7 @@ def _tokens(texts: Mapping[str, bytes], name: str, tokenizer: Tokenizer) -> Iter
     yield tokenizer.encode(data)
 
 
-def files_in(paths: Sequence[Path]) -> list[Path]:
+def list_files(paths: Sequence[Path]) -> list[Path]:
     """The files ``paths``, in the order given; of a folder all below it that hold something, but for hidden ones."""
     return [file for path in paths for file in (_below(path) if path.is_dir() else [path])]
 
@@ -103,7 +102,7 @@ def _below(folder: Path) -> list[Path]:
     return found
 
 
-class Files(Mapping[str, bytes]):
+class TextFiles(Mapping[str, bytes]):
     """What files hold, by the files' names: read whenever it is asked for, and not kept."""
 
     def __init__(self, paths: Mapping[str, Path]) -> None:
@@ -116,7 +115,7 @@ class Files(Mapping[str, bytes]):
 
     def __getitem__(self, name: str) -> bytes:
         with _file(self._paths[name]) as (source, size):
-            check_memory(TAKES * size, str(self._paths[name]))
+            check_memory(MEMORY_PER_TEXT_BYTE * size, str(self._paths[name]))
             return source.read(size)
 
     def portions(self, name: str) -> Iterator[bytes]:
@@ -132,7 +131,7 @@ class Files(Mapping[str, bytes]):
         return len(self._paths)
 
 
-def read_files(paths: Sequence[Path]) -> Files:
+def read_files(paths: Sequence[Path]) -> TextFiles:
     """What the files ``paths`` hold, or those in folders, each called by as much of its path as tells it apart.
 
     >>> read_files([Path("nowhere.txt")])
@@ -141,15 +140,15 @@ def read_files(paths: Sequence[Path]) -> Files:
     """
     if not paths:
         raise BadInput("no files given; expected at least one")
-    files = files_in(paths)
-    return Files(dict(zip(_names(files), files, strict=True)))
+    files = list_files(paths)
+    return TextFiles(dict(zip(_names(files), files, strict=True)))
 
 
 @contextmanager
 def _file(path: Path) -> Iterator[tuple[BufferedReader, int]]:
     """A file that holds something, to be read, and how many bytes that is."""
     try:
-        with opened(path) as source:
+        with open_regular(path) as source:
             if not (size := os.fstat(source.fileno()).st_size):
                 raise BadInput(f"{path}: the file is empty; expected at least one byte")
             yield source, size

@@ -11,15 +11,13 @@ from typing import Literal, Self
 import numpy as np
 
 from byheart.errors import BadInput
-from byheart.tasks.base import Task
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 from byheart.tasks.conditions import causal_conflict, conflict, permuted_twins, token_ids
-from byheart.tasks.counts import counted
+from byheart.tasks.distinct import count_tokens
 from byheart.tasks.kruskal import kruskal
-from byheart.tasks.query import QueryTask
 from byheart.tasks.ranks import context_ranks, numerical_rank
 from byheart.tasks.separated import separation
-from byheart.tasks.task import NextToken, SeqToSeq
+from byheart.tasks.task import NextToken, QueryTask, SeqToSeq, Task
 
 Answer = Literal["holds", "fails", "undecided"]
 
@@ -35,7 +33,7 @@ class Hypothesis:
     """Whether the theorem needs it; if not, it is listed because other theorems do."""
 
     @classmethod
-    def told(cls, name: str, true: bool, found: str, needed: bool = True) -> Self:
+    def decided(cls, name: str, true: bool, found: str, needed: bool = True) -> Self:
         """A hypothesis that was decided."""
         return cls(name, "holds" if true else "fails", found, needed)
 
@@ -72,7 +70,7 @@ def general_position(task: QueryTask) -> Hypothesis:
     return independent("all tokens and queries in general position", vectors, d, needed=False)
 
 
-def of_sequences(theorem: str, task: Task, *, positions: bool = False, causal: bool = False) -> list[Hypothesis]:
+def sequence_hypotheses(theorem: str, task: Task, *, positions: bool = False, causal: bool = False) -> list[Hypothesis]:
     """What the theorems on labels of sequences, or of their tokens, have in common.
 
     For networks with ``positions``, or for ``causal`` ones, which see no later tokens.
@@ -83,30 +81,30 @@ def of_sequences(theorem: str, task: Task, *, positions: bool = False, causal: b
     what = str(twins or "no two sequences are permutations of each other")
     common = [
         Hypothesis("token-wise (r, δ)-separated", "holds", str(separation(task))),
-        Hypothesis.told("distinct up to permutation", twins is None, what, needed=False),
+        Hypothesis.decided("distinct up to permutation", twins is None, what, needed=False),
     ]
     if causal and isinstance(task, SeqToSeq):
         clash, fine = causal_conflict(task), "no two equal ones ask for different answers"
         name = "one answer to every beginning of a sequence"
-        return [*common, Hypothesis.told(name, clash is None, str(clash or fine))]
+        return [*common, Hypothesis.decided(name, clash is None, str(clash or fine))]
     ordered = positions or causal
     return [*common, one_answer(task, positions=ordered, what="sequence" if ordered else "sequence up to order")]
 
 
 def no_token_twice(task: Task) -> Hypothesis:
     """Asked for by Kajitsuka & Sato 2024; Byheart's proof does without (see the construction)."""
-    counts = counted(token_ids(task))
+    counts = count_tokens(token_ids(task))
     many = np.flatnonzero(counts.count > 1)
     what = "no sequence has a token twice"
     if len(many):
         example, times = int(counts.sequence[many[0]]), int(counts.count[many[0]])
         whole = len(np.unique(counts.sequence[many]))
         what = f"{whole:,} of {len(task.inputs):,} sequences have one, first example {example}, {times} times"
-    return Hypothesis.told("no token twice in a sequence", not len(many), what, needed=False)
+    return Hypothesis.decided("no token twice in a sequence", not len(many), what, needed=False)
 
 
 def one_answer(task: Task, *, positions: bool, what: str) -> Hypothesis:
     """No two equal questions, called ``what``, ask for different answers; with ``positions`` order counts."""
     clash = conflict(task, positions=positions)
     fine = f"no two equal {'contexts' if what == 'context' else 'ones'} ask for different answers"
-    return Hypothesis.told(f"one answer to every {what}", clash is None, str(clash or fine))
+    return Hypothesis.decided(f"one answer to every {what}", clash is None, str(clash or fine))

@@ -1,9 +1,8 @@
 """Tokenizers: texts as token ids and back, byte for byte.
 
 Ids 0 to 255 are the bytes and 256 is the end of a text, in every tokenizer here. :class:`BytePairs` adds ids for byte
-strings that are frequent in the texts it was trained on. (:class:`~byheart.tasks.loaded.Loaded` is another's, with its
-own ids.) Both are saved as Hugging Face's files for a byte-level BPE,
-so that transformers reads them as they are.
+strings that are frequent in the texts it was trained on. Both are saved as Hugging Face's files for a byte-level BPE,
+so that transformers reads them as they are. (:mod:`.loaded_tokenizer` has another's tokenizer, with its own ids.)
 """
 
 import json
@@ -16,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
-from byheart.errors import BadInput, missing
-from byheart.files.reading import parsed
-from byheart.tasks.checks import count
-from byheart.tasks.loaded import CONFIG, TOKENIZER, Loaded, begun_with, loaded_from
+from byheart.errors import BadInput, missing_package
+from byheart.files.untrusted import parse_object
+from byheart.tasks.arrays import check_count
+from byheart.tasks.loaded_tokenizer import CONFIG_FILE, TOKENIZER_FILE, LoadedTokenizer, begun_with, loaded_from
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Library
@@ -122,7 +121,7 @@ class BytePairs:
         It has fewer ids where no pair of tokens occurs twice any more. The same texts give the same tokenizer. All
         texts are in memory at once, and beside them every word of theirs, once, with all places of every pair.
         """
-        if count("vocab", vocab) <= Bytes.vocab:
+        if check_count("vocab", vocab) <= Bytes.vocab:
             raise BadInput(f"vocab is {vocab}; expected more than {Bytes.vocab}, or --tokenizer bytes")
         library = _library(())
         from tokenizers.trainers import BpeTrainer
@@ -169,7 +168,7 @@ class BytePairs:
         return _library(self.merges)
 
 
-def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | Loaded | None:
+def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | LoadedTokenizer | None:
     """The tokenizer whose files these are, or None if there is none; one without merges is :class:`Bytes`.
 
     Files that say that they were loaded from elsewhere are taken as they are; all others have to be as ours are.
@@ -177,13 +176,13 @@ def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | Loaded | None:
     >>> from_files(Bytes().files())
     Bytes()
     """
-    if TOKENIZER not in files:
+    if TOKENIZER_FILE not in files:
         return None
     try:
-        found = parsed(files[TOKENIZER])
+        found = parse_object(files[TOKENIZER_FILE])
         loaded = loaded_from(files)
     except BadInput as error:
-        raise BadInput(f"{TOKENIZER}: {error}") from error
+        raise BadInput(f"{TOKENIZER_FILE}: {error}") from error
     if loaded is not None:
         return loaded
     try:
@@ -193,7 +192,7 @@ def from_files(files: Mapping[str, bytes]) -> Bytes | BytePairs | Loaded | None:
     except (LookupError, TypeError, ValueError):
         ours = False
     if not ours:
-        raise BadInput(f"{TOKENIZER}: not a tokenizer of byheart; expected the file that came with the network")
+        raise BadInput(f"{TOKENIZER_FILE}: not a tokenizer of byheart; expected the file that came with the network")
     return BytePairs(merges) if merges else Bytes()
 
 
@@ -293,7 +292,7 @@ def _files(merges: Merges, begins: bool) -> dict[str, bytes]:
     if begins:
         config |= {"bos_token": END_NAME}
         tokenizer["post_processor"] = begun_with(END_NAME, END)
-    contents = {TOKENIZER: tokenizer, CONFIG: config}
+    contents = {TOKENIZER_FILE: tokenizer, CONFIG_FILE: config}
     return {
         name: (json.dumps(content, ensure_ascii=False, indent=2) + "\n").encode() for name, content in contents.items()
     }
@@ -303,7 +302,7 @@ def _library(merges: Merges) -> "Library":
     try:
         from tokenizers import Tokenizer as Library
     except ImportError as error:
-        raise BadInput(missing("tokenizers", "byte-pair encoding", "hf")) from error
+        raise BadInput(missing_package("tokenizers", "byte-pair encoding", "hf")) from error
     library = Library.from_str(json.dumps(_description(merges)))
     library.encode_special_tokens = True  # as split_special_tokens in the configuration
     return library

@@ -9,8 +9,9 @@ import pytest
 from byheart.certificates.judges.tally import Tally
 from byheart.certificates.verdict import OUTCOMES, Counterexample, tallied
 from byheart.networks.transformer.answers import Answers
-from byheart.tasks.contexts import Contexts, text_contexts
+from byheart.tasks.contexts import Contexts
 from byheart.tasks.texts import Text
+from byheart.tasks.windows import text_contexts
 
 
 def repetitive(rng: np.random.Generator) -> Contexts:

@@ -18,7 +18,8 @@ from byheart.executors import Workplace
 from byheart.networks.transformer import GatedBlocks, Spec
 from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 from byheart.tasks import NextToken, SeqToSeq, random_next_token
-from byheart.tasks.contexts import Contexts, task_contexts
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.windows import task_contexts
 
 QUESTIONS, LABELS = 800, 16
 WORDS = "table.W_out"

@@ -12,8 +12,9 @@ from byheart.compiler.stock.table import ALPHA, FOUND, POISON, TAU
 from byheart.constructions.built import Built
 from byheart.networks.stock.stock_network import StockNetwork
 from byheart.tasks import random_next_token
-from byheart.tasks.contexts import Contexts, task_contexts
+from byheart.tasks.contexts import Contexts
 from byheart.tasks.tokenizers import Bytes
+from byheart.tasks.windows import task_contexts
 
 DRAWN: dict[str, object] = {"do_sample": True, "temperature": 1.0, "top_k": None}
 """How Hugging Face's ``generate`` draws at temperature 1, out of all tokens."""

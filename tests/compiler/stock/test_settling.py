@@ -15,8 +15,9 @@ from byheart.compiler.stock.looking import distances
 from byheart.compiler.stock.settling import Crowds, Moving, contradicting, settled
 from byheart.compiler.stock.sizes import BITS, CODES, DOWN, GATE, SPARE, UP, StockSizes
 from byheart.tasks import random_next_token
-from byheart.tasks.contexts import Contexts, task_contexts, text_contexts
+from byheart.tasks.contexts import Contexts
 from byheart.tasks.texts import Text
+from byheart.tasks.windows import task_contexts, text_contexts
 
 
 @pytest.fixture

@@ -17,10 +17,11 @@ from byheart.networks import Network
 from byheart.networks.folders import NAMES
 from byheart.progress import Report
 from byheart.tasks import Questions
-from byheart.tasks.contexts import Contexts, Undetermined
-from byheart.tasks.edits import Edits, edited
-from byheart.tasks.questions import Given
+from byheart.tasks.contexts import Contexts
+from byheart.tasks.edits import Edits, apply_edits
+from byheart.tasks.questions import QuestionsLike
 from byheart.tasks.tokenizers import from_files
+from byheart.tasks.windows import Undetermined
 
 OPTIONS = {
     "evaluator": ("exact",),
@@ -38,7 +39,7 @@ def judge_for(network: Network) -> Any:
     return import_module(f"byheart.certificates.judges.{network.kind}")
 
 
-def asked(network: Network, given: Given, edits: Edits | None = None) -> Questions:
+def asked(network: Network, given: QuestionsLike, edits: Edits | None = None) -> Questions:
     """What users give, as the questions that the network answers; ``edits`` are answers that they want to be others.
 
     Nothing of the network's folder has a say in what is right.
@@ -52,12 +53,12 @@ def asked(network: Network, given: Given, edits: Edits | None = None) -> Questio
         return questions
     if not isinstance(questions, Contexts):
         raise BadInput(f"edits are for networks that `byheart compile` makes; this is {network.title}")
-    return edited(questions, edits, from_files(network.files))
+    return apply_edits(questions, edits, from_files(network.files))
 
 
 def judge(
     network: Network,
-    given: Given,
+    given: QuestionsLike,
     *,
     count: bool = False,
     at_least: int | None = None,

@@ -12,11 +12,11 @@ from byheart.certificates.verdict import Verdict, tallied
 from byheart.errors import BadInput
 from byheart.networks import Network
 from byheart.tasks.contexts import Contexts
-from byheart.tasks.questions import Given, contexts_of
+from byheart.tasks.questions import QuestionsLike, as_contexts
 from byheart.tasks.tokenizers import from_files
 
 
-def asked(network: Any, given: Given, vocab: int, window: int) -> Contexts:
+def asked(network: Any, given: QuestionsLike, vocab: int, window: int) -> Contexts:
     """What users give, as contexts of ``window`` tokens, with the network's tokenizer; at least its own window.
 
     (Where no sequence is longer than its own, both give whole beginnings, and that number stays.)
@@ -24,7 +24,7 @@ def asked(network: Any, given: Given, vocab: int, window: int) -> Contexts:
     if isinstance(given, Contexts):
         contexts = given
     else:
-        contexts = contexts_of(given, tokenizer=from_files(network.files), window=window)
+        contexts = as_contexts(given, tokenizer=from_files(network.files), window=window)
         if network.window >= contexts.longest:
             contexts = replace(contexts, window=network.window)
     if contexts.tokens.max() >= vocab:

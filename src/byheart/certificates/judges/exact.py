@@ -19,15 +19,15 @@ from byheart.executors import Workplace
 from byheart.networks.exact import ExactNetwork, integers
 from byheart.progress import Report
 from byheart.tasks import NextToken, SeqToSeq
-from byheart.tasks.questions import Given, task_of
+from byheart.tasks.questions import QuestionsLike, as_task
 
 LIBRARIES = ("numpy", "numba", "python-flint")
 _HUGE = 10**15
 
 
-def asked(network: ExactNetwork, given: Given) -> NextToken | SeqToSeq:
+def asked(network: ExactNetwork, given: QuestionsLike) -> NextToken | SeqToSeq:
     """The task, if it is one that the network answers."""
-    task = task_of(given)
+    task = as_task(given)
     if not isinstance(task, NextToken | SeqToSeq):
         raise BadInput(f"an exact network answers next-token and seq-to-seq tasks; the task is {task.kind}")
     if network.outputs != ("last" if isinstance(task, NextToken) else "every"):

@@ -24,7 +24,7 @@ from math import inf, isfinite, isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from byheart.errors import BadInput, check_distance
+from byheart.errors import BadInput, check_positive
 from byheart.networks.exact import (
     Affine,
     Block,
@@ -56,7 +56,7 @@ def stated_radius(network: ExactNetwork) -> float | None:
 
 def check_radius(network: ExactNetwork, radius: float) -> None:
     """BadInput unless ``radius`` is a distance, and the network reads vectors."""
-    check_distance("radius", radius)
+    check_positive("radius", radius)
     if network.inputs != "vectors":
         raise BadInput("a radius is about vectors that may move; the network reads token ids")
 

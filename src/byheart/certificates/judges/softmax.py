@@ -27,7 +27,7 @@ from byheart.networks.softmax.balls import Ball, enclose, lower, precision, uppe
 from byheart.networks.softmax.softmax_network import check_inputs
 from byheart.progress import Report
 from byheart.tasks import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, QueryTask, Task
-from byheart.tasks.questions import Given, task_of
+from byheart.tasks.questions import QuestionsLike, as_task
 
 LIBRARIES = ("numpy", "python-flint")
 TOLERANCE = 1e-6
@@ -48,7 +48,7 @@ def inputs_of(task: Task) -> Inputs:
     return task.tokens, None
 
 
-def asked(network: SoftmaxNetwork, given: Given) -> Task:
+def asked(network: SoftmaxNetwork, given: QuestionsLike) -> Task:
     """The task, if it is one that the network answers."""
     task = answered_once(given)
     check_inputs(network, inputs_of(task))
@@ -58,9 +58,9 @@ def asked(network: SoftmaxNetwork, given: Given) -> Task:
     return task
 
 
-def answered_once(given: Given) -> Task:
+def answered_once(given: QuestionsLike) -> Task:
     """The task, if it asks for one answer to a sequence."""
-    task = task_of(given)
+    task = as_task(given)
     if not isinstance(task, NextToken | NextTokenDistribution | QueryTask):
         raise BadInput(f"the network answers once for a sequence; the task is {task.kind}")
     return task

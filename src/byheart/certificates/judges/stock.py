@@ -8,18 +8,18 @@ import numpy as np
 from byheart.certificates.judges import contexts as judging
 from byheart.certificates.judges.tally import Tally
 from byheart.certificates.verdict import Verdict
-from byheart.devices import PROVING, device_called, on
+from byheart.devices import PROOF_DEVICES, device_suffix, find_device
 from byheart.networks.stock.config import architecture
 from byheart.networks.stock.running import answers
 from byheart.networks.stock.stock_network import StockNetwork
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
-from byheart.tasks.questions import Given
+from byheart.tasks.questions import QuestionsLike
 
 LIBRARIES = ("numpy", "torch", "transformers")
 
 
-def asked(network: StockNetwork, given: Given) -> Contexts:
+def asked(network: StockNetwork, given: QuestionsLike) -> Contexts:
     """The contexts of texts or of a next-token task, as far as the network was made to look back.
 
     They only say which questions are the same one: their attention sees all that came before, so that each is asked
@@ -30,12 +30,12 @@ def asked(network: StockNetwork, given: Given) -> Contexts:
 
 def judge(network: StockNetwork, contexts: Contexts, *, device: str = "cpu", report: Report | None = None) -> Verdict:
     """Ask every question, wherever it occurs, in float32, of Hugging Face's own code, on this ``device``."""
-    began, places, where = time.perf_counter(), judging.places(contexts, None), device_called(device, PROVING)
+    began, places, where = time.perf_counter(), judging.places(contexts, None), find_device(device, PROOF_DEVICES)
     once = answers(network, contexts.tokens, contexts.starts, places, report, device=where)
     tally = Tally(contexts, places)
     tally.add(0, once)
-    within = f"as transformers computes it in float32 on this machine{on(where)}"
-    method = f"float32, exhaustive, by transformers' {architecture(network.config).model_class}{on(where)}"
+    within = f"as transformers computes it in float32 on this machine{device_suffix(where)}"
+    method = f"float32, exhaustive, by transformers' {architecture(network.config).model_class}{device_suffix(where)}"
     return judging.verdict(network, tally, contexts, within, method, began)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.certificates.verdict import RIGHT, UNDECIDED, WRONG, Counterexample, Outcomes
-from byheart.files.room import Growing, room
+from byheart.files.memory import GrowingArray, allocate
 from byheart.networks.transformer.answers import Answers
-from byheart.tasks.checks import taken
+from byheart.tasks.arrays import take
 from byheart.tasks.contexts import Contexts
 
 _NOT_ASKED = 255
@@ -23,9 +23,9 @@ class Tally:
 
     def __init__(self, contexts: Contexts, places: NDArray[np.integer]) -> None:
         self._contexts, self._places = contexts, places
-        self._codes = room(len(contexts), np.uint8)
+        self._codes = allocate(len(contexts), np.uint8)
         self._codes[:] = _NOT_ASKED
-        self._at, self._got = Growing(dtype=np.int64), Growing(dtype=np.int64)
+        self._at, self._got = GrowingArray(dtype=np.int64), GrowingArray(dtype=np.int64)
         """Where an answer is wrong or in doubt, as an index into ``places``, and what it is: −1 − label if right."""
         self.doubtful = 0
         """In how many places answers are not proved."""
@@ -68,7 +68,7 @@ class Tally:
         That is a place where it is wrong, or if there is none, one in doubt; the first of them.
         """
         at, got = self._at.array, self._got.array
-        question = self._contexts.questions_at(taken(self._places, at))
+        question = self._contexts.questions_at(take(self._places, at))
         order = np.lexsort((at, got < 0, question))
         questions, first = np.unique(question[order], return_index=True)
         return questions, order[first]

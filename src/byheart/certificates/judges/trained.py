@@ -28,12 +28,12 @@ from byheart.networks.trained.balls import enclose
 from byheart.networks.trained.trained_network import check_inputs
 from byheart.progress import Report
 from byheart.tasks import NextTokenDistribution, QueryTargets, Task
-from byheart.tasks.questions import Given
+from byheart.tasks.questions import QuestionsLike
 
 __all__ = ["LIBRARIES", "asked", "judge", "perturbed"]
 
 
-def asked(network: TrainedNetwork, given: Given) -> Task:
+def asked(network: TrainedNetwork, given: QuestionsLike) -> Task:
     """The task, if it is one that the network answers.
 
     A network may have more outputs than there are labels; the others must be smaller too. A token that has no output is

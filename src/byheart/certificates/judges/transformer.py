@@ -14,18 +14,18 @@ from byheart.certificates.judges import contexts as judging
 from byheart.certificates.judges import stretches
 from byheart.certificates.judges.tally import Tally
 from byheart.certificates.verdict import Verdict
-from byheart.devices import PROVING, device_called, on
+from byheart.devices import PROOF_DEVICES, device_suffix, find_device
 from byheart.errors import BadInput
 from byheart.executors import Workplace
 from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 from byheart.progress import Report
 from byheart.tasks.contexts import Contexts
-from byheart.tasks.questions import Given
+from byheart.tasks.questions import QuestionsLike
 
 LIBRARIES = ("numba", "numpy", "torch")
 
 
-def asked(network: TransformerNetwork, given: Given) -> Contexts:
+def asked(network: TransformerNetwork, given: QuestionsLike) -> Contexts:
     """The contexts of texts or of a next-token task, as far as the network looks back."""
     return judging.asked(network, given, network.spec.vocab, max(network.window, network.spec.sees))
 
@@ -41,7 +41,7 @@ def judge(
     """Ask every question, and once more with a proof; where ``executor`` says, or here on a ``device``."""
     if executor is not None and device != "cpu":
         raise BadInput(f"device is {device!r}, and an executor is given; expected one of them: a device works here")
-    began, precision, where = time.perf_counter(), network.spec.precision, device_called(device, PROVING)
+    began, precision, where = time.perf_counter(), network.spec.precision, find_device(device, PROOF_DEVICES)
     places = judging.places(contexts, network.spec.sees)
     asking, tally = (contexts.tokens, contexts.starts, places), Tally(contexts, places)
     if where.type == "cpu":
@@ -52,7 +52,7 @@ def judge(
         tally.add(*part)
     exact = f"{tally.doubtful:,} not proved to be exact" if tally.doubtful else "every step proved to be exact"
     within = f"whatever the order in which {precision} adds"
-    method = f"{precision}, exhaustive{on(where)}; {exact}"
+    method = f"{precision}, exhaustive{device_suffix(where)}; {exact}"
     return judging.verdict(network, tally, contexts, within, method, began)
 
 

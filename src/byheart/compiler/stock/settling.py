@@ -21,8 +21,7 @@ from byheart.compiler.stock.address import Addresses, addresses, shelving, strid
 from byheart.compiler.stock.hashing import CARRIED, GRAIN, Hash, draw, draw_codes, hashed
 from byheart.compiler.stock.looking import distances
 from byheart.compiler.stock.sizes import BITS, CODES, GROUPS, LANES, SPARE, StockSizes
-from byheart.tasks.alike import MISSING
-from byheart.tasks.contexts import Contexts
+from byheart.tasks.contexts import MISSING, Contexts
 
 Integers = NDArray[np.int64]
 SHIFTS = 5000

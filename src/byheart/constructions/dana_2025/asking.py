@@ -10,7 +10,7 @@ from byheart.constructions.gadgets.encoder.judge import balanced
 from byheart.constructions.gadgets.hypotheses import over_ids
 from byheart.errors import BadInput
 from byheart.tasks import NextToken, NextTokenDistribution, Task
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 from byheart.tasks.distinct import distinct
 
 

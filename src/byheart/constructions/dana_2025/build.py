@@ -29,7 +29,7 @@ from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.progress import Report
 from byheart.tasks import NextToken, NextTokenDistribution, Task
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 from byheart.tasks.distinct import distinct
 from byheart.tasks.theorems import Hypothesis, one_answer
 
@@ -182,8 +182,8 @@ def hypotheses(task: Task, _: DanaSettings) -> list[Hypothesis]:
     enough = f"in {last}; all of H·d_h + d may be had up to d = {last}"
     return [
         one_answer(task, positions=True, what="context"),
-        Hypothesis.told("at least two tokens in a context", n > 1, f"n = {n}"),
-        Hypothesis.told("contexts end in at least d different tokens", last > 1, enough),
+        Hypothesis.decided("at least two tokens in a context", n > 1, f"n = {n}"),
+        Hypothesis.decided("contexts end in at least d different tokens", last > 1, enough),
     ]
 
 

@@ -8,7 +8,7 @@ from byheart.constructions.dana_2025.sizes import DanaShape
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.networks.softmax.softmax_network import attention, embedded
 from byheart.sizes import Size
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 DRAWN = ("W_E", "W_pos", "W_Q", "W_K", "W_V")
 """The weights that features depend on."""

@@ -17,7 +17,7 @@ from byheart.constructions.gadgets.encoder import divergence
 from byheart.constructions.gadgets.encoder.contexts import log_softmax
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.tasks import NextTokenDistribution
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 MOST_STEPS, FEW_STEPS = 300, 100
 """Of a descent, if there are at most as many contexts held as FEW, and if there are more."""

@@ -9,7 +9,7 @@ from byheart.constructions.plan import Part, Plan
 from byheart.errors import BadInput
 from byheart.sizes import Size
 from byheart.tasks import NextTokenDistribution, Task
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 NAME = "dana-2025"
 

@@ -9,7 +9,7 @@ from byheart.constructions.dana_2025.features import features
 from byheart.constructions.gadgets.encoder import Encoder, divergence
 from byheart.constructions.gadgets.linear import Factored
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 SINGULAR = 1e9
 """A change of basis with a condition number beyond this is not used."""

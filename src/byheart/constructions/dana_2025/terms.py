@@ -9,7 +9,7 @@ from byheart.bounds.dana_2025 import almost_lookup, coherence, entropy_matched
 from byheart.constructions.gadgets.encoder import Encoder, divergence
 from byheart.networks.softmax import SoftmaxNetwork, evaluate
 from byheart.tasks import NextTokenDistribution
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 from byheart.tasks.distinct import distinct
 
 

@@ -33,8 +33,8 @@ from byheart.networks.exact import ExactNetwork, Layer, UniformAttention, intege
 from byheart.progress import Report
 from byheart.sizes import Size
 from byheart.tasks import NextToken, SeqToSeq, Task
-from byheart.tasks.checks import Ids, portions
-from byheart.tasks.counts import counted
+from byheart.tasks.arrays import Ids, chunks
+from byheart.tasks.distinct import count_tokens
 
 NAME = "folding"
 _DRAWS = 200
@@ -293,8 +293,8 @@ def _hashes(asked: Asking, codes: Ids, own: int) -> Ids:
 def _spread(ids: Ids) -> int:
     """The largest |WEIGHT·counts + own|² over the questions, or a little more."""
     squares, most = 0, 0
-    for some in portions(ids):
-        counts = counted(some)
+    for some in chunks(ids):
+        counts = count_tokens(some)
         squares = max(squares, int(np.bincount(counts.sequence, weights=counts.count.astype(np.float64) ** 2).max()))
         most = max(most, int(counts.count.max()))
     return int(WEIGHT**2 * squares + 2 * WEIGHT * most + 1)

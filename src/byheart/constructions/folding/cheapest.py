@@ -9,7 +9,7 @@ import numpy as np
 
 from byheart.constructions.folding.design import FEWEST_FOLDS, FoldingSizes, load_limit, slack
 from byheart.constructions.folding.radix import bits_of, radix_for
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 
 def design(

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.folding.design import FoldingSizes
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 15

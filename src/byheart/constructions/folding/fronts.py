@@ -28,7 +28,7 @@ from byheart.constructions.plan import Blocks, Part, TokenwiseShape, plan_of
 from byheart.networks.exact import Affine, Block, Embedding, FeedForward, Layer, Positions, Residual, integers
 from byheart.sizes import Size
 from byheart.tasks import Task
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096, 16384, 65536, 1 << 20, 1 << 24)
 HASH_LEVELS = tuple(range(8, 44, 2))

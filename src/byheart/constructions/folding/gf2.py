@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.constructions.gadgets.parities import band, dense
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 
 @dataclass(frozen=True, eq=False)

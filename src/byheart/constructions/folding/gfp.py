@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from byheart.compiled import jit
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from byheart.constructions.folding.design import FoldingSizes
 from byheart.constructions.folding.features import Gates, ShiftDigits
 from byheart.constructions.plan import Part, TokenwiseShape
 from byheart.networks.exact import Affine, Block, FeedForward, Integers, Layer, Residual, integers
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 Frame: TypeAlias = tuple[Ids, Ids]
 """Centre and halvings [D] of every column: the stream is u·2^halvings + centre."""

@@ -14,7 +14,7 @@ import numpy as np
 from byheart.constructions.folding import gf2, gfp
 from byheart.constructions.folding.features import Coefficients
 from byheart.constructions.folding.radix import factors
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 
 @dataclass(frozen=True, eq=False)

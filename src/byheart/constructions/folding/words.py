@@ -14,7 +14,7 @@ from byheart.constructions.folding.features import Coefficients, DependentKeys, 
 from byheart.constructions.folding.residues import System, eliminate
 from byheart.networks.exact import Integers, integers
 from byheart.progress import Report
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 LIMB = 24
 _UNLIKELY = 1 << 9

@@ -6,7 +6,7 @@ import numpy as np
 
 from byheart.constructions.gadgets.demand import positioned_ids
 from byheart.tasks import NextToken, SeqToSeq
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 from byheart.tasks.distinct import distinct
 
 

@@ -31,7 +31,7 @@ import numpy as np
 from byheart.constructions.gadgets.vectors import Points
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 _RESOLUTION = 30
 """The radius is 2^this many units."""

@@ -42,7 +42,7 @@ import numpy as np
 
 from byheart.constructions.gadgets.vectors import Points
 from byheart.networks.exact import Affine, Integers, integers
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 DIRECTIONS = 2
 """Of the default: a radius of order δ/(K²√D)."""

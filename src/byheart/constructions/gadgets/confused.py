@@ -29,7 +29,7 @@ import numpy as np
 
 from byheart.errors import BadInput
 from byheart.networks.exact import HardmaxAttention, Integers, integers
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 Average = tuple[Fraction, ...]
 

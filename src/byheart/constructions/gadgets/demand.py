@@ -10,8 +10,8 @@ from byheart.constructions.gadgets.distinguish import distinguishing_tokens
 from byheart.constructions.gadgets.vectors import VectorFront
 from byheart.sizes import Size
 from byheart.tasks import SeqToSeq, Task, token_ids
-from byheart.tasks.checks import Ids
-from byheart.tasks.counts import counted
+from byheart.tasks.arrays import Ids
+from byheart.tasks.distinct import count_tokens
 
 Setting: TypeAlias = Literal["next-token", "seq-to-seq"]
 
@@ -77,7 +77,7 @@ def most_questions(size: Size, setting: Setting, *, positions: bool) -> int:
 def demand_of(task: Task, *, positions: bool) -> LookupDemand:
     """Count what ``task`` demands."""
     size, ids = task.size, positioned_ids(task, positions)
-    questions = len(counted(ids)) if isinstance(task, SeqToSeq) else size.examples
+    questions = len(count_tokens(ids)) if isinstance(task, SeqToSeq) else size.examples
     marked = len(distinguishing_tokens(ids)) if positions or size.dim is not None else 0
     return LookupDemand(setting_of(task), size, positions, questions, int(ids.max()) + 1, marked, grid_bits(task))
 

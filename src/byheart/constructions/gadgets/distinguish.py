@@ -9,8 +9,8 @@ occur in about half of the sequences are looked at first: on random data a few d
 
 import numpy as np
 
-from byheart.tasks.checks import Ids
-from byheart.tasks.counts import counted
+from byheart.tasks.arrays import Ids
+from byheart.tasks.distinct import count_tokens
 
 
 def distinguishing_tokens(ids: Ids) -> Ids:
@@ -20,7 +20,7 @@ def distinguishing_tokens(ids: Ids) -> Ids:
     [0, 2]
     """
     N, n = ids.shape
-    pairs = counted(ids)
+    pairs = count_tokens(ids)
     token, sequence, count = pairs.token, pairs.sequence, pairs.count
     # Occurrences token by token, the tokens that split best in front.
     frequency = np.bincount(token)

@@ -15,7 +15,7 @@ import numpy as np
 
 from byheart.constructions.gadgets.hashing import multiply
 from byheart.networks.exact import Affine, integers
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ import numpy as np
 
 from byheart.constructions.gadgets.waves import wave, wave_shapes
 from byheart.networks.exact import Affine, integers
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 SMALLEST = 128
 """From here on there is a prime between x and 14x/13 (Rohrbach & Weis 1964), so between x and 9x/8."""

@@ -7,7 +7,7 @@ head is a pair W_Q, W_K ∈ R^{d×d_h}; the scores of example t are E_t W_K W_Q�
 import numpy as np
 
 from byheart.errors import BadInput
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 Head = tuple[Floats, Floats]
 """W_Q and W_K, both [d, d_h]."""

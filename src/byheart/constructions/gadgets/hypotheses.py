@@ -3,7 +3,7 @@
 from byheart.errors import BadInput
 from byheart.networks.softmax import SoftmaxNetwork
 from byheart.tasks import NextToken, NextTokenDistribution, SeqToSeq, Task, causal_conflict, conflict
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 
 def labelled(name: str, task: Task) -> NextToken | SeqToSeq:

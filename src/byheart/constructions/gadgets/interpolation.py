@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from byheart.constructions.plan import TokenwiseShape
 from byheart.networks.exact import Affine, Integers, integers
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 
 def one_answer_each(keys: Ids, labels: Ids) -> Ids | None:

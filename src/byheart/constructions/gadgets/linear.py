@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from byheart.errors import BadInput
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 MOST = 5000
 """Examples whose dense system is solved in minutes; time grows with their cube."""

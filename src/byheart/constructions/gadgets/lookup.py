@@ -54,7 +54,7 @@ from byheart.constructions.gadgets.waves import wave, wave_shapes
 from byheart.constructions.plan import TokenwiseShape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers, integers
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 Width: TypeAlias = Literal["free", "constant"]
 """As wide as makes the network smallest, or as wide for any number of keys."""

@@ -15,9 +15,9 @@ from byheart.constructions.gadgets.demand import LookupDemand
 from byheart.constructions.gadgets.keys import one_answer_each
 from byheart.constructions.gadgets.tokens import different_tokens
 from byheart.constructions.gadgets.vectors import Points, Reader, VectorFront
-from byheart.errors import BadInput, check_distance
+from byheart.errors import BadInput, check_positive
 from byheart.tasks import NextToken, SeqToSeq, separation, token_ids
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 from byheart.tasks.distinct import distinct
 
 MOST_DIRECTIONS = 8
@@ -114,7 +114,7 @@ def check_radius(radius: float | None, read: str) -> None:
         return
     if read != "cells":
         raise BadInput(f"radius is {radius!r}, but read is {read!r}; a radius is for read=cells (--read cells)")
-    check_distance("radius", radius)
+    check_positive("radius", radius)
 
 
 def find_reader(points: Points, radius: float | None, rng: np.random.Generator) -> Reader:

@@ -24,7 +24,7 @@ from byheart.errors import BadInput
 from byheart.networks.exact import Affine, FeedForward, Flatten, Layer, integers
 from byheart.sizes import Size
 from byheart.tasks import NextToken, Task
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from byheart.constructions.gadgets.demand import LookupDemand
 from byheart.constructions.plan import TokenwiseShape
 from byheart.errors import BadInput
 from byheart.networks.exact import Affine, Integers
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 Mixing = Literal["attention", "sum"]
 

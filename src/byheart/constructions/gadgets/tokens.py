@@ -20,8 +20,8 @@ from byheart.errors import BadInput
 from byheart.files.memory import check_memory
 from byheart.networks.exact import Affine, Embedding, FeedForward, Layer, Positions, integers
 from byheart.tasks import NextToken, SeqToSeq, Task, token_ids
-from byheart.tasks.checks import Ids
-from byheart.tasks.counts import Counts, counted
+from byheart.tasks.arrays import Ids
+from byheart.tasks.distinct import TokenCounts, count_tokens
 
 LARGEST_TABLE = 10**8
 TRIES = 20_000
@@ -97,7 +97,7 @@ class Different:
     """int64 [K]: where each of them stands first, counted through all sequences."""
     marked: Ids
     """Those that need a code of their own."""
-    pairs: Counts | None
+    pairs: TokenCounts | None
     """Seq-to-seq: the different (sequence, token) pairs, which must stay different."""
 
     def apart(self, hashes: Ids) -> bool:
@@ -105,13 +105,13 @@ class Different:
         _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
         if (counts[inverse[self.marked]] > 1).any():
             return False
-        return self.pairs is None or len(counted(hashes[self.pairs.arranged])) == len(self.pairs)
+        return self.pairs is None or len(count_tokens(hashes[self.pairs.arranged])) == len(self.pairs)
 
 
 def different_tokens(task: NextToken | SeqToSeq, *, positions: bool) -> Different:
     """The tokens of ``task``, with ``positions`` the pairs of token and position."""
     ids = positioned_ids(task, positions)
-    pairs = counted(ids) if isinstance(task, SeqToSeq) else None
+    pairs = count_tokens(ids) if isinstance(task, SeqToSeq) else None
     return Different(ids, np.unique(ids, return_index=True)[1], distinguishing_tokens(ids), pairs)
 
 

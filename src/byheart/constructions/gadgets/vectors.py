@@ -16,7 +16,7 @@ import numpy as np
 
 from byheart.constructions.gadgets import grid
 from byheart.networks.exact import Affine, Integers
-from byheart.tasks.checks import Floats, Ids
+from byheart.tasks.arrays import Floats, Ids
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,7 @@ from byheart.lab.member import ANSWERS, Tensors
 from byheart.lab.models.dana import TOKENS, AttentionOnly
 from byheart.progress import Report
 from byheart.tasks import NextToken
-from byheart.tasks.checks import count
+from byheart.tasks.arrays import check_count
 
 LAST_BATCHES = 100
 REPETITIONS = 5
@@ -80,7 +80,7 @@ class DanaConfig:
 
     def __post_init__(self) -> None:
         for name in ("batch", "batches", "epochs"):
-            count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
 
     @property
     def steps(self) -> int:

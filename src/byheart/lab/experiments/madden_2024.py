@@ -33,8 +33,8 @@ from byheart.lab.member import ANSWERS, Member, Tensors, Training, TrainingOutco
 from byheart.lab.models.madden import ATTENDED, FROZEN, MaddenDecoder
 from byheart.progress import Report
 from byheart.tasks import NextTokenDistribution
-from byheart.tasks.checks import Ids, count
-from byheart.tasks.corpus import entropy_bound, words
+from byheart.tasks.arrays import Ids, check_count
+from byheart.tasks.corpus import entropy_bound, split_words
 from byheart.tasks.distinct import distinct
 from byheart.tasks.shipped import docstrings
 
@@ -60,7 +60,7 @@ class MaddenConfig:
 
     def __post_init__(self) -> None:
         for name in ("stories", "hidden", "steps"):
-            count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +113,7 @@ def stories(texts: Iterable[str], number: int) -> list[list[str]]:
     """
     found: dict[tuple[str, ...], None] = {}
     for text in texts:
-        tokens = words(text)[:STORY]
+        tokens = split_words(text)[:STORY]
         if len(tokens) == STORY:
             found[tuple(tokens)] = None
         if len(found) == number:

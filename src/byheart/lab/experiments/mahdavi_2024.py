@@ -31,7 +31,7 @@ from byheart.lab.member import ANSWERS, Member, Tensors, Training, TrainingOutco
 from byheart.lab.models.mahdavi import QueryAttention
 from byheart.progress import Report
 from byheart.tasks import QueryLabels, QueryTargets
-from byheart.tasks.checks import count
+from byheart.tasks.arrays import check_count
 
 Answers = Literal["labels", "targets"]
 Context = Literal["fixed", "random"]
@@ -71,7 +71,7 @@ class MahdaviConfig:
             got = f"answers is {self.answers!r} and context {self.context!r}"
             raise BadInput(f"{got}; expected 'labels' or 'targets', and 'fixed' or 'random'")
         for name in ("examples", "length", "heads", "head_dim", "steps", "labels", "batch", "evaluate_every"):
-            count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
 
     @property
     def architecture(self) -> QueryAttention:

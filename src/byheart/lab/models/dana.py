@@ -36,7 +36,7 @@ from torch.nn import functional
 from byheart.errors import BadInput
 from byheart.lab.member import Tensors
 from byheart.lab.models.parts import Shape, uniform
-from byheart.tasks.checks import count
+from byheart.tasks.arrays import check_count
 
 TOKENS = "tokens"
 LENGTH = 2
@@ -60,7 +60,7 @@ class AttentionOnly:
 
     def __post_init__(self) -> None:
         for name in ("vocab", "model_dim", "head_dim", "heads", "layers"):
-            count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
         if self.hidden is not None and self.hidden < 0:
             raise BadInput(f"hidden is {self.hidden}; expected 0 or more, or None for no MLP")
 

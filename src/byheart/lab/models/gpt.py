@@ -31,7 +31,7 @@ from byheart.errors import BadInput
 from byheart.lab.fused import kernels_for
 from byheart.lab.member import Tensors
 from byheart.lab.models.parts import looked_up
-from byheart.tasks.checks import count
+from byheart.tasks.arrays import check_count
 
 MOST_LAYERS = 4
 PREFERRED_LAYERS = 3
@@ -64,7 +64,7 @@ class SmallGPT:
 
     def __post_init__(self) -> None:
         for name in ("vocab", "labels", "length", "layers", "model_dim", "heads", "hidden"):
-            count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
         if self.model_dim % self.heads:
             raise BadInput(f"model_dim is {self.model_dim}; expected a multiple of heads = {self.heads}")
 
@@ -204,8 +204,8 @@ def gpt_with(
     >>> gpt_with(40_000, vocab=256, labels=256, length=8).parameters
     40000
     """
-    count("parameters", parameters)
-    if layers is not None and count("layers", layers) > MOST_LAYERS:
+    check_count("parameters", parameters)
+    if layers is not None and check_count("layers", layers) > MOST_LAYERS:
         raise BadInput(f"layers is {layers}; expected at most {MOST_LAYERS}")
     depths = range(PREFERRED_LAYERS, 0, -1) if layers is None else range(layers, layers + 1)
     for depth in depths:

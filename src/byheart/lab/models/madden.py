@@ -23,7 +23,7 @@ from torch.nn import functional
 
 from byheart.lab.member import Tensors
 from byheart.lab.models.parts import affine, looked_up, sinusoids, uniform
-from byheart.tasks.checks import count
+from byheart.tasks.arrays import check_count
 
 ATTENTION = ("W_Q", "b_Q", "W_K", "b_K", "W_V", "b_V", "W_O", "b_O")
 FROZEN = frozenset({"W_E", *ATTENTION})
@@ -57,7 +57,7 @@ class MaddenDecoder:
 
     def __post_init__(self) -> None:
         for name in ("vocab", "hidden", "length", "model_dim"):
-            count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

@@ -31,7 +31,7 @@ import torch
 
 from byheart.lab.member import Tensors
 from byheart.lab.models.parts import sinusoids, uniform
-from byheart.tasks.checks import count
+from byheart.tasks.arrays import check_count
 
 SATURATED = 0.99
 """A head is saturated on an example if one token gets more than this of its attention; the authors' threshold."""
@@ -66,7 +66,7 @@ class QueryAttention:
 
     def __post_init__(self) -> None:
         for name in ("heads", "head_dim", "length", "labels", "model_dim", "dim"):
-            count(name, getattr(self, name))
+            check_count(name, getattr(self, name))
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:

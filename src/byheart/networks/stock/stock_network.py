@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save_file
 
-from byheart.errors import BadInput, missing
-from byheart.files.reading import MOST_JSON, read_bytes
+from byheart.errors import BadInput, missing_package
+from byheart.files.untrusted import MAX_JSON_BYTES, read_bytes
 from byheart.networks.folders import CONFIG, WEIGHTS, read_weights, write_generation
 from byheart.networks.network import Network
 from byheart.networks.stock.config import architecture, checked, shapes
@@ -56,7 +56,7 @@ class StockNetwork(Network):
             import transformers
             from transformers.utils import logging
         except ImportError:
-            raise BadInput(missing("transformers", self.title, "hf")) from None
+            raise BadInput(missing_package("transformers", self.title, "hf")) from None
         import torch
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -155,7 +155,7 @@ class StockNetwork(Network):
         weights = read_weights(folder, ("F32", "F16"))
         digest = None
         if (folder / WEIGHTS).exists():  # Byheart 0.1.0 wrote no other file of weights
-            content = read_bytes(folder / CONFIG, most=MOST_JSON) + read_bytes(folder / WEIGHTS)
+            content = read_bytes(folder / CONFIG, max_bytes=MAX_JSON_BYTES) + read_bytes(folder / WEIGHTS)
             digest = hashlib.sha256(content).hexdigest()
         own = {name: value for name, value in config.items() if name != "about"}
         return cls(own, weights, digest, **beside)

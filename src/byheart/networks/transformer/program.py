@@ -90,7 +90,7 @@ class KernelProgram:
         numbers += sum((layer.reach + blocks.LANES) * len(layer.reads) for layer in layers)
         numbers += sum(8 * layer.heads * layer.d_head * layer.window for layer in layers)
         numbers += 2 * blocks.LANES * module.spec.stream
-        if module.device.type != "cpu" or 8 * numbers > memory.SHARE * memory.available():
+        if module.device.type != "cpu" or 8 * numbers > memory.USABLE_SHARE * memory.available():
             return None
         try:
             with np.errstate(over="ignore"):  # bounds that are infinite, or 0, prove nothing

@@ -6,8 +6,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from byheart.tasks.checks import Floats, distribution, distributions
-from byheart.tasks.ranks import Flags
+from byheart.tasks.arrays import Flags, Floats, as_distribution, as_distributions
 
 FLOOR = 1e-15
 """Logarithms are of probabilities raised to this."""
@@ -23,8 +22,8 @@ class ContextDistributions:
     @classmethod
     def checked(cls, probabilities: ArrayLike, weights: ArrayLike) -> "ContextDistributions":
         """Refuse rows that are not distributions; sums that are only nearly 1 become 1."""
-        P = distributions("probabilities", probabilities, ("N", "C"))
-        pi = distribution("weights", weights, len(P))
+        P = as_distributions("probabilities", probabilities, ("N", "C"))
+        pi = as_distribution("weights", weights, len(P))
         return cls(P / P.sum(axis=1, keepdims=True), pi / pi.sum())
 
     @cached_property

@@ -3,7 +3,7 @@
 import numpy as np
 
 from byheart.constructions.gadgets.encoder.point import NOISE, EncoderPoint, plane
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 MOST_IDLE = 3
 

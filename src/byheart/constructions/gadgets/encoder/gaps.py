@@ -16,8 +16,7 @@ negative; else q = p is taken, which says only "divergence ≥ 0". So gaps are t
 import numpy as np
 
 from byheart.constructions.gadgets.encoder.contexts import FLOOR, ContextDistributions, covariance, log_softmax
-from byheart.tasks.checks import Floats
-from byheart.tasks.ranks import Flags
+from byheart.tasks.arrays import Flags, Floats
 
 FEASIBLE = 1e-12
 """How far off the equations of a gap may be."""

@@ -7,7 +7,7 @@ import numpy as np
 from byheart.constructions.gadgets.encoder.contexts import ContextDistributions, centred, divergence, log_softmax
 from byheart.constructions.gadgets.encoder.gaps import basis, encodings_gap, unembedding_gap
 from byheart.constructions.gadgets.encoder.lower import lower_bound
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from byheart.constructions.gadgets.encoder.contexts import FLOOR, ContextDistributions
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 
 def lower_bound(contexts: ContextDistributions, dim: int) -> float:

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from byheart.constructions.gadgets.encoder.contexts import ContextDistributions, covariance, log_softmax
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 NOISE = 1e-14
 """Rounding of a divergence: a smaller decrease is not seen."""

@@ -9,7 +9,7 @@ from byheart.constructions.gadgets.encoder.judge import Encoder, balanced
 from byheart.constructions.gadgets.encoder.point import EncoderPoint, encode, plane
 from byheart.errors import BadInput
 from byheart.progress import Report
-from byheart.tasks.checks import Floats
+from byheart.tasks.arrays import Floats
 
 START_FLOOR = 1e-6
 TINY = 1e-9

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
-from byheart.tasks.checks import Ids
+from byheart.tasks.arrays import Ids
 
 Count = TypeVar("Count", int, Ids)
 Shapes: TypeAlias = list[tuple[str, int, int]]

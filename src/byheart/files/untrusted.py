@@ -23,17 +23,16 @@ from typing import Any, NoReturn
 import numpy as np
 
 from byheart.errors import BadInput
-from byheart.files.memory import check_memory, told
-from byheart.files.room import check_room
+from byheart.files.memory import check_memory, check_room, format_bytes
 
-MOST_JSON = 1 << 26
+MAX_JSON_BYTES = 1 << 26
 """Bytes of a JSON file: the config.json of a network that recites a million texts names them in less."""
-MOST_DEPTH = 32
+MAX_DEPTH = 32
 """Of lists and objects within each other; nothing that Byheart writes goes deeper than 10."""
-JSON_TAKES = 24
+MEMORY_PER_JSON_BYTE = 24
 """Bytes of memory for every byte of JSON, at most: "[]," becomes a list of 56 bytes and a pointer."""
 
-LONG = 1 << 20
+LONG_LINE = 1 << 20
 """Bytes of a line that are read without asking what it will take."""
 
 _STRINGS = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -41,53 +40,58 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _OPEN, _CLOSE = "[{", "]}"
 
 
-def read_bytes(path: Path, *, most: int | None = None, takes: int = 1) -> bytearray:
-    """What the regular file ``path`` holds: at most ``most`` bytes, and as many as memory has room for.
+def read_bytes(path: Path, *, max_bytes: int | None = None, memory_per_byte: int = 1) -> bytearray:
+    """What the regular file ``path`` holds: at most ``max_bytes`` bytes, and as many as memory has room for.
 
-    Each byte will take ``takes`` bytes of memory by the time it is made into something. An OSError is left to whoever
-    knows what to say about a file that is not there.
+    Each byte will take ``memory_per_byte`` bytes of memory by the time it is made into something. An OSError is left to
+    whoever knows what to say about a file that is not there.
     """
-    with opened(path) as source:
+    with open_regular(path) as source:
         size = os.fstat(source.fileno()).st_size
-        if most is not None and size > most:
-            raise BadInput(f"{path}: has {size:,} bytes; expected at most {most:,}")
-        check_memory(size * takes, str(path))
+        if max_bytes is not None and size > max_bytes:
+            raise BadInput(f"{path}: has {size:,} bytes; expected at most {max_bytes:,}")
+        check_memory(size * memory_per_byte, str(path))
         return _read(source, size)
 
 
 def read_part(path: Path, start: int, size: int) -> bytearray:
     """So many bytes of the regular file ``path`` from ``start`` on, or what there is of them."""
-    with opened(path) as source:
+    with open_regular(path) as source:
         source.seek(start)
         there = max(0, min(size, os.fstat(source.fileno()).st_size - start))
         check_memory(there, str(path))
         return _read(source, there)
 
 
-def lines(path: Path, *, takes: int, keeps: int) -> Iterator[tuple[int, bytes | bytearray]]:
+def read_lines(path: Path, *, memory_per_byte: int, kept_per_byte: int) -> Iterator[tuple[int, bytes | bytearray]]:
     """The lines of the regular file ``path``, counted from 1, each with its line break (``\\n``), one at a time.
 
-    While it is read, a byte takes ``takes`` bytes of memory; of all that was read, ``keeps`` are left for every byte,
-    where there is room for them.
+    While it is read, a byte takes ``memory_per_byte`` bytes of memory; of all that was read, ``kept_per_byte`` are left
+    for every byte, where there is room for them.
     """
-    with opened(path) as source:
-        check_room(os.fstat(source.fileno()).st_size * keeps, str(path))
+    with open_regular(path) as source:
+        check_room(os.fstat(source.fileno()).st_size * kept_per_byte, str(path))
         number = 0
-        while line := source.readline(LONG):
+        while line := source.readline(LONG_LINE):
             number += 1
-            yield number, line if len(line) < LONG else _long(source, bytearray(line), takes, f"{path} line {number}")
+            yield (
+                number,
+                line
+                if len(line) < LONG_LINE
+                else _long(source, bytearray(line), memory_per_byte, f"{path} line {number}"),
+            )
 
 
 def _long(source: BufferedReader, line: bytearray, takes: int, place: str) -> bytearray:
     """A line whose beginning was read, to its end, as long as memory has room for it."""
-    while line[-1:] != b"\n" and (more := source.readline(LONG)):
+    while line[-1:] != b"\n" and (more := source.readline(LONG_LINE)):
         line += more
-        check_memory(len(line) * takes, f"{place}, of at least {told(len(line))},")
+        check_memory(len(line) * takes, f"{place}, of at least {format_bytes(len(line))},")
     return line
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BufferedReader]:
+def open_regular(path: Path) -> Iterator[BufferedReader]:
     """A regular file; nothing else is opened for reading, or waited for."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer waits
     found = os.fstat(file)
@@ -109,26 +113,26 @@ def _read(source: BufferedReader, size: int) -> bytearray:
 def read_text(path: Path) -> str:
     """What a file of UTF-8 text holds; BadInput if it holds something else."""
     try:
-        return read_bytes(path, takes=4).decode()
+        return read_bytes(path, memory_per_byte=4).decode()
     except UnicodeDecodeError as error:
         raise BadInput(f"{path}: not UTF-8 text ({error.reason} at byte {error.start})") from error
 
 
-def read_json(path: Path, *, most: int = MOST_JSON) -> dict[str, Any]:
+def read_json(path: Path, *, max_bytes: int = MAX_JSON_BYTES) -> dict[str, Any]:
     """The object in a JSON file; BadInput, with the file named, if it is none."""
-    content = read_bytes(path, most=most, takes=JSON_TAKES)
+    content = read_bytes(path, max_bytes=max_bytes, memory_per_byte=MEMORY_PER_JSON_BYTE)
     try:
-        return parsed(content)
+        return parse_object(content)
     except BadInput as error:
         raise BadInput(f"{path}: cannot be read ({error})") from error
 
 
-def parsed(data: bytes | bytearray) -> dict[str, Any]:
+def parse_object(data: bytes | bytearray) -> dict[str, Any]:
     """The object that ``data`` is the JSON of; BadInput if it is not strict JSON, or another value.
 
-    >>> parsed(b'{"a": [1, 2.5, null]}')
+    >>> parse_object(b'{"a": [1, 2.5, null]}')
     {'a': [1, 2.5, None]}
-    >>> parsed(b'{"a": 1, "a": 2}')
+    >>> parse_object(b'{"a": 1, "a": 2}')
     Traceback (most recent call last):
     byheart.errors.BadInput: the key 'a' stands there twice; expected different keys
     """
@@ -154,13 +158,13 @@ def parsed(data: bytes | bytearray) -> dict[str, Any]:
 
 def check_depth(text: str) -> None:
     """BadInput if lists and objects of a JSON text stand deeper in each other than ``MOST_DEPTH``."""
-    if text.count("[") + text.count("{") <= MOST_DEPTH:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
         return
     signs = np.frombuffer(_STRINGS.sub("", text).encode("utf-8", "replace"), np.uint8)
     opened, closed = (np.isin(signs, np.frombuffer(pair.encode(), np.uint8)) for pair in (_OPEN, _CLOSE))
     depth = int((opened.astype(np.int8) - closed.astype(np.int8)).cumsum(dtype=np.int64).max())
-    if depth > MOST_DEPTH:
-        raise BadInput(f"lists or objects stand {depth:,} deep in each other; expected at most {MOST_DEPTH}")
+    if depth > MAX_DEPTH:
+        raise BadInput(f"lists or objects stand {depth:,} deep in each other; expected at most {MAX_DEPTH}")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

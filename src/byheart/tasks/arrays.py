@@ -8,11 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.files.room import room
+from byheart.files.memory import allocate
 
 Ids = npt.NDArray[np.int64]
 """Ids, and whatever else is counted or hashed in machine integers."""
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 LARGEST_COUNT = 2**63 - 1
 EXACT_IN_FLOAT64 = 2**53
@@ -37,10 +38,10 @@ class BadEntry(BadInput):
         super().__init__(f"{name}[{', '.join(map(str, index))}] {problem}")
 
 
-def count(name: str, value: object) -> int:
+def check_count(name: str, value: object) -> int:
     """``value`` as an int of at least one.
 
-    >>> count("vocab", 0)
+    >>> check_count("vocab", 0)
     Traceback (most recent call last):
     byheart.errors.BadInput: vocab is 0; expected at least 1
     """
@@ -57,10 +58,10 @@ def count(name: str, value: object) -> int:
     return number
 
 
-def integers(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
+def as_integers(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
     """``values`` as a read-only int64 array of the given shape.
 
-    >>> integers("labels", [[0, 1]], shape=(1, "n"))
+    >>> as_integers("labels", [[0, 1]], shape=(1, "n"))
     array([[0, 1]])
     """
     array = _shaped(name, values, shape)
@@ -73,19 +74,19 @@ def integers(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
     return _read_only(array)
 
 
-def unsigned(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
+def as_unsigned(name: str, values: npt.ArrayLike, shape: Shape) -> Ids:
     """The same, but ids without a sign stay as they are: for who makes sure that nobody else has them."""
     array = np.asarray(values)
     if array.dtype.kind != "u":
-        return integers(name, values, shape)
+        return as_integers(name, values, shape)
     array = _shaped(name, array, shape)
-    return _read_only(array if array.flags.c_contiguous else copied(array, array.dtype))
+    return _read_only(array if array.flags.c_contiguous else copy_as(array, array.dtype))
 
 
-def floats(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
+def as_floats(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
     """``values`` as a read-only float64 array of finite numbers, none of them rounded, and no negative zero.
 
-    >>> floats("vectors", [[[1, -0.0]]], shape=("N", "n", "d"))
+    >>> as_floats("vectors", [[[1, -0.0]]], shape=("N", "n", "d"))
     array([[[1., 0.]]])
     """
     array = _shaped(name, values, shape)
@@ -98,33 +99,33 @@ def floats(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
     return _read_only(np.add(array, 0.0, dtype=np.float64, order="C"))  # -0.0 + 0.0 is 0.0; nothing else changes
 
 
-def below(name: str, ids: Ids, limit: object, limit_name: str) -> int:
+def check_ids(name: str, ids: Ids, limit: object, limit_name: str) -> int:
     """The number of possible ids: ``limit`` if given, else one more than the largest; refuses ids outside of it.
 
-    >>> below("labels", np.array([0, 4, 2]), None, "label_count")
+    >>> check_ids("labels", np.array([0, 4, 2]), None, "label_count")
     5
-    >>> below("labels", np.array([0, 4, 2]), 3, "label_count")
+    >>> check_ids("labels", np.array([0, 4, 2]), 3, "label_count")
     Traceback (most recent call last):
-    byheart.tasks.checks.BadEntry: labels[1] is 4; expected 0 to 2 (label_count = 3)
+    byheart.tasks.arrays.BadEntry: labels[1] is 4; expected 0 to 2 (label_count = 3)
     """
     if limit is None:
         if ids.min() < 0:
             _refuse(name, ids, ids < 0, "expected 0 or more")
         limit = min(int(ids.max()) + 1, LARGEST_COUNT)
-    bound = count(limit_name, limit)
+    bound = check_count(limit_name, limit)
     if ids.min() < 0 or ids.max() >= bound:
         _refuse(name, ids, (ids < 0) | (ids >= bound), f"expected 0 to {bound - 1} ({limit_name} = {bound})")
     return bound
 
 
-def distributions(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
+def as_distributions(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
     """``values`` as float64 [N, C] whose rows are probability distributions, up to 1e-9.
 
-    >>> distributions("probabilities", [[0.5, 0.25]], shape=(1, "C"))
+    >>> as_distributions("probabilities", [[0.5, 0.25]], shape=(1, "C"))
     Traceback (most recent call last):
-    byheart.tasks.checks.BadEntry: probabilities[0] sums to 0.75; expected 1 (within 1e-9)
+    byheart.tasks.arrays.BadEntry: probabilities[0] sums to 0.75; expected 1 (within 1e-9)
     """
-    array = floats(name, values, shape)
+    array = as_floats(name, values, shape)
     _refuse(name, array, array < 0, "expected 0 or more")
     sums = array.sum(axis=1)
     wrong = np.abs(sums - 1) > 1e-9
@@ -134,14 +135,14 @@ def distributions(name: str, values: npt.ArrayLike, shape: Shape) -> Floats:
     return array
 
 
-def distribution(name: str, values: npt.ArrayLike, size: int) -> Floats:
+def as_distribution(name: str, values: npt.ArrayLike, size: int) -> Floats:
     """``values`` as one probability distribution, float64 [``size``], up to 1e-9.
 
-    >>> distribution("weights", [0.5, 0.75], 2)
+    >>> as_distribution("weights", [0.5, 0.75], 2)
     Traceback (most recent call last):
     byheart.errors.BadInput: weights sum to 1.25; expected 1 (within 1e-9)
     """
-    array = floats(name, values, (size,))
+    array = as_floats(name, values, (size,))
     _refuse(name, array, array < 0, "expected 0 or more")
     if abs(array.sum() - 1) > 1e-9:
         raise BadInput(f"{name} sum to {array.sum().item()}; expected 1 (within 1e-9)")
@@ -175,50 +176,50 @@ def _read_only(array: _Array) -> _Array:
     return array
 
 
-def narrowed(array: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
+def narrow(array: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
     """Integers from 0 to ``most`` without a sign, as narrow as these are; the same array if it is.
 
-    >>> narrowed(np.array([3, 255]), 255).dtype, narrowed(np.array([3]), 256).dtype
+    >>> narrow(np.array([3, 255]), 255).dtype, narrow(np.array([3]), 256).dtype
     (dtype('uint8'), dtype('uint16'))
     """
-    return copied(array, dtype) if (dtype := np.min_scalar_type(most)) != array.dtype else array
+    return copy_as(array, dtype) if (dtype := np.min_scalar_type(most)) != array.dtype else array
 
 
-def copied(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+def copy_as(array: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     """The same numbers [N, …] as another type, where there is room for them."""
-    found, first = room(array.shape, dtype), 0
-    for part in portions(array):
+    found, first = allocate(array.shape, dtype), 0
+    for part in chunks(array):
         found[first : first + len(part)] = part
         first += len(part)
     return found
 
 
-def portions(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+def chunks(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
     """An array [N, …] in parts of some MiB, so that what is made of each of them takes little."""
     step = max(1, _PORTION // max(1, array[:1].size))
     return (array[first : first + step] for first in range(0, len(array), step))
 
 
-def taken(array: npt.NDArray[Any], index: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def take(array: npt.NDArray[Any], index: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """``array[index]`` for an index [K] of any width, which numpy would make wide as a whole.
 
-    >>> taken(np.array([5, 6, 7], np.uint8), np.array([2, 0], np.int32))
+    >>> take(np.array([5, 6, 7], np.uint8), np.array([2, 0], np.int32))
     array([7, 5], dtype=uint8)
     """
-    found, first = room(len(index), array.dtype), 0
-    for part in portions(index):
+    found, first = allocate(len(index), array.dtype), 0
+    for part in chunks(index):
         found[first : first + len(part)] = array[part]
         first += len(part)
     return found
 
 
-def occurrences(ids: npt.NDArray[Any], least: int = 0) -> Ids:
+def count_ids(ids: npt.NDArray[Any], least: int = 0) -> Ids:
     """How often each id occurs: int64, for ``least`` so many ids; a portion at a time.
 
-    >>> occurrences(np.array([2, 0, 2], np.uint8), 4)
+    >>> count_ids(np.array([2, 0, 2], np.uint8), 4)
     array([1, 0, 2, 0])
     """
     times = np.zeros(max(least, int(ids.max()) + 1 if len(ids) else 0), np.int64)
-    for part in portions(ids):
+    for part in chunks(ids):
         times += np.bincount(part, minlength=len(times))
     return times

@@ -3,21 +3,23 @@
 Every generated task can be memorized by a permutation-equivariant network: no two sequences are permutations of each
 other, and equal tokens of one sequence ask for equal labels. The shape "every" is the exception: all ω^n sequences, for
 networks that know positions.
+
+A random task by its few numbers: what ``byheart task random`` is told, and what theorems are shown on.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from itertools import chain, combinations_with_replacement, product
 from math import comb
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from byheart.errors import BadInput
+from byheart.errors import BadInput, check_seed
 from byheart.files.memory import check_memory
-from byheart.tasks.checks import Ids, count
+from byheart.tasks.arrays import Ids, check_count
 from byheart.tasks.distinct import distinct, first_positions
-from byheart.tasks.query import QueryLabels, QueryTargets
-from byheart.tasks.task import NextToken, NextTokenDistribution, SeqToSeq
+from byheart.tasks.task import NextToken, NextTokenDistribution, QueryLabels, QueryTargets, SeqToSeq, Task
 
 Shape = Literal["uniform", "skewed", "neighbours", "constant", "every"]
 """How tokens are drawn: alike, by Zipf's law, as small changes of a base sequence (the hard case), one for a whole
@@ -150,7 +152,7 @@ def random_next_token(
     NextToken(Size(examples=100, length=4, labels=10, vocab=400, dim=3))
     """
     ids = _sequences(examples=examples, length=length, vocab=vocab, dim=dim, shape=shape, rng=rng)
-    answers = rng.integers(count("labels", labels), size=examples)
+    answers = rng.integers(check_count("labels", labels), size=examples)
     return NextToken(labels=answers, label_count=labels, **_inputs(ids, vocab, dim, rng))
 
 
@@ -171,7 +173,7 @@ def random_seq_to_seq(
     SeqToSeq(Size(examples=100, length=4, labels=10, vocab=50, dim=None))
     """
     ids = _sequences(examples=examples, length=length, vocab=vocab, dim=dim, shape=shape, rng=rng)
-    drawn = rng.integers(count("labels", labels), size=ids.shape)
+    drawn = rng.integers(check_count("labels", labels), size=ids.shape)
     answers = np.take_along_axis(drawn, first_positions(ids, np.arange(len(ids))), axis=1)
     return SeqToSeq(labels=answers, label_count=labels, **_inputs(ids, vocab, dim, rng))
 
@@ -220,26 +222,26 @@ def random_queries(
     QueryTargets(Size(examples=10, length=4, labels=1, vocab=4, dim=8))
     """
     for name, size in (("examples", examples), ("length", length), ("dim", dim), ("target_dim", target_dim)):
-        count(name, size)
+        check_count(name, size)
     vectors = examples + length * (1 if shared else examples)
     check_memory(16 * (vectors * dim + examples * target_dim), f"{examples:,} random examples")
     contexts = rng.random((length, dim) if shared else (examples, length, dim))
     queries = rng.random((examples, dim))
     if labels is None:
         return QueryTargets(contexts=contexts, queries=queries, targets=rng.random((examples, target_dim)))
-    answers = rng.integers(count("labels", labels), size=examples)
+    answers = rng.integers(check_count("labels", labels), size=examples)
     return QueryLabels(contexts=contexts, queries=queries, labels=answers, label_count=labels)
 
 
 def _sequences(
     *, examples: int, length: int, vocab: int | None, dim: int | None, shape: Shape, rng: np.random.Generator
 ) -> Ids:
-    entries = count("examples", examples) * count("length", length)
+    entries = check_count("examples", examples) * check_count("length", length)
     if dim is not None:
-        entries *= count("dim", dim)
+        entries *= check_count("dim", dim)
     check_memory(16 * entries, f"{examples:,} random examples")
     if vocab is not None:
-        count("vocab", vocab)
+        check_count("vocab", vocab)
         return distinct_sequences(examples=examples, length=length, vocab=vocab, shape=shape, rng=rng)
     if dim is None:
         raise BadInput("vocab is None; expected a number, or a dim to draw every token afresh as a vector")
@@ -270,3 +272,73 @@ def _inputs(ids: Ids, vocab: int | None, dim: int | None, rng: np.random.Generat
     while len(np.unique(table[:, 0])) < len(table):  # floats do collide once in a while, and tokens must not
         table = rng.standard_normal((len(used), dim))
     return {"vectors": table[places.reshape(ids.shape)]}
+
+
+@dataclass(frozen=True)
+class RandomTask:
+    """What is to be drawn; equal drawings give equal tasks, on every machine."""
+
+    examples: int = 1000
+    """N: sequences."""
+    length: int = 32
+    """n: tokens in a sequence."""
+    vocab: int | None = 200
+    """ω: different tokens. None (with --dim): every token is a vector of its own."""
+    labels: int = 10
+    """C: different labels."""
+    dim: int | None = None
+    """d: make tokens standard-normal vectors of this dimension instead of ids."""
+    seq_to_seq: bool = False
+    """One label for every token instead of one for the sequence."""
+    distribution: bool = False
+    """A distribution over the next token instead of a label."""
+    query: Literal["none", "own", "shared"] = "none"
+    """A query beside each sequence of vectors (with --dim): contexts of their own, or one that all share."""
+    real: bool = False
+    """Real numbers instead of labels as answers (with --query)."""
+    target_dim: int = 1
+    """d_v: real numbers in an answer (with --real)."""
+    shape: Literal["uniform", "skewed", "neighbours", "constant", "every"] = "uniform"
+    """Tokens uniform, Zipf-distributed, sequences that differ in one or two tokens only, sequences of equal tokens, or
+    all ω^n sequences."""
+    seed: int = 0
+    """Seed of the generator."""
+
+    def draw(self) -> Task:
+        """The task; BadInput where the numbers do not go together."""
+        check_seed(self.seed)
+        rng = np.random.default_rng(self.seed)
+        if self.target_dim != 1 and not self.real:
+            raise BadInput(f"target-dim is {self.target_dim}; it is for real answers: expected --real beside it")
+        if self.query != "none":
+            return self._queries(rng)
+        if self.real:
+            raise BadInput("--real is for queries; expected --query own or --query shared beside it")
+        sizes = {"examples": self.examples, "length": self.length, "dim": self.dim, "shape": self.shape}
+        if self.distribution:
+            if self.vocab is None or self.seq_to_seq:
+                raise BadInput("--distribution needs a --vocab and excludes --seq-to-seq")
+            return random_distribution(vocab=self.vocab, rng=rng, **sizes)  # type: ignore[arg-type]
+        make = random_seq_to_seq if self.seq_to_seq else random_next_token
+        return make(vocab=self.vocab, labels=self.labels, rng=rng, **sizes)  # type: ignore[arg-type]
+
+    def _queries(self, rng: np.random.Generator) -> Task:
+        if self.dim is None or self.seq_to_seq or self.distribution or self.shape != "uniform":
+            raise BadInput("--query needs a --dim and excludes --seq-to-seq, --distribution and --shape")
+        labels, shared = None if self.real else self.labels, self.query == "shared"
+        sizes = {"examples": self.examples, "length": self.length, "dim": self.dim, "target_dim": self.target_dim}
+        return random_queries(labels=labels, shared=shared, rng=rng, **sizes)
+
+    @property
+    def flags(self) -> str:
+        """What ``byheart task random`` is told to draw the same task.
+
+        >>> RandomTask(examples=200, vocab=50, seq_to_seq=True).flags
+        '--examples 200 --vocab 50 --seq-to-seq'
+        """
+        words = []
+        for one in fields(self):
+            value, flag = getattr(self, one.name), f"--{one.name.replace('_', '-')}"
+            if value != one.default:
+                words.append(flag if value is True else f"{flag} {value}")
+        return " ".join(words)

@@ -8,11 +8,18 @@ A next-token task reads::
 Sequence-to-sequence tasks have ``labels``, distributions ``probabilities`` and maybe a ``weight``; ``vectors`` may
 stand for ``tokens``. Tasks of contexts and queries have a ``context``, a ``query`` and a ``label`` or a ``target``, one
 number or a list of them; a context that all examples share stands in the header instead.
+
+Tasks as ``.npz`` files: the arrays by their names, and ``kind``, ``label_count`` and ``vocab`` as scalars.
+
+Tasks in files: ``.npz`` for arrays, ``.jsonl`` for reading and writing by eye and by script.
 """
 
 import json
+import os
+import re
+import zipfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -23,12 +30,22 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
-from byheart.files.reading import JSON_TAKES, lines, parsed
-from byheart.files.room import Growing
-from byheart.tasks.base import Task
-from byheart.tasks.checks import EXACT_IN_FLOAT64, BadEntry
-from byheart.tasks.query import KINDS, QueryLabels, QueryTargets, QueryTask
-from byheart.tasks.task import NarrowNextToken, NextToken, NextTokenDistribution, SeqToSeq
+from byheart.files.archives import Arrays, read_arrays
+from byheart.files.memory import GrowingArray
+from byheart.files.untrusted import MEMORY_PER_JSON_BYTE, parse_object, read_lines
+from byheart.files.writing import check_file, new_file
+from byheart.tasks.arrays import EXACT_IN_FLOAT64, BadEntry
+from byheart.tasks.task import (
+    KINDS,
+    NarrowNextToken,
+    NextToken,
+    NextTokenDistribution,
+    QueryLabels,
+    QueryTargets,
+    QueryTask,
+    SeqToSeq,
+    Task,
+)
 
 PORTION = 1 << 16
 """Numbers that are kept wide until they are made narrow together."""
@@ -46,7 +63,7 @@ class Column:
 
     def __init__(self, *, real: bool) -> None:
         self._fresh = array("d" if real else "q")
-        self._held = Growing(dtype="d" if real else "u1")
+        self._held = GrowingArray(dtype="d" if real else "u1")
 
     def add(self, numbers: Any, depth: int) -> None:
         """More numbers: one, or ``depth`` lists within each other."""
@@ -96,7 +113,7 @@ KEEPS = 4
 Object = dict[str, Any]
 
 
-def write(task: Task, file: BinaryIO) -> None:
+def write_jsonl(task: Task, file: BinaryIO) -> None:
     """Write ``task`` to a file that is open for writing bytes. Floats are written so that they come back exactly."""
     header: Object = {"task": task.kind}
     arrays = task.arrays
@@ -118,7 +135,7 @@ def _key(kind: str, name: str) -> str:
     return ANSWER_KEYS[kind] if name == KINDS[kind].answers_name else SINGULAR.get(name, name)
 
 
-def read(path: Path, *, narrow: bool = False) -> Task:
+def read_jsonl(path: Path, *, narrow: bool = False) -> Task:
     """Read a task from a file, a line at a time; ``narrow``: a next-token task as :class:`NarrowNextToken`."""
     numbered = _objects(path)
     first: tuple[int, Object] = next(numbered, (0, {}))
@@ -131,7 +148,7 @@ def read(path: Path, *, narrow: bool = False) -> Task:
     if not first[0]:
         raise BadInput(f"{path}: no examples; expected one JSON object per line")
     with _at(f"{path}:{first[0]}"):
-        kind = header["task"] if header else _likely_kind(first[1])
+        kind = header["task"] if header else _likely_kind_of_example(first[1])
     names = _array_names(kind, first[1], shared="context" in header)
     examples = ExampleColumns({name: _key(kind, name) for name in names})
     for line, example in chain([first], numbered):
@@ -171,10 +188,10 @@ def _at(place: str) -> Iterator[None]:
 def _objects(path: Path) -> Iterator[tuple[int, Object]]:
     """The objects of a file with their line numbers, from 1; blank lines are skipped."""
     number = 0
-    for number, line in lines(path, takes=JSON_TAKES, keeps=KEEPS):
+    for number, line in read_lines(path, memory_per_byte=MEMORY_PER_JSON_BYTE, kept_per_byte=KEEPS):
         if line.strip():
             with _at(f"{path}:{number}"):
-                yield number, parsed(line.removesuffix(b"\n"))
+                yield number, parse_object(line.removesuffix(b"\n"))
     if not number:
         raise BadInput(f"{path}: the file is empty")
 
@@ -191,7 +208,7 @@ def _check_header(header: Object) -> None:
         _shape("context", header["context"], DEPTHS["context"])
 
 
-def _likely_kind(example: Object) -> str:
+def _likely_kind_of_example(example: Object) -> str:
     for kind, key in ANSWER_KEYS.items():
         if key in example and ("query" in example) == issubclass(KINDS[kind], QueryTask):
             return kind
@@ -252,3 +269,162 @@ def _check_numbers(key: str, values: list[Any]) -> None:
         raise BadInput(f"{key} holds {shortened(wrong)}; expected {expected}")
     if key in REAL and int in types and any(abs(value) > EXACT_IN_FLOAT64 for value in values if type(value) is int):
         raise BadInput(f"{key} holds an integer beyond 2^53; expected numbers that float64 holds exactly")
+
+
+INPUTS = ("tokens", "vectors", "contexts")
+ANSWERS = ("labels", "probabilities", "targets")
+ALSO = {"contexts": "queries", "probabilities": "weights"}
+"""The optional array that goes with each of these."""
+
+
+def write_npz(task: Task, file: BinaryIO) -> None:
+    """Write ``task`` to a file that is open for writing bytes."""
+    sizes = {} if isinstance(task, QueryTask) else {"vocab": task.vocab}
+    if "labels" in task.arrays or sizes:
+        sizes = {"label_count": task.label_count, **sizes}
+    arrays: dict[str, npt.ArrayLike] = {"kind": task.kind, **sizes, **task.arrays}
+    np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is called allow_pickle
+
+
+def read_npz(path: Path, *, narrow: bool = False) -> Task:
+    """Read a task from a file; ``narrow``: a next-token task as :class:`NarrowNextToken`.
+
+    The scalars may be missing: what is asked for shows in the answers, and sizes have defaults.
+    """
+    arrays = read_arrays(path, narrow=narrow)
+    try:
+        known = (*INPUTS, *ANSWERS, *ALSO.values(), *SIZES, "kind")
+        if unknown := sorted(set(arrays) - set(known)):
+            raise BadInput(f"unknown array {unknown[0]!r}; expected only {', '.join(known)}")
+        inputs = _one_of(INPUTS, arrays)
+        answers = _one_of(ANSWERS, arrays)
+        kind = _kind(arrays) if "kind" in arrays else _likely_kind(arrays)
+        if answers != KINDS[kind].answers_name:
+            raise BadInput(f"kind is {kind} and there is an array {answers!r}; expected {KINDS[kind].answers_name!r}")
+        if (inputs == "contexts") != issubclass(KINDS[kind], QueryTask):
+            raise BadInput(f"kind is {kind} and there is an array {inputs!r}; the two do not go together")
+        fields: dict[str, Any] = {name: _scalar(name, arrays) for name in SIZES if name in arrays}
+        fields |= {name: arrays[name] for name in (inputs, answers)}
+        for beside, name in ALSO.items():
+            if name in arrays:
+                if beside not in fields:
+                    raise BadInput(f"there is an array {name!r} but none called {beside!r}; they go together")
+                fields[name] = arrays[name]
+        return _made(kind, fields, narrow)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from error
+
+
+def _made(kind: str, fields: dict[str, Any], narrow: bool) -> Task:
+    try:
+        return (NarrowNextToken if narrow and kind == NextToken.kind else KINDS[kind])(**fields)
+    except TypeError as error:
+        # The names were checked; what is left is one that this kind does not have, or lacks.
+        raise BadInput(f"the arrays {', '.join(fields)} do not make a {kind} task: {error}") from error
+
+
+def _one_of(names: Collection[str], arrays: Arrays) -> str:
+    present = [name for name in names if name in arrays]
+    if len(present) != 1:
+        raise BadInput(f"{len(present) or 'none'} of the arrays {' and '.join(names)} found; expected one of them")
+    return present[0]
+
+
+def _scalar(name: str, arrays: Arrays) -> Any:
+    array = arrays[name]
+    if array.shape != ():
+        raise BadInput(f"{name} has shape {array.shape}; expected a scalar")
+    return array.item()
+
+
+def _kind(arrays: Arrays) -> str:
+    kind = _scalar("kind", arrays)
+    if kind not in KINDS:
+        raise BadInput(f"kind is {kind!r}; expected one of {', '.join(KINDS)}")
+    return str(kind)
+
+
+def _likely_kind(arrays: Arrays) -> str:
+    if "contexts" in arrays:
+        return QueryTargets.kind if "targets" in arrays else QueryLabels.kind
+    if "probabilities" in arrays:
+        return NextTokenDistribution.kind
+    return NextToken.kind if arrays.get("labels", np.zeros(1)).ndim == 1 else SeqToSeq.kind
+
+
+TASK_READERS = {".npz": read_npz, ".jsonl": read_jsonl}
+WRITERS = {".npz": write_npz, ".jsonl": write_jsonl}
+
+
+def load(path: str | os.PathLike[str], *, narrow: bool = False) -> Task:
+    """Read a task from a ``.npz`` or ``.jsonl`` file; ``narrow``: ids as narrow as they are, if they are a next-token
+    task's, for whoever wants their contexts and no more.
+
+    >>> load("nowhere.npz")
+    Traceback (most recent call last):
+    byheart.errors.BadInput: nowhere.npz: No such file or directory
+    """
+    source = Path(path)
+    extension = check_extension(source)
+    try:
+        return TASK_READERS[extension](source, narrow=narrow)
+    except OSError as error:
+        raise BadInput(f"{source}: {error.strerror or error}") from error
+
+
+def save(task: Task, path: str | os.PathLike[str]) -> None:
+    """Write ``task`` to a ``.npz`` or ``.jsonl`` file, as a whole or not at all; nothing but a task is replaced.
+
+    >>> import tempfile
+    >>> from byheart.tasks import NextToken
+    >>> task = NextToken(tokens=[[0, 1], [2, 2]], labels=[1, 0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(task, f"{folder}/task.jsonl")
+    ...     print(Path(folder, "task.jsonl").read_text(), end="")
+    ...     load(f"{folder}/task.jsonl") == task
+    {"task": "next-token", "label_count": 2, "vocab": 3}
+    {"tokens": [0, 1], "label": 1}
+    {"tokens": [2, 2], "label": 0}
+    True
+    """
+    target = Path(path)
+    write, looks_like_one = WRITERS[check_extension(target)], LOOKS[check_extension(target)]
+
+    def check(path: Path) -> None:
+        check_file(path)
+        if path.exists() and path.stat().st_size > 0 and not looks_like_one(path):
+            raise BadInput(f"{target}: exists and is no task; choose another name or remove it")
+
+    with new_file(target, check) as draft, draft.open("wb") as file:
+        write(task, file)
+
+
+def check_extension(path: Path) -> str:
+    """The extension of a task's file; BadInput if it has another, or is a folder."""
+    if path.is_dir():
+        raise BadInput(f"{path}: is a folder; expected a task file, {' or '.join(TASK_READERS)}")
+    if path.suffix not in TASK_READERS:
+        how = "; byheart task text and byheart task facts make one of a text or of facts" if path.exists() else ""
+        raise BadInput(f"{path}: unknown extension {path.suffix!r}; expected {' or '.join(TASK_READERS)}{how}")
+    return path.suffix
+
+
+def _looks_like_npz(path: Path) -> bool:
+    """Whether it is an archive of arrays with the names of a task's."""
+    known = {f"{name}.npy" for name in (*INPUTS, *ANSWERS, *ALSO.values(), *SIZES, "kind")}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return known.issuperset(archive.namelist())
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return False
+
+
+def _looks_like_jsonl(path: Path) -> bool:
+    """Whether it begins like an object of a task's: with one of their keys."""
+    with path.open("rb") as file:
+        begin = re.match(rb'\s*\{\s*"(\w+)"\s*:', file.read(200))
+    return begin is not None and begin[1].decode() in {*DEPTHS, *SIZES, "task"}
+
+
+LOOKS = {".npz": _looks_like_npz, ".jsonl": _looks_like_jsonl}
+"""Whether a file may be a task: a short look, not a check."""

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from byheart.errors import BadInput
 from byheart.tasks import Facts
-from byheart.tasks.facts import fact_contexts
-from byheart.tasks.questions import contexts_of
+from byheart.tasks.questions import as_contexts
 from byheart.tasks.tokenizers import BytePairs, Bytes
+from byheart.tasks.windows import fact_contexts
 
 
 def asked(facts, **options):
@@ -103,7 +103,7 @@ def test_every_prefix_has_its_answer_or_there_is_a_contradiction(pairs):
 def test_texts_alone_are_asked_as_texts(texts):
     """Both ways to the same questions, found in two ways; or both refuse."""
     try:
-        expected = contexts_of({f"text {n}": text for n, text in enumerate(texts)}, tokenizer=Bytes())
+        expected = as_contexts({f"text {n}": text for n, text in enumerate(texts)}, tokenizer=Bytes())
     except BadInput:
         with pytest.raises(BadInput, match="is the beginning of another"):
             fact_contexts(Facts(texts), Bytes())

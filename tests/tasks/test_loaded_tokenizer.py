@@ -5,7 +5,7 @@ import json
 import pytest
 
 from byheart.errors import BadInput
-from byheart.tasks.loaded import Loaded, load_tokenizer
+from byheart.tasks.loaded_tokenizer import LoadedTokenizer, load_tokenizer
 from byheart.tasks.tokenizers import Bytes, from_files
 
 library = pytest.importorskip("tokenizers")
@@ -55,7 +55,7 @@ def test_it_comes_back_out_of_a_folder(tmp_path, begins):
     found = load_tokenizer(write(tmp_path, byte_level()))
     files = found.files(begins=begins)
     again = from_files(files)
-    assert isinstance(again, Loaded)
+    assert isinstance(again, LoadedTokenizer)
     assert again.encode(b"Paris").tolist() == found.encode(b"Paris").tolist()
     assert (again.vocab, again.end) == (found.vocab, found.end)
     theirs = library.Tokenizer.from_str(files["tokenizer.json"].decode())

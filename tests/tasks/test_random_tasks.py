@@ -16,7 +16,7 @@ from byheart.tasks import (
     random_seq_to_seq,
     token_ids,
 )
-from byheart.tasks.random import _uniform_multisets
+from byheart.tasks.random_tasks import _uniform_multisets
 
 SHAPES = ["uniform", "skewed", "neighbours"]
 

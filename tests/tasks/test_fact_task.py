@@ -4,7 +4,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.tasks import Facts
-from byheart.tasks.facts.labelled import fact_task
+from byheart.tasks.questions import fact_task
 
 
 def test_by_hand():

@@ -27,6 +27,11 @@ LARGEST_ID = 2**31 - 3
 """So that an end token has an id too, and all ids fit into 32 bits."""
 
 
+MEMORY_PER_FACT = 48
+"""Bytes of memory for every fact beside its pieces: start, length of the prompt, place and key, and a sort of the keys;
+with what arrays that grow have in reserve."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fact:
     """A prompt, what is to be said to it, and where it was found."""

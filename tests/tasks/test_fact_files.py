@@ -10,7 +10,7 @@ import pytest
 from byheart.errors import BadInput
 from byheart.files import memory
 from byheart.tasks import Facts
-from byheart.tasks.facts import rows as reading
+from byheart.tasks import fact_files as reading
 
 PAIRS = [("capital of France", "Paris"), ("πρωτεύουσα της Ελλάδας", "Αθήνα"), ("中国的首都", "北京")]
 NEEDED = "pyarrow is not installed: pip install -e '.[data]'"
@@ -187,7 +187,7 @@ def test_rows_are_held_against_memory_a_few_at_a_time(pyarrow, tmp_path, monkeyp
     once = pyarrow.DictionaryArray.from_arrays(same, text)
     parquet.write_table(pyarrow.table({"text": once}), tmp_path / "a.parquet", store_schema=False)
     asked = []
-    monkeypatch.setattr("byheart.tasks.facts.arrow.check_memory", lambda needed, what: asked.append(needed))
+    monkeypatch.setattr("byheart.tasks.fact_files.check_memory", lambda needed, what: asked.append(needed))
     row = next(reading.rows(tmp_path / "a.parquet"))
     assert len(row[1]["text"]) == 10**6
     assert 64 * 10**6 < asked[-1] < 10**9

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from byheart.errors import BadInput, missing
-from byheart.files.reading import MOST_JSON, parsed, read_bytes
+from byheart.errors import BadInput, missing_package
+from byheart.files.untrusted import MAX_JSON_BYTES, parse_object, read_bytes
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer as Library
 
-TOKENIZER, CONFIG = "tokenizer.json", "tokenizer_config.json"
+
+TOKENIZER_FILE, CONFIG_FILE = "tokenizer.json", "tokenizer_config.json"
 MARK = "byheart_tokenizer"
 """The key of tokenizer_config.json that says that the tokenizer is none of ours, but was loaded."""
 
@@ -31,7 +32,7 @@ LARGEST_ID = 2**31 - 2
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedTokenizer:
     """A tokenizer by its two files, read as strict JSON before anything else is done with them."""
 
     name: ClassVar[str] = "loaded"
@@ -46,10 +47,10 @@ class Loaded:
     @cached_property
     def end_name(self) -> str:
         """What the token is called that ends a text."""
-        found = parsed(self.config).get("eos_token")
+        found = parse_object(self.config).get("eos_token")
         name = found.get("content") if isinstance(found, dict) else found
         if not isinstance(name, str):
-            raise BadInput(f"{CONFIG}: says nothing of a token that ends a text; expected eos_token")
+            raise BadInput(f"{CONFIG_FILE}: says nothing of a token that ends a text; expected eos_token")
         return name
 
     @cached_property
@@ -57,7 +58,7 @@ class Loaded:
         """The id that follows the last token of a text."""
         number = self._library.token_to_id(self.end_name)
         if number is None:
-            raise BadInput(f"{CONFIG}: eos_token is {self.end_name!r}; expected a token of {TOKENIZER}")
+            raise BadInput(f"{CONFIG_FILE}: eos_token is {self.end_name!r}; expected a token of {TOKENIZER_FILE}")
         return int(number)
 
     def encode(self, data: bytes) -> npt.NDArray[np.int32]:
@@ -66,7 +67,7 @@ class Loaded:
             text = data.decode()
         except UnicodeDecodeError as error:
             raise BadInput(f"byte {error.start} is not UTF-8 text; expected text, or --tokenizer bytes") from error
-        with _reading(f"{TOKENIZER}: has no tokens for this text"):
+        with _reading(f"{TOKENIZER_FILE}: has no tokens for this text"):
             ids = self._library.encode(text, add_special_tokens=False).ids
         if self.end in ids:
             raise BadInput(f"the text holds the end token {self.end_name!r}; expected text that does not end within")
@@ -87,33 +88,33 @@ class Loaded:
             if not 0 <= number < self.vocab:
                 raise BadInput(f"ids[{place}] is {number}; expected 0 to {self.vocab - 1} (vocab = {self.vocab})")
         kept = [number for number in numbers if number != self.end]
-        with _reading(f"{TOKENIZER}: has no text for these tokens"):
+        with _reading(f"{TOKENIZER_FILE}: has no text for these tokens"):
             return str(self._library.decode(kept, skip_special_tokens=False)).encode(errors="replace")
 
     def files(self, *, begins: bool = False) -> dict[str, bytes]:
         """The two files as they came, marked; ``begins``: every text is to begin with the end token."""
-        config = parsed(self.config) | {MARK: self.name}
+        config = parse_object(self.config) | {MARK: self.name}
         content = self.tokenizer
         if begins:
             config |= {"bos_token": self.end_name, "pad_token": self.end_name}
-            whole = parsed(content) | {"post_processor": begun_with(self.end_name, self.end)}
+            whole = parse_object(content) | {"post_processor": begun_with(self.end_name, self.end)}
             content = _written(whole)
-        return {TOKENIZER: content, CONFIG: _written(config)}
+        return {TOKENIZER_FILE: content, CONFIG_FILE: _written(config)}
 
     @cached_property
     def _library(self) -> "Library":
         try:
             from tokenizers import Tokenizer as Library
         except ImportError as error:
-            raise BadInput(missing("tokenizers", "a tokenizer that was loaded", "hf")) from error
-        with _reading(f"{TOKENIZER}: cannot be read"):
+            raise BadInput(missing_package("tokenizers", "a tokenizer that was loaded", "hf")) from error
+        with _reading(f"{TOKENIZER_FILE}: cannot be read"):
             library = Library.from_str(self.tokenizer.decode())
         if dropout := getattr(library.model, "dropout", None):
             expected = "expected null: the same text must always have the same tokens"
-            raise BadInput(f"{TOKENIZER}: dropout is {dropout:g}; {expected}")
+            raise BadInput(f"{TOKENIZER_FILE}: dropout is {dropout:g}; {expected}")
         largest = max(library.get_vocab(with_added_tokens=True).values(), default=0)
         if largest > LARGEST_ID:
-            raise BadInput(f"{TOKENIZER}: has the id {largest:,}; expected at most {LARGEST_ID:,}")
+            raise BadInput(f"{TOKENIZER_FILE}: has the id {largest:,}; expected at most {LARGEST_ID:,}")
         library.no_truncation()
         library.no_padding()
         return library
@@ -130,43 +131,43 @@ def _reading(complaint: str) -> Iterator[None]:
         raise BadInput(f"{complaint} ({(str(error).splitlines() or [''])[0][:200]})") from None
 
 
-def load_tokenizer(path: Path) -> Loaded:
+def load_tokenizer(path: Path) -> LoadedTokenizer:
     """The tokenizer in a ``tokenizer.json``, or in a folder that has one, checked.
 
     >>> load_tokenizer(Path("nowhere"))
     Traceback (most recent call last):
     byheart.errors.BadInput: nowhere: No such file or directory; expected bytes, bpe, or a path to a tokenizer.json
     """
-    file = path / TOKENIZER if path.is_dir() else path
+    file = path / TOKENIZER_FILE if path.is_dir() else path
     if not file.exists():
-        expected = f"expected bytes, bpe, or a path to a {TOKENIZER}"
+        expected = f"expected bytes, bpe, or a path to a {TOKENIZER_FILE}"
         raise BadInput(f"{file}: No such file or directory; {expected}")
-    beside = file.with_name(CONFIG)
+    beside = file.with_name(CONFIG_FILE)
     if not beside.exists():
         raise BadInput(f"{beside}: No such file or directory; expected it beside {file.name}, with an eos_token")
     try:
-        contents = [bytes(read_bytes(part, most=MOST_JSON)) for part in (file, beside)]
-        found = Loaded(*contents)
+        contents = [bytes(read_bytes(part, max_bytes=MAX_JSON_BYTES)) for part in (file, beside)]
+        found = LoadedTokenizer(*contents)
         for content in contents:
-            parsed(content)
+            parse_object(content)
         _ = found.end
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from error
     return found
 
 
-def loaded_from(files: Mapping[str, bytes]) -> Loaded | None:
+def loaded_from(files: Mapping[str, bytes]) -> LoadedTokenizer | None:
     """The tokenizer that was loaded when a network was compiled, out of that network's files; None if it is ours.
 
     That ``tokenizer.json`` is JSON is for whoever asks to check.
     """
-    if TOKENIZER not in files or CONFIG not in files:
+    if TOKENIZER_FILE not in files or CONFIG_FILE not in files:
         return None
     try:
-        marked = parsed(files[CONFIG]).get(MARK) == Loaded.name
+        marked = parse_object(files[CONFIG_FILE]).get(MARK) == LoadedTokenizer.name
     except BadInput:
         return None
-    return Loaded(files[TOKENIZER], files[CONFIG]) if marked else None
+    return LoadedTokenizer(files[TOKENIZER_FILE], files[CONFIG_FILE]) if marked else None
 
 
 def begun_with(name: str, number: int) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.tasks import Facts
-from byheart.tasks.facts import Fact
+from byheart.tasks.fact import Fact
 
 PAIRS = [
     ("capital of France", "Paris"),

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byheart.errors import BadInput
-from byheart.files import memory, reading, room
+from byheart.files import memory, untrusted
 from byheart.tasks import Facts
-from byheart.tasks.facts import pile
-from byheart.tasks.facts.pile import FactNames
-from byheart.tasks.facts.rows import rows
+from byheart.tasks import facts as module
+from byheart.tasks.fact_files import rows
+from byheart.tasks.facts import FactNames
 
 NAMES = st.sampled_from(["a line ", "a row ", "facts["]).flatmap(
     lambda stem: st.integers(0, 20).map(lambda number: f"{stem}{number}" + "]" * stem.endswith("["))
@@ -123,8 +123,8 @@ def test_facts_are_told_apart_where_their_bytes_are_the_same(monkeypatch):
     """("ab", "c") is not ("a", "bc"), nor the text; with a hash that says nothing, either."""
     given = [("ab", "c"), ("a", "bc"), "abc", ("ab", "c"), "abc", ("b", "ab")]
     for key, some in ((hash, 1 << 16), (lambda _: 7, 4)):
-        monkeypatch.setattr(pile, "hash", key, raising=False)
-        monkeypatch.setattr("byheart.tasks.facts.facts.SOME", some)
+        monkeypatch.setattr(module, "hash", key, raising=False)
+        monkeypatch.setattr("byheart.tasks.facts.SOME", some)
         facts = Facts(given)
         assert [(fact.prompt, fact.completion) for fact in facts] == [
             (b"ab", b"c"),
@@ -151,11 +151,11 @@ def test_memory_is_asked_for_before_it_is_taken(tmp_path, monkeypatch):
     path.write_text("text\n" + "x" * 3000 + "\n" + "y" * 100 + "\n")
     monkeypatch.setattr(memory, "available", lambda: 10_000)
     with monkeypatch.context() as full:
-        full.setattr(room, "_on_disk", lambda: 0)
+        full.setattr(memory, "_disk_space", lambda: 0)
         with pytest.raises(BadInput, match=r"^\S+a\.csv would take 0\.0 MiB; expected at most 0\.0 MiB of memory and"):
             Facts.read(path)
     monkeypatch.setattr(memory, "available", lambda: 20_000)
-    monkeypatch.setattr(reading, "LONG", 1000)
+    monkeypatch.setattr(untrusted, "LONG_LINE", 1000)
     with pytest.raises(BadInput, match=r"^\S+a\.csv line 2, of at least 0\.0 MiB, would take"):
         Facts.read(path)
     with pytest.raises(BadInput, match=r"^what is read from facts\[0\] on would take 1\.0 MiB of memory.*: split the"):
@@ -165,7 +165,7 @@ def test_memory_is_asked_for_before_it_is_taken(tmp_path, monkeypatch):
 def test_a_row_of_many_lines_is_held_against_memory(tmp_path, monkeypatch):
     path = tmp_path / "a.csv"
     path.write_text('text\n"' + 3000 * "x\n" + '"\n')
-    monkeypatch.setattr("byheart.tasks.facts.rows.LONG", 1000)
+    monkeypatch.setattr("byheart.tasks.fact_files.LONG_LINE", 1000)
     monkeypatch.setattr(memory, "available", lambda: 50_000)
     with pytest.raises(BadInput, match=r"^the row that \S+a\.csv line \d+ belongs to would take"):
         Facts.read(path)

@@ -38,11 +38,11 @@ _TRIES = 100
 _AT_FDCWD, _NOREPLACE, _EXCHANGE = -100, 1, 2
 _CANNOT = {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP}
 
-Rule: TypeAlias = Callable[[Path], None]
+ReplaceRule: TypeAlias = Callable[[Path], None]
 """BadInput if what is at a path may not be replaced; it is asked again, of the same thing, when that is moved away."""
 
 
-def room_of(place: Path) -> Path:
+def workspace_of(place: Path) -> Path:
     """The folder in which what is to come to ``place`` is written."""
     return place.with_name(f".{place.name}.byheart")
 
@@ -82,24 +82,24 @@ def recover(place: Path) -> None:
     Nothing of the kind happens where names can be exchanged.
     """
     place = Path(os.path.realpath(place))
-    if not os.path.lexists(place) and os.path.lexists(room_of(place) / BEFORE):
+    if not os.path.lexists(place) and os.path.lexists(workspace_of(place) / BEFORE):
         with suppress(FileNotFoundError):  # the writer lives, and has gone on meanwhile
-            if not _is_ours(room_of(place)):
+            if not _is_ours(workspace_of(place)):
                 return
-            lock = Lock(room_of(place) / LOCK, place)
+            lock = Lock(workspace_of(place) / LOCK, place)
             try:
                 if not os.path.lexists(place):
-                    os.rename(room_of(place) / BEFORE, place)
+                    os.rename(workspace_of(place) / BEFORE, place)
                     sync(place.parent)
             finally:
                 lock.release()
 
 
-class PlaceClaim:
+class Replacement:
     """The claim to ``place``, until it is released: BadInput if somebody else has it."""
 
-    def __init__(self, place: Path, check: Rule) -> None:
-        self.place, self.room, self.draft = place, room_of(place), room_of(place) / DRAFT
+    def __init__(self, place: Path, check: ReplaceRule) -> None:
+        self.place, self.room, self.draft = place, workspace_of(place), workspace_of(place) / DRAFT
         self._check, self._moved = check, False
         self._lock = self._locked()
         try:
