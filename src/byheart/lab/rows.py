@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from byheart.errors import BadInput
 from byheart.files.untrusted import MEMORY_PER_JSON_BYTE, parse_object, read_bytes
-from byheart.lab.experiments.experiment import is_plain
+from byheart.lab.experiment import is_plain
 from byheart.lab.former import renamed
 
 LARGEST = 1e150
