@@ -15,7 +15,7 @@ from byheart.papers.experiments import EXPERIMENTS, Named
 
 def row(rate: float, accuracy: float | None, seed: int = 0, heads: int = 1, **more: Any) -> ResultRow:
     config = {"heads": heads, "learning_rate": rate, "last_learning_rate": rate / 20, "seed": seed}
-    return ResultRow("own", f"{rate} {seed} {heads}", config, "done", {"accuracy": accuracy, **more}, 0.0)
+    return ResultRow("own", f"{rate} {seed} {heads}", config, "done", {"accuracy": accuracy, **more}, 0.0, None)
 
 
 def test_a_search_varies_the_rate_and_nothing_else() -> None:

@@ -118,7 +118,7 @@ def test_what_the_lab_writes_can_be_put_there_as_it_is(tmp_path: Path) -> None:
     experiment = EXPERIMENTS["dana-2025-6"]("smoke")
     with Run.create(tmp_path / "run", experiment) as run:
         done, failed = run.configs
-        run.append([ResultRow(experiment.name, done, run.configs[done], "done", {"accuracy": 0.5}, 1.5)])
+        run.append([ResultRow(experiment.name, done, run.configs[done], "done", {"accuracy": 0.5}, 1.5, None)])
         run.append([ResultRow(experiment.name, failed, run.configs[failed], "failed", {}, 1.5, "too large")])
         run.write_csv(tmp_path / "run.csv")
     (row,) = results.read((tmp_path / "run.csv").read_text())

@@ -285,7 +285,7 @@ def _rows_of(run: Run, job: JobKeys, result: JobResult) -> list[ResultRow]:
     if result.error is not None:
         return [ResultRow(run.name, name, run.configs[name], "failed", {}, share, result.error) for name in job]
     return [
-        ResultRow(run.name, name, run.configs[name], "done", metrics, share)
+        ResultRow(run.name, name, run.configs[name], "done", metrics, share, None)
         for name, metrics in zip(job, result.metrics, strict=True)
     ]
 
