@@ -120,7 +120,9 @@ def test_results_of_the_paper_scale_are_near_the_published_ones(name):
 
 def test_accuracy_is_above_the_lower_bound_in_the_shipped_tables():
     for name in ("1", "2", "3", "6"):
-        text = resources.files("byheart.papers").joinpath("results", f"dana_2025_{name}.csv").read_text(encoding="utf-8")
+        text = (
+            resources.files("byheart.papers").joinpath("results", f"dana_2025_{name}.csv").read_text(encoding="utf-8")
+        )
         rows = list(csv.DictReader(text.splitlines()))
         assert len(rows) == len(configs_of(name))
         assert all(float(row["accuracy"]) > float(row["lower_bound"]) for row in rows), name
