@@ -64,20 +64,20 @@ def test_a_file_may_import_what_lies_beside_it_and_make_its_experiment_of_the_sc
         ("raise SystemExit(3)", "own.py:1: SystemExit: 3"),
         ("EXPERIMENT = 3", "own.py: EXPERIMENT is 3; expected an Experiment"),
         ("CONFIGS = [1, 'a']", "own.py: CONFIGS are of several kinds (int, str)"),
-        ("CONFIGS = [1]", "own.py: CONFIGS[0] is 1; expected a config: an instance of a frozen dataclass"),
+        ("CONFIGS = [1]", "own.py: CONFIGS[0] is 1; expected an instance of a frozen dataclass"),
         (
             "from byheart.lab import Training as T\nCONFIGS = [T(1, 1, 1.0)]",
-            "own.py: nothing says how a Training is trained: define a function work(configs, device, report) in it "
-            "that returns a dictionary of metrics for each config, in order",
+            "own.py: no function trains a Training: define work(configs, device, report) in the file, "
+            "which returns a dictionary of metrics for each config, in order",
         ),
         (
             "from byheart.lab import Training as T\nCONFIGS = [T(1, 1, 1.0)]\ndef work(configs, device): pass",
-            "own.py: work takes (configs, device); expected work(configs, device, report), which it is called with",
+            "own.py: work takes (configs, device); expected work(configs, device, report)",
         ),
         ("from byheart.lab.experiments import dana_2025\nCONFIGS = [dana_2025.DanaConfig(3)]", "own.py:2: TypeError"),
         (
             "work = print\nclass Config: pass\nCONFIGS = [Config()]",
-            "expected a config: an instance of a frozen dataclass",
+            "expected an instance of a frozen dataclass",
         ),
     ],
 )

@@ -1,18 +1,18 @@
-"""Where an experiment comes from: a name that we know, or a user's own Python file.
+"""Sources of experiments: names of shipped experiments, or users' own Python files.
 
-Workers in other processes and on other machines are told the source, not the experiment: a name, or the text of the
-file, which they read themselves. So a file may hold functions and classes of any kind, and editing it does not disturb
-a run.
+Workers in other processes and on other machines receive the source instead of the experiment: a name, or the text of a
+file, which they run themselves. So a file may hold functions and classes of any kind, and editing it does not disturb a
+run.
 
 A user's file defines one of
 
-- ``CONFIGS``: a list of configs of one kind, ours (``dana_2025.Config(…)``) or the file's own. They are trained by the
-  function ``work`` of the file, or else by that beside their class; together as ``groups`` says, sought in the same
-  two places, or one by one if there is none; ``prepare``, if there is one, is for `byheart lab save`;
+- ``CONFIGS``: a list of configs of one class, shipped (``dana_2025.Config(…)``) or defined in the file. The function
+  ``work`` of the file trains them, or else the one in the module of their class. ``groups``, looked up in the same two
+  places, puts them into jobs; without it each config is a job. ``prepare``, if defined, is for `byheart lab save`;
 - ``EXPERIMENT``: an :class:`~byheart.lab.experiments.experiment.Experiment`, or a function from a scale (smoke, short
   or paper) to one.
 
-Its folder is on the path while it is read, as for ``python FILE``.
+The file's folder is on the path while the file runs, as for ``python FILE``.
 """
 
 import sys
@@ -32,26 +32,26 @@ from byheart.lab.experiments.experiment import Experiment
 
 
 class Source(Hashable, Protocol):
-    """Something small and picklable that an experiment can be had from, anywhere."""
+    """A small picklable object from which any process can load an experiment."""
 
     @property
     def text(self) -> str | None:
-        """The text of the file that it comes from, if it does."""
+        """Text of the user's file, if the experiment comes from one."""
 
     def load(self) -> Experiment:
-        """The experiment."""
+        """Return the experiment."""
 
 
 @dataclass(frozen=True)
 class Named:
-    """An experiment of ours, by its name and scale."""
+    """A shipped experiment, by its name and scale."""
 
     name: str
     scale: str
     text = None
 
     def load(self) -> Experiment:
-        """Look it up."""
+        """Look the experiment up. Raise BadInput if there is none of this name."""
         from byheart.lab.experiments import EXPERIMENTS, check_trains
 
         if self.name not in EXPERIMENTS:
@@ -59,72 +59,73 @@ class Named:
             expected = "expected a name of byheart lab list, or a Python file"
             if Path(self.name).is_dir():
                 raise BadInput(f"{self.name}: is a folder; {expected}")
-            meant = did_you_mean(self.name, EXPERIMENTS, expected)
-            raise BadInput(f"no experiment is called {self.name!r}; {meant}")
+            hint = did_you_mean(self.name, EXPERIMENTS, expected)
+            raise BadInput(f"no experiment is called {self.name!r}; {hint}")
         return EXPERIMENTS[self.name](self.scale)
 
 
 @dataclass(frozen=True)
 class UserFile:
-    """A user's own experiment: the text of a Python file, and where it was read."""
+    """A user's own experiment: the text of a Python file, and its path."""
 
     path: str
     text: str
     scale: str
 
     def load(self) -> Experiment:
-        """Run the file and take its EXPERIMENT or CONFIGS."""
+        """Run the file, and return the experiment that it defines by EXPERIMENT or CONFIGS."""
         module = ModuleType(f"byheart_lab_{Path(self.path).stem}")
         module.__file__ = self.path
-        sys.modules[module.__name__] = module  # dataclasses look for their module there
+        sys.modules[module.__name__] = module  # where dataclasses look their module up
         with _explaining(self.path), _on_the_path(Path(self.path).parent):
             exec(compile(self.text, self.path, "exec"), module.__dict__)
-            found = getattr(module, "EXPERIMENT", None)
-            if callable(found):
-                found = found(self.scale)
-        if found is None:
+            experiment = getattr(module, "EXPERIMENT", None)
+            if callable(experiment):
+                experiment = experiment(self.scale)
+        if experiment is None:
             return self._of_configs(module)
-        if not isinstance(found, Experiment):
-            what = f"EXPERIMENT is {found!r}; expected an Experiment, or a function from a scale to one"
-            raise BadInput(f"{self.path}: {what}")
-        return found
+        if not isinstance(experiment, Experiment):
+            message = f"EXPERIMENT is {experiment!r}; expected an Experiment, or a function from a scale to one"
+            raise BadInput(f"{self.path}: {message}")
+        return experiment
 
     def _of_configs(self, module: ModuleType) -> Experiment:
-        found = getattr(module, "CONFIGS", None)
-        if not isinstance(found, list | tuple) or not found:
+        configs = getattr(module, "CONFIGS", None)
+        if not isinstance(configs, list | tuple) or not configs:
             raise BadInput(f"{self.path}: expected it to define CONFIGS, a list of configs, or EXPERIMENT")
-        kinds = sorted({type(config).__name__ for config in found})
+        kinds = sorted({type(config).__name__ for config in configs})
         if len(kinds) > 1:
-            raise BadInput(f"{self.path}: CONFIGS are of several kinds ({', '.join(kinds)}); expected one in a file")
-        if not is_dataclass(found[0]) or isinstance(found[0], type):
-            what = f"CONFIGS[0] is {found[0]!r}; expected a config: an instance of a frozen dataclass of plain values"
-            raise BadInput(f"{self.path}: {what}")
-        home = sys.modules[type(found[0]).__module__]
+            raise BadInput(
+                f"{self.path}: CONFIGS are of several kinds ({', '.join(kinds)}); expected one kind per file"
+            )
+        if not is_dataclass(configs[0]) or isinstance(configs[0], type):
+            message = f"CONFIGS[0] is {configs[0]!r}; expected an instance of a frozen dataclass of plain values"
+            raise BadInput(f"{self.path}: {message}")
+        home = sys.modules[type(configs[0]).__module__]
         names = ("work", "groups", "prepare")
         work, groups, prepare = (getattr(module, name, getattr(home, name, None)) for name in names)
         if not callable(work):
-            what = f"nothing says how a {kinds[0]} is trained: define a function work(configs, device, report) in it"
-            raise BadInput(f"{self.path}: {what} that returns a dictionary of metrics for each config, in order")
+            message = f"no function trains a {kinds[0]}: define work(configs, device, report) in the file,"
+            raise BadInput(f"{self.path}: {message} which returns a dictionary of metrics for each config, in order")
         if not _takes_three(work):
-            what = f"work takes {signature(work)}; expected work(configs, device, report), which it is called with"
-            raise BadInput(f"{self.path}: {what}")
-        return Experiment(Path(self.path).stem, self.scale, tuple(found), groups or _alone, work, prepare)
+            raise BadInput(f"{self.path}: work takes {signature(work)}; expected work(configs, device, report)")
+        return Experiment(Path(self.path).stem, self.scale, tuple(configs), groups or _alone, work, prepare)
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """An experiment that a program has at hand; for other processes all of it has to be picklable."""
+    """An experiment that a program has at hand. For other processes, all of it has to be picklable."""
 
     experiment: Experiment
     text = None
 
     def load(self) -> Experiment:
-        """Hand it over."""
+        """Return the experiment."""
         return self.experiment
 
 
 def _takes_three(function: Callable[..., Any]) -> bool:
-    """Whether it can be called with three arguments; where nobody can tell, it is believed."""
+    """Return True if a function can be called with three arguments, or if its signature is unknown."""
     try:
         signature(function).bind(None, None, None)
     except TypeError:
@@ -140,20 +141,20 @@ def _alone(configs: Sequence[Any]) -> list[list[Any]]:
 
 @cache
 def load(source: Source) -> Experiment:
-    """The source's experiment; a process reads a file once."""
+    """Return the source's experiment; a process runs a file only once."""
     return source.load()
 
 
-def source(given: str, scale: str) -> Source:
-    """What a user names: a file if it ends in .py, or else an experiment of ours."""
-    if not given.endswith(".py"):
-        return Named(given, scale)
-    return UserFile(str(Path(given).resolve()), read_text(Path(given)), scale)
+def source(name: str, scale: str) -> Source:
+    """Return the source that a user names: a file if the name ends in .py, or else a shipped experiment."""
+    if not name.endswith(".py"):
+        return Named(name, scale)
+    return UserFile(str(Path(name).resolve()), read_text(Path(name)), scale)
 
 
 @contextmanager
 def _explaining(path: str) -> Iterator[None]:
-    """Errors of a user's file as BadInput that says on which of its lines."""
+    """Turn errors of a user's file into BadInput with the line of the file."""
     try:
         yield
     except BadInput:
