@@ -23,7 +23,7 @@ from byheart.networks.folders import replacing
 if TYPE_CHECKING:
     from byheart.certificates import Certificate
     from byheart.cli.output import Given
-    from byheart.compiler.shelf import Shelf
+    from byheart.compiler.rectangular.shelf import Shelf
     from byheart.constructions.built import Built
 
 
@@ -70,7 +70,7 @@ class CompileCommand:
     def run(self) -> int:
         """Compile, save, reload, check every answer, print."""
         from byheart.certificates import write
-        from byheart.compiler.shelf import Shelf
+        from byheart.compiler.rectangular.shelf import Shelf
         from byheart.networks.kinds import describe
 
         where, shelf = Workplace(self.executor, self.workers), Shelf(Path(f"{self.out}.parts"))

@@ -12,9 +12,9 @@ from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
-    from byheart.lab.capacity import CapacityEstimate, Rung
-    from byheart.lab.experiments.experiment import Experiment
+    from byheart.lab.experiment import Experiment
     from byheart.lab.runs import Run
+    from byheart.papers.capacity.ladder import CapacityEstimate, Rung
     from byheart.report.lab.beside import Beside
 
 CAPACITY = about(
@@ -59,8 +59,8 @@ class LabCapacity:
 
     def run(self) -> int:
         """Train, build, print, draw; exit code 1 if networks failed."""
-        from byheart.lab.capacity import plateaus
         from byheart.lab.runs import Run
+        from byheart.papers.capacity.ladder import plateaus
         from byheart.report.lab.beside import build_beside, labels_of
         from byheart.report.style import check_picture
 
@@ -83,7 +83,7 @@ class LabCapacity:
 
     def _experiment(self) -> "Experiment":
         """The scale's ladder; or, if anything is given, its sizes as its largest is trained, with that in place."""
-        from byheart.lab.capacity import experiment, ladder
+        from byheart.papers.capacity.ladder import experiment, ladder
 
         whole = experiment(self.scale)
         own = {name: getattr(self, name) for name in ("steps", "labels", "vocab", "length")}

@@ -67,7 +67,7 @@ class LabCrossing:
         if (self.folder is None) == (self.shipped is None):
             raise BadInput("expected either the folder of a run or --shipped NAME")
         if self.shipped is not None:
-            from byheart.lab import results
+            from byheart.papers import results
 
             return results.table(self.shipped), results.settings(self.shipped)
         from byheart.lab.runs import Run

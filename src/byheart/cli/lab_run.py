@@ -192,7 +192,7 @@ class RunExperiment(TrainingCommand):
     """Only the K-th of M parts, in a folder of its own (runs/NAME-SCALE-K-of-M); byheart lab merge unites them."""
 
     def _source(self) -> "Source":
-        from byheart.lab.sources import source
+        from byheart.papers.experiments import source
 
         return source(self.experiment, self.scale)
 

@@ -43,7 +43,8 @@ class LabSave:
     def run(self) -> int:
         """Train, write, print."""
         from byheart.lab.saving import kept
-        from byheart.lab.sources import load, source
+        from byheart.lab.sources import load
+        from byheart.papers.experiments import source
 
         check_device(self.device)
         experiment, where = load(source(self.experiment, self.scale)), settings_in(self.where)

@@ -51,8 +51,9 @@ class LabSearch(TrainingCommand):
     """The lowest is the best, as for a loss."""
 
     def _source(self) -> "Source":
-        from byheart.lab.search import Search, check_metric
-        from byheart.lab.sources import load, source
+        from byheart.lab.search import Search
+        from byheart.lab.sources import load
+        from byheart.papers.experiments import check_metric, source
 
         searched = source(self.experiment, self.scale)
         origin = Search(searched, self.learning_rates, settings_in(self.where))

@@ -105,7 +105,7 @@ class ReciteCommand:
         texts, tokenizer, facts = texts_of(network), tokenizer_of(network), facts_of(network)
         beginning = self._beginning(texts, tokenizer, facts is not None)
         # An edited network, or one with a beginning of nobody's, may never come to an end: no text is longer than this.
-        longest = max((*(text["tokens"] for text in texts), facts[1] if facts else 0), default=0)
+        longest = max((*(text["tokens"] for text in texts), facts["longest"] if facts else 0), default=0)
         tokens = 1 + longest if self.tokens is None else self.tokens
         speech = generate(network, beginning, tokens=tokens, end=end_of(network), guess=self.guess)
         refuse = _refuse(network, tokenizer)
