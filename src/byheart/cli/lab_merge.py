@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.lab_output import report_half_lines, state
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json, Positional
 from byheart.cli.result import Block, Result, dim, number
 
 if TYPE_CHECKING:  # torch is slow to import
@@ -52,7 +50,7 @@ class LabMerge:
 
     folders: Positional[tuple[Path, ...]]
     """Folders of two or more runs of the same experiment and scale."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """Folder of the new run."""
     json: Json = False
 

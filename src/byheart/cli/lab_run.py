@@ -7,12 +7,10 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.lab_capacity import check_device
 from byheart.cli.lab_output import Scale, failures, progress, state
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json
 from byheart.cli.result import Block, Result, dim, number
 from byheart.errors import BadInput
 from byheart.files.untrusted import read_json
@@ -36,13 +34,13 @@ class TrainingCommand:
 
     scale: Scale = "smoke"
     """smoke: a few steps, to see that it runs. short: minutes, for the shape of the results. paper: as published."""
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Folder of the run (default: runs/NAME-SCALE)."""
     resume: bool = False
     """Continue the run in the folder: done models stay, failed ones are tried again. If there is no run, begin one."""
-    time_limit: Annotated[float | None, arg(metavar="SECONDS")] = None
+    time_limit: Annotated[float | None, Arg(metavar="SECONDS")] = None
     """Stop after this time. Jobs under way are kept as they are, and --resume continues them."""
-    checkpoint_every: Annotated[float, arg(metavar="SECONDS")] = 60.0
+    checkpoint_every: Annotated[float, Arg(metavar="SECONDS")] = 60.0
     """Time between checkpoints of jobs under way; a killed job loses no more than this."""
     executor: Literal["local", "processes", "ray"] = "local"
     """local: this process. processes: one per CPU core. ray: the Ray cluster at RAY_ADDRESS, or one on this machine."""
@@ -52,7 +50,7 @@ class TrainingCommand:
     """Number of jobs at a time, for processes and ray (default: the number of cores or GPUs)."""
     gpus_per_job: float | None = None
     """For ray with --device cuda: the share of a GPU that a job takes (default: 1)."""
-    runtime_env: Annotated[Path | None, arg(metavar="FILE.json")] = None
+    runtime_env: Annotated[Path | None, Arg(metavar="FILE.json")] = None
     """For ray: what its machines have to provide, as a Ray runtime environment."""
     json: Json = False
 
@@ -214,13 +212,13 @@ def flag_words(value: object) -> list[str]:
 class RunExperiment(TrainingCommand):
     """Train all models of an experiment, and keep every result in a folder as soon as it is there."""
 
-    experiment: Annotated[Positional[str], arg(metavar="NAME|FILE.py")]
+    experiment: Annotated[str, Arg(metavar="NAME|FILE.py", positional=True)]
     """Name of an experiment (byheart lab list), or your own Python file, which defines CONFIGS, a list of configs."""
-    part: Annotated[str | None, arg(metavar="K/M")] = None
+    part: Annotated[str | None, Arg(metavar="K/M")] = None
     """Only the K-th of M parts, in its own folder (runs/NAME-SCALE-K-of-M); byheart lab merge joins the parts."""
 
     def _source(self) -> "Source":
-        from byheart.lab.sources import source
+        from byheart.papers.experiments import source
 
         return source(self.experiment, self.scale)
 

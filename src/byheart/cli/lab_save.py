@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.lab_capacity import check_device
 from byheart.cli.lab_output import Scale, progress
 from byheart.cli.lab_search import settings_in
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json
 from byheart.cli.output import typed
 from byheart.cli.result import Block, Result, dim, number
 from byheart.networks.folders import TASK, replacing
@@ -64,9 +62,9 @@ class SaveResult(Result):
 class LabSave:
     """Train one network of an experiment and save it together with its task."""
 
-    experiment: Annotated[Positional[str], arg(metavar="NAME|FILE.py")]
+    experiment: Annotated[str, Arg(metavar="NAME|FILE.py", positional=True)]
     """Name of an experiment (byheart lab list), or a Python file of your own."""
-    out: Annotated[Path, arg(aliases=["-o"])]
+    out: Annotated[Path, Arg(aliases=("-o",))]
     """Network folder to write. The task goes into it as task.npz."""
     where: tuple[str, ...] = ()
     """Settings of the config, such as head_dim=10 seed=0; name enough of them to single out one config."""
@@ -79,7 +77,8 @@ class LabSave:
     def run(self) -> SaveResult:
         """Train the network and write it together with its task."""
         from byheart.lab.saving import kept
-        from byheart.lab.sources import load, source
+        from byheart.lab.sources import load
+        from byheart.papers.experiments import source
 
         check_device(self.device)
         experiment, where = load(source(self.experiment, self.scale)), settings_in(self.where)

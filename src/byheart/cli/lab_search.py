@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-from tyro.conf import Positional, arg
-
 from byheart.cli.lab_output import mean, setting, state
 from byheart.cli.lab_run import TrainingCommand, TrainingResult, flag_words
 from byheart.cli.menu import about
+from byheart.cli.options import Arg
 from byheart.cli.result import Block, Cell, Table
 from byheart.errors import BadInput
 
@@ -41,7 +40,7 @@ def settings_in(where: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
 class LabSearch(TrainingCommand):
     """Find the best learning rate of a grid for configs of an experiment. All tries are kept in a run."""
 
-    experiment: Annotated[Positional[str], arg(metavar="NAME|FILE.py")]
+    experiment: Annotated[str, Arg(metavar="NAME|FILE.py", positional=True)]
     """Name of an experiment (byheart lab list), or a Python file of your own, whose configs have a learning_rate."""
     learning_rates: tuple[float, ...]
     """Learning rates of the grid, two or more."""
@@ -53,8 +52,9 @@ class LabSearch(TrainingCommand):
     """Prefer the lowest mean, as for a loss."""
 
     def _source(self) -> "Source":
-        from byheart.lab.search import Search, check_metric
-        from byheart.lab.sources import load, source
+        from byheart.lab.search import Search
+        from byheart.lab.sources import load
+        from byheart.papers.experiments import check_metric, source
 
         searched = source(self.experiment, self.scale)
         origin = Search(searched, self.learning_rates, settings_in(self.where))

@@ -32,29 +32,28 @@ scores, so it is not read and its gradient is 0. Gradients of embeddings are sum
 """
 
 from collections import namedtuple
-from typing import Any
 
 import triton
 import triton.language as tl
 
-from byheart.lab.fused.tiles import Betas, adam, cells_of, product, softmax, weights_of
+from byheart.lab.fused.tiles import adam, cells_of, product, softmax, weights_of
 
-COUNTS = ("M", "P", "N", "n", "units", "vocab", "output", "at_A", "at_in", "at_U", "K", "WIDE", "ROOM")
-DecoderCounts: Any = namedtuple("DecoderCounts", (*COUNTS, "cuts", "groups", "pieces", "counted", "by_z", "of_G"))  # type: ignore[misc]
-"""Sizes known at run time. ``output`` is the number of entries of W_U and b_U, and A, in and U begin at ``at_…``.
+DecoderCounts = namedtuple(
+    "DecoderCounts",
+    "M P N n units vocab output at_A at_in at_U K WIDE ROOM cuts groups pieces counted by_z of_G",
+)
+"""Sizes known at run time. W_U and b_U have ``output`` entries; attention, W_in and W_U begin at ``at_…``.
 
-ROOM ≥ N rows are allocated, in ``cuts``; units are in ``groups``; ``counted`` counts are not zero; by_z is the distance
-between two models' z; of_G scales gradients."""
-SIDES = ("D", "S", "T", "ROWS", "UNITS", "ENTRIES", "COLUMNS", "PIECE", "FINER", "TRAINED")
-DecoderSides: Any = namedtuple("DecoderSides", (*SIDES, *Betas._fields))  # type: ignore[misc]
+ROOM ≥ N rows are allocated, in ``cuts``. Units are in ``groups``. ``counted`` counts are not zero. by_z is the distance
+between two models' z, 0 if they share it. of_G scales gradients."""
+DecoderSides = namedtuple("DecoderSides", "D S T ROWS UNITS ENTRIES COLUMNS PIECE FINER TRAINED BETA1 BETA2")
 """Constants of a kernel: tile sides, the factor of the second half of a gradient, whether embeddings are trained."""
-DATA = ("ids", "lengths", "positions", "often", "rows", "tokens", "counts")
-TABLES = ("token_places", "piece_starts", "token_pieces")
 HALVES = ("halves_H", "halves_W", "high", "low")
-FLOATS = ("logits", "DH", "DH_low", "DW", "DW_low", "normers", "losses", "unit_parts")
-FRONT = ("z", "DX", "DZ", "attention_parts", "of_pieces")
-BUFFERS = (*DATA, *TABLES, *HALVES, *FLOATS, *FRONT, "peaks_H", "peaks_W", "mean_losses")
-DecoderBuffers: Any = namedtuple("DecoderBuffers", BUFFERS)  # type: ignore[misc]
+DecoderBuffers = namedtuple(
+    "DecoderBuffers",
+    "halves_H halves_W high low ids lengths positions often rows tokens counts token_places piece_starts token_pieces "
+    "logits DH DH_low DW DW_low normers losses mean_losses unit_parts z DX DZ attention_parts of_pieces peaks_H peaks_W",
+)
 """Contexts and counts; tables of the places of tokens; tensors that a kernel leaves for the next; D marks gradients."""
 
 

@@ -89,7 +89,7 @@ class DecoderStep:
         buffers = {
             name: torch.zeros(s, dtype=kinds.get(name, torch.float32), device=device) for name, s in shapes.items()
         }
-        return dict.fromkeys(kernels.BUFFERS, buffers["DH"]) | buffers
+        return dict.fromkeys(kernels.DecoderBuffers._fields, buffers["DH"]) | buffers
 
     def train(self, plan: Tensors, results: tuple[torch.Tensor, torch.Tensor]) -> None:
         """Take the step that the plan's ``at`` names, and write losses into ``results``; there are no accuracies."""
