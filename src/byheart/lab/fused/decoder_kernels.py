@@ -52,7 +52,8 @@ HALVES = ("halves_H", "halves_W", "high", "low")
 DecoderBuffers = namedtuple(
     "DecoderBuffers",
     "halves_H halves_W high low ids lengths positions often rows tokens counts token_places piece_starts token_pieces "
-    "logits DH DH_low DW DW_low normers losses mean_losses unit_parts z DX DZ attention_parts of_pieces peaks_H peaks_W",
+    "logits DH DH_low DW DW_low normers losses mean_losses unit_parts z DX DZ attention_parts of_pieces "
+    "peaks_H peaks_W",
 )
 """Contexts and counts; tables of the places of tokens; tensors that a kernel leaves for the next; D marks gradients."""
 
