@@ -16,7 +16,7 @@ import pytest
 
 from byheart.errors import BadInput
 from byheart.executors import Local
-from byheart.lab.experiments.experiment import Experiment, key
+from byheart.lab.experiment import Experiment, key
 from byheart.lab.jobs import execute
 from byheart.lab.rows import ResultRow, metrics_of, read_rows
 from byheart.lab.runs import Run, runs_in
@@ -320,7 +320,8 @@ KILLS = """
     from byheart.executors import Local
     from byheart.lab.jobs import execute
     from byheart.lab.runs import Run
-    from byheart.lab.sources import load, source
+    from byheart.lab.sources import load
+    from byheart.papers.experiments import source
 
     origin = source("toy.py", "smoke")
     load(origin)

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.experiments import EXPERIMENTS, Experiment
+from byheart.lab.experiment import Experiment
 from byheart.lab.rows import ResultRow
 from byheart.lab.search import Search, search, tried
-from byheart.lab.sources import Named, load
+from byheart.lab.sources import load
+from byheart.papers.experiments import EXPERIMENTS, Named
 
 
 def row(rate: float, accuracy: float | None, seed: int = 0, heads: int = 1, **more: Any) -> ResultRow:

@@ -27,7 +27,7 @@ from byheart.errors import BadInput
 from byheart.executors import Executor, Job
 from byheart.lab import checkpoints
 from byheart.lab.checkpoints import JobKeys, Keeping, Stopped, kept
-from byheart.lab.experiments.experiment import Experiment, key
+from byheart.lab.experiment import Experiment, key
 from byheart.lab.rows import ResultRow, Value, metrics_of
 from byheart.lab.runs import Run, keyed
 from byheart.lab.sources import Source, load

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 from byheart.errors import BadInput
 from byheart.files.decoding import Such, decode
 from byheart.files.untrusted import MEMORY_PER_JSON_BYTE, parse_object, read_bytes
-from byheart.lab.experiments.experiment import is_plain
+from byheart.lab.experiment import is_plain
 from byheart.lab.former import renamed
 
 LARGEST = 1e150
