@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from tests.forking import ForkingServer
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
