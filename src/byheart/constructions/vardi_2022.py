@@ -5,8 +5,8 @@ key looked up by grouped bit extraction (:mod:`.gadgets.lookup`, where the proof
 
 ``width="constant"`` is the theorem as stated: N points by width 12 and depth Õ(√N). Ours has width 4, and 5 with
 ``read="cells"`` (the input layer reads n·d numbers, as in the paper): the group of a key is found by a chain of layers
-instead of one wide layer, at 12 parameters per group instead of 8. ``depth`` is the paper's trade-off: at most ``depth``
-layers, Õ(N/L) parameters. It excludes ``width="constant"``, whose depth follows from the data. ``bits`` is the
+instead of one wide layer, at 12 parameters per group instead of 8. ``depth`` bounds the number of layers, the paper's
+trade-off: Õ(N/L) parameters. It excludes ``width="constant"``, whose depth follows from the data. ``bits`` is the
 bounded-precision variant: no weight has more bits than that (sign included), Õ(N/b) parameters.
 
 ``read`` chooses between exact floats (grid) and cells (:mod:`.gadgets.nearby`). With cells the answer is right for
