@@ -214,7 +214,7 @@ class Replacement:
             self._lock.release()
 
     def _clear(self) -> None:
-        """Remove what a writer has leftover. Content that it had moved away goes back, unless its place is taken."""
+        """Remove what a writer has left behind. Content that it had moved away goes back, unless its place is taken."""
         if os.path.lexists(self.room / BEFORE) and not os.path.lexists(self.place):
             os.rename(self.room / BEFORE, self.place)
             sync(self.place.parent)

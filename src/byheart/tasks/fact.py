@@ -38,7 +38,7 @@ class Fact:
     """A prompt, its completion, and the place where it was found."""
 
     prompt: Piece | None
-    """None if the completion is a text that is recited from its beginning."""
+    """The prompt; None if the completion is a text that is recited from its beginning."""
     completion: Piece
     place: str
     """Source of the fact, such as "facts.csv line 12"."""
@@ -99,11 +99,11 @@ def _fact(keys: Sequence[str], values: Sequence[Any], place: str) -> Fact:
 
 
 def conversation(messages: Any, place: str) -> tuple[str, str]:
-    """Return the prompt and the completion of a conversation.
+    r"""Return the prompt and the completion of a conversation.
 
     >>> asked = [{"role": "user", "content": "Capital of France?"}, {"role": "assistant", "content": "Paris"}]
     >>> conversation(asked, "chat.jsonl line 1")
-    ('user: Capital of France?\\nassistant: ', 'Paris')
+    ('user: Capital of France?\nassistant: ', 'Paris')
     """
     turns = list(messages) if isinstance(messages, Sequence) and not isinstance(messages, str) else []
     for turn in turns:

@@ -167,12 +167,12 @@ class Pile:
 
     @property
     def pieces(self) -> npt.NDArray[Any]:
-        """Bytes or ids of all facts: a prompt, its completion, the next prompt, …"""
+        """Bytes or ids of all facts: a prompt, its completion, the next prompt, and so on."""
         self._hold()
         return self._held.array
 
     def repeats(self) -> tuple[Ids, Ids]:
-        """Return the facts that repeat an first_number one, by increasing number, and the first equal fact of each.
+        """Return the facts that repeat an earlier one, by increasing number, and the first equal fact of each.
 
         Facts with equal keys are compared as a whole.
         """

@@ -144,7 +144,7 @@ def load_tokenizer(path: Path) -> LoadedTokenizer:
         raise BadInput(f"{file}: No such file or directory; {expected}")
     config = file.with_name(CONFIG_FILE)
     if not config.exists():
-        raise BadInput(f"{config}: No such file or directory; expected it config {file.name}, with an eos_token")
+        raise BadInput(f"{config}: No such file or directory; expected it beside {file.name}, with an eos_token")
     try:
         contents = [bytes(read_bytes(part, max_bytes=MAX_JSON_BYTES)) for part in (file, config)]
         tokenizer = LoadedTokenizer(*contents)

@@ -63,7 +63,7 @@ class Questions(ABC):
 
     @property
     def stands_for(self) -> int:
-        """Number of examples that ask one of the questions; larger than the number of questions if equal ones are merged."""
+        """Number of examples that ask one of the questions; equal examples may be merged into one question."""
         return self.size.examples
 
     @abstractmethod
