@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from byheart.cli.lab_output import say_half_lines
+from byheart.cli.lab_output import report_half_lines
 from byheart.cli.menu import about
 from byheart.cli.options import Arg, Json, Positional
 from byheart.cli.output import DONE, steps
@@ -60,7 +60,7 @@ class LabPlot:
         if not self.folders:
             raise BadInput("no folder given; expected one or more runs, or --shipped NAME")
         runs = [Run.open(folder) for folder in self.folders]
-        say_half_lines(*self.folders)
+        report_half_lines(*self.folders)
         rows = [row for run in runs for row in run.table]
         if not rows:
             raise BadInput(f"{self.folders[0]}: no model is done yet; expected results to draw")
