@@ -64,8 +64,8 @@ def probes_of(rows: Sequence[Mapping[str, Any]], x: str, metric: str, at_least: 
 class Crossing:
     """The point at which the probability of success is ½.
 
-    ``x`` is the estimate (the middle of the gap, if separated), or None if there is none. ``low`` and ``high`` are the ends
-    of the interval, None if open. ``slope`` is s, per unit of x or of log x, or None if it is infinite.
+    ``x`` is the estimate (the middle of the gap, if separated), or None if there is none. ``low`` and ``high`` are the
+    ends of the interval, None if open. ``slope`` is s, per unit of x or of log x, or None if it is infinite.
     """
 
     status: Status
@@ -130,7 +130,7 @@ def crossings(
 ) -> list[CrossingEstimate]:
     """Find the crossing ``along`` one column of a table, for each choice of the columns ``by``.
 
-    ``options`` are those of :func:`crossing`. Raise BadInput if a column is missing, or has values other than numbers.
+    ``options`` are those of :func:`crossing`. Raise BadInput if a column is missing or has other values than numbers.
 
     >>> rows = [{"heads": H, "examples": N, "accuracy": H / N} for N in (5, 10) for H in (1, 5, 10)]
     >>> estimates = crossings(rows, "heads", ["examples"], "accuracy", rising=True)

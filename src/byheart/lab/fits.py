@@ -318,7 +318,7 @@ def _error_without(family: Family, xs: Floats, ys: Floats, value: float) -> floa
 
 
 def _lack_of_fit(family: Family, values: Floats, xs: Floats, ys: Floats) -> float | None:
-    """Return the p-value of an F test: the curve's distance from the means at each x, against the scatter about them."""
+    """Return the p-value of an F test: the curve's distance from means at each x, against the scatter about them."""
     from scipy.special import fdtrc
 
     different, places, counts = np.unique(xs, return_inverse=True, return_counts=True)

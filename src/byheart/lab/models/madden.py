@@ -79,7 +79,7 @@ class MaddenDecoder:
 
     @property
     def family(self) -> Hashable:
-        """Value that is equal for models that can be joined. Few hidden units are computed as more: zeros stay zeros."""
+        """Value that is equal for models that can be joined. Few hidden units are computed as more; zeros stay."""
         return type(self), replace(self, hidden=max(FEW_UNITS, self.hidden))
 
     def join(self, other: "MaddenDecoder") -> "MaddenDecoder":
