@@ -11,7 +11,7 @@ import pytest
 def test_torch_and_numpy_are_enough_to_train_and_to_write_runs(tmp_path: Path) -> None:
     """It is to run on machines with a GPU where little is installed."""
     script = (
-        "import sys; sys.modules.update(dict.fromkeys(['scipy', 'numba', 'flint', 'rich', 'tyro', 'matplotlib']))\n"
+        "import sys; sys.modules.update(dict.fromkeys(['scipy', 'numba', 'flint', 'rich', 'matplotlib']))\n"
         "import byheart.tasks\n"
         "from byheart.lab import Given, Local, Run, execute\n"
         "from byheart.papers import ladder\n"

@@ -5,10 +5,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import arg
-
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json
 from byheart.cli.output import DONE, NOT_TRUE, steps
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
@@ -49,7 +47,7 @@ class LabCapacity:
     """Tokens of a context, n."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where networks are trained."""
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Folder of the run; runs/capacity-SCALE if not given."""
     resume: bool = False
     """Continue the run in the folder."""

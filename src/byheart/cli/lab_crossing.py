@@ -5,11 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional
-
-from byheart.cli.lab_output import literal, say_half_lines, setting
+from byheart.cli.lab_output import literal, report_half_lines, setting
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Json, Positional
 from byheart.cli.output import DONE
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
@@ -76,7 +74,7 @@ class LabCrossing:
 
         assert self.folder is not None
         run = Run.open(self.folder)
-        say_half_lines(self.folder)
+        report_half_lines(self.folder)
         return run.table, [*next(iter(run.configs.values()))]
 
     def _shown(self, found: "Sequence[CrossingEstimate]", by: Sequence[str]) -> Any:

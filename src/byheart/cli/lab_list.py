@@ -4,11 +4,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional
-
 from byheart.cli.lab_output import Scale, literal, state
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Json, Positional
 from byheart.cli.output import DONE
 from byheart.cli.result import console, number, print_json, table
 

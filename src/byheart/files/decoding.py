@@ -60,7 +60,7 @@ class _Decoder:
     """Types that the parsed value may have."""
     words: str
     convert: Callable[[Any], Any] | None = None
-    """What is made of a value, part by part; None: the value stays as it is."""
+    """Returns what is made of a value, part by part. None: the value stays as it is."""
     test: Callable[[Any], bool] | None = None
 
     def accepts(self, value: Any) -> bool:
