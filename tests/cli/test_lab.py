@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from byheart.lab import results
-from byheart.lab.experiments import EXPERIMENTS
 from byheart.lab.rows import read_rows
+from byheart.papers import results
+from byheart.papers.experiments import EXPERIMENTS
 from byheart.report.lab.shipped import shown
 
 Run = Callable[..., Any]
@@ -87,7 +87,7 @@ def test_failures_are_told_and_tried_again(here: Path, run: Run) -> None:
 
 def test_a_run_is_not_begun_twice(here: Path, run: Run) -> None:
     run(*GO)
-    assert "run: holds a run already; continue it with --resume, or choose another folder" in run(*GO).complaint
+    assert "run: is a run already; continue it with --resume, or choose another folder" in run(*GO).complaint
 
 
 def test_resume_begins_where_there_is_nothing(here: Path, run: Run) -> None:
@@ -234,14 +234,14 @@ def test_a_paper_is_drawn_by_its_name(here: Path, run: Run) -> None:
         (("run", "latin.py"), "latin.py: not UTF-8 text"),
         (("run", "toy.py", "--jobs", "2"), "--jobs is for --executor processes or ray"),
         (("run", "toy.py", "--executor", "processes", "--jobs", "0"), "--jobs is 0; expected at least 1"),
-        (("run", "toy.py", "--out", "toy.py"), "toy.py: exists and holds no run"),
+        (("run", "toy.py", "--out", "toy.py"), "toy.py: exists and is not a run"),
         (("show", "nowhere"), "nowhere: no run here"),
         (("show", "run", "--metric", "speed"), "run: no metric 'speed'; expected accuracy, steps"),
         (("compare", "run"), "1 folders given; expected two or more runs, or --shipped"),
         (("compare", "run", "run", "--metric", "speed"), "no run has a metric 'speed'"),
         (("compare", "run", "--shipped"), "--shipped takes neither folders nor --metric"),
         (("compare", "--shipped", "--metric", "loss"), "--shipped takes neither folders nor --metric"),
-        (("compare", "run", "run", "--paper", "dana-2025"), "--paper chooses among what comes with Byheart"),
+        (("compare", "run", "run", "--paper", "dana-2025"), "--paper chooses among the results that come with Byheart"),
         (("plot", "--shipped", "dana"), "no results of 'dana' come with Byheart; did you mean 'dana-2025'"),
         (("plot", "run", "--shipped", "all"), "--shipped takes no folder; expected one or the other"),
     ],

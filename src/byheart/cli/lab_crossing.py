@@ -5,11 +5,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tyro.conf import Positional
-
-from byheart.cli.lab_output import literal, say_half_lines, setting
+from byheart.cli.lab_output import literal, report_half_lines, setting
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Json, Positional
 from byheart.cli.output import DONE
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
@@ -69,14 +67,14 @@ class LabCrossing:
         if (self.folder is None) == (self.shipped is None):
             raise BadInput("expected either the folder of a run or --shipped NAME")
         if self.shipped is not None:
-            from byheart.lab import results
+            from byheart.papers import results
 
             return results.table(self.shipped), results.settings(self.shipped)
         from byheart.lab.runs import Run
 
         assert self.folder is not None
         run = Run.open(self.folder)
-        say_half_lines(self.folder)
+        report_half_lines(self.folder)
         return run.table, [*next(iter(run.configs.values()))]
 
     def _shown(self, found: "Sequence[CrossingEstimate]", by: Sequence[str]) -> Any:

@@ -1,4 +1,4 @@
-"""Examples of several members, as a stack reads them: one below the other, those that members share only once."""
+"""Examples of the members of a stack, one below the other; examples that members share are stored once."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from byheart.lab.member import ANSWERS, Tensors
 
 
 class StackedExamples:
-    """Examples of M members one below the other; what several members share is there once."""
+    """Examples of M members one below the other; examples that several members share are stored once."""
 
     def __init__(self, data: Sequence[Tensors], device: torch.device, dtype: torch.dtype) -> None:
         keys = [tuple(sorted((name, id(tensor)) for name, tensor in own.items())) for own in data]
@@ -23,18 +23,18 @@ class StackedExamples:
         }
 
     def keep(self, index: torch.Tensor) -> None:
-        """Go on with these members; the rows of the others stay where they are, which is quicker than moving all."""
+        """Keep only the members at ``index``. The rows of others stay, because moving all rows would take longer."""
         self.starts, self.counts = self.starts[index], self.counts[index]
 
     def cut(self, places: torch.Tensor) -> Tensors:
-        """Tensors [M, B, …] of the rows at places [M, B], which count from the first example of all."""
+        """Return tensors [M, B, …] of the rows at places [M, B], which count from the first row of all members."""
         flat = places.flatten()
         return {
             name: rows.index_select(0, flat).view(*places.shape, *rows.shape[1:]) for name, rows in self.tensors.items()
         }
 
     def whole(self, count: int) -> Tensors:
-        """Tensors [M, N, …] of all examples of members that have N of them; where all share them, they are there once.
+        """Return tensors [M, N, …] of all examples, ``count`` per member, stored once if all members share them.
 
         >>> shared = {"answers": torch.tensor([1, 2])}
         >>> StackedExamples([shared, shared], torch.device("cpu"), torch.float32).whole(2)["answers"].stride()
@@ -47,5 +47,5 @@ class StackedExamples:
 
 
 def placed(tensor: torch.Tensor, device: torch.device, dtype: torch.dtype) -> torch.Tensor:
-    """A tensor on the device; floats in this precision, integers as they are."""
+    """Return a tensor on the device: floats in this precision, integers as they are."""
     return tensor.to(device, dtype) if tensor.is_floating_point() else tensor.to(device)

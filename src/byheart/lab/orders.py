@@ -1,8 +1,8 @@
-"""In which order the examples come: a shuffle for each member and epoch, the same on every device.
+"""Orders of examples: one shuffle per member and epoch, the same on every device.
 
-The order of an epoch is that of N keys: a hash (the finalizer of splitmix64) of seed, epoch and example, so no state is
-kept between epochs, and a run that goes on after a stop draws the same. The low bits of a key are the example's own
-number, so that sorting the keys is enough, and no two are equal.
+The order of an epoch is that of N keys, each a hash (the finalizer of splitmix64) of seed, epoch and example. So no
+state is kept between epochs, and a resumed run draws the same orders. The low bits of a key are the example's own
+number, so sorting the keys is enough, and no two keys are equal.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ _FIRST, _SECOND = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def shuffles(seeds: list[int], epochs: Sequence[int], examples: int, device: torch.device) -> torch.Tensor:
-    """A permutation of 0 … N − 1 for every seed and epoch, the epochs one behind the other: int64 [M, E · N].
+    """Return a permutation of 0 … N − 1 for every seed and epoch, epoch after epoch: int64 [M, E · N].
 
     >>> shuffles([0, 1], epochs=[0], examples=6, device=torch.device("cpu"))
     tensor([[1, 4, 2, 5, 0, 3],

@@ -205,7 +205,7 @@ def _lower_bounds(panel: TaskPanel) -> list[FigureLine]:
             FAINT,
             (0, (5, 3)),
             1.4,
-            short="at 32 bits a weight",
+            short="at 32 bits per weight",
         ),
     ]
 
