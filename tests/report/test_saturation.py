@@ -173,7 +173,7 @@ def test_refusals() -> None:
     contexts = np.array([CONTEXT] * 3)
     with pytest.raises(BadInput, match="the network reads contexts and queries; the task has token ids"):
         saturation_of(two_heads(), (np.zeros((3, 2), np.int64), None))
-    with pytest.raises(BadInput, match="the vectors have dimension 1; the network reads 2"):
+    with pytest.raises(BadInput, match=r"\[3, 2, 1\].* dimension 2"):
         saturation_of(two_heads(), (contexts[:, :, :1], QUERIES))
     with pytest.raises(BadInput, match="there are no examples; expected at least one"):
         saturation_of(two_heads(), (contexts[:0], QUERIES[:0]))

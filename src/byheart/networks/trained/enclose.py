@@ -15,7 +15,7 @@ products of matrices, and attention is computed for groups of nodes that see the
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,6 +38,7 @@ def enclose(
 ) -> Iterator[tuple[int, list[Ball]]]:
     """Yield the index and the outputs of every example, C balls, in an order in which neighbours have much in common.
 
+    >>> from byheart.networks.trained import Activation, AffineMap, StepSequence, TokenTable
     >>> table = {"embedding.W_E": np.array([[1.0], [2.0]]), "unembedding.W_U": np.array([[1.0], [0.5]])}
     >>> block = StepSequence((TokenTable("embedding.W_E"), Activation("tanh"), AffineMap("unembedding.W_U")))
     >>> [(example, row)] = enclose(TrainedNetwork((block,), table), (np.array([[0, 1]]), None), bits=64)
@@ -225,7 +226,11 @@ def _each(name: str) -> Any:
 class BallNumbers(Numbers):
     """Numbers of ball arithmetic, with the precision that is set."""
 
-    _rsqrt, _exp, _erfc, _tanh, _relu = map(_each, ("rsqrt", "exp", "erfc", "tanh", "nonnegative_part"))
+    rsqrt: Any = _each("rsqrt")
+    exp: Any = _each("exp")
+    erfc: Any = _each("erfc")
+    tanh: Any = _each("tanh")
+    relu: Any = _each("nonnegative_part")
 
     def exact(self, array: npt.NDArray[Any]) -> Balls:
         """Return floats as balls of radius zero."""
@@ -242,7 +247,7 @@ class BallNumbers(Numbers):
     def sinusoids(self, places: Ids, dim: int) -> Balls:
         """Return sines and cosines of s·10000^(−2i/dim), alternating."""
         distinct, which = np.unique(places, return_inverse=True)
-        table = [self._cached(("sinusoid", s, dim), lambda s=s: _sinusoid(s, dim)) for s in distinct.tolist()]
+        table = [self._cached(("sinusoid", s, dim), partial(_sinusoid, s, dim)) for s in distinct.tolist()]
         return np.array(table, object)[which.reshape(places.shape)]
 
     def scalar(self, numerator: int, denominator: int = 1) -> Ball:
@@ -261,26 +266,6 @@ class BallNumbers(Numbers):
     def sqrt(self, x: Ball) -> Ball:
         """Return √x."""
         return x.sqrt()
-
-    def rsqrt(self, x: Any) -> Any:
-        """Return 1/√x."""
-        return self._rsqrt(x)
-
-    def exp(self, x: Balls) -> Balls:
-        """Return e^x."""
-        return self._exp(x)
-
-    def erfc(self, x: Balls) -> Balls:
-        """Return the complementary error function."""
-        return self._erfc(x)
-
-    def tanh(self, x: Balls) -> Balls:
-        """Return tanh x."""
-        return self._tanh(x)
-
-    def relu(self, x: Balls) -> Balls:
-        """Return max(x, 0)."""
-        return self._relu(x)
 
 
 def _sinusoid(place: int, dim: int) -> list[Ball]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfc
+from scipy import special
 
-from byheart.networks.trained.steps import Numbers, TrainedAttention
-from byheart.networks.trained.trained_network import Floats, Ids, Inputs, TrainedNetwork, lengths
+from byheart.networks.trained.steps import Ids, Numbers, TrainedAttention
+from byheart.networks.trained.trained_network import Floats, Inputs, TrainedNetwork, lengths
 
 CHUNK = 1 << 22
 """Approximate number of entries of the largest array in memory at a time."""
@@ -17,6 +17,7 @@ CHUNK = 1 << 22
 def evaluate(network: TrainedNetwork, inputs: Inputs) -> Floats:
     """Return the outputs float64 [N, C], in float64 arithmetic.
 
+    >>> from byheart.networks.trained import AffineMap, StepSequence, TokenTable
     >>> table = {"embedding.W_E": np.array([[1.0], [2.0]]), "unembedding.W_U": np.array([[1.0], [-1.0], [0.0]])}
     >>> network = TrainedNetwork((StepSequence((TokenTable("embedding.W_E"), AffineMap("unembedding.W_U"))),), table)
     >>> evaluate(network, (np.array([[0, 1]]), None))
@@ -92,10 +93,11 @@ def _attended(
             averages = np.einsum("thas,tsv->tahv", weights, v[:, :, 0], optimize=True)
         else:
             averages = np.einsum("thas,tshv->tahv", weights, v, optimize=True)
-        return averages.reshape(N * a, *averages.shape[2:])
+        rows: Floats = averages.reshape(N * a, *averages.shape[2:])
+        return rows
 
-    rows = asking.reshape(N * a, d), np.ascontiguousarray(seen).reshape(N * n, d)
-    return step.attend(*rows, over, mix, keys=keys, values=values).reshape(N, a, -1)
+    flat = asking.reshape(N * a, d), np.ascontiguousarray(seen).reshape(N * n, d)
+    return step.attend(*flat, over, mix, keys=keys, values=values).reshape(N, a, -1)
 
 
 @np.errstate(over="ignore", invalid="ignore")
@@ -110,6 +112,8 @@ class Float64(Numbers):
     """Numbers of float64, rounded after every operation."""
 
     pi = math.pi
+    tanh: Any = np.tanh
+    erfc: Any = special.erfc
 
     def exact(self, array: NDArray[Any]) -> Floats:
         """Return the same numbers as float64."""
@@ -156,15 +160,6 @@ class Float64(Numbers):
     def exp(self, x: Floats) -> Floats:
         """Return e^x, or inf."""
         return np.exp(x)
-
-    def erfc(self, x: Floats) -> Floats:
-        """Return the complementary error function."""
-        result: Floats = erfc(x)
-        return result
-
-    def tanh(self, x: Floats) -> Floats:
-        """Return tanh x."""
-        return np.tanh(x)
 
     def relu(self, x: Floats) -> Floats:
         """Return max(x, 0)."""

@@ -62,7 +62,8 @@ class Numbers(ABC):
 
     def tensor(self, name: str) -> Array:
         """Return a whole tensor."""
-        return self._cached(("tensor", name), lambda: self.exact(self.weights[name]))
+        tensor: Array = self._cached(("tensor", name), lambda: self.exact(self.weights[name]))
+        return tensor
 
     def rows(self, name: str, indices: Ids) -> Array:
         """Return some rows of a tensor [a, b], as an array with the shape of ``indices`` and one more axis."""
@@ -384,7 +385,7 @@ class StepSequence:
         for step in self.steps:
             if width is None and not isinstance(step, TokenTable):
                 width = width_read(step, shapes)
-            width = step.width(width, shapes)
+            width = step.width(width, shapes)  # type: ignore[arg-type]  # None is for embeddings alone
         assert width is not None
         if self.skip and width != before:
             read = "token ids" if before is None else f"{before} entries"

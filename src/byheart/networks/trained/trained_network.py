@@ -51,6 +51,7 @@ FORMATS = (np.dtype(np.float32), np.dtype(np.float64))
 class TrainedNetwork(Network):
     """Blocks of steps with their tensors; BadInput if a tensor is missing, unused, not finite, or of the wrong shape.
 
+    >>> from byheart.networks.trained import AffineMap, StepSequence, TokenTable
     >>> table = {"embedding.W_E": np.array([[1.0], [2.0]]), "unembedding.W_U": np.array([[1.0], [-1.0], [0.0]])}
     >>> network = TrainedNetwork((StepSequence((TokenTable("embedding.W_E"), AffineMap("unembedding.W_U"))),), table)
     >>> network
