@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from byheart.compiler.rectangular import storing, table
 from byheart.compiler.rectangular.dimensions import LANES
-from byheart.compiler.rectangular.recipe import Draft, Recipe
+from byheart.compiler.rectangular.draft import Draft
+from byheart.compiler.rectangular.recipe import Recipe
 from byheart.errors import BadInput
 from byheart.tasks.contexts import Contexts
 

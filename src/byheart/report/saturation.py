@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.exhibits import FAINT, INK, QUIET
 from byheart.networks import Network
 from byheart.networks.softmax import Inputs, SoftmaxNetwork, attention, embedded
-from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
+from byheart.report.style import canvas, save_picture
 from byheart.tasks.arrays import Floats, Ids
 
 MAX_ENTRIES = 1 << 24
