@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from byheart.errors import BadInput
+from byheart.exhibits import FAINT, INK, QUIET
 from byheart.networks import Network
 from byheart.networks.reading import Inputs
 from byheart.networks.softmax.softmax_network import CHUNK, Floats, SoftmaxNetwork, attention, check_inputs, embedded
-from byheart.report.style import FAINT, INK, QUIET, canvas, save_picture
+from byheart.report.style import canvas, save_picture
 from byheart.tasks.arrays import Ids
 
 THRESHOLD = 0.99
