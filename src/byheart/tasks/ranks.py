@@ -228,7 +228,7 @@ def rounding(terms: int) -> float:
 def surely_regular(grams: Floats, errors: Floats) -> Flags:
     """Mark the ``grams`` [B, k, k] that are certified regular, as all matrices within ``errors`` [B] are: bool [B].
 
-    Where every entry of G is within e of that of the given G', every entry of I − GX is within e times a column sum of
+    If every entry of G is within e of that of the given G', every entry of I − GX is within e times the column sum of
     |X| of that of I − G'X. The product G'X is rounded, which a term of its own covers. The sums of non-negative numbers
     are right up to a factor well below 2, so the norm is below 1 if it comes out below 1/2. What overflowed or is not a
     number compares as not certified.
