@@ -30,8 +30,7 @@ from byheart.constructions.gadgets.linear import check_system
 from byheart.constructions.plan import Part, Plan
 from byheart.constructions.theorem import DISTRIBUTIONS, Theorem
 from byheart.errors import BadInput
-from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax.softmax_network import attention, embedded
+from byheart.networks.softmax import SoftmaxNetwork, attention, embedded
 from byheart.progress import Report
 from byheart.sizes import Size
 from byheart.tasks import NextToken, NextTokenDistribution, Task

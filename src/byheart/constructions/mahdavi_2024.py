@@ -47,9 +47,9 @@ from byheart.constructions.gadgets.linear import Factored, check_system, factor,
 from byheart.constructions.plan import Part, Plan
 from byheart.constructions.theorem import QUERIES, Theorem
 from byheart.errors import BadInput
-from byheart.networks.softmax import SoftmaxNetwork
-from byheart.networks.softmax.balls import residual
-from byheart.networks.softmax.softmax_network import attention
+from byheart.networks.balls import precision
+from byheart.networks.softmax import Inputs, SoftmaxNetwork, attention
+from byheart.networks.trained.enclose import enclose
 from byheart.progress import Report
 from byheart.tasks import QueryLabels, QueryTargets, QueryTask, Task
 from byheart.tasks.arrays import Floats
@@ -59,6 +59,8 @@ from byheart.tasks.ranks import context_ranks, numerical_rank
 from byheart.tasks.theorems import Hypothesis, full_ranks, general_position, independent, one_answer
 
 NAME = "mahdavi-2024"
+RESIDUAL_BITS = 128
+"""Precision with which residuals are computed."""
 Way = Literal["saturated", "generic"]
 _REMEDY = "take more heads or a larger head_dim"
 FIRM = 1e-8
@@ -291,6 +293,15 @@ def _tolerance(task: QueryTask) -> float:
 def _by_weights(task: QueryTask) -> bool:
     """Return True if a head can give every token any value: E W_V is arbitrary if all share an E of rank n."""
     return task.shared and numerical_rank(task.contexts, FIRM).rank == task.size.length
+
+
+def residual(network: SoftmaxNetwork, inputs: Inputs, targets: Floats) -> Floats:
+    """Return ``targets`` − outputs [N, k], subtracted before they are rounded to float64."""
+    result = np.empty(targets.shape)
+    for example, row in enclose(network, inputs, bits=RESIDUAL_BITS):
+        with precision(RESIDUAL_BITS):
+            result[example] = [float(target - x) for target, x in zip(targets[example].tolist(), row, strict=True)]
+    return result
 
 
 def _with_values(network: SoftmaxNetwork, values: Floats, task: QueryTask) -> SoftmaxNetwork:
