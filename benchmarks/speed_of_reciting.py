@@ -22,7 +22,7 @@ from byheart.compiler.solve import TableEquations, sort_questions
 from byheart.constructions import Built
 from byheart.networks.transformer import generate as speaking
 from byheart.networks.transformer.answers import answers, local_work, streams
-from byheart.networks.transformer.decoder import Recital
+from byheart.networks.transformer.program import Recital
 from byheart.networks.transformer.forced import forced_answers
 from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.transformer_network import from_arrays

@@ -19,7 +19,7 @@ from byheart.errors import BadInput
 from byheart.networks import generate
 from byheart.networks.folders import WEIGHTS
 from byheart.networks.transformer import transformer_network
-from byheart.networks.transformer.decoder import Recital
+from byheart.networks.transformer.program import Recital
 from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.networks.weight_files import INDEX
 from byheart.tasks import NextToken, random_next_token

@@ -58,7 +58,7 @@ def stretches(tokens: NDArray[np.integer], starts: Ids, places: Ids, sees: int, 
 
 
 if TYPE_CHECKING:
-    from byheart.networks.transformer.program import KernelProgram
+    from byheart.networks.transformer.program import CompiledProgram
 
 Array = npt.NDArray[np.float64]
 FEW = 1 << 17
@@ -94,48 +94,13 @@ def forced_answers(
     return Answers(labels, margins)
 
 
-def read(program: "KernelProgram", tokens: npt.ArrayLike, starts: Ids, places: Ids) -> tuple[Ids, Array]:
-    """Labels and margins at ``places``, which increase, of the sequences that begin at ``starts[:-1]`` of ``tokens``.
-
-    The margin is nan where compiled code does not prove the answer.
-    """
-    from byheart.networks.transformer import blocks  # needs numba
-
-    given, vocab, lanes = np.ascontiguousarray(tokens, np.int64), program.spec.vocab, blocks.LANES
-    if len(given) and not 0 <= given.min() <= given.max() < vocab:
-        raise IndexError(f"tokens are {given.min()} to {given.max()}; expected 0 to {vocab - 1}")
-    labels, margins = np.full(len(places), -1), np.full(len(places), np.nan)
-    numbers, truths = np.zeros((3, lanes), np.int64), np.zeros((4, lanes), np.bool_)
-    streams, held = np.zeros((2, lanes, program.spec.stream))
-    rows, states = np.zeros((4, program.rows, lanes)), np.zeros((1 + program.groups, lanes), np.int64)
-    work = (*rows, np.zeros((4, lanes)), states)
-    spoilt = np.zeros(len(program.spec.sublayers), np.int64)
-    blocks.ask(
-        given,
-        np.ascontiguousarray(starts, np.int64),
-        np.ascontiguousarray(places, np.int64),
-        program.mixed,
-        program.arrays,
-        np.zeros(program.ring),
-        streams,
-        held,
-        (work, truths[0], truths[1], spoilt),
-        (work, truths[0], truths[2], spoilt),
-        program.scratch(),
-        (numbers[0], truths[3], numbers[1], numbers[2], np.zeros(lanes)),
-        labels,
-        margins,
-    )
-    return labels, margins
-
-
-def _read_all(program: "KernelProgram", parts: Iterator[Stretch]) -> Iterator[tuple[Ids, Array]]:
+def _read_all(program: "CompiledProgram", parts: Iterator[Stretch]) -> Iterator[tuple[Ids, Array]]:
     """The same of every stretch, in order, by several threads."""
     threads = torch.get_num_threads()
     waiting: deque[Future[tuple[Ids, Array]]] = deque()
     with ThreadPoolExecutor(threads) as pool:
         for part in parts:
-            waiting.append(pool.submit(read, program, part.tokens, part.starts, part.places))
+            waiting.append(pool.submit(program.answers, part.tokens, part.starts, part.places))
             if len(waiting) > threads:
                 yield waiting.popleft().result()
         while waiting:

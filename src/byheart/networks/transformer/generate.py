@@ -19,7 +19,7 @@ from byheart.networks.transformer.transformer_network import TransformerNetwork
 from byheart.progress import Report
 
 if TYPE_CHECKING:
-    from byheart.networks.transformer.decoder import Recital
+    from byheart.networks.transformer.program import Recital
 
 FEW = 1000
 """So few tokens are said by the module: compiled code takes as long to load (and the first time, to be compiled)."""
@@ -85,7 +85,7 @@ def _speech(module: Transformer, prompt: list[int], guess: int, *, compiled: boo
 
 
 def _decoder(module: Transformer) -> "Recital | None":
-    from byheart.networks.transformer.decoder import Recital  # needs numba
+    from byheart.networks.transformer.program import Recital  # needs numba
 
     return Recital.of(module)
 
