@@ -198,7 +198,7 @@ def test_compiled_code_proves_the_same(five: Built, by: str) -> None:
     asked = [*known, *((context[0] ^ 1, *context[1:]) for context in known)]
     starts = np.cumsum([0, *map(len, asked)])
     given = np.concatenate([np.array(context) for context in asked]), starts, starts[1:] - 1
-    (labels, margins), expected = forced.read(network.program, *given), proved_answers(network.module, *given)
+    (labels, margins), expected = network.program.answers(*given), proved_answers(network.module, *given)
     assert (labels.tolist(), margins.tolist()) == (expected.labels.tolist(), expected.margins.tolist())
     assert (margins > 0).all(), "all is proved"
     assert ((labels == unknown_of(built)) == (np.arange(len(asked)) >= len(known))).all()

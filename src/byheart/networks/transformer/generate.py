@@ -1,7 +1,7 @@
 """Saying one token after the other: greedy, with what the attention has read kept from step to step.
 
-By the module, or, if there is much to say, by compiled code (:mod:`.decoder`), which proves every token to be what the
-module says; from the first on that is not proved, the module goes on.
+The module says them; or, if there are many, compiled code (:class:`.program.Recital`), which proves every token to be
+what the module says. From the first token on that is not proved, the module goes on.
 """
 
 import operator

@@ -90,18 +90,18 @@ def affine(weights, W, outs, x, width, bias, out, sums, fine, limits):  # type: 
     """Set out ← W x + b; ``fine`` becomes False where a sum might be rounded. There is no b if ``bias`` is negative."""
     least, total, lanes = sums[0], sums[1], len(fine)
     for j in range(lanes):
-        least[j] = np.inf
-    for i in range(width):
+        least[j] = unit(x[0, j])
+    for i in range(1, width):
         for j in range(lanes):
             its = unit(x[i, j])
             least[j] = its if its < least[j] else least[j]
     bits, largest, smallest = limits[BITS], limits[LARGEST], limits[SMALLEST]
     for o in range(outs):
         b = weights[bias + o] if bias >= 0 else 0.0
-        units, bias_unit = weights[W - 2 * outs + o], weights[W - outs + o]
+        units, bias_unit, w = weights[W - 2 * outs + o], weights[W - outs + o], weights[W + o]
         for j in range(lanes):
-            out[o, j], total[j] = b, abs(b)
-        for i in range(width):
+            out[o, j], total[j] = b + w * x[0, j], abs(b) + abs(w * x[0, j])
+        for i in range(1, width):
             w = weights[W + i * outs + o]
             for j in range(lanes):
                 out[o, j] += w * x[i, j]
@@ -129,8 +129,8 @@ def bound_errors(weights, x, width, bounds, sums, limits):  # type: ignore[no-un
     most, part, least = sums[1], sums[2], sums[3]
     lanes = len(most)
     for j in range(lanes):
-        most[j], least[j] = 0.0, np.inf
-    for i in range(width):
+        most[j], least[j] = abs(x[0, j]), unit(x[0, j])
+    for i in range(1, width):
         for j in range(lanes):
             its, size = unit(x[i, j]), abs(x[i, j])
             least[j] = its if its < least[j] else least[j]
@@ -146,19 +146,24 @@ def switch(weights, W, units, x, width, bias, second, outs, out, hidden, keep, s
 
     ``state`` tells which are open (see ``OPEN``). If ``outs`` are wanted, the rows from ``second`` on are added up for
     the open units. If ``keep``, ``hidden`` becomes 1 for open units, 0 for others. If ``exactly``, sums that cannot be
-    rounded are taken for what they are, which decides more of those near the marks.
+    rounded are taken for what they are, which decides more of those near the marks. Returns the number of lanes lost.
     """
     value, total, part, least, lanes = sums[0], sums[1], sums[2], sums[3], len(fine)
-    state[:] = 0
-    out[:outs] = 0
-    high, far, one, other = limits[HIGH], limits[FAR], x[0], x[width - 1]
+    already = NO
+    for j in range(lanes):
+        state[j] = 0
+        already += fine[j]
+    for o in range(outs):
+        for j in range(lanes):
+            out[o, j] = 0.0
+    high, far, last = limits[HIGH], limits[FAR], width - 1
     bits, smallest = limits[BITS], limits[SMALLEST]
     for u in range(units):
         b = weights[bias + u] if bias >= 0 else 0.0
         w, v = weights[W + u], weights[W + (width - 1) * units + u] if width > 1 else 0.0
         for j in range(lanes):
-            value[j] = b + w * one[j] + v * other[j]
-            total[j] = abs(b) + abs(w * one[j]) + abs(v * other[j])
+            value[j] = b + w * x[0, j] + v * x[last, j]
+            total[j] = abs(b) + abs(w * x[0, j]) + abs(v * x[last, j])
         for i in range(1, width - 1):
             w = weights[W + i * units + u]
             for j in range(lanes):
@@ -182,6 +187,9 @@ def switch(weights, W, units, x, width, bias, second, outs, out, hidden, keep, s
         if keep:
             for j in range(lanes):
                 hidden[u, j] = 1.0 if value[j] > 0 else 0.0
+    for j in range(lanes):
+        already -= fine[j]
+    return already
 
 
 @jit
@@ -206,17 +214,19 @@ def is_open(weights, first, stride, x, lane, width, bias, limits):  # type: igno
 
 
 @jit
-def open_units(weights, W, units, x, width, bias, bounds, second, outs, out, keep, work, state, fine, limits):  # type: ignore[no-untyped-def]
+def open_units(weights, W, units, x, width, bias, bounds, rows, out, hidden, keep, sums, before, state, fine, limits):  # type: ignore[no-untyped-def]
     """Find the open units as :func:`switch` does: for all lanes at once, and unit by unit in lanes where that fails."""
-    _, hidden, _, _, sums, states = work
-    before = states[1]
-    before[:] = fine
-    bound_errors(weights, x, width, bounds, sums, limits)
-    switch(weights, W, units, x, width, bias, second, outs, out, hidden, keep, sums, state, NO, fine, limits)
-    if before.sum() > fine.sum():
-        fine[:] = before != 0
-        switch(weights, W, units, x, width, bias, second, outs, out, hidden, keep, sums, state, ONE, fine, limits)
+    second, outs = rows
     for j in range(len(fine)):
+        before[j] = fine[j]
+    bound_errors(weights, x, width, bounds, sums, limits)
+    lost = switch(weights, W, units, x, width, bias, second, outs, out, hidden, keep, sums, state, NO, fine, limits)
+    if not lost:
+        return
+    for j in range(len(fine)):
+        fine[j] = before[j] != 0
+    lost = switch(weights, W, units, x, width, bias, second, outs, out, hidden, keep, sums, state, ONE, fine, limits)
+    for j in range(len(fine) if lost else NO):
         if fine[j] or not before[j]:
             continue
         fine[j], state[j], out[:outs, j] = True, 0, 0.0
@@ -235,21 +245,18 @@ def open_units(weights, W, units, x, width, bias, bounds, second, outs, out, kee
 @jit
 def add(streams, features, writes, count, targets, out, fine, limits):  # type: ignore[no-untyped-def]
     """Add outputs to the streams; ``fine`` becomes False where a sum might be rounded."""
-    bits, largest, smallest, lanes = limits[BITS], limits[LARGEST], limits[SMALLEST], len(fine)
-    for o in range(NO if targets else count):
-        feature = features[writes + o]
-        for j in range(lanes):
-            before, more = streams[j, feature], out[o, j]
-            after, its, other = abs(before + more), unit(before), unit(more)
-            its = (its if its < other else other) * BELOW
-            small = (after <= bits * its) & (after <= largest) & (its >= smallest)
-            fine[j] &= small | (after == 0) | (before == 0) | (more == 0)
-    if targets:
+    bits, largest, smallest, checked = limits[BITS], limits[LARGEST], limits[SMALLEST], targets != 0
+    if checked:
         check_targets(streams, features, targets, out, fine, limits)
     for o in range(count):
         feature = features[writes + o]
-        for j in range(lanes):
-            streams[j, feature] += out[o, j]
+        for j in range(len(fine)):
+            before, more = streams[j, feature], out[o, j]
+            after, its, other = before + more, unit(before), unit(more)
+            its = (its if its < other else other) * BELOW
+            small = (abs(after) <= bits * its) & (abs(after) <= largest) & (its >= smallest)
+            fine[j] &= checked | small | (after == 0) | (before == 0) | (more == 0)
+            streams[j, feature] = after
 
 
 @jit
@@ -272,9 +279,8 @@ def check_targets(streams, features, targets, out, fine, limits):  # type: ignor
 
 
 @jit
-def multiply(streams, layer, g, features, weights, work, fine, limits):  # type: ignore[no-untyped-def]
+def multiply(streams, layer, g, features, weights, x, hidden, up, sums, fine, limits):  # type: ignore[no-untyped-def]
     """Multiply the hidden units of a group by W_up x + b_up."""
-    x, hidden, up, _, sums, _ = work
     units, width = layer[UNITS], layer[UP_WIDTH]
     spread(streams, features, layer[UP_READS] + g * width, width, x)
     if layer[UP] == DENSE:
@@ -349,10 +355,11 @@ def second_matrix(weights, layer, g, expert, hidden, out, sums, fine, limits):  
 @jit
 def follow_plan(streams, layer, plan, features, weights, work, fine, limits):  # type: ignore[no-untyped-def]
     """Apply a feed-forward sublayer by ``plan``; return False, the streams unchanged, if too many units are open for it."""
-    x, hidden, _, out, sums, states = work
-    expert = states[0]
+    x, hidden, up, out, sums, states = work
+    expert, before = states[0], states[1]
     groups, units, width, outs, several = layer[GROUPS], layer[UNITS], layer[WIDTH], layer[OUT], False
-    expert[:] = 0
+    for j in range(len(expert)):
+        expert[j] = 0
     if layer[EXPERTS]:
         route(streams, layer, features, weights, work, expert, fine, limits)
     for g in range(groups):
@@ -367,10 +374,13 @@ def follow_plan(streams, layer, plan, features, weights, work, fine, limits):  #
                     hidden[u, j] = hidden[u, j] if hidden[u, j] > 0 else 0.0
         else:
             bounds, added, keep = layer[BOUNDS] + 2 * g, outs if plan == SUMS else NO, ONE if plan == GENERAL else NO
-            open_units(weights, W, units, x, width, bias, bounds, second, added, to, keep, work, state, fine, limits)
+            first = (second, added)
+            open_units(
+                weights, W, units, x, width, bias, bounds, first, to, hidden, keep, sums, before, state, fine, limits
+            )
         if plan == GENERAL:
             if layer[UP] != NONE:
-                multiply(streams, layer, g, features, weights, work, fine, limits)
+                multiply(streams, layer, g, features, weights, x, hidden, up, sums, fine, limits)
             second_matrix(weights, layer, g, expert, hidden, to, sums, fine, limits)
         elif plan != SUMS:
             for j in range(len(fine)):

@@ -64,7 +64,7 @@ class TransformerNetwork(Network):
 
     @cached_property
     def program(self) -> "CompiledProgram | None":
-        """The network as compiled code reads it; None if that cannot."""
+        """The network as compiled code reads it; None if compiled code cannot read it."""
         from byheart.networks.transformer.program import CompiledProgram  # needs numba
 
         return CompiledProgram.of(self.module)
