@@ -63,7 +63,7 @@ NO_TEXTS = {
 @pytest.mark.parametrize("command", [("recite", "net"), ("recite", "net", "--all-to", "said")])
 def test_texts_that_are_none(recited: Path, run: Run, command: tuple[str, ...], name: str) -> None:
     change(recited, texts=NO_TEXTS[name])
-    assert "about.texts is no list of texts" in (said := run(*command).complaint) or "surrogate" in said
+    assert "config.json: about.texts" in (said := run(*command).complaint) or "surrogate" in said
     assert not (recited.parent / "said").exists()
 
 
@@ -87,7 +87,7 @@ def test_two_texts_of_one_name(recited: Path, run: Run) -> None:
 def test_ends_that_are_none(recited: Path, run: Run, end: object) -> None:
     change(recited, end=end)
     for command in (("recite", "net"), ("recite", "net", "--all-to", "said"), ("edit", "net", "--set", "or=x")):
-        assert f"about.end is {end!r}; expected a token, or null" in run(*command).complaint
+        assert f"about.end is {end!r}; expected null or a token" in run(*command).complaint
 
 
 @pytest.mark.parametrize("threads", [0, -1, 100_000])
@@ -146,7 +146,8 @@ def test_certificates_of_other_types(network: Path, run: Run, fields: dict[str, 
     path = network / "certificate.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
     complaint = run("certify", "net", "--task", "t.npz", "--recheck").complaint
-    assert f"certificate.json: not a certificate ({next(iter(fields))}" in complaint or "expected is {}" in complaint
+    assert "certificate.json: not a certificate (" in complaint
+    assert next(iter(fields)) in complaint.partition("; ")[0]
 
 
 def test_a_certificate_three_thousand_deep(network: Path, run: Run) -> None:

@@ -10,8 +10,8 @@ import pytest
 from byheart import certify, networks
 from byheart.compiler import CompilerSettings, compile, edit
 from byheart.compiler.edit import Edited, recited
-from byheart.compiler.sizes import WORDS
-from byheart.compiler.table import TABLE
+from byheart.compiler.rectangular.dimensions import WORDS
+from byheart.compiler.rectangular.table import TABLE
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.networks.transformer.answers import answers
@@ -165,7 +165,7 @@ def test_tokens_that_the_network_does_not_know(layout: Literal["rectangular", "u
     task = random_next_token(examples=20, length=3, vocab=9, labels=4, rng=np.random.default_rng(0))
     built = compile(task, settings=CompilerSettings(layout=layout))
     many = replace(built.questions, vocab=2**31 - 1)
-    with pytest.raises(BadInput, match=r"the network knows \d+ tokens; what was given has 2,147,483,647"):
+    with pytest.raises(BadInput, match=r"network knows \d+ tokens; .* 2,147,483,647"):
         edit(built.network, many, int(many.places[0]), 0)
 
 

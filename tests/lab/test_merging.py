@@ -14,7 +14,8 @@ from byheart.lab.jobs import Part, execute
 from byheart.lab.merging import merge
 from byheart.lab.rows import read_rows
 from byheart.lab.runs import Run
-from byheart.lab.sources import Source, load, source
+from byheart.lab.sources import Source, load
+from byheart.papers.experiments import source
 
 TOY = Path(__file__).with_name("toy.py")
 Machine = Callable[..., Path]
@@ -143,7 +144,7 @@ def other_program(folder: Path) -> None:
     ("change", "told"),
     [
         (other_scale, "are runs of toy at scale smoke and toy at scale paper; expected one experiment and scale"),
-        (other_configs, "have other configs (2 are in one of them only); expected runs of the same ones"),
+        (other_configs, "have different configs (2 are in one of them only)"),
         (other_program, "differ; expected one program"),
     ],
 )

@@ -9,11 +9,13 @@ import torch
 
 from byheart.certificates import certify
 from byheart.errors import BadInput
-from byheart.lab.experiments import EXPERIMENTS, Experiment, dana_2025, madden_2024
+from byheart.lab.experiment import Experiment
 from byheart.lab.saving import kept, the_one, to_ask_for
-from byheart.lab.sources import source
 from byheart.networks import load
 from byheart.networks.trained.evaluate import evaluate
+from byheart.papers.dana_2025 import dana_experiments as dana_2025
+from byheart.papers.experiments import EXPERIMENTS, source
+from byheart.papers.madden_2024 import madden_experiments as madden_2024
 from byheart.tasks import NextToken, QueryLabels
 from byheart.tasks import load as load_task
 
@@ -78,11 +80,11 @@ def test_the_same_config_gives_the_same_network() -> None:
 def test_which_one_is_told() -> None:
     six = EXPERIMENTS["dana-2025-6"]("paper")
     assert (the_one(six, {"heads": "5", "seed": "3"}).heads, the_one(six, {"heads": "5", "seed": "3"}).seed) == (5, 3)
-    with pytest.raises(BadInput, match=r"20 configs are as asked for; choose one by seed \(0, 1, 2, 3, …\)"):
+    with pytest.raises(BadInput, match=r"20 configs match; .* seed \(0, 1, 2, 3, …\)"):
         the_one(six, {"heads": "5"})
-    with pytest.raises(BadInput, match=r"120 configs are as asked for; choose one by heads \(1, 5, 9, 13, …\), seed"):
+    with pytest.raises(BadInput, match=r"120 configs match; .* heads \(1, 5, 9, 13, …\), seed"):
         the_one(six, {})
-    with pytest.raises(BadInput, match="no config is as asked for; heads is 1 or 5 or"):
+    with pytest.raises(BadInput, match="heads is 1 or 5 or"):
         the_one(six, {"heads": "2"})
     with pytest.raises(BadInput, match="configs have no head; expected experiment, vocab"):
         the_one(six, {"head": "2"})
@@ -95,15 +97,13 @@ class Own:
 
 def test_experiments_that_do_not_say_what_they_train_are_refused() -> None:
     own = Experiment("own", "smoke", (Own(0),), lambda configs: [[*configs]], lambda *_: [])
-    with pytest.raises(
-        BadInput, match=r"own: nothing says how one of its networks is kept; expected a function prepare"
-    ):
+    with pytest.raises(BadInput, match=r"own: .* prepare\(config\)"):
         kept(own)
 
 
 def test_configs_of_ours_in_a_file_of_the_users_are_kept(tmp_path: Path) -> None:
     """What is beside their class says how: as for work and groups."""
-    lines = ["from byheart.lab.experiments.dana_2025 import DanaConfig"]
+    lines = ["from byheart.papers.dana_2025.dana_experiments import DanaConfig"]
     lines += ['CONFIGS = [DanaConfig("own", vocab=4, model_dim=2, head_dim=2, heads=1, batch=8, batches=2, epochs=1)]']
     (tmp_path / "mine.py").write_text("\n".join(lines))
     made = kept(source(str(tmp_path / "mine.py"), "smoke").load())

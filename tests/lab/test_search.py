@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 
 from byheart.errors import BadInput
-from byheart.lab.experiments import EXPERIMENTS, Experiment
+from byheart.lab.experiment import Experiment
 from byheart.lab.rows import ResultRow
 from byheart.lab.search import Search, search, tried
-from byheart.lab.sources import Named, load
+from byheart.lab.sources import load
+from byheart.papers.experiments import EXPERIMENTS, Named
 
 
 def row(rate: float, accuracy: float | None, seed: int = 0, heads: int = 1, **more: Any) -> ResultRow:
     config = {"heads": heads, "learning_rate": rate, "last_learning_rate": rate / 20, "seed": seed}
-    return ResultRow("own", f"{rate} {seed} {heads}", config, "done", {"accuracy": accuracy, **more}, 0.0)
+    return ResultRow("own", f"{rate} {seed} {heads}", config, "done", {"accuracy": accuracy, **more}, 0.0, None)
 
 
 def test_a_search_varies_the_rate_and_nothing_else() -> None:
@@ -46,7 +47,7 @@ class Other:
         ([0.1, 0.1], {}, "expected two or more, all different"),
         ([0.1, -0.1], {}, "expected two or more"),
         ([0.1, 0.2], {"head": "1"}, "dana-2025-6: configs have no head; expected experiment, vocab, "),
-        ([0.1, 0.2], {"heads": "3"}, "no config is as asked for; heads is 1 or 21"),
+        ([0.1, 0.2], {"heads": "3"}, "no config matches; heads is 1 or 21"),
     ],
 )
 def test_a_search_that_cannot_be_is_refused(rates: list[float], where: dict[str, str], told: str) -> None:

@@ -5,19 +5,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from tyro.conf import arg
-
 from byheart.cli.menu import about
-from byheart.cli.options import Json
+from byheart.cli.options import Arg, Json
 from byheart.cli.output import DONE, NOT_TRUE, steps
 from byheart.cli.result import console, number, print_json, table
 from byheart.errors import BadInput
 
 if TYPE_CHECKING:
-    from byheart.lab.capacity import CapacityEstimate, Rung
-    from byheart.lab.experiments.experiment import Experiment
+    from byheart.lab.experiment import Experiment
     from byheart.lab.runs import Run
-    from byheart.report.lab.beside import Beside
+    from byheart.papers.capacity.beside import Beside
+    from byheart.papers.capacity.ladder import CapacityEstimate, Rung
 
 CAPACITY = about(
     "Train a ladder of GPTs on random labels: how many bits per parameter they hold, with intervals over seeds.",
@@ -49,7 +47,7 @@ class LabCapacity:
     """Tokens of a context, n."""
     device: Literal["cpu", "cuda"] = "cpu"
     """Where networks are trained."""
-    out: Annotated[Path | None, arg(aliases=["-o"])] = None
+    out: Annotated[Path | None, Arg(aliases=("-o",))] = None
     """Folder of the run; runs/capacity-SCALE if not given."""
     resume: bool = False
     """Continue the run in the folder."""
@@ -61,9 +59,9 @@ class LabCapacity:
 
     def run(self) -> int:
         """Train, build, print, draw; exit code 1 if networks failed."""
-        from byheart.lab.capacity import plateaus
         from byheart.lab.runs import Run
-        from byheart.report.lab.beside import build_beside, labels_of
+        from byheart.papers.capacity.beside import build_beside, labels_of
+        from byheart.papers.capacity.ladder import plateaus
         from byheart.report.style import check_picture
 
         if self.plot is not None:
@@ -77,15 +75,16 @@ class LabCapacity:
         with steps("building", quiet=self.json) as report:
             beside = [] if self.alone else build_beside(labels_of(run.table), report)
         if self.plot is not None and best:
-            from byheart.report.lab import draw_capacity
+            from byheart.papers.capacity.capacity_figures import capacity_figure
+            from byheart.report.drawing import draw
 
-            draw_capacity(run.table, self.plot, beside)
+            draw(capacity_figure(run.table, beside), self.plot)
         self._say(run, best, beside)
         return NOT_TRUE if run.failed or not best else DONE
 
     def _experiment(self) -> "Experiment":
         """The scale's ladder; or, if anything is given, its sizes as its largest is trained, with that in place."""
-        from byheart.lab.capacity import experiment, ladder
+        from byheart.papers.capacity.ladder import experiment, ladder
 
         whole = experiment(self.scale)
         own = {name: getattr(self, name) for name in ("steps", "labels", "vocab", "length")}
