@@ -25,8 +25,8 @@ from byheart.compiler.rectangular.solve import sort_questions
 from byheart.constructions import Built
 from byheart.networks.transformer import generate as speaking
 from byheart.networks.transformer.answers import answers, local_work, streams
-from byheart.networks.transformer.program import CompiledProgram
 from byheart.networks.transformer.forced import forced_answers
+from byheart.networks.transformer.program import CompiledProgram
 from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.transformer_network import from_arrays
 from byheart.tasks import NextToken, random_next_token

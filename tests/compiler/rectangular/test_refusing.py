@@ -14,7 +14,7 @@ from byheart.compiler.rectangular.wiring import Wiring
 from byheart.constructions.built import Built
 from byheart.errors import BadInput
 from byheart.networks import generate
-from byheart.networks.transformer import Spec, forced
+from byheart.networks.transformer import Spec
 from byheart.networks.transformer.answers import answers
 from byheart.networks.transformer.proved import proved_answers
 from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays

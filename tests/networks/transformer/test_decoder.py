@@ -16,9 +16,9 @@ from byheart.compiler.rectangular.dimensions import WORDS
 from byheart.networks.transformer import GatedBlocks, Spec, WindowAttention
 from byheart.networks.transformer import generate as speaking
 from byheart.networks.transformer.answers import answers
-from byheart.networks.transformer.program import Recital
 from byheart.networks.transformer.generate import generate, generate_all
 from byheart.networks.transformer.interpreter import PLAN
+from byheart.networks.transformer.program import Recital
 from byheart.networks.transformer.proved import Proved
 from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 from byheart.tasks import random_next_token

@@ -10,7 +10,6 @@ import torch
 from byheart.errors import BadInput
 from byheart.networks.transformer import GatedBlocks, Mixture, Spec
 from byheart.networks.transformer.answers import answers
-
 from byheart.networks.transformer.proved import Proved, proved_answers
 from byheart.networks.transformer.transformer_network import TransformerNetwork, from_arrays
 

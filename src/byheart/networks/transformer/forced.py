@@ -1,4 +1,4 @@
-"""Proofs of every answer of a float Transformer where all tokens are known, by compiled code if it can read the network.
+"""Proofs of every answer of a float Transformer where all tokens are known, by compiled code if possible.
 
 :mod:`.proved` makes the proof in PyTorch. Compiled code (:mod:`.interpreter`) makes it in a fraction of the time. What
 it does not prove, and networks that it cannot read, are left to ``proved``: an answer is proved here if one of the two

@@ -62,10 +62,12 @@ In the rows of other sublayers all four are 0."""
 RING, SLOTS, HEADS, MOST_SEEN, REACH = range(12, 17)
 """Columns of attention.
 
-``RING`` is where its ring begins, ``SLOTS`` the number of tokens that this holds, ``MOST_SEEN`` the index of the largest
-input allowed, ``REACH`` the number of positions it looks back. From ``HEADS`` on, ``features`` has for every row of W_V:
-the number of offsets with a weight; the number of entries of the row that are not 0; the offsets, in tokens; the inputs
-that the entries belong to. From ``W_IN`` on, ``weights`` has the weights and the entries of these."""
+``RING`` is where its ring begins, ``SLOTS`` the number of tokens that this holds, ``MOST_SEEN`` the index of the
+largest input allowed, ``REACH`` the number of positions it looks back.
+
+From ``HEADS`` on, ``features`` has for every row of W_V: the number of offsets with a weight; the number of entries of
+the row that are not 0; the offsets, in tokens; the inputs that the entries belong to. From ``W_IN`` on, ``weights`` has
+the weights and the entries of these."""
 BOUNDS, PLAN = range(22, 24)
 """Columns of feed-forward sublayers: index of the largest |b| and the largest Σ|w| of each group, and the plan."""
 COLUMNS = 24
@@ -141,7 +143,7 @@ def bound_errors(weights, x, width, bounds, sums, limits):  # type: ignore[no-un
 
 
 @jit
-def switch(weights, W, units, x, width, bias, second, outs, out, hidden, keep, sums, state, exactly, fine, limits):  # type: ignore[no-untyped-def]
+def switch(weights, W, units, x, width, bias, second, outs, out, hidden, keep, sums, state, exactly, fine, limits):  # type: ignore[no-untyped-def]  # noqa: PLR0912
     """Find the open units of σ(W x + b); ``fine`` becomes False where a unit is neither open nor shut for certain.
 
     ``state`` tells which are open (see ``OPEN``). If ``outs`` are wanted, the rows from ``second`` on are added up for
@@ -321,6 +323,19 @@ def pick(streams, layer, g, features, weights, out, state, fine, limits):  # typ
 
 
 @jit
+def copy_rows(streams, layer, features, weights, states, fine):  # type: ignore[no-untyped-def]
+    """Copy the row that the open unit of each group writes, if one is open, to the streams."""
+    groups, units, outs, expert = layer[GROUPS], layer[UNITS], layer[OUT], states[0]
+    for g in range(groups):
+        first, state = features[layer[WRITES] + g * outs], states[2 + g]
+        for j in range(len(fine)):
+            if fine[j] and state[j] > 0:
+                group = layer[W_OUT] + (expert[j] * groups + g) * outs * (units + 2)
+                row = group + (2 + state[j] - OPEN) * outs
+                streams[j, first : first + outs] = weights[row : row + outs]
+
+
+@jit
 def route(streams, layer, features, weights, work, expert, fine, limits):  # type: ignore[no-untyped-def]
     """Find the expert with the largest score; ``fine`` becomes False where two have the same."""
     x, scores, _, _, sums, _ = work
@@ -353,8 +368,8 @@ def second_matrix(weights, layer, g, expert, hidden, out, sums, fine, limits):  
 
 
 @jit
-def follow_plan(streams, layer, plan, features, weights, work, fine, limits):  # type: ignore[no-untyped-def]
-    """Apply a feed-forward sublayer by ``plan``; return False, the streams unchanged, if too many units are open for it."""
+def follow_plan(streams, layer, plan, features, weights, work, fine, limits):  # type: ignore[no-untyped-def]  # noqa: PLR0912
+    """Apply a feed-forward sublayer by ``plan``; return False, and change no stream, if too many units are open."""
     x, hidden, up, out, sums, states = work
     expert, before = states[0], states[1]
     groups, units, width, outs, several = layer[GROUPS], layer[UNITS], layer[WIDTH], layer[OUT], False
@@ -389,22 +404,16 @@ def follow_plan(streams, layer, plan, features, weights, work, fine, limits):  #
             pick(streams, layer, g, features, weights, out, state, fine, limits)
     if several:
         return False
-    if plan != ROWS:
+    if plan == ROWS:
+        copy_rows(streams, layer, features, weights, states, fine)
+    else:
         add(streams, features, layer[WRITES], groups * outs, layer[TARGETS], out, fine, limits)
-        return True
-    for g in range(groups):
-        first, state = features[layer[WRITES] + g * outs], states[2 + g]
-        for j in range(len(fine)):
-            if fine[j] and state[j] > 0:
-                group = layer[W_OUT] + (expert[j] * groups + g) * outs * (units + 2)
-                row = group + (2 + state[j] - OPEN) * outs
-                streams[j, first : first + outs] = weights[row : row + outs]
     return True
 
 
 @jit
 def remember(streams, count, layer, number, features, weights, ring, at, position, spoilt, fine):  # type: ignore[no-untyped-def]
-    """Put what attention reads at all places into its ring; ``fine`` becomes False where it looks at what is not proved.
+    """Put what attention reads into its ring; ``fine`` becomes False where it looks at what is not proved.
 
     ``spoilt`` has for every sublayer the last place whose entry in the ring is not proved. Attention that reaches back
     to it is not proved either, though its weight there may be 0.
@@ -535,7 +544,9 @@ def unembed(streams, count, program, state, labels, margins):  # type: ignore[no
 
 
 @jit
-def read(tokens, begin, starts, places, goes_on, mixed, program, ring, streams, held, states, lane, labels, margins, logits):  # type: ignore[no-untyped-def]
+def read(  # type: ignore[no-untyped-def]  # noqa: PLR0912 - one loop, which is not to call another for every token
+    tokens, begin, starts, places, goes_on, mixed, program, ring, streams, held, states, lane, labels, margins, logits
+):
     """Read ``tokens``, of which the first is at place ``begin``; find labels and margins at ``places``, which increase.
 
     Sequences begin at ``starts[:-1]``. A margin is nan where the answer is not proved; it keeps its value where that is

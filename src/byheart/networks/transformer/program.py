@@ -1,7 +1,7 @@
 """A float Transformer as compiled code reads it: in flat arrays, which :mod:`.interpreter` describes.
 
-:class:`CompiledProgram` makes the arrays and answers questions about tokens that are all known. :class:`Recital` says one token
-after the other. Where the proof of a step fails, both stop, and others go on: :mod:`.forced` and :mod:`.generate`.
+:class:`CompiledProgram` makes the arrays, and finds answers where all tokens are known. :class:`Recital` says one token
+after the other. What they cannot prove is left to others: :mod:`.forced` and :mod:`.generate`.
 
 Left out of the arrays are weights of attention that are 0, and keys and queries where either has no weights but 0, so
 that attention always looks at the same offsets. Other networks have no program, nor have those with weights that go
@@ -110,7 +110,7 @@ class CompiledProgram:
         return max(1, min(code.LANES, WIDE * code.LANES // max(self.rows, self.groups)))
 
     def workspace(self, lanes: int) -> tuple[object, ...]:
-        """Return the arguments that both loops of the interpreter take: the network, and room for so many lanes."""
+        """Return what the interpreter's ``read`` takes besides questions: the network, and room for ``lanes`` lanes."""
         rows = np.zeros((4, self.rows, lanes))
         work = (*rows, np.zeros((4, lanes)), np.zeros((2 + self.groups, lanes), np.int64))
         (mixing, settling, asked), numbers = np.zeros((3, lanes), np.bool_), np.zeros((3, lanes), np.int64)
@@ -238,7 +238,9 @@ class CompiledProgram:
         is_first = self._untouched.issuperset(layer.writes) and len({*layer.writes}) == len(layer.writes)
         return is_first and bool((np.diff(writes, axis=1) == 1).all())
 
-    def _planned(self, row: dict[int, int], plan: int, layer: WindowAttention | GatedBlocks | Mixture) -> dict[int, int]:
+    def _planned(
+        self, row: dict[int, int], plan: int, layer: WindowAttention | GatedBlocks | Mixture
+    ) -> dict[int, int]:
         """Return the row of a sublayer with its plan, after noting which room it needs and where it writes."""
         self._untouched -= {*layer.writes}
         self.rows = max(self.rows, row[code.WIDTH], row[code.UNITS], row.get(code.UP_WIDTH, 0), len(layer.writes))
